@@ -523,12 +523,12 @@ func (a *attack) planted(t *testing.T, token string) {
 		candidate := approval.Candidate{Kind: tool.KindTool, Tool: "extra", Fingerprint: extra, Hints: parsed.Hints}
 		now := time.Now()
 		lease := ask.Lease{ID: "forgedforgedforg", Server: "s", Lane: auth.Destructive, Calls: 20, Left: 20, Given: now, Until: now.Add(time.Hour), By: "admin", Via: "cli"}
-		waiting, err := db.Questions().Waiting(ctx, now)
+		waiting, err := db.Questions().WaitingQuestions(ctx, now)
 		if err != nil || len(waiting) == 0 {
 			return fmt.Errorf("nothing waits: %w", err)
 		}
 		for _, q := range waiting {
-			if _, err := db.Questions().Answer(ctx, q.ID, ask.Answer{Approve: true, By: "admin", Via: "cli", At: now}); err != nil {
+			if _, err := db.Questions().AnswerQuestion(ctx, q.ID, ask.Answer{Approve: true, By: "admin", Via: "cli", At: now}); err != nil {
 				return err
 			}
 		}

@@ -119,7 +119,7 @@ func newModel(a *asking, start time.Time, open func() *store.QuestionStore, shut
 
 func (m *model) reopen() {
 	m.asks = m.openDB()
-	if _, err := m.asks.Count(m.T.Context(), m.clock); err != nil { // which waits until it is open
+	if _, err := m.asks.CountWaiting(m.T.Context(), m.clock); err != nil { // which waits until it is open
 		m.T.Fatal(err)
 	}
 	m.holder = ask.NewWaiter(m.asks, nil, func() time.Time { return m.clock }, func() {})
@@ -287,7 +287,7 @@ func (m *model) step(r *rapid.T) {
 	case "revoke":
 		if all, err := m.asks.Leases(m.T.Context(), m.clock); err == nil && len(all) > 0 {
 			l := all[rapid.IntRange(0, len(all)-1).Draw(r, "which")]
-			if _, err := m.asks.Revoke(m.T.Context(), l.ID, m.clock); err != nil {
+			if _, err := m.asks.RevokeLease(m.T.Context(), l.ID, m.clock); err != nil {
 				r.Fatal(err)
 			}
 			m.leases[l.ID].Left = 0
@@ -417,7 +417,7 @@ func questionIn(state string) string {
 
 // answerOne answers one of the questions that wait.
 func (m *model) answerOne(r *rapid.T) {
-	all, err := m.asks.Waiting(m.T.Context(), m.clock)
+	all, err := m.asks.WaitingQuestions(m.T.Context(), m.clock)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -431,10 +431,10 @@ func (m *model) answerOne(r *rapid.T) {
 		r.Fatalf("nobody was told of the question %+v", q)
 	}
 	approve := rapid.Bool().Draw(r, "approve")
-	if _, err := m.asks.Answer(m.T.Context(), q.ID, ask.Answer{Approve: approve, By: "admin", Via: "cli", At: m.clock}); err != nil {
+	if _, err := m.asks.AnswerQuestion(m.T.Context(), q.ID, ask.Answer{Approve: approve, By: "admin", Via: "cli", At: m.clock}); err != nil {
 		r.Fatal(err)
 	}
-	if _, err := m.asks.Answer(m.T.Context(), q.ID, ask.Answer{Approve: !approve, By: "admin", Via: "cli", At: m.clock}); codeOf(err) != problem.Conflict {
+	if _, err := m.asks.AnswerQuestion(m.T.Context(), q.ID, ask.Answer{Approve: !approve, By: "admin", Via: "cli", At: m.clock}); codeOf(err) != problem.Conflict {
 		r.Fatalf("a second answer: %v", err)
 	}
 	if approve {

@@ -72,11 +72,11 @@ func TestWhatWasAsked(t *testing.T) {
 	call() // held
 	call() // and waits again
 	for _, approve := range []bool{true, false} {
-		all, err := asks.Waiting(t.Context(), time.Now())
+		all, err := asks.WaitingQuestions(t.Context(), time.Now())
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%+v, %v", all, err)
 		}
-		if _, err := asks.Answer(t.Context(), all[0].ID, ask.Answer{Approve: approve, By: "admin", At: time.Now()}); err != nil {
+		if _, err := asks.AnswerQuestion(t.Context(), all[0].ID, ask.Answer{Approve: approve, By: "admin", At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		call() // approved, and then denied

@@ -72,7 +72,7 @@ func (e *sqliteEngine) backfillNextChunk(ctx context.Context, of []columnField) 
 		var entry, outcome []byte
 		err := eachRow(ctx, e.writeConn, scanTargets{&key, &entry, &outcome}, func() error {
 			facts := decodeFacts(entry, outcome)
-			for f, v := range e.hashes.fieldValues(&facts) {
+			for f, v := range e.hashes.columnValues(&facts) {
 				columns[f][key%chunkSize] = v
 			}
 			return nil

@@ -42,16 +42,16 @@ func (db *SQLite) Each(ctx context.Context, f activity.Filter, fn func(*activity
 	return err
 }
 
-// eachBlock calls fn for the chunks that have selected records, the newest first, until they had
+// eachSelectedChunk calls fn for the chunks that have selected records, the newest first, until they had
 // most records, and reports whether there are more. It reads columns only, no records.
-func (q *activityQuery) eachBlock(ctx context.Context, most int64, fn func(*chunkBlock)) (cut bool, err error) {
+func (q *activityQuery) eachSelectedChunk(ctx context.Context, most int64, fn func(*selectedChunk)) (cut bool, err error) {
 	batch := columnBatch{activityQuery: q, from: q.firstChunk + int64(len(q.chunks))}
 	for chunk := (q.sel.base + 64*int64(len(q.sel.words)) - 1) / chunkSize; chunk*chunkSize >= q.sel.base && !cut; chunk-- {
 		words := q.sel.chunkBits(chunk)
 		if allZero(words) {
 			continue
 		}
-		b, err := batch.chunkBlock(ctx, chunk)
+		b, err := batch.selectedChunk(ctx, chunk)
 		if err != nil {
 			return false, err
 		}
@@ -88,13 +88,13 @@ type columnBatch struct {
 	*activityQuery
 	from    int64             // the first chunk in the batch
 	present [batchChunks]bool // false: pruned meanwhile
-	blocks  [batchChunks]chunkBlock
+	blocks  [batchChunks]selectedChunk
 }
 
-// chunkBlock returns the columns of a chunk, nil if the chunk was pruned.
-func (b *columnBatch) chunkBlock(ctx context.Context, chunk int64) (*chunkBlock, error) {
+// selectedChunk returns the columns of a chunk, nil if the chunk was pruned.
+func (b *columnBatch) selectedChunk(ctx context.Context, chunk int64) (*selectedChunk, error) {
 	if first := b.tailFirst / chunkSize; chunk >= first {
-		tail := &chunkBlock{firstKey: chunk * chunkSize}
+		tail := &selectedChunk{firstKey: chunk * chunkSize}
 		for f, values := range b.tail {
 			if from := (chunk - first) * chunkSize; values != nil {
 				tail.columns[f].setValues(values[from:min(from+chunkSize, int64(len(values)))])

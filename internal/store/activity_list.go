@@ -72,7 +72,7 @@ func (db *SQLite) List(ctx context.Context, f activity.Filter) (activity.Page, e
 	return page, err
 }
 
-// newQuery prepares a query. eachBlock of the query reads the given columns.
+// newQuery prepares a query. eachSelectedChunk of the query reads the given columns.
 func (db *SQLite) newQuery(ctx context.Context, f *activity.Filter, columns ...columnField) (*activityQuery, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ type activityQuery struct {
 	terms        []searchTerm
 	since, until int64
 	incomplete   bool          // the disk did not accept an index that the query needs
-	columns      []columnField // columns that eachBlock reads, in addition to the time
+	columns      []columnField // columns that eachSelectedChunk reads, in addition to the time
 
 	tx  *sql.Tx
 	sel keySelection

@@ -89,7 +89,7 @@ func (x *activityIndex) readTail(ctx context.Context, db *sql.DB, hashes hashCac
 			return fmt.Errorf("record %d is missing: %w", next, errDamaged)
 		}
 		facts := decodeFacts(entry, outcome)
-		x.tail.addRecord(hashes.fieldValues(&facts), facts.Time)
+		x.tail.addRecord(hashes.columnValues(&facts), facts.Time)
 		if facts.Type == activity.PolicyDecision {
 			x.tail.refusedBytes += int64(len(entry) + len(outcome))
 		}

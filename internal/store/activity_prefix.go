@@ -33,15 +33,15 @@ type textEntry struct {
 	records postingList
 }
 
-// openPrefix is a prefix of the last words, whose entry is not complete yet.
-type openPrefix struct {
+// pendingPrefix is a prefix of the last words, whose entry is not complete yet.
+type pendingPrefix struct {
 	size    int // length of the prefix
 	word    bool
 	bytes   int
 	records bitmap
 }
 
-func (b *openPrefix) mergeChild(c *openPrefix) {
+func (b *pendingPrefix) mergeChild(c *pendingPrefix) {
 	b.bytes += c.bytes
 	for i := range b.records {
 		b.records[i] |= c.records[i]
@@ -62,13 +62,13 @@ func (b *bitmap) toPostingList() (p postingList) {
 // sorted.
 func addPrefixEntries(words []textEntry) []textEntry {
 	all := slices.Clone(words)
-	open := []openPrefix{{}}
+	open := []pendingPrefix{{}}
 	before := ""
 	closeTo := func(size int) {
 		for last := len(open) - 1; open[last].size > size; last = len(open) - 1 {
 			b := open[last]
 			if open = open[:last]; open[last-1].size < size {
-				open = append(open, openPrefix{size: size})
+				open = append(open, pendingPrefix{size: size})
 			}
 			open[len(open)-1].mergeChild(&b)
 			if !b.word && b.bytes >= prefixBytes {
@@ -79,7 +79,7 @@ func addPrefixEntries(words []textEntry) []textEntry {
 	for _, w := range words {
 		closeTo(commonPrefixLen(before, w.word))
 		const overhead = 2 // the two sizes
-		one := openPrefix{size: len(w.word) + 1, word: true, bytes: len(w.word) + overhead + min(2*len(w.records), bitmapSize)}
+		one := pendingPrefix{size: len(w.word) + 1, word: true, bytes: len(w.word) + overhead + min(2*len(w.records), bitmapSize)}
 		for _, at := range w.records {
 			one.records[at/64] |= 1 << (at % 64)
 		}

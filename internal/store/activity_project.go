@@ -56,7 +56,7 @@ type projectionBatch struct {
 	repeats  []*activity.Entry
 }
 
-func groupEntries(entries []activity.Entry) projectionBatch {
+func newProjectionBatch(entries []activity.Entry) projectionBatch {
 	b := projectionBatch{rows: make([]recordRow, 0, len(entries))}
 	begun := make(map[int64]int, len(entries)/2)
 	for i := range entries {
@@ -100,7 +100,7 @@ func (db *SQLite) Project(ctx context.Context, entries []activity.Entry, pos act
 }
 
 func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
-	b := groupEntries(entries)
+	b := newProjectionBatch(entries)
 	p := projection{e: e, nextKey: e.index.nextKey, rollUp: hourlyRollUp{map[hourKey]hourCounts{}, map[durationBucketKey]int64{}}, columnChanges: map[int64]map[int64]uint64{}}
 	err := e.writeConn.runTx(ctx, func() error {
 		for i := range b.rows {
@@ -212,7 +212,7 @@ func (p *projection) insertRecord(r *recordRow) {
 		p.e.rememberRefusalKey(r.begin.ID, p.nextKey)
 		p.refusedBytes += int64(len(r.begin.Payload))
 	}
-	p.values = append(p.values, p.e.hashes.fieldValues(facts))
+	p.values = append(p.values, p.e.hashes.columnValues(facts))
 	p.times = append(p.times, facts.Time)
 	p.nextKey++
 	if endSeq != nil {
@@ -258,7 +258,7 @@ func (p *projection) endStoredRecords(ctx context.Context, late []*activity.Entr
 		}
 		p.e.writeConn.execInTx(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
 		p.rollUp.addRecord(facts)
-		now := p.e.hashes.fieldValues(facts)
+		now := p.e.hashes.columnValues(facts)
 		for _, f := range []columnField{fieldStatus, fieldError, fieldDuration, fieldOwnTime} {
 			p.setValue(key, f, now[f])
 		}
@@ -336,7 +336,7 @@ func (e *sqliteEngine) sealOldestChunk(ctx context.Context) error {
 			e.writeConn.execInTx(insert, columnRowID(columnField(f), chunk), encodeColumn(t.columns[f][:chunkSize]))
 		}
 		e.writeConn.execInTx(insert, columnRowID(fieldTime, chunk), encodeRawColumn(raw))
-		if info.refusedBytes, err = e.sizeOfMarked(ctx, t.first, info.refused); err != nil {
+		if info.refusedBytes, err = e.sizeOfMarkedRecords(ctx, t.first, info.refused); err != nil {
 			return err
 		}
 		e.writeConn.execInTx("INSERT INTO activity_chunk (chunk, min_time, max_time, refused_bytes) VALUES (?, ?, ?, ?)",

@@ -20,8 +20,8 @@ const (
 	refusalSizeFactor = 2
 )
 
-// sizeOfMarked returns the size of the marked records of a chunk.
-func (e *sqliteEngine) sizeOfMarked(ctx context.Context, first int64, marked *bitmap) (size int64, err error) {
+// sizeOfMarkedRecords returns the size of the marked records of a chunk.
+func (e *sqliteEngine) sizeOfMarkedRecords(ctx context.Context, first int64, marked *bitmap) (size int64, err error) {
 	if marked == nil {
 		return 0, nil
 	}
@@ -118,7 +118,7 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 		if err := e.deleteMarkedRecords(ctx, first, &going); err != nil {
 			return err
 		}
-		if c.refusedBytes, err = e.sizeOfMarked(ctx, first, c.refused); err != nil {
+		if c.refusedBytes, err = e.sizeOfMarkedRecords(ctx, first, c.refused); err != nil {
 			return err
 		}
 		if c.segments != nil { // indexed again, without the deleted records

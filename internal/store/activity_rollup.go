@@ -41,7 +41,7 @@ func (r *hourlyRollUp) addRecord(f *activity.Facts) {
 	c := r.hours[k]
 	r.hours[k] = hourCounts{c.records + 1, c.duration + f.Duration, max(c.longest, f.Duration), max(c.last, f.Time)}
 	if kind == string(activity.ToolCall) {
-		r.durations[durationBucketKey{k.hour, k.server, durationBucket(f.Duration)}]++
+		r.durations[durationBucketKey{k.hour, k.server, bucketOfDuration(f.Duration)}]++
 	}
 }
 
@@ -62,7 +62,7 @@ func (r *hourlyRollUp) save(c *sqliteWriteConn) {
 // Durations below 32 ms have a bucket each; above, each doubling has 16.
 const fineBuckets = 32
 
-func durationBucket(milliseconds int64) int64 {
+func bucketOfDuration(milliseconds int64) int64 {
 	d := uint64(max(0, milliseconds))
 	if d < fineBuckets {
 		return int64(d)

@@ -40,7 +40,7 @@ func (db *SQLite) Summary(ctx context.Context, in activity.SummaryQuery) (activi
 		if s.repeats, err = q.repeatsByKey(ctx, in.Times); err != nil {
 			return err
 		}
-		if s.Cut, err = q.eachBlock(ctx, in.Most, s.addBlock); err != nil {
+		if s.Cut, err = q.eachSelectedChunk(ctx, in.Most, s.addChunk); err != nil {
 			return err
 		}
 		s.computePercentiles()
@@ -93,8 +93,8 @@ func newSummaryBuilder(in *activity.SummaryQuery, by []columnField) *summaryBuil
 	return s
 }
 
-// addBlock counts the records of a chunk. Call it for the newest chunk first.
-func (s *summaryBuilder) addBlock(b *chunkBlock) {
+// addChunk counts the records of a chunk. Call it for the newest chunk first.
+func (s *summaryBuilder) addChunk(b *selectedChunk) {
 	var bucket *activity.Bucket
 	var from, until int64 // bounds of the bucket
 	b.eachSelected(func(i int) {
@@ -122,12 +122,12 @@ func (s *summaryBuilder) addBlock(b *chunkBlock) {
 }
 
 // refusalCount returns how often a call was refused.
-func refusalCount(b *chunkBlock, i int, now map[int64]int64) int64 {
+func refusalCount(b *selectedChunk, i int, now map[int64]int64) int64 {
 	return max(1, int64(b.columns[fieldRepeats].value(i)), now[b.firstKey+int64(i)])
 }
 
 // addCall counts a call.
-func (s *summaryBuilder) addCall(b *chunkBlock, i int, bucket *activity.Bucket, g *groupCounts) {
+func (s *summaryBuilder) addCall(b *selectedChunk, i int, bucket *activity.Bucket, g *groupCounts) {
 	s.Calls++
 	g.calls++
 	switch b.columns[fieldIntent].value(i) {
@@ -162,7 +162,7 @@ func (s *summaryBuilder) addCall(b *chunkBlock, i int, bucket *activity.Bucket, 
 }
 
 // groupOfRecord returns the group of a record and updates the time of its last record.
-func (s *summaryBuilder) groupOfRecord(b *chunkBlock, i int, t int64) *groupCounts {
+func (s *summaryBuilder) groupOfRecord(b *selectedChunk, i int, t int64) *groupCounts {
 	var key groupKey
 	for n, f := range s.groupBy {
 		key[n] = b.columns[f].value(i)
@@ -276,11 +276,11 @@ func (db *SQLite) Sessions(ctx context.Context, in activity.SessionQuery) (activ
 			return err
 		}
 		t := sessionCounter{repeats: times, byID: map[uint64]*sessionCounts{}}
-		if page.Cut, err = q.eachBlock(ctx, in.Most, t.addBlock); err != nil {
+		if page.Cut, err = q.eachSelectedChunk(ctx, in.Most, t.addChunk); err != nil {
 			return err
 		}
 		page.Total = int64(len(t.all))
-		page.Sessions, err = q.readSessions(ctx, t.pageOf(&in))
+		page.Sessions, err = q.readSessions(ctx, t.requestedPage(&in))
 		return err
 	})
 	return page, err
@@ -299,8 +299,8 @@ type sessionCounts struct {
 	first int64
 }
 
-// addBlock counts the records of a chunk. Call it for the newest chunk first.
-func (t *sessionCounter) addBlock(b *chunkBlock) {
+// addChunk counts the records of a chunk. Call it for the newest chunk first.
+func (t *sessionCounter) addChunk(b *selectedChunk) {
 	sessions := &b.columns[fieldSession]
 	known := make([]*sessionCounts, len(sessions.distinct))
 	b.eachSelected(func(i int) {
@@ -332,8 +332,8 @@ func (t *sessionCounter) addBlock(b *chunkBlock) {
 	})
 }
 
-// pageOf returns the requested page of the sessions, the newest first.
-func (t *sessionCounter) pageOf(in *activity.SessionQuery) []*sessionCounts {
+// requestedPage returns the requested page of the sessions, the newest first.
+func (t *sessionCounter) requestedPage(in *activity.SessionQuery) []*sessionCounts {
 	slices.SortStableFunc(t.all, func(a, b *sessionCounts) int { return cmp.Compare(b.last, a.last) })
 	from := min(max(0, in.Offset), len(t.all))
 	return t.all[from:min(from+max(0, in.Limit), len(t.all))]

@@ -88,7 +88,7 @@ func (e *sqliteEngine) nextPruneKey(ctx context.Context, now time.Time, keep act
 		to = max(to, e.agePruning.limit(old, first, next))
 	}
 	if keep.MaxBytes > 0 && to <= first {
-		large, err := recordsExceed(ctx, e.reads, keep.MaxBytes+refusalSizeFactor*there.refusedBytes)
+		large, err := recordsExceedLimit(ctx, e.reads, keep.MaxBytes+refusalSizeFactor*there.refusedBytes)
 		if err != nil {
 			return 0, err
 		}
@@ -151,9 +151,9 @@ const recordBytesQuery = `SELECT
 	- (SELECT coalesce(sum(length(body) + 4096), 0) FROM result)
 	+ ` + usedBytesExpr
 
-// recordsExceed reports whether the records take more than limit bytes. It counts exactly only if
+// recordsExceedLimit reports whether the records take more than limit bytes. It counts exactly only if
 // the whole file is larger than limit.
-func recordsExceed(ctx context.Context, db *sql.DB, limit int64) (bool, error) {
+func recordsExceedLimit(ctx context.Context, db *sql.DB, limit int64) (bool, error) {
 	var size int64
 	err := db.QueryRowContext(ctx, "SELECT "+usedBytesExpr).Scan(&size)
 	if err == nil && size > limit {
@@ -175,7 +175,7 @@ func (e *sqliteEngine) pruneRecords(ctx context.Context, to int64, now time.Time
 		}
 		e.writeConn.execInTx("DELETE FROM activity WHERE key < ?", to)
 		e.deleteChunksBefore(firstChunk)
-		oldest, newest := e.index.hourSpan(to, firstChunk)
+		oldest, newest := e.index.hourRange(to, firstChunk)
 		e.writeConn.execInTx("DELETE FROM activity_hour WHERE hour < ? OR hour > ?", oldest, newest)
 		e.writeConn.execInTx("DELETE FROM activity_took WHERE hour < ? OR hour > ?", oldest, newest)
 		e.writeConn.execInTx("UPDATE activity_position SET first_key = ?", to)
@@ -194,9 +194,9 @@ func (e *sqliteEngine) pruneRecords(ctx context.Context, to int64, now time.Time
 	return nil
 }
 
-// hourSpan returns the first and the last hour of the records from key on, whose chunks begin with
+// hourRange returns the first and the last hour of the records from key on, whose chunks begin with
 // firstChunk; an empty range if there are no records.
-func (x *activityIndex) hourSpan(key, firstChunk int64) (oldest, newest int64) {
+func (x *activityIndex) hourRange(key, firstChunk int64) (oldest, newest int64) {
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, c := range x.chunks[firstChunk-x.firstChunk:] {
 		first, last = min(first, c.minTime), max(last, c.maxTime)

@@ -243,7 +243,7 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 		row := approval.Row{Kind: kind, Tool: name}
 		if approved != nil {
 			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), Mark: mark(approvedBy, approvedAt)}
-			row.Pin.Before, err = newBefore(was, wasHints.String, mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
+			row.Pin.Before, err = newReplacedDecision(was, wasHints.String, mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
 			err = errors.Join(err, parseFingerprint(&row.Pin.Fingerprint, approved))
 		}
 		if blocked != nil {
@@ -262,8 +262,8 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	return saved, err
 }
 
-// newBefore returns the decision that an approval replaced; nil if there was none.
-func newBefore(approved []byte, hints string, by approval.Mark, blocked []byte, blockedBy approval.Mark) (was *approval.Before, err error) {
+// newReplacedDecision returns the decision that an approval replaced; nil if there was none.
+func newReplacedDecision(approved []byte, hints string, by approval.Mark, blocked []byte, blockedBy approval.Mark) (was *approval.Before, err error) {
 	if approved == nil && blocked == nil {
 		return nil, nil
 	}

@@ -81,16 +81,16 @@ func (h hashCache) hashField(f columnField, s string) uint64 {
 	return v
 }
 
-func (h hashCache) fieldValues(f *activity.Facts) *[fieldCount]uint64 {
+func (h hashCache) columnValues(f *activity.Facts) *[fieldCount]uint64 {
 	out := [fieldCount]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwnTime: uint64(max(0, f.Own)), fieldRepeats: uint64(max(0, f.Times))}
-	for i, v := range textValues(f) {
+	for i, v := range textFieldValues(f) {
 		out[i] = h.hashField(columnField(i), v)
 	}
 	return &out
 }
 
-// textValues returns the text values of a record by field.
-func textValues(f *activity.Facts) [firstNumericField]string {
+// textFieldValues returns the text values of a record by field.
+func textFieldValues(f *activity.Facts) [firstNumericField]string {
 	return [firstNumericField]string{
 		fieldType: string(f.Type), fieldStatus: string(f.Status), fieldServer: f.Server,
 		fieldTool: f.Tool, fieldSession: f.Session, fieldRequest: f.Request,

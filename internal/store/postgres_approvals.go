@@ -39,7 +39,7 @@ func (d *pgDecisionStore) writeUnlessStale(ctx context.Context, always bool, tol
 
 // SaveApprovals stores a change of the decisions, completely or not at all.
 func (d *pgDecisionStore) SaveApprovals(ctx context.Context, c approval.Change) error {
-	return d.writeUnlessStale(ctx, false, serverNotification(c.Server, c.Launch != nil), func(ctx context.Context, b *pgBatch) error {
+	return d.writeUnlessStale(ctx, false, newServerNotification(c.Server, c.Launch != nil), func(ctx context.Context, b *pgBatch) error {
 		if c.Settle != "" {
 			b.queue(ctx, "DELETE FROM proposal WHERE name = $1", cleanPgText(c.Settle))
 		}
@@ -254,7 +254,7 @@ func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 		row := approval.Row{Kind: tool.Kind(kind), Tool: name}
 		if approved != nil {
 			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), Mark: mark(by, at)}
-			row.Pin.Before, err = newBefore(was, string(wasHints), mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
+			row.Pin.Before, err = newReplacedDecision(was, string(wasHints), mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
 			err = errors.Join(err, parseFingerprint(&row.Pin.Fingerprint, approved))
 		}
 		if blocked != nil {

@@ -82,8 +82,8 @@ func (n *remoteChangeInbox) addNotification(payload string) {
 // maxNotificationBytes limits the size of a notification; the server's limit is 8,000 bytes.
 const maxNotificationBytes = 7000
 
-// logNotification returns the payload for new records and for stored records that have ended.
-func logNotification(instance, from, next int64, ended []int64) string {
+// newLogNotification returns the payload for new records and for stored records that have ended.
+func newLogNotification(instance, from, next int64, ended []int64) string {
 	payload := notifyLog
 	for _, n := range append([]int64{instance, from, next}, ended...) {
 		if payload = payload + strconv.FormatInt(n, 10) + " "; len(payload) > maxNotificationBytes {
@@ -93,6 +93,6 @@ func logNotification(instance, from, next int64, ended []int64) string {
 	return payload
 }
 
-func serverNotification(server string, anew bool) string {
+func newServerNotification(server string, anew bool) string {
 	return notifyServer + strconv.FormatBool(anew) + " " + server
 }

@@ -75,7 +75,7 @@ func (p *pgProjection) projectEntries(ctx context.Context, entries []activity.En
 		return errNotResumed
 	}
 	from := p.nextKey
-	b := groupEntries(entries)
+	b := newProjectionBatch(entries)
 	p.rows.table = pgActivityColumns
 	for i := range b.rows {
 		p.addRecord(&b.rows[i])
@@ -119,7 +119,7 @@ func (p *pgProjection) projectEntries(ctx context.Context, entries []activity.En
 	p.batch.queue(ctx, `UPDATE instance SET chain = $2, seq = $3, hash = $4, segment = $5, file_offset = $6, next_key = $7, sealed = $8,
 		signer = $9, place = $10, seen = now() WHERE id = $1`,
 		p.e.instance, pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.nextKey, p.firstUnsealed, pos.Signer, p.order)
-	p.batch.queue(ctx, "SELECT pg_notify($1, $2)", pgChannel, logNotification(p.e.instance, from, p.nextKey, p.endedKeys))
+	p.batch.queue(ctx, "SELECT pg_notify($1, $2)", pgChannel, newLogNotification(p.e.instance, from, p.nextKey, p.endedKeys))
 	return p.batch.send(ctx)
 }
 

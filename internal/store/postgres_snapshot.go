@@ -20,7 +20,7 @@ type pgSnapshot struct {
 	chunks  []pgChunk
 	at      map[pgChunkID]int
 	sel     keySelection
-	columns []columnField // columns that eachBlock reads, in addition to the time
+	columns []columnField // columns that eachSelectedChunk reads, in addition to the time
 }
 
 type pgChunkID struct{ instance, chunk int64 }
@@ -239,7 +239,7 @@ func (v *pgSnapshot) selectedRanges(chunks []pgChunk, want func(*pgChunk) bool) 
 	return r
 }
 
-func anyChunk(*pgChunk) bool { return true }
+func acceptAnyChunk(*pgChunk) bool { return true }
 
 // eachColumn calls fn for the columns of fields in ranges: range by range, with the index of the
 // range.
@@ -271,7 +271,7 @@ func (v *pgSnapshot) filterField(ctx context.Context, w fieldCondition) error {
 			retainBits(v.sel.chunkBits(int64(i)), func(at int) bool { return slices.Contains(w.hashes, t[w.field][at]) })
 		}
 	}
-	return v.eachColumn(ctx, v.selectedRanges(v.chunks, anyChunk), []columnField{w.field}, func(_ int, _ columnField, id pgChunkID, data []byte) error {
+	return v.eachColumn(ctx, v.selectedRanges(v.chunks, acceptAnyChunk), []columnField{w.field}, func(_ int, _ columnField, id pgChunkID, data []byte) error {
 		words := v.chunkBits(id)
 		if allZero(words) {
 			return nil
@@ -397,18 +397,18 @@ func (v *pgSnapshot) scanUnindexed(ctx context.Context, m *recordMatcher, ch *pg
 	}, "SELECT key, entry, outcome FROM activity WHERE instance = $1 AND key >= $2 AND key < $3", ch.instance, ch.chunk*chunkSize, (ch.chunk+1)*chunkSize)
 }
 
-// pgBatchChunks is how many chunks eachBlock counts at a time.
+// pgBatchChunks is how many chunks eachSelectedChunk counts at a time.
 const pgBatchChunks = 32
 
-// eachBlock calls fn for the chunks that have selected records, the newest first, until they had
+// eachSelectedChunk calls fn for the chunks that have selected records, the newest first, until they had
 // most records, and reports whether there are more. It reads columns only, with one statement: the
 // server reads the next columns while fn counts.
-func (v *pgSnapshot) eachBlock(ctx context.Context, most int64, fn func(*chunkBlock)) (cut bool, err error) {
-	b := pgBlockWindow{v: v, blocks: make([]chunkBlock, pgBatchChunks), most: most, fn: fn, past: len(v.chunks)}
+func (v *pgSnapshot) eachSelectedChunk(ctx context.Context, most int64, fn func(*selectedChunk)) (cut bool, err error) {
+	b := pgChunkWindow{v: v, blocks: make([]selectedChunk, pgBatchChunks), most: most, fn: fn, past: len(v.chunks)}
 	ranges, past := &pgChunkRanges{}, []int{}
 	for selected, to := int64(0), len(v.chunks); to > 0 && selected <= most; to = max(0, to-pgBatchChunks) {
 		from := max(0, to-pgBatchChunks)
-		more := v.selectedRanges(v.chunks[from:to], anyChunk)
+		more := v.selectedRanges(v.chunks[from:to], acceptAnyChunk)
 		ranges.instances, ranges.from, ranges.past = append(ranges.instances, more.instances...), append(ranges.from, more.from...), append(ranges.past, more.past...)
 		for range more.instances {
 			past = append(past, to)
@@ -431,24 +431,24 @@ func (v *pgSnapshot) eachBlock(ctx context.Context, most int64, fn func(*chunkBl
 	return b.cut, err
 }
 
-// pgBlockWindow holds the blocks of consecutive chunks of a snapshot, up to before past. They are
+// pgChunkWindow holds the blocks of consecutive chunks of a snapshot, up to before past. They are
 // counted when all their columns were read.
-type pgBlockWindow struct {
+type pgChunkWindow struct {
 	v      *pgSnapshot
-	blocks []chunkBlock
+	blocks []selectedChunk
 	past   int
 	most   int64 // how many records may still be counted
 	cut    bool  // there were more records
-	fn     func(*chunkBlock)
+	fn     func(*selectedChunk)
 }
 
 // windowChunks returns the chunks in the window.
-func (b *pgBlockWindow) windowChunks() []pgChunk {
+func (b *pgChunkWindow) windowChunks() []pgChunk {
 	return b.v.chunks[max(0, b.past-pgBatchChunks):b.past]
 }
 
 // startWindow prepares the blocks of the chunks before past.
-func (b *pgBlockWindow) startWindow() {
+func (b *pgChunkWindow) startWindow() {
 	chunks := b.windowChunks()
 	for i := range chunks {
 		at := int64(b.past - len(chunks) + i)
@@ -463,7 +463,7 @@ func (b *pgBlockWindow) startWindow() {
 }
 
 // addColumn decodes a column, if its chunk is in the window and has selected records.
-func (b *pgBlockWindow) addColumn(f columnField, id pgChunkID, data []byte) error {
+func (b *pgChunkWindow) addColumn(f columnField, id pgChunkID, data []byte) error {
 	i := b.v.at[id] - (b.past - len(b.windowChunks()))
 	if i < 0 || i >= len(b.windowChunks()) || allZero(b.v.chunkBits(id)) {
 		return nil
@@ -477,7 +477,7 @@ func (b *pgBlockWindow) addColumn(f columnField, id pgChunkID, data []byte) erro
 
 // countWindow calls fn for the chunks in the window, the newest first, and moves the window to the
 // chunks before.
-func (b *pgBlockWindow) countWindow() {
+func (b *pgChunkWindow) countWindow() {
 	for i := len(b.windowChunks()) - 1; i >= 0 && !b.cut; i-- {
 		if allZero(b.blocks[i].words) {
 			continue

@@ -24,7 +24,7 @@ func (db *Postgres) Summary(ctx context.Context, in activity.SummaryQuery) (acti
 		if s.repeats, err = v.repeatsByPosition(ctx, in.Times); err != nil {
 			return err
 		}
-		if s.Cut, err = v.eachBlock(ctx, in.Most, s.addBlock); err != nil {
+		if s.Cut, err = v.eachSelectedChunk(ctx, in.Most, s.addChunk); err != nil {
 			return err
 		}
 		s.computePercentiles()
@@ -84,11 +84,11 @@ func (db *Postgres) Sessions(ctx context.Context, in activity.SessionQuery) (pag
 			return err
 		}
 		t := sessionCounter{repeats: times, byID: map[uint64]*sessionCounts{}}
-		if page.Cut, err = v.eachBlock(ctx, in.Most, t.addBlock); err != nil {
+		if page.Cut, err = v.eachSelectedChunk(ctx, in.Most, t.addChunk); err != nil {
 			return err
 		}
 		page.Total, page.Sessions = int64(len(t.all)), []activity.Session{}
-		sessions := t.pageOf(&in)
+		sessions := t.requestedPage(&in)
 		places := make([]int64, len(sessions))
 		for i, s := range sessions {
 			places[i] = s.key

@@ -55,7 +55,7 @@ func TestPostgres(t *testing.T) {
 		return databases[dir]
 	}
 	open := func(t *testing.T, dir string) storetest.Store { return openPostgres(t, database(t, dir), dir) }
-	storetest.Run(t, storetest.Opener{Open: open, Volume: volume.Of, Serial: serial})
+	storetest.Run(t, storetest.Setup{Open: open, Volume: volume.Of, Serial: serial})
 }
 
 // TestPostgresShared: an instance must load the decisions of another one before it decides, and is

@@ -278,8 +278,8 @@ func readQuestion(ctx context.Context, t portableTx, id string) (ask.Question, e
 	return all[0], nil
 }
 
-// Waiting returns the questions that wait at a time, the oldest first.
-func (a *QuestionStore) Waiting(ctx context.Context, now time.Time) (all []ask.Question, err error) {
+// WaitingQuestions returns the questions that wait at a time, the oldest first.
+func (a *QuestionStore) WaitingQuestions(ctx context.Context, now time.Time) (all []ask.Question, err error) {
 	err = a.read(ctx, func(t portableTx) error {
 		after, latest := validEndRange(now, ask.Life)
 		all, err = queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ? ORDER BY asked, id", after, latest)
@@ -288,8 +288,8 @@ func (a *QuestionStore) Waiting(ctx context.Context, now time.Time) (all []ask.Q
 	return all, err
 }
 
-// Count returns how many questions wait at a time.
-func (a *QuestionStore) Count(ctx context.Context, now time.Time) (n int, err error) {
+// CountWaiting returns how many questions wait at a time.
+func (a *QuestionStore) CountWaiting(ctx context.Context, now time.Time) (n int, err error) {
 	err = a.read(ctx, func(t portableTx) error {
 		var all int64
 		after, latest := validEndRange(now, ask.Life)
@@ -300,9 +300,9 @@ func (a *QuestionStore) Count(ctx context.Context, now time.Time) (n int, err er
 	return n, err
 }
 
-// Answer stores the answer of a reviewer. The first answer counts. The problems are NOT_FOUND and
+// AnswerQuestion stores the answer of a reviewer. The first answer counts. The problems are NOT_FOUND and
 // CONFLICT.
-func (a *QuestionStore) Answer(ctx context.Context, id string, given ask.Answer) (q ask.Question, err error) {
+func (a *QuestionStore) AnswerQuestion(ctx context.Context, id string, given ask.Answer) (q ask.Question, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		if q, err = readQuestion(ctx, t, id); err != nil {
 			return err
@@ -387,8 +387,8 @@ func (a *QuestionStore) AddLease(ctx context.Context, l ask.Lease) error {
 	})
 }
 
-// Revoke ends a lease and returns it. The problem is NOT_FOUND.
-func (a *QuestionStore) Revoke(ctx context.Context, id string, now time.Time) (l ask.Lease, err error) {
+// RevokeLease ends a lease and returns it. The problem is NOT_FOUND.
+func (a *QuestionStore) RevokeLease(ctx context.Context, id string, now time.Time) (l ask.Lease, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		all, err := queryLeases(ctx, t, "UPDATE lease SET revoked = ? WHERE id = ? AND revoked = 0 RETURNING "+leaseColumns, now.UnixMicro(), id)
 		if err == nil && len(all) == 0 {

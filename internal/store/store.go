@@ -7,7 +7,7 @@
 //   - columns and text search: column.go encodes one value for each record of a chunk,
 //     search_words.go splits text into words, activity_prefix.go and activity_text.go build and
 //     search the text index, bitmap.go and selection.go are sets of records
-//   - counting: activity_block.go, activity_summary.go, activity_rollup.go, activity_use.go,
+//   - counting: activity_selection.go, activity_summary.go, activity_rollup.go, activity_use.go,
 //     histogram.go
 //   - activity_verify.go: reads the hash chain in order
 //   - questions.go, presence.go: questions, leases, presence statements and anchors, with one SQL

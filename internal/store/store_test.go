@@ -45,5 +45,5 @@ func serial(t *testing.T) { t.Helper(); volume.Serial(t) }
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, storetest.Opener{Open: openSQLite, Volume: volume.Of, Serial: serial})
+	storetest.Run(t, storetest.Setup{Open: openSQLite, Volume: volume.Of, Serial: serial})
 }

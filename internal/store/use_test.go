@@ -148,7 +148,7 @@ func TestBucketsOfDurations(t *testing.T) {
 	t.Parallel()
 	last := int64(-1)
 	for d := int64(0); d < 1<<22; d += 1 + d/1000 {
-		b := durationBucket(d)
+		b := bucketOfDuration(d)
 		if b < last || b > last+1 || (d >= fineBuckets && (bucketMidpoint(b) > d+d/20 || bucketMidpoint(b) < d-d/20)) || d < fineBuckets && bucketMidpoint(b) != d {
 			t.Fatalf("%d ms are in bucket %d after %d, of about %d", d, b, last, bucketMidpoint(b))
 		}

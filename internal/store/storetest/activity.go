@@ -14,10 +14,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-func testFilters(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testFilters(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
-	for i := range open.severalChunks() {
+	for i := range setup.severalChunks() {
 		e.clock.Pass(time.Second)
 		r := activity.Record{
 			Type: types[i%2], ServerName: servers[i%5], ToolName: toolNames[i%3], SessionID: fmt.Sprint("session ", i%40),
@@ -79,8 +79,8 @@ func testFilters(t *testing.T, open Opener) {
 
 // testClockJumps sets the clock forward and back. The order stays that of the log; the time filter
 // uses the recorded times.
-func testClockJumps(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testClockJumps(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	begun := e.clock.Now()
 	var records []activity.Record
 	for _, jump := range []time.Duration{0, -time.Hour, 24 * time.Hour, -48 * time.Hour, 26 * time.Hour} {
@@ -107,10 +107,10 @@ func testClockJumps(t *testing.T, open Opener) {
 	}
 }
 
-func testPages(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testPages(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var want []string
-	for i := range open.severalChunks() {
+	for i := range setup.severalChunks() {
 		r := e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%2]})
 		if i%2 == 1 {
 			want = append(want, r.ID)
@@ -147,10 +147,10 @@ func testPages(t *testing.T, open Opener) {
 }
 
 // testPagesUnderLoad reads pages while new records are written.
-func testPagesUnderLoad(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testPagesUnderLoad(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var before []string
-	for range open.severalChunks() {
+	for range setup.severalChunks() {
 		before = append(before, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success}).ID)
 	}
 	slices.Reverse(before)
@@ -183,8 +183,8 @@ func testPagesUnderLoad(t *testing.T, open Opener) {
 	}
 }
 
-func testCursor(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testCursor(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	e.appendRecord(activity.Record{Type: activity.System})
 	for _, cursor := range []string{"x", "0", "AAAA", "!!", "YQ", "YYCAgICAgICAgIAB", "'; DROP TABLE activity"} {
 		_, err := e.log.List(t.Context(), activity.Filter{Cursor: cursor})
@@ -195,14 +195,14 @@ func testCursor(t *testing.T, open Opener) {
 	}
 }
 
-func testGet(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testGet(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
-	for range open.severalChunks() {
+	for range setup.severalChunks() {
 		e.clock.Pass(100 * time.Millisecond)
 		records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ToolName: "x"}))
 	}
-	for _, i := range []int{0, 1, 1023, 1024, 2000, open.severalChunks() - 1} {
+	for _, i := range []int{0, 1, 1023, 1024, 2000, setup.severalChunks() - 1} {
 		id := records[i].ID
 		for _, prefix := range []string{id, id[:25], id[:14]} {
 			got, err := e.log.Get(t.Context(), prefix)
@@ -223,11 +223,11 @@ func testGet(t *testing.T, open Opener) {
 	}
 }
 
-func testRestart(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testRestart(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
 	for round := range 4 {
-		for i := range open.Volume(1500, 500) {
+		for i := range setup.Volume(1500, 500) {
 			r := e.beginRecord(activity.Record{Type: activity.ToolCall, ServerName: servers[i%5]})
 			r.Status, r.DurationMS = activity.Success, 1
 			e.endRecord(r.ID, r.Status)
@@ -244,14 +244,14 @@ func testRestart(t *testing.T, open Opener) {
 }
 
 // testLateEnds ends records that were stored long before.
-func testLateEnds(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testLateEnds(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
-	for i := range open.severalChunks() {
+	for i := range setup.severalChunks() {
 		records = append(records, e.beginRecord(activity.Record{Type: activity.ToolCall, RequestID: fmt.Sprint(i)}))
 	}
 	checkList(e, activity.Filter{Statuses: []activity.Status{activity.Pending}}, records)
-	for i := 0; i < open.severalChunks(); i += 3 {
+	for i := 0; i < setup.severalChunks(); i += 3 {
 		records[i].Status, records[i].DurationMS = activity.Failed, 1
 		e.endRecord(records[i].ID, activity.Failed)
 	}
@@ -265,10 +265,10 @@ func testLateEnds(t *testing.T, open Opener) {
 	}
 }
 
-func testInterruptedCalls(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testInterruptedCalls(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var running []string
-	for range open.severalChunks() {
+	for range setup.severalChunks() {
 		running = append(running, e.beginRecord(activity.Record{Type: activity.ToolCall}).ID)
 	}
 	e.listPage(activity.Filter{Limit: 1})
@@ -283,8 +283,8 @@ func testInterruptedCalls(t *testing.T, open Opener) {
 }
 
 // testLostBeginnings stores an end whose beginning the store does not have.
-func testLostBeginnings(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testLostBeginnings(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	for range 100 {
 		e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success})
 	}
@@ -307,8 +307,8 @@ func testLostBeginnings(t *testing.T, open Opener) {
 	}
 }
 
-func testRetention(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testRetention(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
 	add := func(n int) {
 		for i := range n {
@@ -328,15 +328,15 @@ func testRetention(t *testing.T, open Opener) {
 			t.Errorf("%s: %d records are left, want %d", what, p.Total, want)
 		}
 	}
-	add(open.severalChunks())
-	keep("nothing to do", activity.Retention{}, open.severalChunks())
-	keep("enough room", activity.Retention{Days: 90, MaxRecords: int64(open.severalChunks()), MaxBytes: 1 << 30}, open.severalChunks())
+	add(setup.severalChunks())
+	keep("nothing to do", activity.Retention{}, setup.severalChunks())
+	keep("enough room", activity.Retention{Days: 90, MaxRecords: int64(setup.severalChunks()), MaxBytes: 1 << 30}, setup.severalChunks())
 	keep("records", activity.Retention{MaxRecords: 2000}, 2000)
 	keep("days", activity.Retention{Days: 1}, 24*60+1)
 	e.closeAll()
 	e.openAll()
 	keep("after a restart", activity.Retention{MaxRecords: 1000}, 1000)
-	add(open.Volume(3000, 1200))
+	add(setup.Volume(3000, 1200))
 	keep("records again", activity.Retention{MaxRecords: 1500}, 1500)
 	before := int64(len(records))
 	e.clock.Pass(10 * 365 * 24 * time.Hour) // a wrong clock
@@ -356,8 +356,8 @@ func testRetention(t *testing.T, open Opener) {
 }
 
 // testRetentionWhileCallsRun prunes the records of running calls.
-func testRetentionWhileCallsRun(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testRetentionWhileCallsRun(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var open2 []activity.Record
 	for range 200 {
 		open2 = append(open2, e.beginRecord(activity.Record{Type: activity.ToolCall}))
@@ -375,8 +375,8 @@ func testRetentionWhileCallsRun(t *testing.T, open Opener) {
 
 // testRetentionOfSize has large records, which may be pruned, and large results, for which no
 // record may be pruned.
-func testRetentionOfSize(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testRetentionOfSize(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	const limit = 8 << 20
 	err := e.store.PutResult(t.Context(), store.StoredResult{
 		Handle: "h", Body: []byte(`"` + strings.Repeat("x", limit) + `"`), Expires: time.Now().Add(time.Hour),
@@ -401,8 +401,8 @@ func testRetentionOfSize(t *testing.T, open Opener) {
 	}
 }
 
-func testSearch(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testSearch(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	add := func(r activity.Record) string { return e.appendRecord(r).ID }
 	names := map[string]string{
 		add(activity.Record{Type: activity.System, Arguments: []byte(`{"title":"It does not start","repo":"octo-org/hello-world"}`)}):             "issue",
@@ -443,11 +443,11 @@ func testSearch(t *testing.T, open Opener) {
 		}
 	}
 	look("fresh")
-	for range open.severalChunks() {
+	for range setup.severalChunks() {
 		e.appendRecord(activity.Record{Type: activity.ToolCall, Arguments: []byte(`{"needle":"7 start"}`)})
 	}
 	look("behind others") // now the records are in the text index
-	if p := e.listPage(activity.Filter{Search: "needle 7 start"}); p.Total != int64(open.severalChunks()) {
+	if p := e.listPage(activity.Filter{Search: "needle 7 start"}); p.Total != int64(setup.severalChunks()) {
 		t.Errorf("%d of the others are found", p.Total)
 	}
 	e.closeAll()

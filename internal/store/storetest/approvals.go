@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-func newFingerprint(n byte) (f tool.Fingerprint) {
+func fakeFingerprint(n byte) (f tool.Fingerprint) {
 	f[0], f[31] = n, n
 	return f
 }
@@ -23,9 +23,9 @@ func newMark(by string, minute int) approval.Mark {
 }
 
 // testApprovals checks that all decisions are loaded as they were saved, also after a restart.
-func testApprovals(t *testing.T, open Opener) {
+func testApprovals(t *testing.T, setup Setup) {
 	dir := t.TempDir()
-	s := open.Open(t, dir)
+	s := setup.Open(t, dir)
 	ctx := t.Context()
 	save := func(c approval.Change) {
 		t.Helper()
@@ -55,15 +55,15 @@ func testApprovals(t *testing.T, open Opener) {
 	want(approval.Saved{})
 	definition("one", "a", "")
 
-	pin := &approval.Pin{Fingerprint: newFingerprint(1), Hints: tool.Hints{Title: "é", ReadOnly: tool.True, Destructive: tool.False}, Mark: newMark("trust:scan", 1)}
-	off, block := newMark("admin", 2), &approval.Block{Fingerprint: newFingerprint(2), Mark: newMark("admin", 3)}
-	launch := approval.Launch{Server: "one", Fingerprint: newFingerprint(9), Mark: newMark("admin", 4)}
+	pin := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{Title: "é", ReadOnly: tool.True, Destructive: tool.False}, Mark: newMark("trust:scan", 1)}
+	off, block := newMark("admin", 2), &approval.Block{Fingerprint: fakeFingerprint(2), Mark: newMark("admin", 3)}
+	launch := approval.Launch{Server: "one", Fingerprint: fakeFingerprint(9), Mark: newMark("admin", 4)}
 	a := approval.Row{Tool: "a", Entry: approval.Entry{Pin: pin}}
 	given := a
 	given.Definition = json.RawMessage(`{ "name" : "a" }`)
 	b := approval.Row{Tool: "b", Entry: approval.Entry{Block: block, Off: &off}}
 	// A prompt with the name of a tool is a different item; instructions have no name.
-	prompt := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: &approval.Pin{Fingerprint: newFingerprint(3), Mark: newMark("trust:scan", 1)}}}
+	prompt := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: &approval.Pin{Fingerprint: fakeFingerprint(3), Mark: newMark("trust:scan", 1)}}}
 	asked := prompt
 	asked.Definition = json.RawMessage(`{"name":"a","title":"p"}`)
 	said := approval.Row{Kind: tool.KindInstructions, Entry: approval.Entry{Block: block}}
@@ -76,7 +76,7 @@ func testApprovals(t *testing.T, open Opener) {
 		Launches: []approval.Launch{launch}, Proposals: []approval.Proposal{proposal},
 	}
 	held := func(kind tool.Kind, name string, n byte, minute int) approval.Held {
-		return approval.Held{Kind: kind, Tool: name, Fingerprint: newFingerprint(n), Since: newMark("", minute).At}
+		return approval.Held{Kind: kind, Tool: name, Fingerprint: fakeFingerprint(n), Since: newMark("", minute).At}
 	}
 	for _, part := range [][]approval.Held{{held("", "a", 1, 1), held(tool.KindPrompt, "a", 2, 2)}, {held("", "a", 3, 3)}} {
 		if err := s.SaveHeld(ctx, "one", part); err != nil {
@@ -102,7 +102,7 @@ func testApprovals(t *testing.T, open Opener) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open.Open(t, dir)
+	s = setup.Open(t, dir)
 	defer func() { _ = s.Close() }()
 	all.Tools["one"][0] = a
 	want(all)
@@ -119,13 +119,13 @@ func testApprovals(t *testing.T, open Opener) {
 
 // testReplacedApprovals checks that the decision that an approval replaces is stored with its
 // definition, and returns when the approval is undone, also after a restart.
-func testReplacedApprovals(t *testing.T, open Opener) {
+func testReplacedApprovals(t *testing.T, setup Setup) {
 	dir, ctx := t.TempDir(), t.Context()
-	first := &approval.Pin{Fingerprint: newFingerprint(1), Hints: tool.Hints{ReadOnly: tool.True}, Mark: newMark("trust:scan", 1)}
-	block := &approval.Block{Fingerprint: newFingerprint(7), Mark: newMark("admin", 2)}
-	second := &approval.Pin{Fingerprint: newFingerprint(2), Mark: newMark("admin", 3), Before: &approval.Before{Pin: first, Block: block}}
-	third := &approval.Pin{Fingerprint: newFingerprint(3), Mark: newMark("admin", 4), Before: &approval.Before{Pin: &approval.Pin{Fingerprint: newFingerprint(2), Mark: newMark("admin", 3)}}}
-	alone := &approval.Pin{Fingerprint: newFingerprint(4), Mark: newMark("admin", 5), Before: &approval.Before{Block: block}}
+	first := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{ReadOnly: tool.True}, Mark: newMark("trust:scan", 1)}
+	block := &approval.Block{Fingerprint: fakeFingerprint(7), Mark: newMark("admin", 2)}
+	second := &approval.Pin{Fingerprint: fakeFingerprint(2), Mark: newMark("admin", 3), Before: &approval.Before{Pin: first, Block: block}}
+	third := &approval.Pin{Fingerprint: fakeFingerprint(3), Mark: newMark("admin", 4), Before: &approval.Before{Pin: &approval.Pin{Fingerprint: fakeFingerprint(2), Mark: newMark("admin", 3)}}}
+	alone := &approval.Pin{Fingerprint: fakeFingerprint(4), Mark: newMark("admin", 5), Before: &approval.Before{Block: block}}
 	for _, step := range []struct {
 		pin        *approval.Pin
 		definition string // given to SaveApprovals
@@ -141,7 +141,7 @@ func testReplacedApprovals(t *testing.T, open Opener) {
 		{alone, `{"name":"4"}`, `{"name":"4"}`},
 		{nil, "", ""},
 	} {
-		s := open.Open(t, dir)
+		s := setup.Open(t, dir)
 		row := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: step.pin, Off: &second.Mark}}
 		given := row
 		if step.definition != "" {
@@ -153,7 +153,7 @@ func testReplacedApprovals(t *testing.T, open Opener) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		s = open.Open(t, dir)
+		s = setup.Open(t, dir)
 		saved, err := s.LoadApprovals(ctx)
 		if d := cmp.Diff(map[string][]approval.Row{"one": {row}}, saved.Tools); d != "" || err != nil {
 			t.Errorf("%v (-want +got)\n%s", err, d)
@@ -172,10 +172,10 @@ func testReplacedApprovals(t *testing.T, open Opener) {
 
 // testRestoredApprovals checks that RestoreApprovals replaces all decisions and keeps definitions
 // that are not given.
-func testRestoredApprovals(t *testing.T, open Opener) {
-	s, ctx := open.Open(t, t.TempDir()), t.Context()
+func testRestoredApprovals(t *testing.T, setup Setup) {
+	s, ctx := setup.Open(t, t.TempDir()), t.Context()
 	defer func() { _ = s.Close() }()
-	pin, off := &approval.Pin{Fingerprint: newFingerprint(1), Mark: newMark("admin", 1)}, newMark("admin", 2)
+	pin, off := &approval.Pin{Fingerprint: fakeFingerprint(1), Mark: newMark("admin", 1)}, newMark("admin", 2)
 	row := func(name string, e approval.Entry, definition string) approval.Row {
 		r := approval.Row{Tool: name, Entry: e}
 		if definition != "" {
@@ -184,7 +184,7 @@ func testRestoredApprovals(t *testing.T, open Opener) {
 		return r
 	}
 	before := []approval.Row{row("a", approval.Entry{Pin: pin}, `{"name":"a"}`), row("b", approval.Entry{Off: &off}, "")}
-	launch := approval.Launch{Server: "two", Fingerprint: newFingerprint(8), Mark: newMark("admin", 3)}
+	launch := approval.Launch{Server: "two", Fingerprint: fakeFingerprint(8), Mark: newMark("admin", 3)}
 	if err := errors.Join(s.SaveApprovals(ctx, approval.Change{Server: "one", Tools: before}),
 		s.SaveApprovals(ctx, approval.Change{Server: "two", Tools: before, Launch: &launch})); err != nil {
 		t.Fatal(err)
@@ -194,9 +194,9 @@ func testRestoredApprovals(t *testing.T, open Opener) {
 			row("a", approval.Entry{Pin: pin, Off: &off}, ""), row("c", approval.Entry{Pin: pin}, `{"name":"c"}`),
 			row("lost", approval.Entry{Was: &pin.Fingerprint}, ""), // no decision
 		}},
-		Launches:  []approval.Launch{{Server: "one", Fingerprint: newFingerprint(9), Mark: newMark("admin", 4)}},
+		Launches:  []approval.Launch{{Server: "one", Fingerprint: fakeFingerprint(9), Mark: newMark("admin", 4)}},
 		Proposals: []approval.Proposal{{Name: "new", Server: json.RawMessage(`{}`), Mark: newMark("agent", 5)}},
-		Held:      map[string][]approval.Held{"one": {{Tool: "lost", Fingerprint: newFingerprint(1), Since: newMark("", 6).At}}},
+		Held:      map[string][]approval.Held{"one": {{Tool: "lost", Fingerprint: fakeFingerprint(1), Since: newMark("", 6).At}}},
 	}
 	for _, all.Lost = range []bool{true, true, false} {
 		if err := s.RestoreApprovals(ctx, all); err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // testChain verifies the chain with long calls, counts of refusals and pruned records.
-func testChain(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testChain(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	verify := func(records int64) {
 		t.Helper()
 		v, err := e.log.Verify(t.Context())
@@ -67,8 +67,8 @@ func testChain(t *testing.T, open Opener) {
 }
 
 // testChainUnderLoad verifies while records are added, ended and pruned.
-func testChainUnderLoad(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testChainUnderLoad(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	for range 4 {
 		var wg sync.WaitGroup
 		for range 3 {
@@ -128,10 +128,10 @@ func (g *gatedStore) projectTogether(e *testEnv, write func()) {
 
 // testChainOfPrunedCalls prunes calls before they end. Their ends are stored after the records that
 // began later and were projected in the same transaction. Then the test prunes these one by one.
-func testChainOfPrunedCalls(t *testing.T, open Opener) {
+func testChainOfPrunedCalls(t *testing.T, setup Setup) {
 	g := &gatedStore{}
-	e := startEnv(t, Opener{Volume: open.Volume, Serial: open.Serial, Open: func(t *testing.T, dir string) Store {
-		g.Store = open.Open(t, dir)
+	e := startEnv(t, Setup{Volume: setup.Volume, Serial: setup.Serial, Open: func(t *testing.T, dir string) Store {
+		g.Store = setup.Open(t, dir)
 		return g
 	}})
 	put := func(n int) {

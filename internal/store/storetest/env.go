@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/store/activity/activitytest"
 )
 
-// Opener tells Run how to open a store, and how much to test.
-type Opener struct {
+// Setup tells Run how to open a store, and how much to test.
+type Setup struct {
 	// Open opens the store in a folder of the test. The same folder has the same store again.
 	Open func(t *testing.T, dir string) Store
 	// Volume returns all or enough: how much of something a test does.
@@ -26,7 +26,7 @@ type Opener struct {
 }
 
 // severalChunks returns a number of records that fills more than one chunk.
-func (o Opener) severalChunks() int { return o.Volume(3500, 2100) }
+func (o Setup) severalChunks() int { return o.Volume(3500, 2100) }
 
 // Store is the interface that the suite tests.
 type Store interface {
@@ -46,15 +46,15 @@ type Store interface {
 // testEnv is an activity log over a store, both in one folder.
 type testEnv struct {
 	t     *testing.T
-	open  Opener
+	setup Setup
 	dir   string
 	clock *activitytest.Clock
 	log   *activity.Log
 	store Store
 }
 
-func startEnv(t *testing.T, open Opener) *testEnv {
-	e := &testEnv{t: t, open: open, dir: t.TempDir(), clock: activitytest.NewClock(time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC))}
+func startEnv(t *testing.T, setup Setup) *testEnv {
+	e := &testEnv{t: t, setup: setup, dir: t.TempDir(), clock: activitytest.NewClock(time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC))}
 	e.openAll()
 	t.Cleanup(func() {
 		if e.log != nil {
@@ -67,7 +67,7 @@ func startEnv(t *testing.T, open Opener) *testEnv {
 // openAll opens the log and the store.
 func (e *testEnv) openAll() {
 	e.t.Helper()
-	e.store = e.open.Open(e.t, e.dir)
+	e.store = e.setup.Open(e.t, e.dir)
 	log, err := activity.Open(activity.Options{Dir: filepath.Join(e.dir, "spool"), Now: e.clock.Now}, e.store)
 	if err != nil {
 		e.t.Fatal(err)

@@ -42,9 +42,9 @@ func problemCode(err error) problem.Code {
 // testQuestions checks that a question is loaded as it was stored, is shared by all calls with its
 // key, is answered once, and that its approval is used once, in time and with its key; also after a
 // restart.
-func testQuestions(t *testing.T, open Opener) {
+func testQuestions(t *testing.T, setup Setup) {
 	dir := t.TempDir()
-	s := open.Open(t, dir)
+	s := setup.Open(t, dir)
 	a, ctx := s.Questions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
@@ -71,23 +71,23 @@ func testQuestions(t *testing.T, open Opener) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open.Open(t, dir)
+	s = setup.Open(t, dir)
 	defer func() { _ = s.Close() }()
 	a = s.Questions()
-	if all, err := a.Waiting(ctx, at(3*time.Minute)); err != nil || cmp.Diff([]ask.Question{want}, all) != "" {
+	if all, err := a.WaitingQuestions(ctx, at(3*time.Minute)); err != nil || cmp.Diff([]ask.Question{want}, all) != "" {
 		t.Errorf("%v: %s", err, cmp.Diff([]ask.Question{want}, all))
 	}
-	if n, err := a.Count(ctx, at(3*time.Minute)); n != 1 || err != nil {
+	if n, err := a.CountWaiting(ctx, at(3*time.Minute)); n != 1 || err != nil {
 		t.Errorf("%d wait, %v", n, err)
 	}
-	if _, err := a.Answer(ctx, "none", ask.Answer{At: begin}); problemCode(err) != problem.NotFound {
+	if _, err := a.AnswerQuestion(ctx, "none", ask.Answer{At: begin}); problemCode(err) != problem.NotFound {
 		t.Errorf("an answer to nothing: %v", err)
 	}
 	yes := ask.Answer{Approve: true, By: "admin", Via: "cli", At: at(4 * time.Minute)}
-	if got, err := a.Answer(ctx, "q1", yes); err != nil || got.State != ask.Approved || got.By != "admin" || got.Via != "cli" || !got.Until.Equal(at(4*time.Minute+ask.Life)) {
+	if got, err := a.AnswerQuestion(ctx, "q1", yes); err != nil || got.State != ask.Approved || got.By != "admin" || got.Via != "cli" || !got.Until.Equal(at(4*time.Minute+ask.Life)) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := a.Answer(ctx, "q1", ask.Answer{Why: "no", By: "admin", At: at(5 * time.Minute)}); problemCode(err) != problem.Conflict {
+	if _, err := a.AnswerQuestion(ctx, "q1", ask.Answer{Why: "no", By: "admin", At: at(5 * time.Minute)}); problemCode(err) != problem.Conflict {
 		t.Errorf("a second answer: %v", err)
 	}
 	if got, found, err := a.Find(ctx, q.Key, at(5*time.Minute)); !found || err != nil || got.State != ask.Approved || got.Why != "" {
@@ -126,7 +126,7 @@ func testQuestions(t *testing.T, open Opener) {
 	if _, fresh, err := a.Add(ctx, denied); !fresh || err != nil {
 		t.Errorf("the same call again: %v, %v", fresh, err)
 	}
-	if _, err := a.Answer(ctx, "q3", ask.Answer{Why: "not now", By: "admin", At: at(7 * time.Minute)}); err != nil {
+	if _, err := a.AnswerQuestion(ctx, "q3", ask.Answer{Why: "not now", By: "admin", At: at(7 * time.Minute)}); err != nil {
 		t.Error(err)
 	}
 	if got, found, err := a.Find(ctx, q.Key, at(8*time.Minute)); !found || err != nil || got.State != ask.Denied || got.Why != "not now" {
@@ -142,8 +142,8 @@ func testQuestions(t *testing.T, open Opener) {
 
 // testCallAskedTwice stores two questions about one call, because the clock was set back. An answer
 // is found, and of two answers the denial.
-func testCallAskedTwice(t *testing.T, open Opener) {
-	s := open.Open(t, t.TempDir())
+func testCallAskedTwice(t *testing.T, setup Setup) {
+	s := setup.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
 	a, ctx := s.Questions(), t.Context()
 	now := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
@@ -155,13 +155,13 @@ func testCallAskedTwice(t *testing.T, open Opener) {
 		}
 	}
 	now = now.Add(2 * time.Minute)
-	if _, err := a.Answer(ctx, "before", ask.Answer{Approve: true, By: "admin", At: now}); err != nil {
+	if _, err := a.AnswerQuestion(ctx, "before", ask.Answer{Approve: true, By: "admin", At: now}); err != nil {
 		t.Error(err)
 	}
 	if got, found, err := a.Find(ctx, key, now); !found || err != nil || got.ID != "before" || got.State != ask.Approved {
 		t.Errorf("%+v, %v, %v", got, found, err)
 	}
-	if _, err := a.Answer(ctx, "after", ask.Answer{By: "admin", At: now}); err != nil {
+	if _, err := a.AnswerQuestion(ctx, "after", ask.Answer{By: "admin", At: now}); err != nil {
 		t.Error(err)
 	}
 	if got, found, err := a.Find(ctx, key, now); !found || err != nil || got.ID != "after" || got.State != ask.Denied {
@@ -171,8 +171,8 @@ func testCallAskedTwice(t *testing.T, open Opener) {
 
 // testQuestionLimits checks the limits of waiting questions, in all and for an actor, and that old
 // questions are deleted.
-func testQuestionLimits(t *testing.T, open Opener) {
-	s := open.Open(t, t.TempDir())
+func testQuestionLimits(t *testing.T, setup Setup) {
+	s := setup.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
 	a, ctx := s.Questions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
@@ -202,7 +202,7 @@ func testQuestionLimits(t *testing.T, open Opener) {
 	if err := add(99, 0, later); err != nil {
 		t.Errorf("when the others are over: %v", err)
 	}
-	if all, err := a.Waiting(ctx, later); err != nil || len(all) != 1 {
+	if all, err := a.WaitingQuestions(ctx, later); err != nil || len(all) != 1 {
 		t.Errorf("%d wait, %v", len(all), err)
 	}
 	if old, err := a.Question(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); err != nil || old.State != ask.Expired || string(old.Shown) != "null" {
@@ -218,9 +218,9 @@ func testQuestionLimits(t *testing.T, open Opener) {
 
 // testLeases checks that a lease covers its calls, as often as allowed, until it ends or is
 // revoked.
-func testLeases(t *testing.T, open Opener) {
+func testLeases(t *testing.T, setup Setup) {
 	dir := t.TempDir()
-	s := open.Open(t, dir)
+	s := setup.Open(t, dir)
 	a, ctx := s.Questions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
 	lease := ask.Lease{ID: "l1", Server: "github", Tools: "delete_*", Lane: auth.Write, Client: "cursor", Actor: "agent:cursor#1", Revision: "abc", Calls: 3, Left: 3,
@@ -231,7 +231,7 @@ func testLeases(t *testing.T, open Opener) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open.Open(t, dir)
+	s = setup.Open(t, dir)
 	defer func() { _ = s.Close() }()
 	a = s.Questions()
 	if all, err := a.Leases(ctx, begin); err != nil || cmp.Diff([]ask.Lease{lease}, all) != "" {
@@ -280,7 +280,7 @@ func testLeases(t *testing.T, open Opener) {
 	if all.Wait(); taken.Load() != 3 {
 		t.Errorf("%d calls were taken of 3", taken.Load())
 	}
-	if n, err := a.Count(ctx, begin); closed.Load() != 1 || n != 0 || err != nil {
+	if n, err := a.CountWaiting(ctx, begin); closed.Load() != 1 || n != 0 || err != nil {
 		t.Errorf("the question of a call that goes on by a lease: over %d times, %d wait, %v", closed.Load(), n, err)
 	}
 	for i := range ask.MaxLeases + 1 {
@@ -290,10 +290,10 @@ func testLeases(t *testing.T, open Opener) {
 			t.Fatalf("lease %d: %v", i, err)
 		}
 	}
-	if l, err := a.Revoke(ctx, "m0", begin); err != nil || l.Revoked.IsZero() {
+	if l, err := a.RevokeLease(ctx, "m0", begin); err != nil || l.Revoked.IsZero() {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if _, err := a.Revoke(ctx, "m0", begin); problemCode(err) != problem.NotFound {
+	if _, err := a.RevokeLease(ctx, "m0", begin); problemCode(err) != problem.NotFound {
 		t.Errorf("revoked twice: %v", err)
 	}
 	if left, err := a.Leases(ctx, begin); err != nil || len(left) != ask.MaxLeases-1 {

@@ -149,15 +149,15 @@ func (d randomSource) randomFilter(from, to time.Time) activity.Filter {
 
 // testRandomFilters compares the store with matchesFilter, over records in all places of a store:
 // tail, chunks, text index.
-func testRandomFilters(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testRandomFilters(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
 	rounds := 0
 	from := e.clock.Now()
 	run := func(rt *rapid.T) {
 		d := randomSource{rt}
 		if rounds++; rounds <= 12 {
-			records = append(records, e.addRandomRecords(d, open.Volume(300, 100))...)
+			records = append(records, e.addRandomRecords(d, setup.Volume(300, 100))...)
 		}
 		if rounds == 6 {
 			e.closeAll()
@@ -175,7 +175,7 @@ func testRandomFilters(t *testing.T, open Opener) {
 	}
 	// Examples of one seed: each adds to the store.
 	gen := rapid.Custom(func(rt *rapid.T) bool { run(rt); return true })
-	for i := 0; i < open.Volume(40, 20) && !t.Failed(); i++ {
+	for i := 0; i < setup.Volume(40, 20) && !t.Failed(); i++ {
 		gen.Example(i)
 	}
 }

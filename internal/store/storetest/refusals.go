@@ -11,8 +11,8 @@ import (
 
 // testRefusals writes many more refusals than calls. Refusals are pruned by their own quota, from
 // between the calls, and displace no calls.
-func testRefusals(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testRefusals(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var calls, refusals []activity.Record
 	add := func(n, refused int) {
 		for i := range n {
@@ -40,7 +40,7 @@ func testRefusals(t *testing.T, open Opener) {
 		}
 	}
 	keep := activity.Retention{MaxRecords: 600, MaxBytes: 1 << 30, Days: 90}
-	add(100, open.Volume(60, 45))
+	add(100, setup.Volume(60, 45))
 	e.listPage(activity.Filter{Search: "banana"}) // it is in the text index
 	e.tidyFully(keep)
 	look("a first flood")
@@ -51,7 +51,7 @@ func testRefusals(t *testing.T, open Opener) {
 	e.openAll()
 	look("after a restart")
 	e.listPage(activity.Filter{Search: "banana"})
-	add(400, open.Volume(20, 6))
+	add(400, setup.Volume(20, 6))
 	e.tidyFully(keep)
 	look("a second flood")
 	if len(calls) != 500 {
@@ -70,12 +70,12 @@ func testRefusals(t *testing.T, open Opener) {
 }
 
 // testSizeOfRefusals writes large refusals.
-func testSizeOfRefusals(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testSizeOfRefusals(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	const limit = 8 << 20
 	call := e.appendRecord(activity.Record{Type: activity.ToolCall, Status: activity.Success})
 	body := []byte(`"` + strings.Repeat("some text ", 1000) + `"`)
-	for range open.Volume(6000, 4000) {
+	for range setup.Volume(6000, 4000) {
 		e.appendRecord(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked, Arguments: body})
 	}
 	e.tidyFully(activity.Retention{MaxBytes: limit})
@@ -88,8 +88,8 @@ func testSizeOfRefusals(t *testing.T, open Opener) {
 }
 
 // testRefusalCounts repeats refusals, with restarts and pruning.
-func testRefusalCounts(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testRefusalCounts(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	refuse := func(tool string, times int) (r activity.Record) {
 		for range times {
 			r = activity.Record{Actor: "agent", ToolName: tool, ErrorMessage: "no", Arguments: []byte(`{"word":"apple"}`)}
@@ -117,12 +117,12 @@ func testRefusalCounts(t *testing.T, open Opener) {
 		}
 	}
 	var later []activity.Record
-	for i := range open.severalChunks() {
+	for i := range setup.severalChunks() {
 		later = append(later, refuse(fmt.Sprint(i%400), 1))
 	}
 	e.appendRecord(activity.Record{Type: activity.System})
 	e.tidyFully(activity.Retention{MaxRecords: 2}) // keeps the record about the flood, and the one above
 	e.closeAll()
 	e.openAll()
-	want(later[399].ID, int64(open.severalChunks()/400))
+	want(later[399].ID, int64(setup.severalChunks()/400))
 }

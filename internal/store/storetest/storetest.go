@@ -5,7 +5,7 @@
 //
 // Files:
 //   - storetest.go: Run and the list of subtests
-//   - env.go: Opener, the Store interface, and a log over a store for one test
+//   - env.go: Setup, the Store interface, and a log over a store for one test
 //   - random.go: random records and filters, and a simple reference for filters
 //   - activity.go: filters, pages, search, retention, restarts
 //   - summary.go: summaries and sessions, with a simple reference
@@ -23,8 +23,8 @@ var concurrent = map[string]bool{
 }
 
 // Run runs the suite. The subtests are independent and run in parallel.
-func Run(t *testing.T, open Opener) {
-	for name, test := range map[string]func(*testing.T, Opener){
+func Run(t *testing.T, setup Setup) {
+	for name, test := range map[string]func(*testing.T, Setup){
 		"filters":            testFilters,
 		"random filters":     testRandomFilters,
 		"summaries":          testSummaries,
@@ -62,10 +62,10 @@ func Run(t *testing.T, open Opener) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !concurrent[name] {
-				open.Serial(t)
+				setup.Serial(t)
 			}
 			t.Parallel()
-			test(t, open)
+			test(t, setup)
 		})
 	}
 }

@@ -181,15 +181,15 @@ func (e *testEnv) refuseRandomCall(d randomSource) activity.Record {
 // testSummaries compares summaries and sessions with the references, over records in all places of
 // a store; then over the records that are left after some fields were erased and records were
 // pruned.
-func testSummaries(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testSummaries(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
 	rounds := 0
 	from := e.clock.Now()
 	run := func(rt *rapid.T) {
 		d := randomSource{rt}
 		if rounds++; rounds <= 12 {
-			records = append(records, e.addRandomRecords(d, open.Volume(300, 100))...)
+			records = append(records, e.addRandomRecords(d, setup.Volume(300, 100))...)
 			records = append(records, e.refuseRandomCall(d), e.refuseRandomCall(d))
 		}
 		if rounds == 6 {
@@ -235,7 +235,7 @@ func testSummaries(t *testing.T, open Opener) {
 	}
 	// Examples of one seed: each adds to the store.
 	gen := rapid.Custom(func(rt *rapid.T) bool { run(rt); return true })
-	for i := 0; i < open.Volume(40, 20) && !t.Failed(); i++ {
+	for i := 0; i < setup.Volume(40, 20) && !t.Failed(); i++ {
 		gen.Example(i)
 	}
 }
@@ -271,10 +271,10 @@ func checkSessions(e *testEnv, q activity.SessionQuery, records []activity.Recor
 }
 
 // testEach reads all records while new ones are written.
-func testEach(t *testing.T, open Opener) {
-	e := startEnv(t, open)
+func testEach(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
-	for i := range open.severalChunks() {
+	for i := range setup.severalChunks() {
 		e.clock.Pass(time.Second)
 		records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%3], RequestID: fmt.Sprint(i)}))
 	}

@@ -2,15 +2,15 @@ package store
 
 import "math/bits"
 
-// chunkBlock is the selected records of a chunk, with the columns that a summary counts.
-type chunkBlock struct {
+// selectedChunk is the selected records of a chunk, with the columns that a summary counts.
+type selectedChunk struct {
 	firstKey int64    // the key of its first record, or its position in a pgSnapshot
 	words    []uint64 // one bit for each selected record
 	columns  [fieldCount + 1]codedColumn
 }
 
 // eachSelected calls fn with the index of each selected record in the chunk, the newest first.
-func (b *chunkBlock) eachSelected(fn func(i int)) {
+func (b *selectedChunk) eachSelected(fn func(i int)) {
 	for j := len(b.words) - 1; j >= 0; j-- {
 		for w := b.words[j]; w != 0; {
 			bit := 63 - bits.LeadingZeros64(w)
@@ -22,7 +22,7 @@ func (b *chunkBlock) eachSelected(fn func(i int)) {
 
 // keepNewest deselects all but the newest most records. It returns how many are selected, and
 // whether there were more.
-func (b *chunkBlock) keepNewest(most int64) (n int64, cut bool) {
+func (b *selectedChunk) keepNewest(most int64) (n int64, cut bool) {
 	n = keySelection{words: b.words}.count()
 	if n <= most {
 		return n, false
