@@ -176,7 +176,7 @@ func parseColumn(data []byte) (encodedColumn, error) {
 type codedColumn struct {
 	distinct []uint64
 	indexes  []uint16
-	buffers  struct { // of read
+	buffers  struct { // memory that decodeFrom uses again
 		list []uint64
 		at   [chunkSize]uint16
 	}

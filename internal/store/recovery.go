@@ -73,7 +73,7 @@ func (db *SQLite) waitUntilSuspected(ctx context.Context, e *sqliteEngine) error
 		}
 	}
 	if sqliteCode(why) == codeIOErr {
-		for wait := db.firstRetryDelay; !db.isWritable(e) && sleepContext(ctx, wait); {
+		for wait := db.firstRetryDelay; !db.ensureWritable(e) && sleepContext(ctx, wait); {
 			wait = min(2*wait, maxOpenDelay)
 		}
 	}
@@ -81,9 +81,9 @@ func (db *SQLite) waitUntilSuspected(ctx context.Context, e *sqliteEngine) error
 	return why
 }
 
-// isWritable reports whether the file can be written again. If the file is missing, it writes the
+// ensureWritable reports whether the file can be written again. If the file is missing, it writes the
 // open database in its place: a new database would look like a first start.
-func (db *SQLite) isWritable(e *sqliteEngine) bool {
+func (db *SQLite) ensureWritable(e *sqliteEngine) bool {
 	err := checkWritable(db.path)
 	if errors.Is(err, os.ErrNotExist) {
 		err = e.rewriteFile()
