@@ -277,7 +277,7 @@ func (d *daemon) openLog() error {
 		RecentDir:   activity.MemoryDir(),
 		KeyFile:     filepath.Join(cfg.DataDir, "activity_key"),
 		Alongside: func() {
-			d.store.Look()
+			d.store.CheckFiles()
 			select {
 			case d.spoolChecked <- struct{}{}:
 			default:
@@ -322,7 +322,7 @@ func (d *daemon) wire() error {
 	}
 	d.onClose(telemeter.Close)
 	d.offers = catalog.NewPrimitiveGuard(d.catalog, d.upstreams, d.logger)
-	asks := d.store.Asks()
+	asks := d.store.Questions()
 	d.approvals = ask.NewWaiter(asks, d.presence, time.Now, func() { d.events.PendingChanged() })
 	d.gate = gate.New(gate.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
@@ -347,7 +347,7 @@ func (d *daemon) wire() error {
 	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = ops.NewHub(ops.HubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
 	d.book.Follow(func(decided approval.Decided) { d.events.DecisionChanged(decided.Server) })
-	d.tokens = auth.NewTokens(verifiedTokens{store.TokensIn(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
+	d.tokens = auth.NewTokens(verifiedTokens{store.TokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
 		func(t *auth.Token) bool { return d.presence.Confirmed(ops.TokenClaim(t)) })
 	authenticator := auth.NewWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }

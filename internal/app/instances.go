@@ -26,7 +26,7 @@ func (d *daemon) instance() string {
 	if d.shared == nil {
 		return ""
 	}
-	return d.shared.Name()
+	return d.shared.InstanceName()
 }
 
 // followInstances applies what other instances store in a shared database.
@@ -34,14 +34,14 @@ func (d *daemon) followInstances(ctx context.Context) {
 	if d.shared == nil {
 		return
 	}
-	var left store.Shared
+	var left store.RemoteChanges
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.shared.Shared():
+		case <-d.shared.RemoteChangeSignal():
 		}
-		for left = d.shared.TakeShared(); ; {
+		for left = d.shared.TakeRemoteChanges(); ; {
 			err := d.applyShared(ctx, left)
 			if err == nil {
 				break
@@ -57,7 +57,7 @@ func (d *daemon) followInstances(ctx context.Context) {
 	}
 }
 
-func (d *daemon) applyShared(ctx context.Context, s store.Shared) error {
+func (d *daemon) applyShared(ctx context.Context, s store.RemoteChanges) error {
 	var decided []approval.Decided
 	for server, anew := range s.Servers {
 		decided = append(decided, approval.Decided{Server: server, Relaunched: anew})
@@ -75,13 +75,13 @@ func (d *daemon) applyShared(ctx context.Context, s store.Shared) error {
 	if s.All || s.Tokens {
 		err = errors.Join(err, d.tokens.Reload(ctx))
 	}
-	if s.All || s.Asks {
+	if s.All || s.Questions {
 		d.approvals.WakeAll()
 		d.events.PendingChanged()
 	}
-	if d.events.HasListeners() && (len(s.Log) > 0 || s.Missed) {
-		steps, missed, also := d.shared.Steps(ctx, s.Log)
-		d.events.AddRemoteSteps(steps, s.Missed || missed || also != nil)
+	if d.events.HasListeners() && (len(s.LogNotices) > 0 || s.LogMissed) {
+		steps, missed, also := d.shared.ReadRemoteSteps(ctx, s.LogNotices)
+		d.events.AddRemoteSteps(steps, s.LogMissed || missed || also != nil)
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 		d.events.PendingChanged()
 	}
 	return presence.NewGate(presence.Options{
-		Store:         d.store.Asks().Presence(),
+		Store:         d.store.Questions().Presence(),
 		Places:        []presence.Place{keyringPlace{secret.OpenVault(dir, "presence", d.logger)}, logPlace{d}},
 		Demanded:      func() presence.Kind { return presence.Kind(d.live.Unconfirmed().Presence) },
 		ClaimsInForce: d.claimsInForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,

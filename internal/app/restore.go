@@ -19,7 +19,7 @@ func (d *daemon) restoreOnReopen(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.store.Reopened():
+		case <-d.store.ReopenSignal():
 		}
 		for err := d.restore(ctx); err != nil; err = d.restore(ctx) {
 			d.logger.Error("what is decided cannot be stored again yet", "error", err)

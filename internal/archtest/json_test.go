@@ -21,7 +21,7 @@ var byHand = map[string]string{
 	"gate/classify.whole":                "the quotes of SQL",
 	"upstream/oauth.clipCode":            "leaves characters out of a code",
 	"catalog/scan.escapeAt":              "undoes escapes of many languages in prose",
-	"store.escape":                       "takes words out of texts that may be cut, and hold JSON in JSON",
+	"store.readEscape":                   "takes words out of texts that may be cut, and hold JSON in JSON",
 	"catalog/tool.appendCanonicalString": "the canonical form: its bytes are what pins are of",
 }
 

@@ -35,7 +35,7 @@ func resources(n, changed, round int) []json.RawMessage {
 func BenchmarkOffers(b *testing.B) {
 	const n, changed = 5_000, 100
 	open := func(b *testing.B) *catalog.Catalog {
-		db := store.Open(filepath.Join(b.TempDir(), "mcpproxy.db"), slog.New(slog.DiscardHandler))
+		db := store.OpenSQLite(filepath.Join(b.TempDir(), "mcpproxy.db"), slog.New(slog.DiscardHandler))
 		b.Cleanup(func() { _ = db.Close() })
 		book := approval.NewBook(db, nil)
 		if err := book.Load(b.Context()); err != nil {

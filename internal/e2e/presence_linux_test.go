@@ -472,9 +472,9 @@ func (a *attack) restore(t *testing.T, from string) {
 }
 
 // inDatabase does something with the database of a daemon that does not run.
-func (a *attack) inDatabase(t *testing.T, do func(ctx context.Context, db *store.DB) error) {
+func (a *attack) inDatabase(t *testing.T, do func(ctx context.Context, db *store.SQLite) error) {
 	t.Helper()
-	db := store.Open(a.database(), nil)
+	db := store.OpenSQLite(a.database(), nil)
 	err := do(t.Context(), db)
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
@@ -518,17 +518,17 @@ func (a *attack) planted(t *testing.T, token string) {
 	extra = parsed.Fingerprint()
 	mine := "mcpp_t_" + strings.Repeat("ab", 32)
 	mark := approval.Mark{By: "admin", At: time.Now()}
-	a.inDatabase(t, func(ctx context.Context, db *store.DB) error {
+	a.inDatabase(t, func(ctx context.Context, db *store.SQLite) error {
 		pin := &approval.Pin{Fingerprint: extra, Hints: parsed.Hints, Mark: mark}
 		candidate := approval.Candidate{Kind: tool.KindTool, Tool: "extra", Fingerprint: extra, Hints: parsed.Hints}
 		now := time.Now()
 		lease := ask.Lease{ID: "forgedforgedforg", Server: "s", Lane: auth.Destructive, Calls: 20, Left: 20, Given: now, Until: now.Add(time.Hour), By: "admin", Via: "cli"}
-		waiting, err := db.Asks().Waiting(ctx, now)
+		waiting, err := db.Questions().WaitingQuestions(ctx, now)
 		if err != nil || len(waiting) == 0 {
 			return fmt.Errorf("nothing waits: %w", err)
 		}
 		for _, q := range waiting {
-			if _, err := db.Asks().Answer(ctx, q.ID, ask.Answer{Approve: true, By: "admin", Via: "cli", At: now}); err != nil {
+			if _, err := db.Questions().AnswerQuestion(ctx, q.ID, ask.Answer{Approve: true, By: "admin", Via: "cli", At: now}); err != nil {
 				return err
 			}
 		}
@@ -536,9 +536,9 @@ func (a *attack) planted(t *testing.T, token string) {
 		return errors.Join(
 			db.SaveApprovals(ctx, approval.Change{Server: "s", Tools: []approval.Row{{Kind: tool.KindTool, Tool: "extra", Entry: approval.Entry{Pin: pin}}}}),
 			db.SaveApprovals(ctx, approval.Change{Server: "q", Launch: &approval.Launch{Server: "q", Fingerprint: tool.Fingerprint{1}, Mark: mark}}),
-			db.Asks().AddLease(ctx, lease),
-			db.Asks().Presence().SaveStatement(ctx, a.forged(approval.ClaimOf("s", candidate))),
-			store.NewTokens(db).SaveToken(ctx, auth.Token{ID: "1", Name: "mine", Hash: sha256.Sum256([]byte(mine)), By: "admin", Created: now}),
+			db.Questions().AddLease(ctx, lease),
+			db.Questions().Presence().SaveStatement(ctx, a.forged(approval.ClaimOf("s", candidate))),
+			store.NewTokenStore(db).SaveToken(ctx, auth.Token{ID: "1", Name: "mine", Hash: sha256.Sum256([]byte(mine)), By: "admin", Created: now}),
 		)
 	})
 	a.start()
@@ -592,9 +592,9 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 		}
 	}
 	database := func(all ...presence.Anchor) {
-		a.inDatabase(t, func(ctx context.Context, db *store.DB) error {
-			stored, err := db.Asks().Presence().LoadPresence(ctx)
-			return errors.Join(err, db.Asks().Presence().SaveStatement(ctx, evidence), db.Asks().Presence().SaveAnchors(ctx, stored.Head(), all))
+		a.inDatabase(t, func(ctx context.Context, db *store.SQLite) error {
+			stored, err := db.Questions().Presence().LoadPresence(ctx)
+			return errors.Join(err, db.Questions().Presence().SaveStatement(ctx, evidence), db.Questions().Presence().SaveAnchors(ctx, stored.Head(), all))
 		})
 	}
 	logged := func() { // in the database, where the log is read: of the same length
@@ -677,8 +677,8 @@ func (a *attack) nothing(t *testing.T, when string) {
 
 // person is the fingerprint of the person's anchor.
 func (a *attack) person(t *testing.T) (d presence.Digest) {
-	a.inDatabase(t, func(ctx context.Context, db *store.DB) error {
-		all, err := db.Asks().Presence().LoadPresence(ctx)
+	a.inDatabase(t, func(ctx context.Context, db *store.SQLite) error {
+		all, err := db.Questions().Presence().LoadPresence(ctx)
 		for _, e := range all.Statements {
 			if e.Anchor != a.own.Fingerprint() {
 				d = e.Anchor

@@ -45,13 +45,13 @@ func TestNothingRunsUnapproved(t *testing.T) {
 	walkAtRandom(t, volume.Of(50, 10), func() func() database { // in each of rapid's walks
 		walks++
 		file := filepath.Join(t.TempDir(), fmt.Sprint(walks, ".db"))
-		return func() database { return store.Open(file, nil) }
+		return func() database { return store.OpenSQLite(file, nil) }
 	})
 }
 
 // database is one that is open.
 type database interface {
-	Asks() *store.Asks
+	Questions() *store.QuestionStore
 	Close() error
 }
 
@@ -63,9 +63,9 @@ func walkAtRandom(t *testing.T, steps int, another func() (open func() database)
 		start = start.AddDate(0, 0, 3) // what there is of an earlier walk is over
 		open := another()
 		var opened []database
-		m := newModel(a, start, func() *store.Asks {
+		m := newModel(a, start, func() *store.QuestionStore {
 			opened = append(opened, open())
-			return opened[len(opened)-1].Asks()
+			return opened[len(opened)-1].Questions()
 		}, func() { _ = opened[len(opened)-1].Close() })
 		for range steps {
 			m.step(r)
@@ -81,7 +81,7 @@ const silentTool = `{"name":"update_thing","description":"Update a thing."}`
 // model is what must be, beside a gate that is.
 type model struct {
 	*asking
-	openDB  func() *store.Asks
+	openDB  func() *store.QuestionStore
 	closeDB func()
 	clock   time.Time
 	limit   int // of the configuration
@@ -99,7 +99,7 @@ type model struct {
 	ran []string   // the arguments with which the server was asked
 }
 
-func newModel(a *asking, start time.Time, open func() *store.Asks, shut func()) *model {
+func newModel(a *asking, start time.Time, open func() *store.QuestionStore, shut func()) *model {
 	m := &model{asking: a, openDB: open, closeDB: shut, clock: start, limit: 1, questions: map[string]string{}, approved: map[string]time.Time{}, over: map[string]bool{}, denied: map[string]bool{}, leases: map[string]*ask.Lease{}}
 	a.now = func() time.Time { return m.clock }
 	a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
@@ -119,7 +119,7 @@ func newModel(a *asking, start time.Time, open func() *store.Asks, shut func()) 
 
 func (m *model) reopen() {
 	m.asks = m.openDB()
-	if _, err := m.asks.Count(m.T.Context(), m.clock); err != nil { // which waits until it is open
+	if _, err := m.asks.CountWaiting(m.T.Context(), m.clock); err != nil { // which waits until it is open
 		m.T.Fatal(err)
 	}
 	m.holder = ask.NewWaiter(m.asks, nil, func() time.Time { return m.clock }, func() {})
@@ -287,7 +287,7 @@ func (m *model) step(r *rapid.T) {
 	case "revoke":
 		if all, err := m.asks.Leases(m.T.Context(), m.clock); err == nil && len(all) > 0 {
 			l := all[rapid.IntRange(0, len(all)-1).Draw(r, "which")]
-			if _, err := m.asks.Revoke(m.T.Context(), l.ID, m.clock); err != nil {
+			if _, err := m.asks.RevokeLease(m.T.Context(), l.ID, m.clock); err != nil {
 				r.Fatal(err)
 			}
 			m.leases[l.ID].Left = 0
@@ -417,7 +417,7 @@ func questionIn(state string) string {
 
 // answerOne answers one of the questions that wait.
 func (m *model) answerOne(r *rapid.T) {
-	all, err := m.asks.Waiting(m.T.Context(), m.clock)
+	all, err := m.asks.WaitingQuestions(m.T.Context(), m.clock)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -431,10 +431,10 @@ func (m *model) answerOne(r *rapid.T) {
 		r.Fatalf("nobody was told of the question %+v", q)
 	}
 	approve := rapid.Bool().Draw(r, "approve")
-	if _, err := m.asks.Answer(m.T.Context(), q.ID, ask.Answer{Approve: approve, By: "admin", Via: "cli", At: m.clock}); err != nil {
+	if _, err := m.asks.AnswerQuestion(m.T.Context(), q.ID, ask.Answer{Approve: approve, By: "admin", Via: "cli", At: m.clock}); err != nil {
 		r.Fatal(err)
 	}
-	if _, err := m.asks.Answer(m.T.Context(), q.ID, ask.Answer{Approve: !approve, By: "admin", Via: "cli", At: m.clock}); codeOf(err) != problem.Conflict {
+	if _, err := m.asks.AnswerQuestion(m.T.Context(), q.ID, ask.Answer{Approve: !approve, By: "admin", Via: "cli", At: m.clock}); codeOf(err) != problem.Conflict {
 		r.Fatalf("a second answer: %v", err)
 	}
 	if approve {

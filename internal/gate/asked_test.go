@@ -26,7 +26,7 @@ import (
 // the text of a file.
 type asking struct {
 	*world
-	asks   *store.Asks
+	asks   *store.QuestionStore
 	holder *ask.Waiter
 	parse  func(text string) *config.Config
 	dir    string
@@ -76,9 +76,9 @@ func (a *asking) hurry() { a.Reload(func(c *config.Config) { c.Ask.Wait = time.N
 
 // openSession opens the database, and the gate before it.
 func (a *asking) open() {
-	db := store.Open(filepath.Join(a.dir, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(a.dir, "mcpproxy.db"), nil)
 	a.close = func() { _ = db.Close() }
-	a.asks = db.Asks()
+	a.asks = db.Questions()
 	a.holder = ask.NewWaiter(a.asks, nil, func() time.Time { return a.now() }, func() {})
 	a.gate.Ask, a.gate.Answer = a.holder, a.byForm
 }
@@ -93,7 +93,7 @@ func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Ke
 		return problem.New(problem.Forbidden, "not by this client", "")
 	}
 	given.By, given.Via, given.At = by.Actor.String(), ask.ByForm, a.now()
-	if q, err = a.asks.Answer(ctx, id, given); err == nil {
+	if q, err = a.asks.AnswerQuestion(ctx, id, given); err == nil {
 		a.holder.Answered(q.Key)
 	}
 	return err
@@ -103,7 +103,7 @@ func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Ke
 func (a *asking) answer(approve bool) ask.Question {
 	a.T.Helper()
 	for {
-		all, err := a.asks.Waiting(a.T.Context(), a.now())
+		all, err := a.asks.WaitingQuestions(a.T.Context(), a.now())
 		if err != nil {
 			a.T.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func (a *asking) answer(approve bool) ask.Question {
 			runtime.Gosched()
 			continue
 		}
-		q, err := a.asks.Answer(a.T.Context(), all[0].ID, ask.Answer{Approve: approve, Why: "Not now.", By: "admin", Via: "cli", At: a.now()})
+		q, err := a.asks.AnswerQuestion(a.T.Context(), all[0].ID, ask.Answer{Approve: approve, Why: "Not now.", By: "admin", Via: "cli", At: a.now()})
 		if err != nil {
 			a.T.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestACallIsHeldUntilAPersonHasApproved(t *testing.T) {
 	if r, o := a.Begun[0], a.Ended[0]; r.Type != activity.ToolCall || o.Status != activity.Held || o.Check != "" || r.Metadata.Decision.Outcome != activity.Asked || r.Metadata.Decision.Check != "ask" {
 		t.Errorf("%+v, %+v", r.Metadata.Decision, o)
 	}
-	all, err := a.asks.Waiting(t.Context(), time.Now())
+	all, err := a.asks.WaitingQuestions(t.Context(), time.Now())
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d wait, %v", len(all), err)
 	}
@@ -214,7 +214,7 @@ func (a *asking) waits(n int) {
 		}
 		runtime.Gosched()
 		var err error
-		if questions, err = a.asks.Count(a.T.Context(), a.now()); err != nil {
+		if questions, err = a.asks.CountWaiting(a.T.Context(), a.now()); err != nil {
 			a.T.Fatal(err)
 		}
 	}
@@ -325,7 +325,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 			t.Errorf("%s: the server was asked: %q", name, a.Events)
 		}
 	}
-	if n, _ := a.asks.Count(t.Context(), time.Now()); n != 1 { // all are one client's
+	if n, _ := a.asks.CountWaiting(t.Context(), time.Now()); n != 1 { // all are one client's
 		t.Errorf("%d questions", n)
 	}
 }
@@ -403,7 +403,7 @@ func TestChangesWhileACallWaits(t *testing.T) {
 			change.do(a)
 			a.answer(true) // of what was there before
 			wantCode(t, name, <-done, change.code)
-			if n, _ := a.asks.Count(t.Context(), time.Now()); a.asked() != 0 || (n == 1) != change.anew {
+			if n, _ := a.asks.CountWaiting(t.Context(), time.Now()); a.asked() != 0 || (n == 1) != change.anew {
 				t.Errorf("%s: %d questions, %q", name, n, a.Events)
 			}
 
@@ -460,12 +460,12 @@ func TestWhoLeavesStopsWaiting(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan error, 2)
 	go func() { done <- a.destroy(ctx, `{}`) }()
-	for n := 0; n == 0; n, _ = a.asks.Count(t.Context(), time.Now()) {
+	for n := 0; n == 0; n, _ = a.asks.CountWaiting(t.Context(), time.Now()) {
 		runtime.Gosched()
 	}
 	leave()
 	wantCode(t, "the client has left", <-done, problem.Interrupted)
-	if n, _ := a.asks.Count(t.Context(), time.Now()); n != 1 || a.asked() != 0 || a.holder.Waiting() != 0 {
+	if n, _ := a.asks.CountWaiting(t.Context(), time.Now()); n != 1 || a.asked() != 0 || a.holder.Waiting() != 0 {
 		t.Errorf("%d questions, %q", n, a.Events)
 	}
 	go func() { done <- a.destroy(t.Context(), `{}`) }()
@@ -543,7 +543,7 @@ func TestAResultInTheArguments(t *testing.T) {
 		}
 	}
 	wantCode(t, "at first", call("HANDLEONE"), problem.ApprovalPending)
-	all, err := a.asks.Waiting(t.Context(), time.Now())
+	all, err := a.asks.WaitingQuestions(t.Context(), time.Now())
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}

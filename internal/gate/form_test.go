@@ -170,7 +170,7 @@ func TestAnswersInASession(t *testing.T) {
 			t.Errorf("%s: %d shown, %d given up", name, len(s.shown), s.taken)
 		}
 	}
-	all, err := a.asks.Waiting(t.Context(), time.Now())
+	all, err := a.asks.WaitingQuestions(t.Context(), time.Now())
 	for _, q := range all {
 		if q.By != "" || q.Via != "" {
 			t.Errorf("%+v", q)

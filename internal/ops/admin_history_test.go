@@ -155,7 +155,7 @@ func (v variant) raw(name string) string {
 type life struct {
 	*adminWorld
 	path  string
-	store *store.DB
+	store *store.SQLite
 	home  *approval.Denylist
 	model model
 	r     *rand.Rand
@@ -163,7 +163,7 @@ type life struct {
 }
 
 func (l *life) up() {
-	l.store = store.Open(l.path, nil)
+	l.store = store.OpenSQLite(l.path, nil)
 	l.home = approval.NewDenylist(l.path+".restrictions", l.store, nil, nil)
 	book := approval.NewBook(l.home, nil)
 	if err := book.Load(context.Background()); err != nil {

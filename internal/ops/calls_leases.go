@@ -109,7 +109,7 @@ func (c *CallApprovals) Grant(ctx context.Context, by Caller, in NewLease) (view
 // Revoke ends a lease.
 func (c *CallApprovals) Revoke(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
 	return view, c.runUserAction(by, tool.ID{}, "revoke_lease", problem.Brief(in.ID), func() error {
-		l, err := c.pending.Revoke(ctx, in.ID, time.Now())
+		l, err := c.pending.RevokeLease(ctx, in.ID, time.Now())
 		if err != nil {
 			return pendingStoreError(err)
 		}

@@ -13,15 +13,15 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// PendingStore stores pending calls and leases. store.Asks implements it.
+// PendingStore stores pending calls and leases. store.QuestionStore implements it.
 type PendingStore interface {
 	Question(ctx context.Context, id string) (ask.Question, error)
-	Waiting(ctx context.Context, now time.Time) ([]ask.Question, error)
-	Count(ctx context.Context, now time.Time) (int, error)
-	Answer(ctx context.Context, id string, a ask.Answer) (ask.Question, error)
+	WaitingQuestions(ctx context.Context, now time.Time) ([]ask.Question, error)
+	CountWaiting(ctx context.Context, now time.Time) (int, error)
+	AnswerQuestion(ctx context.Context, id string, a ask.Answer) (ask.Question, error)
 	Leases(ctx context.Context, now time.Time) ([]ask.Lease, error)
 	AddLease(ctx context.Context, l ask.Lease) error
-	Revoke(ctx context.Context, id string, now time.Time) (ask.Lease, error)
+	RevokeLease(ctx context.Context, id string, now time.Time) (ask.Lease, error)
 }
 
 // Waiters wakes the calls that wait for an approval. ask.Waiter implements it.
@@ -97,7 +97,7 @@ const maxListedArguments = 4 << 10
 
 // Pending returns the pending calls.
 func (c *CallApprovals) Pending(ctx context.Context, _ Caller, _ Nothing) (PendingList, error) {
-	all, err := c.pending.Waiting(ctx, time.Now())
+	all, err := c.pending.WaitingQuestions(ctx, time.Now())
 	if err != nil {
 		return PendingList{}, pendingStoreError(err)
 	}
@@ -119,7 +119,7 @@ const countTimeout = time.Second
 func (c *CallApprovals) Counts(ctx context.Context) (n StatusHeld) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	n.Pending, _ = c.pending.Count(ctx, time.Now())
+	n.Pending, _ = c.pending.CountWaiting(ctx, time.Now())
 	all, _ := c.Leases(ctx, Caller{}, Nothing{})
 	n.Leases = len(all.Leases)
 	return n
@@ -196,7 +196,7 @@ func (c *CallApprovals) recordAnswer(ctx context.Context, by Caller, q *ask.Ques
 				return err
 			}
 		}
-		answered, err := c.pending.Answer(ctx, q.ID, a)
+		answered, err := c.pending.AnswerQuestion(ctx, q.ID, a)
 		if err != nil {
 			return pendingStoreError(err)
 		}

@@ -32,7 +32,7 @@ func (l log) Append(r *activity.Record) error         { return l.w.Append(r) }
 type consentWorld struct {
 	*catalogtest.World
 	*CallApprovals
-	asks    *store.Asks
+	asks    *store.QuestionStore
 	changes int
 }
 
@@ -40,10 +40,10 @@ func newConsentWorld(t *testing.T) *consentWorld {
 	t.Helper()
 	w := &consentWorld{World: catalogtest.New(t, nil, `{"name":"a"}`)}
 	dir := t.TempDir()
-	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	t.Cleanup(func() { _ = db.Close() })
-	w.asks = db.Asks()
-	tokens := auth.NewTokens(store.NewTokens(db), dir, func(auth.Actor) {}, nil)
+	w.asks = db.Questions()
+	tokens := auth.NewTokens(store.NewTokenStore(db), dir, func(auth.Actor) {}, nil)
 	var running sync.WaitGroup
 	running.Go(func() { tokens.Run(t.Context()) })
 	t.Cleanup(running.Wait) // before the database is closed

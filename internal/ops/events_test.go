@@ -49,7 +49,7 @@ func newEventsWorld(t testing.TB) *eventsWorld {
 	t.Helper()
 	dir := t.TempDir()
 	w := &eventsWorld{t: t}
-	db := store.Open(filepath.Join(dir, "db"), catalogtest.Logger)
+	db := store.OpenSQLite(filepath.Join(dir, "db"), catalogtest.Logger)
 	var err error
 	if w.log, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db); err != nil {
 		t.Fatal(err)

@@ -59,8 +59,8 @@ func newExplainWorld(t *testing.T) *explainWorld {
 		`{"name":"reads","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]},"annotations":{"readOnlyHint":true}}`,
 		`{"name":"writes","annotations":{"readOnlyHint":false,"destructiveHint":false}}`,
 		`{"name":"destroys","annotations":{"destructiveHint":true}}`, `{"name":"plain"}`, `{"name":"denied"}`)
-	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
-	w.tokens = auth.NewTokens(store.NewTokens(db), dir, func(auth.Actor) {}, nil)
+	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
+	w.tokens = auth.NewTokens(store.NewTokenStore(db), dir, func(auth.Actor) {}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.tokens.Run(ctx) })

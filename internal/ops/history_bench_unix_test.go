@@ -20,7 +20,7 @@ import (
 // export. Run it by itself, with -benchtime 1000000x.
 func BenchmarkVerify(b *testing.B) {
 	dir := b.TempDir()
-	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), KeyFile: filepath.Join(dir, "key")}, db)
 	if err != nil {
 		b.Fatal(err)

@@ -20,10 +20,10 @@ import (
 )
 
 // instance is a log that signs, with n records of all kinds, some of which are erased.
-func instance(t *testing.T, n int) (*activity.Log, *ops.History, *store.DB) {
+func instance(t *testing.T, n int) (*activity.Log, *ops.History, *store.SQLite) {
 	t.Helper()
 	dir := t.TempDir()
-	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), KeyFile: filepath.Join(dir, "key")}, db)
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 func open(t *testing.T) (*activity.Log, *ops.History) {
 	t.Helper()
 	dir := t.TempDir()
-	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
 	if err != nil {
 		t.Fatal(err)

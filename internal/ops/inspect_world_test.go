@@ -47,7 +47,7 @@ func newInspectorWorld(t testing.TB, change func(*config.Config), definitions ..
 	w := &inspectorWorld{World: catalogtest.New(t, change, definitions...), clock: activitytest.NewClock(time.Now()), dir: filepath.Join(dir, "logs")}
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
 	w.Catalog.Refresh()
-	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	var err error
 	w.log, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: w.clock.Now}, db)
 	if err != nil {

@@ -66,17 +66,17 @@ func TestWhatWasAsked(t *testing.T) {
 	volume.Serial(t)
 	text := strings.Replace(trialBase, "{\n", "{\n \"ask\": {\"destructive\": \"ask\", \"wait\": \"1s\"},\n", 1)
 	w := newTrialWorld(t, text, definitions...)
-	asks := w.db.Asks()
+	asks := w.db.Questions()
 	w.gate.Ask = ask.NewWaiter(asks, nil, time.Now, func() {})
 	call := func() { w.call(catalogtest.AgentCaller, policy.CallToolDestructive, "s:destroys", `{}`) }
 	call() // held
 	call() // and waits again
 	for _, approve := range []bool{true, false} {
-		all, err := asks.Waiting(t.Context(), time.Now())
+		all, err := asks.WaitingQuestions(t.Context(), time.Now())
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%+v, %v", all, err)
 		}
-		if _, err := asks.Answer(t.Context(), all[0].ID, ask.Answer{Approve: approve, By: "admin", At: time.Now()}); err != nil {
+		if _, err := asks.AnswerQuestion(t.Context(), all[0].ID, ask.Answer{Approve: approve, By: "admin", At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		call() // approved, and then denied

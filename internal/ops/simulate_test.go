@@ -49,7 +49,7 @@ type trialWorld struct {
 	t      testing.TB
 	live   *config.Live
 	log    *activity.Log
-	db     *store.DB
+	db     *store.SQLite
 	gate   *gate.Gate
 	tokens *auth.Tokens
 	trials *ops.TrialOperations
@@ -58,7 +58,7 @@ type trialWorld struct {
 func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 	t.Helper()
 	dir := t.TempDir()
-	w := &trialWorld{t: t, db: store.Open(filepath.Join(dir, "mcpproxy.db"), nil)}
+	w := &trialWorld{t: t, db: store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)}
 	path := filepath.Join(dir, "mcp_config.json")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 	deps := gatetest.Deps(w.World)
 	deps.Log = w.log
 	w.gate = gate.New(deps)
-	w.tokens = auth.NewTokens(store.NewTokens(w.db), dir, func(auth.Actor) {}, nil)
+	w.tokens = auth.NewTokens(store.NewTokenStore(w.db), dir, func(auth.Actor) {}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.tokens.Run(ctx) })

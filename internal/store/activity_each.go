@@ -8,15 +8,15 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Each calls fn for every record that f selects when it is called, the newest first.
-// What is selected are bits in memory; each record is read by itself, so that a slow
-// fn keeps no snapshot of the database open.
-func (db *DB) Each(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
-	q, err := db.query(ctx, &f)
+// Each calls fn for every record that f selects at the time of the call, the newest first. The
+// selection is bits in memory, and each record is read by itself, so that a slow fn keeps no
+// snapshot of the database open.
+func (db *SQLite) Each(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
+	q, err := db.newQuery(ctx, &f)
 	if err != nil {
 		return err
 	}
-	if err := q.within(ctx, func(context.Context) error { return nil }); err != nil {
+	if err := q.runInSnapshot(ctx, func(context.Context) error { return nil }); err != nil {
 		return err
 	}
 	stmt, err := q.e.reads.PrepareContext(ctx, selectStored)
@@ -24,12 +24,12 @@ func (db *DB) Each(ctx context.Context, f activity.Filter, fn func(*activity.Sto
 		return err
 	}
 	defer stmt.Close()
-	q.sel.each(noCursor, func(key int64) bool {
+	q.sel.eachNewestFirst(maxKey, func(key int64) bool {
 		if err = ctx.Err(); err != nil {
 			return false
 		}
 		var r activity.Stored
-		r, err = readStored(stmt.QueryRowContext(context.WithoutCancel(ctx), key))
+		r, err = scanStored(stmt.QueryRowContext(context.WithoutCancel(ctx), key))
 		if errors.Is(err, sql.ErrNoRows) { // pruned meanwhile
 			err = nil
 			return true
@@ -42,16 +42,16 @@ func (db *DB) Each(ctx context.Context, f activity.Filter, fn func(*activity.Sto
 	return err
 }
 
-// eachBlock calls fn for the chunks that have selected records, the newest first, until
-// most records were in them, and reports whether there are more. It reads columns alone.
-func (q *query) eachBlock(ctx context.Context, most int64, fn func(*block)) (cut bool, err error) {
-	batch := columnBatch{query: q, from: q.firstChunk + int64(len(q.chunks))}
+// eachSelectedChunk calls fn for the chunks that have selected records, the newest first, until they had
+// most records, and reports whether there are more. It reads columns only, no records.
+func (q *activityQuery) eachSelectedChunk(ctx context.Context, most int64, fn func(*selectedChunk)) (cut bool, err error) {
+	batch := columnBatch{activityQuery: q, from: q.firstChunk + int64(len(q.chunks))}
 	for chunk := (q.sel.base + 64*int64(len(q.sel.words)) - 1) / chunkSize; chunk*chunkSize >= q.sel.base && !cut; chunk-- {
-		words := q.sel.chunk(chunk)
-		if none(words) {
+		words := q.sel.chunkBits(chunk)
+		if allZero(words) {
 			continue
 		}
-		b, err := batch.block(ctx, chunk)
+		b, err := batch.selectedChunk(ctx, chunk)
 		if err != nil {
 			return false, err
 		}
@@ -60,15 +60,15 @@ func (q *query) eachBlock(ctx context.Context, most int64, fn func(*block)) (cut
 		}
 		var n int64
 		b.words = words
-		n, cut = b.newest(most)
+		n, cut = b.keepNewest(most)
 		most -= n
 		fn(b)
 	}
 	return cut, nil
 }
 
-// keepTail copies the columns of the newest records: they change.
-func (q *query) keepTail(t *tail) {
+// copyTailColumns copies the columns of the newest records, which can change.
+func (q *activityQuery) copyTailColumns(t *tailColumns) {
 	for _, f := range q.columns {
 		q.tail[f] = append([]uint64(nil), t.columns[f]...)
 	}
@@ -82,41 +82,41 @@ func (q *query) keepTail(t *tail) {
 // batchChunks is how many chunks are read at a time.
 const batchChunks = 128
 
-// columnBatch has the columns of some chunks. It is asked for chunks from the newest
-// to the oldest.
+// columnBatch holds the columns of several chunks. Its caller asks for chunks from the newest to
+// the oldest.
 type columnBatch struct {
-	*query
-	from   int64             // its first chunk
-	there  [batchChunks]bool // else pruned meanwhile
-	blocks [batchChunks]block
+	*activityQuery
+	from    int64             // the first chunk in the batch
+	present [batchChunks]bool // false: pruned meanwhile
+	blocks  [batchChunks]selectedChunk
 }
 
-// block returns the columns of a chunk, nil when it is not there.
-func (b *columnBatch) block(ctx context.Context, chunk int64) (*block, error) {
+// selectedChunk returns the columns of a chunk, nil if the chunk was pruned.
+func (b *columnBatch) selectedChunk(ctx context.Context, chunk int64) (*selectedChunk, error) {
 	if first := b.tailFirst / chunkSize; chunk >= first {
-		tail := &block{first: chunk * chunkSize}
+		tail := &selectedChunk{firstKey: chunk * chunkSize}
 		for f, values := range b.tail {
 			if from := (chunk - first) * chunkSize; values != nil {
-				tail.columns[f].plain(values[from:min(from+chunkSize, int64(len(values)))])
+				tail.columns[f].setValues(values[from:min(from+chunkSize, int64(len(values)))])
 			}
 		}
 		return tail, nil
 	}
 	if chunk < b.from {
-		if err := b.read(ctx, chunk); err != nil {
+		if err := b.readChunksUpTo(ctx, chunk); err != nil {
 			return nil, err
 		}
 	}
-	if !b.there[chunk-b.from] {
+	if !b.present[chunk-b.from] {
 		return nil, nil
 	}
 	return &b.blocks[chunk-b.from], nil
 }
 
-// read reads the columns of the chunks that end with last. One that is not there is
-// empty: it was to be written, and the disk does not take it.
-func (b *columnBatch) read(ctx context.Context, last int64) error {
-	b.from, b.there = max(b.firstChunk, last+1-batchChunks), [batchChunks]bool{}
+// readChunksUpTo reads the columns of the batch of chunks that ends with last. A missing column
+// gets the value 0: the disk did not accept the backfill.
+func (b *columnBatch) readChunksUpTo(ctx context.Context, last int64) error {
+	b.from, b.present = max(b.firstChunk, last+1-batchChunks), [batchChunks]bool{}
 	for _, f := range append(b.columns, fieldTime) {
 		var found [batchChunks]bool
 		if err := eachColumn(ctx, b.tx, f, b.from, last+1, func(chunk int64, data []byte) error {
@@ -125,17 +125,17 @@ func (b *columnBatch) read(ctx context.Context, last int64) error {
 				return err
 			}
 			found[chunk-b.from] = true
-			return b.blocks[chunk-b.from].columns[f].read(c)
+			return b.blocks[chunk-b.from].columns[f].decodeFrom(c)
 		}); err != nil {
 			return err
 		}
 		for i := range b.blocks {
-			if b.blocks[i].first = (b.from + int64(i)) * chunkSize; !found[i] {
-				b.blocks[i].columns[f].alike()
+			if b.blocks[i].firstKey = (b.from + int64(i)) * chunkSize; !found[i] {
+				b.blocks[i].columns[f].fillZero()
 			}
 		}
 		if f == fieldTime {
-			b.there = found
+			b.present = found
 		}
 	}
 	return nil

@@ -10,16 +10,16 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// erase takes fields out of a record, and its words out of the text index. That the
-// spool has them still is noted.
-func (p *projection) erase(ctx context.Context, r activity.Redaction) error {
+// eraseFields removes fields from a record and its words from the text index. It notes that the
+// spool still has them.
+func (p *projection) eraseFields(ctx context.Context, r activity.Redaction) error {
 	fields := make([]string, len(r.Fields))
 	for i, f := range r.Fields {
 		fields[i] = string(f)
 	}
-	c := p.e.conn
-	c.do("INSERT INTO activity_erasing (id, fields, at) VALUES (?, ?, ?)", r.ID, strings.Join(fields, ","), r.At.Unix())
-	keys, err := find(ctx, c, r.ID, r.ID, p.e.index.firstKey, p.next)
+	c := p.e.writeConn
+	c.execInTx("INSERT INTO activity_erasing (id, fields, at) VALUES (?, ?, ?)", r.ID, strings.Join(fields, ","), r.At.Unix())
+	keys, err := findKeysByID(ctx, c, r.ID, r.ID, p.e.index.firstKey, p.nextKey)
 	if err != nil {
 		return err
 	}
@@ -33,51 +33,51 @@ func (p *projection) erase(ctx context.Context, r activity.Redaction) error {
 				*payload = r.Erase(*payload)
 			}
 		}
-		c.do("UPDATE activity SET entry = ?, outcome = ? WHERE key = ?", orNull(entry), orNull(outcome), key)
-		if err := p.indexAgain(ctx, key/chunkSize); err != nil {
+		c.execInTx("UPDATE activity SET entry = ?, outcome = ? WHERE key = ?", nullIfNil(entry), nullIfNil(outcome), key)
+		if err := p.reindexChunk(ctx, key/chunkSize); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func orNull(b []byte) driver.Value {
+func nullIfNil(b []byte) driver.Value {
 	if b == nil {
 		return nil
 	}
 	return b
 }
 
-// indexAgain makes the text index of a chunk anew, if there is one.
-func (p *projection) indexAgain(ctx context.Context, chunk int64) (err error) {
+// reindexChunk writes the text index of a chunk again, if it has one.
+func (p *projection) reindexChunk(ctx context.Context, chunk int64) (err error) {
 	i := chunk - p.e.index.firstChunk
 	if i < 0 || i >= int64(len(p.e.index.chunks)) || p.e.index.chunks[i].segments == nil {
 		return nil
 	}
-	if p.indexed == nil {
-		p.indexed = map[int64][]segment{}
+	if p.newSegments == nil {
+		p.newSegments = map[int64][]textSegment{}
 	}
-	p.e.dropText(chunk, chunk+1)
-	p.indexed[chunk], err = p.e.indexChunk(ctx, chunk)
+	p.e.deleteTextIndex(chunk, chunk+1)
+	p.newSegments[chunk], err = p.e.indexChunkText(ctx, chunk)
 	return err
 }
 
-// sign notes a place of the chain that is signed.
-func (p *projection) sign(s *activity.Checkpoint) {
-	p.e.conn.do("INSERT OR REPLACE INTO activity_signed (chain, seq, hash, time, key, signature) VALUES (?, ?, ?, ?, ?, ?)",
+// saveSignature stores a signed checkpoint.
+func (p *projection) saveSignature(s *activity.Checkpoint) {
+	p.e.writeConn.execInTx("INSERT OR REPLACE INTO activity_signed (chain, seq, hash, time, key, signature) VALUES (?, ?, ?, ?, ?, ?)",
 		s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 }
 
-// Erasing returns what is erased here, and not in the spool yet.
-func (p proofs) Erasing(ctx context.Context) ([]activity.Redaction, error) {
-	e, err := p.db.use(ctx)
+// Erasing returns the erasures that the spool still has to make.
+func (p sqliteChainStore) Erasing(ctx context.Context) ([]activity.Redaction, error) {
+	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []activity.Redaction
 	var id, fields string
 	var at int64
-	err = each(ctx, e.reads, into{&id, &fields, &at}, func() error {
+	err = eachRow(ctx, e.reads, scanTargets{&id, &fields, &at}, func() error {
 		r := activity.Redaction{ID: id, At: time.Unix(at, 0).UTC()}
 		for f := range strings.SplitSeq(fields, ",") {
 			r.Fields = append(r.Fields, activity.Field(f))
@@ -88,61 +88,62 @@ func (p proofs) Erasing(ctx context.Context) ([]activity.Redaction, error) {
 	return out, err
 }
 
-// Erased empties the WAL, in which the values still are, and forgets what was noted. A
-// reader who needs the WAL is no failure.
-func (p proofs) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
-	e, err := p.db.writer(ctx)
+// Erased truncates the WAL, which still has the erased values, and deletes the notes of the
+// erasures. If a reader needs the WAL, it returns done = false without an error.
+func (p sqliteChainStore) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+	e, err := p.db.waitWritable(ctx)
 	if err != nil {
 		return false, err
 	}
-	done, err = e.erased(ctx, what)
-	return done, p.db.failed(e, err)
+	done, err = e.finishErasure(ctx, what)
+	return done, p.db.blockWritesOnDamage(e, err)
 }
 
-func (e *engine) erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+func (e *sqliteEngine) finishErasure(ctx context.Context, what []activity.Redaction) (done bool, err error) {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	var busy, pages, moved int64
-	if err := e.conn.exec("PRAGMA busy_timeout = 0"); err != nil { // calls wait for the projector
+	if err := e.writeConn.exec("PRAGMA busy_timeout = 0"); err != nil { // calls wait for the projector
 		return false, err
 	}
-	err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved)
-	if again := e.conn.exec("PRAGMA busy_timeout = 5000"); err == nil {
+	err = e.writeConn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved)
+	if again := e.writeConn.exec("PRAGMA busy_timeout = 5000"); err == nil {
 		err = again
 	}
 	if err != nil || busy != 0 {
 		return false, err
 	}
-	err = e.conn.tx(ctx, func() error {
+	err = e.writeConn.runTx(ctx, func() error {
 		for _, r := range what {
-			e.conn.do("DELETE FROM activity_erasing WHERE id = ? AND at = ?", r.ID, r.At.Unix())
+			e.writeConn.execInTx("DELETE FROM activity_erasing WHERE id = ? AND at = ?", r.ID, r.At.Unix())
 		}
 		return nil
 	})
 	return err == nil, err
 }
 
-// Stored returns the record with an id as it is stored.
-func (p proofs) Stored(ctx context.Context, id string) (activity.Stored, error) {
-	e, err := p.db.use(ctx)
+// Stored returns the record with an ID as it is stored.
+func (p sqliteChainStore) Stored(ctx context.Context, id string) (activity.Stored, error) {
+	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return activity.Stored{}, err
 	}
 	e.mu.RLock()
 	from, to := e.index.firstKey, e.index.nextKey
 	e.mu.RUnlock()
-	keys, err := find(ctx, e.reads, id, id, from, to)
+	keys, err := findKeysByID(ctx, e.reads, id, id, from, to)
 	if err != nil {
 		return activity.Stored{}, err
 	}
 	if len(keys) == 0 {
-		return activity.Stored{}, noActivity(id)
+		return activity.Stored{}, noActivityError(id)
 	}
-	return readStored(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
+	return scanStored(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
 }
 
-// publishIndexed shows queries the text index that was made anew. The engine's mu is held.
-func (x *index) publishIndexed(indexed map[int64][]segment) {
+// setSegments publishes new segments of the text index to queries. The caller holds the engine's
+// mu.
+func (x *activityIndex) setSegments(indexed map[int64][]textSegment) {
 	for chunk, segments := range indexed {
 		x.chunks[chunk-x.firstChunk].segments = slices.Clone(segments)
 	}

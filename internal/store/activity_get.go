@@ -10,16 +10,16 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// idBounds returns the lowest and the highest id that begin with prefix.
+// idBounds returns the lowest and the highest ID with a prefix.
 func idBounds(prefix string) (low, high string) {
 	const length = 26
 	pad := length - len(prefix)
 	return prefix + strings.Repeat("0", pad), prefix + strings.Repeat("Z", pad)
 }
 
-// Get returns the record whose id begins with prefix.
-func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
-	e, err := db.use(ctx)
+// Get returns the record whose ID begins with prefix.
+func (db *SQLite) Get(ctx context.Context, prefix string) (activity.Record, error) {
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return activity.Record{}, err
 	}
@@ -27,31 +27,31 @@ func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
 	from, to := e.index.firstKey, e.index.nextKey
 	e.mu.RUnlock()
 	low, high := idBounds(prefix)
-	keys, err := find(ctx, e.reads, low, high, from, to)
+	keys, err := findKeysByID(ctx, e.reads, low, high, from, to)
 	if err != nil {
 		return activity.Record{}, err
 	}
 	switch len(keys) {
 	case 0:
-		return activity.Record{}, noActivity(prefix)
+		return activity.Record{}, noActivityError(prefix)
 	case 1:
-		return readChained(ctx, e.reads, keys[0])
+		return readRecordWithChain(ctx, e.reads, keys[0])
 	}
-	return activity.Record{}, ambiguous(prefix)
+	return activity.Record{}, ambiguousIDError(prefix)
 }
 
-func ambiguous(prefix string) error {
+func ambiguousIDError(prefix string) error {
 	return problem.Newf(problem.Ambiguous, "More than one activity begins with %s.", prefix).WithHint("Give more of the id.")
 }
 
-func noActivity(prefix string) error {
+func noActivityError(prefix string) error {
 	return problem.Newf(problem.NotFound, "There is no activity %s.", prefix).
 		WithHint("See `mcpproxy activity list`; what is past the retention is gone.")
 }
 
-// readChained returns a record with its place in the chain.
-func readChained(ctx context.Context, db querier, key int64) (activity.Record, error) {
-	s, err := readStored(db.QueryRowContext(ctx, selectStored, key))
+// readRecordWithChain returns a record with its position in the chain.
+func readRecordWithChain(ctx context.Context, db querier, key int64) (activity.Record, error) {
+	s, err := scanStored(db.QueryRowContext(ctx, selectStored, key))
 	if err != nil {
 		return activity.Record{}, err
 	}
@@ -61,7 +61,7 @@ func readChained(ctx context.Context, db querier, key int64) (activity.Record, e
 		r.Chain.EndSeq, r.Chain.EndHash = s.EndSeq, hex.EncodeToString(s.EndHash)
 	}
 	if s.Entry != nil {
-		before, err := hashBefore(ctx, db, key, s.Seq)
+		before, err := previousEntryHash(ctx, db, key, s.Seq)
 		if err == nil && string(activity.ChainHash(before, s.Entry)) == string(s.Hash) {
 			r.Chain.Previous = hex.EncodeToString(before)
 		}
@@ -70,21 +70,20 @@ func readChained(ctx context.Context, db querier, key int64) (activity.Record, e
 	return r, nil
 }
 
-// selectStored selects what readStored reads.
+// selectStored selects the columns that scanStored scans.
 const selectStored = "SELECT seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key = ?"
 
-func readStored(row *sql.Row) (s activity.Stored, err error) {
+func scanStored(row *sql.Row) (s activity.Stored, err error) {
 	var endSeq sql.NullInt64
 	err = row.Scan(&s.Seq, &s.Hash, &endSeq, &s.EndHash, &s.Entry, &s.Outcome)
 	s.EndSeq = endSeq.Int64
 	return s, err
 }
 
-// hashBefore returns the hash of the entry before that which began a record; what is
-// no hash when it is not there any more. It is that of a checkpoint or of a gap, or
-// the record before began with it, or one from before that ended with it: mostly one
-// that was under way at the same time.
-func hashBefore(ctx context.Context, db querier, key, seq int64) (hash []byte, err error) {
+// previousEntryHash returns the hash of the entry before the one that began a record; nil if it is
+// not there any more. The hash is that of a checkpoint or a gap, or of an entry of an earlier
+// record: its beginning, or its end if it ran at the same time.
+func previousEntryHash(ctx context.Context, db querier, key, seq int64) (hash []byte, err error) {
 	if seq == 1 {
 		return make([]byte, len(activity.Hash{})), nil
 	}
@@ -95,19 +94,19 @@ func hashBefore(ctx context.Context, db querier, key, seq int64) (hash []byte, e
 			WHERE key < ?2 AND (seq = ?1 AND hash IS NOT NULL OR end_seq = ?1) ORDER BY key DESC LIMIT 1`,
 	} {
 		args := []any{seq - 1, key}[:1+strings.Count(query, "?2")]
-		if found, err := first(ctx, db, into{&hash}, query, args...); found || err != nil {
+		if found, err := firstRow(ctx, db, scanTargets{&hash}, query, args...); found || err != nil {
 			return hash, err
 		}
 	}
 	return nil, nil
 }
 
-// find returns the keys of at most two records whose ids are from low to high.
-// Ids grow with the keys from first to before past, so it is a binary search.
-func find(ctx context.Context, db querier, low, high string, first, past int64) (keys []int64, err error) {
+// findKeysByID returns the keys of at most two records with IDs in [low, high]. IDs grow with the
+// keys in [first, past), so it is a binary search.
+func findKeysByID(ctx context.Context, db querier, low, high string, first, past int64) (keys []int64, err error) {
 	for first < past {
 		mid := first + (past-first)/2
-		_, found, err := idFrom(ctx, db, mid)
+		_, found, err := firstIDFrom(ctx, db, mid)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +118,7 @@ func find(ctx context.Context, db querier, low, high string, first, past int64) 
 	}
 	var key int64
 	var id string
-	err = each(ctx, db, into{&key, &id}, func() error {
+	err = eachRow(ctx, db, scanTargets{&key, &id}, func() error {
 		if id >= low && id <= high {
 			keys = append(keys, key)
 		}
@@ -131,10 +130,10 @@ func find(ctx context.Context, db querier, low, high string, first, past int64) 
 	return keys, err
 }
 
-// idFrom returns the first record from a key on that has an id, which is most of
-// them; key -1 and an id after every other one when there is none.
-func idFrom(ctx context.Context, db querier, from int64) (key int64, id string, err error) {
-	found, err := first(ctx, db, into{&key, &id}, `SELECT key, CAST(substr(entry, 8, 26) AS TEXT) FROM activity
+// firstIDFrom returns the first record from a key on that has an ID, which most records have; key
+// -1 and an ID after all others if there is none.
+func firstIDFrom(ctx context.Context, db querier, from int64) (key int64, id string, err error) {
+	found, err := firstRow(ctx, db, scanTargets{&key, &id}, `SELECT key, CAST(substr(entry, 8, 26) AS TEXT) FROM activity
 		WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1`, from)
 	if err == nil && !found {
 		return -1, "~", nil

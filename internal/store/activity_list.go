@@ -13,35 +13,35 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// A query makes a selection: one bit for every record. Each filter clears the
-// bits of the records that do not have it, from one small row of each chunk of
-// 1,024 records. What remains is counted, and the page is read by its keys. So
-// every combination of filters costs about the same, and the total is exact.
+// A query makes a selection: one bit for every record. Each filter clears the bits of the records
+// that do not match, and reads one small row for each chunk of 1,024 records. The remaining bits
+// are counted, and the records of the page are read by their keys. So every combination of filters
+// costs about the same, and the total is exact.
 
-// want is the values of one field that a filter allows.
-type want struct {
-	field  field
+// fieldCondition lists the values of one field that a filter allows.
+type fieldCondition struct {
+	field  columnField
 	hashes []uint64
 }
 
-func wants(f *activity.Filter) []want {
-	out := wanted(nil, fieldSession, f.SessionID)
-	out = wanted(out, fieldRequest, f.RequestID)
-	out = wanted(out, fieldTool, f.Tools...)
-	out = wanted(out, fieldServer, f.Servers...)
-	out = wanted(out, fieldType, f.Types...)
-	out = wanted(out, fieldStatus, f.Statuses...)
-	out = wanted(out, fieldIntent, f.IntentTypes...)
-	out = wanted(out, fieldSensitivity, f.Sensitivities...)
-	out = wanted(out, fieldActor, f.Actors...)
-	return wanted(out, fieldClient, f.Clients...)
+func fieldConditions(f *activity.Filter) []fieldCondition {
+	out := appendCondition(nil, fieldSession, f.SessionID)
+	out = appendCondition(out, fieldRequest, f.RequestID)
+	out = appendCondition(out, fieldTool, f.Tools...)
+	out = appendCondition(out, fieldServer, f.Servers...)
+	out = appendCondition(out, fieldType, f.Types...)
+	out = appendCondition(out, fieldStatus, f.Statuses...)
+	out = appendCondition(out, fieldIntent, f.IntentTypes...)
+	out = appendCondition(out, fieldSensitivity, f.Sensitivities...)
+	out = appendCondition(out, fieldActor, f.Actors...)
+	return appendCondition(out, fieldClient, f.Clients...)
 }
 
-func wanted[T ~string](out []want, fd field, values ...T) []want {
-	w := want{field: fd}
+func appendCondition[T ~string](out []fieldCondition, fd columnField, values ...T) []fieldCondition {
+	w := fieldCondition{field: fd}
 	for _, v := range values {
 		if v != "" {
-			w.hashes = append(w.hashes, hashValue(string(v)))
+			w.hashes = append(w.hashes, hashText(string(v)))
 		}
 	}
 	if len(w.hashes) == 0 {
@@ -50,21 +50,21 @@ func wanted[T ~string](out []want, fd field, values ...T) []want {
 	return append(out, w)
 }
 
-// List returns the records that f selects.
-func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error) {
+// List returns a page of the records that f selects.
+func (db *SQLite) List(ctx context.Context, f activity.Filter) (activity.Page, error) {
 	before, err := decodeCursor(f.Cursor)
 	if err != nil {
 		return activity.Page{}, err
 	}
-	q, err := db.query(ctx, &f)
+	q, err := db.newQuery(ctx, &f)
 	if err != nil {
 		return activity.Page{}, err
 	}
 	page := activity.Page{Incomplete: q.incomplete}
-	err = q.within(ctx, func(ctx context.Context) (err error) {
+	err = q.runInSnapshot(ctx, func(ctx context.Context) (err error) {
 		page.Total = q.sel.count()
-		keys, more := q.keys(&f, before)
-		if page.Records, err = q.records(ctx, keys); err == nil && more {
+		keys, more := q.pageKeys(&f, before)
+		if page.Records, err = q.readRecords(ctx, keys); err == nil && more {
 			page.NextCursor = encodeCursor(keys[len(keys)-1])
 		}
 		return err
@@ -72,51 +72,51 @@ func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error
 	return page, err
 }
 
-// query prepares a query that reads columns beside those of the filter.
-func (db *DB) query(ctx context.Context, f *activity.Filter, columns ...field) (*query, error) {
-	e, err := db.use(ctx)
+// newQuery prepares a query. eachSelectedChunk of the query reads the given columns.
+func (db *SQLite) newQuery(ctx context.Context, f *activity.Filter, columns ...columnField) (*activityQuery, error) {
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
 	}
-	q := &query{e: e, wants: wants(f), words: parseSearch(f.Search), columns: columns}
-	later := slices.DeleteFunc(slices.Clone(columns), func(f field) bool { return f < firstLater })
+	q := &activityQuery{e: e, conditions: fieldConditions(f), terms: parseSearchTerms(f.Search), columns: columns}
+	later := slices.DeleteFunc(slices.Clone(columns), func(f columnField) bool { return f < firstBackfilledField })
 	if len(f.Clients) > 0 {
 		later = append(later, fieldClient)
 	}
 	for _, prepare := range []struct {
 		needed bool
 		do     func(context.Context) error
-	}{{len(q.words) > 0, e.indexText}, {len(later) > 0, func(ctx context.Context) error { return e.addColumns(ctx, later...) }}} {
+	}{{len(q.terms) > 0, e.indexAllChunks}, {len(later) > 0, func(ctx context.Context) error { return e.backfillColumns(ctx, later...) }}} {
 		if !prepare.needed {
 			continue
 		}
-		if err := prepare.do(ctx); err != nil && !isOfDisk(err) {
+		if err := prepare.do(ctx); err != nil && !isDiskError(err) {
 			return nil, err
-		} else if err != nil { // what was prepared before can still be found
+		} else if err != nil { // the query still finds what was prepared before
 			q.incomplete = true
 		}
 	}
-	if len(q.words) == 0 && strings.TrimSpace(f.Search) != "" {
-		q.wants = append(q.wants, want{}) // there is no word in it: nothing has it
+	if len(q.terms) == 0 && strings.TrimSpace(f.Search) != "" {
+		q.conditions = append(q.conditions, fieldCondition{}) // a search without a word finds nothing
 	}
-	q.since, q.until = bounds(f.Since, f.Until)
+	q.since, q.until = timeBounds(f.Since, f.Until)
 	return q, nil
 }
 
-// bounds returns [since, until) in microseconds.
-func bounds(since, until time.Time) (int64, int64) {
+// timeBounds returns [since, until) in microseconds.
+func timeBounds(since, until time.Time) (int64, int64) {
 	from, to := int64(-1<<62), int64(1<<62)
 	if !since.IsZero() {
-		from = ceilMicro(since)
+		from = ceilMicroseconds(since)
 	}
 	if !until.IsZero() {
-		to = ceilMicro(until)
+		to = ceilMicroseconds(until)
 	}
 	return from, to
 }
 
-// ceilMicro rounds up: a record of microsecond n is before n and a half.
-func ceilMicro(t time.Time) int64 {
+// ceilMicroseconds rounds up: a record of microsecond n is before n and a half.
+func ceilMicroseconds(t time.Time) int64 {
 	n := t.UnixMicro()
 	if time.UnixMicro(n).Before(t) {
 		n++
@@ -124,33 +124,33 @@ func ceilMicro(t time.Time) int64 {
 	return n
 }
 
-// query is one query under way.
-type query struct {
-	e            *engine
-	wants        []want
-	words        []term
+// activityQuery is the state of one query.
+type activityQuery struct {
+	e            *sqliteEngine
+	conditions   []fieldCondition
+	terms        []searchTerm
 	since, until int64
-	incomplete   bool    // the disk did not take what it needs
-	columns      []field // that eachBlock gives, beside the time
+	incomplete   bool          // the disk did not accept an index that the query needs
+	columns      []columnField // columns that eachSelectedChunk reads, in addition to the time
 
 	tx  *sql.Tx
-	sel selection
-	// What the index was when the query began. What is in a chunk then is in the
-	// database, and stays as it is until it is pruned.
+	sel keySelection
+	// The index when the query began. A chunk in it is in the database and does not change until it
+	// is pruned.
 	chunks     []chunkInfo
 	firstChunk int64
 	tailFirst  int64
-	tail       [fields + 1][]uint64 // the columns asked for
+	tail       [fieldCount + 1][]uint64 // the requested columns of the newest records
 }
 
-// within selects, and calls fn while nothing that was selected changes.
-func (q *query) within(ctx context.Context, fn func(ctx context.Context) error) error {
-	q.begin()
+// runInSnapshot filters the records and calls fn inside the same read transaction.
+func (q *activityQuery) runInSnapshot(ctx context.Context, fn func(ctx context.Context) error) error {
+	q.snapshotIndex()
 	tx, err := q.e.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // it only read
+	defer tx.Rollback() //nolint:errcheck // read only
 	q.tx = tx
 	// The driver starts a goroutine for every statement whose context can end.
 	done, ctx := ctx, context.WithoutCancel(ctx)
@@ -166,39 +166,39 @@ func (q *query) within(ctx context.Context, fn func(ctx context.Context) error) 
 	return fn(ctx)
 }
 
-// begin takes the index as it is and filters the tail, which is in memory.
-func (q *query) begin() {
+// snapshotIndex copies the index and filters the tail, which is in memory.
+func (q *activityQuery) snapshotIndex() {
 	q.e.mu.RLock()
 	defer q.e.mu.RUnlock()
 	x := &q.e.index
-	q.sel = newSelection(x.firstKey, x.nextKey)
+	q.sel = newFullSelection(x.firstKey, x.nextKey)
 	q.chunks, q.firstChunk, q.tailFirst = slices.Clone(x.chunks), x.firstChunk, x.tail.first
 	for i, c := range q.chunks {
-		if c.gone != nil {
-			words := q.sel.chunk(q.firstChunk + int64(i))
+		if c.deleted != nil {
+			words := q.sel.chunkBits(q.firstChunk + int64(i))
 			for j := range words {
-				words[j] &^= c.gone[j]
+				words[j] &^= c.deleted[j]
 			}
 		}
 	}
 	t := &x.tail
 	start := int(max(0, x.firstKey-t.first))
 	for i := start; i < len(t.times); i++ {
-		if !q.allows(t, i) {
+		if !q.tailRecordMatches(t, i) {
 			at := t.first + int64(i) - q.sel.base
 			q.sel.words[at/64] &^= 1 << (at % 64)
 		}
 	}
-	q.keepTail(t)
+	q.copyTailColumns(t)
 }
 
-func (q *query) inTime(t int64) bool { return q.since <= t && t < q.until }
+func (q *activityQuery) isInTime(t int64) bool { return q.since <= t && t < q.until }
 
-func (q *query) allows(t *tail, i int) bool {
-	if !q.inTime(t.times[i]) {
+func (q *activityQuery) tailRecordMatches(t *tailColumns, i int) bool {
+	if !q.isInTime(t.times[i]) {
 		return false
 	}
-	for _, w := range q.wants {
+	for _, w := range q.conditions {
 		if !slices.Contains(w.hashes, t.columns[w.field][i]) {
 			return false
 		}
@@ -207,62 +207,62 @@ func (q *query) allows(t *tail, i int) bool {
 }
 
 // filterChunks filters the records that are in chunks.
-func (q *query) filterChunks(ctx context.Context) error {
-	var partly []int64 // chunks of which only some records are in the time
+func (q *activityQuery) filterChunks(ctx context.Context) error {
+	var partly []int64 // chunks that are only partly inside the time range
 	for i, c := range q.chunks {
 		n := q.firstChunk + int64(i)
 		switch {
 		case c.maxTime < q.since || c.minTime >= q.until:
-			clear(q.sel.chunk(n))
+			clear(q.sel.chunkBits(n))
 		case c.minTime < q.since || c.maxTime >= q.until:
 			partly = append(partly, n)
 		}
 	}
-	for _, w := range q.wants {
+	for _, w := range q.conditions {
 		if err := q.filterField(ctx, w); err != nil {
 			return err
 		}
 	}
 	for _, n := range partly {
-		if err := q.filterTime(ctx, n); err != nil {
+		if err := q.filterChunkTime(ctx, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (q *query) filterField(ctx context.Context, w want) error {
+func (q *activityQuery) filterField(ctx context.Context, w fieldCondition) error {
 	if len(q.chunks) == 0 {
 		return nil
 	}
 	next, past := q.firstChunk, q.firstChunk+int64(len(q.chunks))
 	err := eachColumn(ctx, q.tx, w.field, next, past, func(n int64, data []byte) error {
 		for ; next < n; next++ { // pruned meanwhile
-			clear(q.sel.chunk(next))
+			clear(q.sel.chunkBits(next))
 		}
 		next++
-		words := q.sel.chunk(n)
-		if none(words) {
+		words := q.sel.chunkBits(n)
+		if allZero(words) {
 			return nil
 		}
 		c, err := parseColumn(data)
 		if err == nil {
-			c.filter(w.hashes, words)
+			c.clearUnwanted(w.hashes, words)
 		}
 		return err
 	})
 	for ; next < past; next++ {
-		clear(q.sel.chunk(next))
+		clear(q.sel.chunkBits(next))
 	}
 	return err
 }
 
-func (q *query) filterTime(ctx context.Context, chunk int64) error {
-	words := q.sel.chunk(chunk)
-	if none(words) {
+func (q *activityQuery) filterChunkTime(ctx context.Context, chunk int64) error {
+	words := q.sel.chunkBits(chunk)
+	if allZero(words) {
 		return nil
 	}
-	times, err := readColumn(ctx, q.tx, columnID(fieldTime, chunk))
+	times, err := readColumn(ctx, q.tx, columnRowID(fieldTime, chunk))
 	if err == sql.ErrNoRows { // pruned meanwhile
 		clear(words)
 		return nil
@@ -270,17 +270,17 @@ func (q *query) filterTime(ctx context.Context, chunk int64) error {
 	if err != nil {
 		return err
 	}
-	keep(words, func(i int) bool { return q.inTime(int64(times[i])) })
+	retainBits(words, func(i int) bool { return q.isInTime(int64(times[i])) })
 	return nil
 }
 
-// keys returns the keys of the page, and whether there are more behind it.
-func (q *query) keys(f *activity.Filter, before int64) (keys []int64, more bool) {
+// pageKeys returns the keys of the page, and whether more records follow.
+func (q *activityQuery) pageKeys(f *activity.Filter, before int64) (keys []int64, more bool) {
 	limit, skip := f.Bounded(), max(0, f.Offset)
 	if f.Cursor != "" {
 		skip = 0
 	}
-	q.sel.each(before, func(key int64) bool {
+	q.sel.eachNewestFirst(before, func(key int64) bool {
 		if skip > 0 {
 			skip--
 			return true
@@ -295,7 +295,7 @@ func (q *query) keys(f *activity.Filter, before int64) (keys []int64, more bool)
 	return keys, more
 }
 
-func (q *query) records(ctx context.Context, keys []int64) ([]activity.Record, error) {
+func (q *activityQuery) readRecords(ctx context.Context, keys []int64) ([]activity.Record, error) {
 	records := make([]activity.Record, 0, len(keys))
 	if len(keys) == 0 {
 		return records, nil
@@ -306,7 +306,7 @@ func (q *query) records(ctx context.Context, keys []int64) ([]activity.Record, e
 	}
 	defer stmt.Close()
 	for _, key := range keys {
-		r, err := readRecord(stmt.QueryRowContext(ctx, key))
+		r, err := scanRecord(stmt.QueryRowContext(ctx, key))
 		if err == sql.ErrNoRows { // pruned meanwhile
 			continue
 		}
@@ -318,10 +318,10 @@ func (q *query) records(ctx context.Context, keys []int64) ([]activity.Record, e
 	return records, nil
 }
 
-// selectRecord selects what readRecord reads.
+// selectRecord selects the columns that scanRecord scans.
 const selectRecord = "SELECT entry, outcome FROM activity WHERE key = ?"
 
-func readRecord(row *sql.Row) (activity.Record, error) {
+func scanRecord(row *sql.Row) (activity.Record, error) {
 	var entry, outcome []byte
 	if err := row.Scan(&entry, &outcome); err != nil {
 		return activity.Record{}, err
@@ -329,27 +329,27 @@ func readRecord(row *sql.Row) (activity.Record, error) {
 	return activity.DecodeAny(entry, outcome), nil
 }
 
-const noCursor = int64(1) << 62
+const maxKey = int64(1) << 62
 
-// A cursor is the key of the last record of a page.
+// encodeCursor encodes the key of the last record of a page.
 func encodeCursor(key int64) string {
 	return base64.RawURLEncoding.EncodeToString(binary.AppendUvarint([]byte{'a'}, uint64(key)))
 }
 
 func decodeCursor(s string) (before int64, err error) {
 	if s == "" {
-		return noCursor, nil
+		return maxKey, nil
 	}
 	data, err := base64.RawURLEncoding.DecodeString(s)
 	if err == nil && len(data) > 1 && data[0] == 'a' {
-		if key, n := binary.Uvarint(data[1:]); n == len(data)-1 && key < uint64(noCursor) {
+		if key, n := binary.Uvarint(data[1:]); n == len(data)-1 && key < uint64(maxKey) {
 			return int64(key), nil
 		}
 	}
-	return 0, badCursor(s)
+	return 0, cursorError(s)
 }
 
-func badCursor(s string) error {
+func cursorError(s string) error {
 	return problem.Newf(problem.InvalidParameter, "Invalid cursor '%s'.", s).
 		WithHint("Use next_cursor of the answer before, or leave the cursor out to begin with the newest.").
 		With("parameter", "cursor").With("value", s).With("allowed", "next_cursor of an earlier answer")

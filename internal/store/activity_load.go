@@ -8,14 +8,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// load reads the index from the database.
-func (e *engine) load(ctx context.Context) error {
-	x := index{}
+// loadIndex reads the index from the database.
+func (e *sqliteEngine) loadIndex(ctx context.Context) error {
+	x := activityIndex{}
 	err := e.reads.QueryRowContext(ctx, "SELECT first_key, next_key FROM activity_position").Scan(&x.firstKey, &x.nextKey)
 	if err != nil {
 		return err
 	}
-	for _, read := range []func(context.Context, *sql.DB) error{x.readChunks, x.readRefused, x.readSegments, x.readLacking} {
+	for _, read := range []func(context.Context, *sql.DB) error{x.readChunks, x.readRefusalBits, x.readSegments, x.readMissingColumns} {
 		if err := read(ctx, e.reads); err != nil {
 			return err
 		}
@@ -24,30 +24,30 @@ func (e *engine) load(ctx context.Context) error {
 		return err
 	}
 	e.mu.Lock()
-	e.index, e.used = x, nil
+	e.index, e.toolUse = x, nil
 	e.mu.Unlock()
 	return nil
 }
 
-// reload reads the index again when it may be wrong.
-func (e *engine) reload(ctx context.Context) error {
+// reloadIndexIfStale reads the index again if it may differ from the file.
+func (e *sqliteEngine) reloadIndexIfStale(ctx context.Context) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	if !e.stale {
+	if !e.indexStale {
 		return nil
 	}
-	err := e.load(ctx)
-	e.stale = err != nil
+	err := e.loadIndex(ctx)
+	e.indexStale = err != nil
 	return err
 }
 
-func (x *index) readChunks(ctx context.Context, db *sql.DB) error {
+func (x *activityIndex) readChunks(ctx context.Context, db *sql.DB) error {
 	x.firstChunk = x.firstKey / chunkSize
 	var n int64
 	var c chunkInfo
 	var gone []byte
-	return each(ctx, db, into{&n, &c.minTime, &c.maxTime, &gone, &c.refusedBytes}, func() (err error) {
-		if c.gone, err = decodeBitmap(gone); err != nil {
+	return eachRow(ctx, db, scanTargets{&n, &c.minTime, &c.maxTime, &gone, &c.refusedBytes}, func() (err error) {
+		if c.deleted, err = decodeBitmap(gone); err != nil {
 			return err
 		}
 		if len(x.chunks) == 0 {
@@ -61,9 +61,9 @@ func (x *index) readChunks(ctx context.Context, db *sql.DB) error {
 	}, "SELECT chunk, min_time, max_time, gone, refused_bytes FROM activity_chunk ORDER BY chunk")
 }
 
-func (x *index) readSegments(ctx context.Context, db *sql.DB) error {
-	var s segment
-	return each(ctx, db, into{&s.first, &s.past}, func() error {
+func (x *activityIndex) readSegments(ctx context.Context, db *sql.DB) error {
+	var s textSegment
+	return eachRow(ctx, db, scanTargets{&s.first, &s.past}, func() error {
 		i := s.first/chunkSize - x.firstChunk
 		if i < 0 || i >= int64(len(x.chunks)) {
 			return fmt.Errorf("segment %d has no chunk: %w", s.first, errDamaged)
@@ -73,23 +73,23 @@ func (x *index) readSegments(ctx context.Context, db *sql.DB) error {
 	}, "SELECT segment, past FROM activity_segment ORDER BY segment")
 }
 
-// readTail reads the records that are in no chunk.
-func (x *index) readTail(ctx context.Context, db *sql.DB, hashes hashes) error {
-	x.tail.first = x.pastChunks()
+// readTail reads the records that are not in a chunk.
+func (x *activityIndex) readTail(ctx context.Context, db *sql.DB, hashes hashCache) error {
+	x.tail.first = x.keyAfterChunks()
 	next := x.tail.first
 	pruned := func(before int64) {
 		for ; next < before && next < x.firstKey; next++ {
-			x.tail.add(&[fields]uint64{}, 0)
+			x.tail.addRecord(&[fieldCount]uint64{}, 0)
 		}
 	}
 	var key int64
 	var entry, outcome []byte
-	err := each(ctx, db, into{&key, &entry, &outcome}, func() error {
+	err := eachRow(ctx, db, scanTargets{&key, &entry, &outcome}, func() error {
 		if pruned(key); key != next {
 			return fmt.Errorf("record %d is missing: %w", next, errDamaged)
 		}
-		facts := factsOfRow(entry, outcome)
-		x.tail.add(hashes.all(&facts), facts.Time)
+		facts := decodeFacts(entry, outcome)
+		x.tail.addRecord(hashes.columnValues(&facts), facts.Time)
 		if facts.Type == activity.PolicyDecision {
 			x.tail.refusedBytes += int64(len(entry) + len(outcome))
 		}
@@ -106,14 +106,14 @@ func (x *index) readTail(ctx context.Context, db *sql.DB, hashes hashes) error {
 	return nil
 }
 
-// factsOfRow reads what a record is found by from what is stored of it.
-func factsOfRow(entry, outcome []byte) activity.Facts {
+// decodeFacts decodes the facts of a stored record.
+func decodeFacts(entry, outcome []byte) activity.Facts {
 	r := activity.DecodeAny(entry, outcome)
 	return activity.FactsOf(&r)
 }
 
-// readRefused reads which records of the chunks are refusals.
-func (x *index) readRefused(ctx context.Context, db *sql.DB) error {
+// readRefusalBits reads which records of the chunks are refusals.
+func (x *activityIndex) readRefusalBits(ctx context.Context, db *sql.DB) error {
 	past := x.firstChunk + int64(len(x.chunks))
 	return eachColumn(ctx, db, fieldType, x.firstChunk, past, func(chunk int64, data []byte) error {
 		types, err := decodeColumn(data)
@@ -121,7 +121,7 @@ func (x *index) readRefused(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 		c := &x.chunks[chunk-x.firstChunk]
-		c.refused = refusedIn(types, c.gone)
+		c.refused = refusalBits(types, c.deleted)
 		return nil
 	})
 }

@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// The text index has entries for prefixes next to those for words: the prefix, a mark, and
-// the records of all words that begin with it. A search for a prefix that thousands of words
-// share then reads one entry instead of the words. The prefixes of a segment are those where
-// its words branch and that stand for enough of them. The empty prefix is always one, and
-// begins the first page: it shows that a segment has such entries. Segments of older versions
-// have none until upgradeText writes them; searches read their words meanwhile.
+// The text index has entries for words and for prefixes. An entry for a prefix is the prefix, a
+// mark, and the records of all words with this prefix. A search for a prefix that thousands of
+// words share then reads one entry instead of all words. A prefix gets an entry if words branch
+// there and their entries are large enough. The empty prefix always has one, at the start of the
+// first page: it shows that a segment has such entries. Segments of older versions have none until
+// addPrefixesToNextSegment writes them; until then searches read their words.
 
 const (
-	// prefixMark ends a prefix. No word has it.
+	// prefixMark ends a prefix. No word contains it.
 	prefixMark = "\x00"
-	// prefixBytes is how many bytes the entries of words take, about, that share a prefix with
-	// an entry of its own. Fewer are on one page, or on two.
+	// prefixBytes is the size of the entries of words from which their prefix gets an entry of its
+	// own. Smaller groups are on one or two pages.
 	prefixBytes = pageSize / 2
 )
 
@@ -30,26 +30,26 @@ func isPrefixEntry(word []byte) bool { return len(word) > 0 && word[len(word)-1]
 // textEntry is a word or a prefix with its records.
 type textEntry struct {
 	word    string
-	records posting
+	records postingList
 }
 
-// branch is a prefix of the words that were read last.
-type branch struct {
-	size    int // of the prefix
+// pendingPrefix is a prefix of the last words, whose entry is not complete yet.
+type pendingPrefix struct {
+	size    int // length of the prefix
 	word    bool
 	bytes   int
 	records bitmap
 }
 
-func (b *branch) add(c *branch) {
+func (b *pendingPrefix) mergeChild(c *pendingPrefix) {
 	b.bytes += c.bytes
 	for i := range b.records {
 		b.records[i] |= c.records[i]
 	}
 }
 
-// posting returns the records as a list.
-func (b *bitmap) posting() (p posting) {
+// toPostingList returns the records as a list.
+func (b *bitmap) toPostingList() (p postingList) {
 	for i, word := range b {
 		for ; word != 0; word &= word - 1 {
 			p = append(p, uint16(64*i+bits.TrailingZeros64(word)))
@@ -58,39 +58,40 @@ func (b *bitmap) posting() (p posting) {
 	return p
 }
 
-// withPrefixes returns the entries, which are sorted words, with those of their prefixes.
-func withPrefixes(words []textEntry) []textEntry {
+// addPrefixEntries returns the entries of sorted words together with the entries of their prefixes,
+// sorted.
+func addPrefixEntries(words []textEntry) []textEntry {
 	all := slices.Clone(words)
-	open := []branch{{}}
+	open := []pendingPrefix{{}}
 	before := ""
 	closeTo := func(size int) {
 		for last := len(open) - 1; open[last].size > size; last = len(open) - 1 {
 			b := open[last]
 			if open = open[:last]; open[last-1].size < size {
-				open = append(open, branch{size: size})
+				open = append(open, pendingPrefix{size: size})
 			}
-			open[len(open)-1].add(&b)
+			open[len(open)-1].mergeChild(&b)
 			if !b.word && b.bytes >= prefixBytes {
-				all = append(all, textEntry{before[:b.size] + prefixMark, b.records.posting()})
+				all = append(all, textEntry{before[:b.size] + prefixMark, b.records.toPostingList()})
 			}
 		}
 	}
 	for _, w := range words {
-		closeTo(commonPrefix(before, w.word))
+		closeTo(commonPrefixLen(before, w.word))
 		const overhead = 2 // the two sizes
-		one := branch{size: len(w.word) + 1, word: true, bytes: len(w.word) + overhead + min(2*len(w.records), bitmapSize)}
+		one := pendingPrefix{size: len(w.word) + 1, word: true, bytes: len(w.word) + overhead + min(2*len(w.records), bitmapSize)}
 		for _, at := range w.records {
 			one.records[at/64] |= 1 << (at % 64)
 		}
 		open, before = append(open, one), w.word
 	}
 	closeTo(0)
-	all = append(all, textEntry{prefixMark, open[0].records.posting()})
+	all = append(all, textEntry{prefixMark, open[0].records.toPostingList()})
 	slices.SortFunc(all, func(a, b textEntry) int { return strings.Compare(a.word, b.word) })
 	return all
 }
 
-func commonPrefix(a, b string) int {
+func commonPrefixLen(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
@@ -98,53 +99,53 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// separator returns the shortest prefix of a word that is behind the word before. As the
-// first word of a page it leads to the page every search for a prefix that begins there.
-func separator(before, word string) []byte {
-	return []byte(word[:min(commonPrefix(before, word)+1, len(word))])
+// pageSeparator returns the shortest prefix of word that sorts after before. As the first key of a
+// page it leads every search for a prefix that begins there to this page.
+func pageSeparator(before, word string) []byte {
+	return []byte(word[:min(commonPrefixLen(before, word)+1, len(word))])
 }
 
-// withoutPrefixes is the first segment behind another that an older version has written.
-const withoutPrefixes = `SELECT segment FROM activity_segment s
+// nextSegmentWithoutPrefixes selects the next segment that an older version has written.
+const nextSegmentWithoutPrefixes = `SELECT segment FROM activity_segment s
 	WHERE segment > ? AND NOT EXISTS (SELECT 1 FROM activity_text t WHERE t.segment = s.segment AND t.first = x'00') ORDER BY segment LIMIT 1`
 
-// upgradeText writes one segment of an older version with its prefixes, from its pages alone,
-// and reports whether there may be more. Tidying is held.
-func (e *engine) upgradeText(ctx context.Context) (more bool, err error) {
-	if e.prefixed == noCursor {
+// addPrefixesToNextSegment rewrites one segment of an older version with its prefixes, from its
+// pages alone, and reports whether there may be more. The caller holds tidying.
+func (e *sqliteEngine) addPrefixesToNextSegment(ctx context.Context) (more bool, err error) {
+	if e.prefixedUpTo == maxKey {
 		return false, nil
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	err = e.conn.tx(ctx, func() error {
+	err = e.writeConn.runTx(ctx, func() error {
 		var segment int64
-		more, err = first(ctx, e.conn, into{&segment}, withoutPrefixes, e.prefixed)
+		more, err = firstRow(ctx, e.writeConn, scanTargets{&segment}, nextSegmentWithoutPrefixes, e.prefixedUpTo)
 		if err != nil {
 			return err
 		}
 		if !more {
-			e.prefixed = noCursor
+			e.prefixedUpTo = maxKey
 			return nil
 		}
-		e.prefixed = segment // one that cannot be read stays as it is
-		index := segmentIndex{words: map[string]posting{}}
+		e.prefixedUpTo = segment // a segment that cannot be read stays as it is
+		index := segmentWords{words: map[string]postingList{}}
 		var data sql.RawBytes
-		if err := each(ctx, e.conn, into{&data}, func() error { return index.addPage(data) }, "SELECT data FROM activity_text WHERE segment = ?", segment); err != nil {
+		if err := eachRow(ctx, e.writeConn, scanTargets{&data}, func() error { return index.addPageWords(data) }, "SELECT data FROM activity_text WHERE segment = ?", segment); err != nil {
 			return err
 		}
-		e.conn.do("DELETE FROM activity_text WHERE segment = ?", segment)
-		for _, p := range index.pages() {
-			e.conn.do("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", segment, p.first, p.data)
+		e.writeConn.execInTx("DELETE FROM activity_text WHERE segment = ?", segment)
+		for _, p := range index.encodePages() {
+			e.writeConn.execInTx("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", segment, p.first, p.data)
 		}
 		return nil
 	})
 	return more, err
 }
 
-// addPage adds the words of a page, without its prefixes.
-func (x *segmentIndex) addPage(data []byte) error {
+// addPageWords adds the words of a page, without its prefixes.
+func (x *segmentWords) addPageWords(data []byte) error {
 	damaged := false
-	err := walk(data, func(word, records []byte, bitmap bool) bool {
+	err := eachPageEntry(data, func(word, records []byte, bitmap bool) bool {
 		if isPrefixEntry(word) {
 			return true
 		}
@@ -159,13 +160,13 @@ func (x *segmentIndex) addPage(data []byte) error {
 	return err
 }
 
-func decodePosting(records []byte, isBitmap bool) (p posting, ok bool) {
+func decodePosting(records []byte, isBitmap bool) (p postingList, ok bool) {
 	if isBitmap {
 		b, err := decodeBitmap(records)
 		if err != nil || b == nil {
 			return nil, false
 		}
-		return b.posting(), true
+		return b.toPostingList(), true
 	}
 	for at := uint64(0); len(records) > 0; {
 		d, k := binary.Uvarint(records)

@@ -12,51 +12,52 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// errUnresumed is a database of which the projector does not know how far it is:
-// it was opened again meanwhile, and may be another one.
-var errUnresumed = fmt.Errorf("%w: how far it is has to be looked up", activity.ErrAgain)
+// errNotResumed means that the database was opened again and may be another one: the projector must
+// call Resume first.
+var errNotResumed = fmt.Errorf("%w: how far it is has to be looked up", activity.ErrAgain)
 
-// Resume returns how far the spool is in the database.
-func (db *DB) Resume(ctx context.Context) (activity.Position, []string, error) {
+// Resume returns the position of the spool up to which the database has all entries, and notes for
+// the log.
+func (db *SQLite) Resume(ctx context.Context) (activity.Position, []string, error) {
 	var pos activity.Position
-	e, err := db.use(ctx)
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return pos, nil, err
 	}
-	if err := e.reload(ctx); err != nil {
-		return pos, nil, db.failed(e, err)
+	if err := e.reloadIndexIfStale(ctx); err != nil {
+		return pos, nil, db.blockWritesOnDamage(e, err)
 	}
 	var hash []byte
 	err = e.reads.QueryRowContext(ctx, "SELECT chain, seq, hash, segment, offset, signer, EXISTS (SELECT 1 FROM activity_erasing) FROM activity_position").
 		Scan(&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing)
 	if err != nil {
-		return pos, nil, db.failed(e, err)
+		return pos, nil, db.blockWritesOnDamage(e, err)
 	}
 	copy(pos.Hash[:], hash)
 	e.resumed.Store(true)
 	db.mu.Lock()
-	notes := db.notes
-	db.notes = nil
+	notes := db.pendingNotes
+	db.pendingNotes = nil
 	db.mu.Unlock()
 	return pos, notes, nil
 }
 
-// row is a record on its way into the database.
-type row struct {
-	begin *activity.Entry // nil when it is lost, or in the database already
+// recordRow is a record that is about to be inserted.
+type recordRow struct {
+	begin *activity.Entry // nil if it is lost or already stored
 	end   *activity.Entry
 }
 
-// batch is what a projection does: rows to insert, ends for rows that are there,
-// and counts of refusals.
-type batch struct {
-	rows    []row
-	late    []*activity.Entry
-	repeats []*activity.Entry
+// projectionBatch is the work of a projection: rows to insert, ends of stored records, and counts
+// of refusals.
+type projectionBatch struct {
+	rows     []recordRow
+	lateEnds []*activity.Entry
+	repeats  []*activity.Entry
 }
 
-func split(entries []activity.Entry) batch {
-	b := batch{rows: make([]row, 0, len(entries))}
+func newProjectionBatch(entries []activity.Entry) projectionBatch {
+	b := projectionBatch{rows: make([]recordRow, 0, len(entries))}
 	begun := make(map[int64]int, len(entries)/2)
 	for i := range entries {
 		e := &entries[i]
@@ -66,122 +67,121 @@ func split(entries []activity.Entry) batch {
 		}
 		if e.Kind != activity.KindEnd {
 			begun[e.Seq] = len(b.rows)
-			b.rows = append(b.rows, row{begin: e})
+			b.rows = append(b.rows, recordRow{begin: e})
 			continue
 		}
 		if at, ok := begun[e.Of]; ok && b.rows[at].end == nil && b.rows[at].begin.ID == e.ID {
 			b.rows[at].end = e
 		} else {
-			b.late = append(b.late, e)
+			b.lateEnds = append(b.lateEnds, e)
 		}
 	}
 	return b
 }
 
-// Project stores entries and how far the log is then.
-func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
-	e, err := db.writer(ctx)
+// Project stores entries and the position of the log after them.
+func (db *SQLite) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+	e, err := db.waitWritable(ctx)
 	if err != nil {
 		return err
 	}
 	if !e.resumed.Load() {
-		return errUnresumed
+		return errNotResumed
 	}
 	e.writing.Lock()
-	err = e.project(ctx, entries, pos)
+	err = e.projectEntries(ctx, entries, pos)
 	if err == nil {
-		err = e.seal(ctx)
+		err = e.sealFullChunks(ctx)
 	}
-	// Whether a transaction that failed to commit is in the file is only known
-	// by looking.
-	e.stale = err != nil
+	// If a commit fails, only reading the file shows whether the transaction is in it.
+	e.indexStale = err != nil
 	e.writing.Unlock()
-	return db.failed(e, err)
+	return db.blockWritesOnDamage(e, err)
 }
 
-func (e *engine) project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
-	b := split(entries)
-	p := projection{e: e, next: e.index.nextKey, rollUp: rollUp{map[hour]counts{}, map[took]int64{}}, sealed: map[int64]map[int64]uint64{}}
-	err := e.conn.tx(ctx, func() error {
+func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+	b := newProjectionBatch(entries)
+	p := projection{e: e, nextKey: e.index.nextKey, rollUp: hourlyRollUp{map[hourKey]hourCounts{}, map[durationBucketKey]int64{}}, columnChanges: map[int64]map[int64]uint64{}}
+	err := e.writeConn.runTx(ctx, func() error {
 		for i := range b.rows {
-			p.insert(&b.rows[i])
+			p.insertRecord(&b.rows[i])
 			if i%64 == 63 {
-				runtime.Gosched() // calls come first
+				runtime.Gosched() // calls have priority
 			}
 		}
-		if err := p.endLate(ctx, b.late); err != nil {
+		if err := p.endStoredRecords(ctx, b.lateEnds); err != nil {
 			return err
 		}
 		for _, n := range b.repeats {
-			if err := p.repeat(ctx, n); err != nil {
+			if err := p.updateRefusalCount(ctx, n); err != nil {
 				return err
 			}
 		}
 		for i := range entries {
 			if r, ok := entries[i].Redaction(); ok {
-				if err := p.erase(ctx, r); err != nil {
+				if err := p.eraseFields(ctx, r); err != nil {
 					return err
 				}
 			}
 			if s := entries[i].Signature; s != nil {
-				p.sign(s)
+				p.saveSignature(s)
 			}
 		}
-		if err := p.changeColumns(ctx); err != nil {
+		if err := p.rewriteChangedColumns(ctx); err != nil {
 			return err
 		}
-		p.rollUp.save(e.conn)
-		e.conn.do("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?, signer = ?",
-			pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.next, pos.Signer)
+		p.rollUp.save(e.writeConn)
+		e.writeConn.execInTx("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?, signer = ?",
+			pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.nextKey, pos.Signer)
 		return nil
 	})
 	if err == nil {
-		e.publish(&p)
+		e.publishProjection(&p)
 	}
 	return err
 }
 
-// publish shows queries what was committed.
-func (e *engine) publish(p *projection) {
+// publishProjection publishes the committed changes to queries.
+func (e *sqliteEngine) publishProjection(p *projection) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := &e.index.tail
 	for i, v := range p.values {
-		t.add(v, p.times[i])
+		t.addRecord(v, p.times[i])
 	}
 	t.refusedBytes += p.refusedBytes
 	for _, c := range p.changes {
 		t.columns[c.field][c.key-t.first] = c.value
 	}
-	e.index.nextKey = p.next
-	e.index.publishIndexed(p.indexed)
-	if e.used != nil {
+	e.index.nextKey = p.nextKey
+	e.index.setSegments(p.newSegments)
+	if e.toolUse != nil {
 		for k, n := range p.rollUp.hours {
-			e.used.add(k, n.records, n.last)
+			e.toolUse.addHour(k, n.records, n.last)
 		}
 	}
 }
 
 // projection is one transaction of the projector.
 type projection struct {
-	e      *engine
-	next   int64
-	rollUp rollUp
-	// What it changes in memory when it is committed.
-	values       []*[fields]uint64
+	e       *sqliteEngine
+	nextKey int64
+	rollUp  hourlyRollUp
+	// Changes to the index in memory after the commit.
+	values       []*[fieldCount]uint64
 	times        []int64
-	changes      []change // of records of the tail
-	refusedBytes int64    // the size of the refusals among the new ones
-	// sealed is what it changes of records in chunks: column → position → value.
-	sealed map[int64]map[int64]uint64
-	// indexed is the text index of chunks, where it was made anew.
-	indexed map[int64][]segment
+	changes      []valueChange // of records in the tail
+	refusedBytes int64         // the size of the new refusals
+	// columnChanges are new values of records in chunks: column → position → value.
+	columnChanges map[int64]map[int64]uint64
+	// newSegments are the segments of chunks that were indexed again.
+	newSegments map[int64][]textSegment
 }
 
-// change is a new value of a record.
-type change struct {
+// valueChange is a new value of one field of a record.
+type valueChange struct {
 	key   int64
-	field field
+	field columnField
 	value uint64
 }
 
@@ -190,7 +190,7 @@ const (
 	updateEnd      = "UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE key = ?"
 )
 
-func (p *projection) insert(r *row) {
+func (p *projection) insertRecord(r *recordRow) {
 	var facts *activity.Facts
 	var endSeq, hash, endHash, entry, outcome driver.Value
 	seq := int64(0)
@@ -206,23 +206,23 @@ func (p *projection) insert(r *row) {
 			seq = d.Of
 		}
 	}
-	facts = completed(facts, r)
-	p.e.conn.do(insertActivity, p.next, seq, endSeq, hash, endHash, entry, outcome)
+	facts = completeFacts(facts, r)
+	p.e.writeConn.execInTx(insertActivity, p.nextKey, seq, endSeq, hash, endHash, entry, outcome)
 	if facts.Type == activity.PolicyDecision && r.begin != nil {
-		p.e.noteRefused(r.begin.ID, p.next)
+		p.e.rememberRefusalKey(r.begin.ID, p.nextKey)
 		p.refusedBytes += int64(len(r.begin.Payload))
 	}
-	p.values = append(p.values, p.e.hashes.all(facts))
+	p.values = append(p.values, p.e.hashes.columnValues(facts))
 	p.times = append(p.times, facts.Time)
-	p.next++
+	p.nextKey++
 	if endSeq != nil {
-		p.rollUp.add(facts)
+		p.rollUp.addRecord(facts)
 	}
 }
 
-// completed returns the facts of a row: those of an end that came without (it
-// was read from the spool) are those of its beginning, ended.
-func completed(f *activity.Facts, r *row) *activity.Facts {
+// completeFacts returns the facts of a row. An end that was read from the spool has no facts of its
+// beginning; they come from the beginning.
+func completeFacts(f *activity.Facts, r *recordRow) *activity.Facts {
 	if f.Type != "" {
 		return f
 	}
@@ -230,66 +230,66 @@ func completed(f *activity.Facts, r *row) *activity.Facts {
 	if r.begin != nil {
 		facts = r.begin.Facts.EndedBy(f)
 	} else {
-		facts = factsOfRow(nil, r.end.Payload)
+		facts = decodeFacts(nil, r.end.Payload)
 	}
 	return &facts
 }
 
-// endLate finishes records whose beginning is in the database.
-func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error {
+// endStoredRecords stores the ends of records whose beginning is in the database.
+func (p *projection) endStoredRecords(ctx context.Context, late []*activity.Entry) error {
 	for _, end := range late {
 		var key int64
 		var entry []byte
-		// What the record was begun with is read only when the end comes without.
-		found, err := first(ctx, p.e.conn, into{&key, &entry}, `SELECT key, CASE WHEN ? THEN entry END FROM activity
+		// The beginning is read only if the end has no facts of it.
+		found, err := firstRow(ctx, p.e.writeConn, scanTargets{&key, &entry}, `SELECT key, CASE WHEN ? THEN entry END FROM activity
 			WHERE end_seq IS NULL AND seq = ? AND CAST(substr(entry, 8, 26) AS TEXT) = ?
 			ORDER BY key DESC LIMIT 1`, end.Facts.Type == "", end.Of, end.ID)
 		if err != nil {
 			return err
 		}
-		if !found { // its beginning is gone: pruned, or lost with a damaged file
-			p.insert(&row{end: end})
+		if !found { // its beginning was pruned, or lost with a damaged file
+			p.insertRecord(&recordRow{end: end})
 			continue
 		}
 		facts := &end.Facts
 		if facts.Type == "" {
-			read := factsOfRow(entry, end.Payload)
+			read := decodeFacts(entry, end.Payload)
 			facts = &read
 		}
-		p.e.conn.do(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
-		p.rollUp.add(facts)
-		now := p.e.hashes.all(facts)
-		for _, f := range []field{fieldStatus, fieldError, fieldDuration, fieldOwn} {
-			p.set(key, f, now[f])
+		p.e.writeConn.execInTx(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
+		p.rollUp.addRecord(facts)
+		now := p.e.hashes.columnValues(facts)
+		for _, f := range []columnField{fieldStatus, fieldError, fieldDuration, fieldOwnTime} {
+			p.setValue(key, f, now[f])
 		}
 	}
 	return nil
 }
 
-// set notes a new value of a record: in the tail for later, in a chunk for this
+// setValue notes a new value of a record: in the tail for the publication, in a chunk for this
 // transaction.
-func (p *projection) set(key int64, f field, value uint64) {
+func (p *projection) setValue(key int64, f columnField, value uint64) {
 	t := &p.e.index.tail
-	if key >= t.first+int64(len(t.times)) { // inserted by this very transaction
+	if key >= t.first+int64(len(t.times)) { // inserted by this transaction
 		p.values[key-t.first-int64(len(t.times))][f] = value
 		return
 	}
 	if key >= t.first {
-		p.changes = append(p.changes, change{key, f, value})
+		p.changes = append(p.changes, valueChange{key, f, value})
 		return
 	}
-	id := columnID(f, key/chunkSize)
-	if p.sealed[id] == nil {
-		p.sealed[id] = map[int64]uint64{}
+	id := columnRowID(f, key/chunkSize)
+	if p.columnChanges[id] == nil {
+		p.columnChanges[id] = map[int64]uint64{}
 	}
-	p.sealed[id][key%chunkSize] = value
+	p.columnChanges[id][key%chunkSize] = value
 }
 
-// changeColumns changes what set has noted of chunks. A column that is not there is
-// made of the records when it is needed: see activity_later.go.
-func (p *projection) changeColumns(ctx context.Context) error {
-	for id, changes := range p.sealed {
-		values, err := readColumn(ctx, p.e.conn, id)
+// rewriteChangedColumns writes the columns of chunks with the values that setValue has noted. A
+// missing column is written when a query needs it: see activity_backfill.go.
+func (p *projection) rewriteChangedColumns(ctx context.Context) error {
+	for id, changes := range p.columnChanges {
+		values, err := readColumn(ctx, p.e.writeConn, id)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -299,48 +299,47 @@ func (p *projection) changeColumns(ctx context.Context) error {
 		for at, value := range changes {
 			values[at] = value
 		}
-		p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
+		p.e.writeConn.execInTx("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
 	}
 	return nil
 }
 
-// tailMax is how many chunks the tail may hold. Calls that run when their record
-// is written are mostly over when it moves into a chunk, where ending it costs
-// more.
-const tailMax = 2
+// maxTailChunks is how many chunks the tail may hold. Most calls that run when their record is
+// written have ended before it moves into a chunk, where an end costs more.
+const maxTailChunks = 2
 
-// seal moves what the tail has too much into chunks.
-func (e *engine) seal(ctx context.Context) error {
-	for len(e.index.tail.times) >= tailMax*chunkSize {
-		if err := e.sealChunk(ctx); err != nil {
+// sealFullChunks moves the oldest records of a tail that is too long into chunks.
+func (e *sqliteEngine) sealFullChunks(ctx context.Context) error {
+	for len(e.index.tail.times) >= maxTailChunks*chunkSize {
+		if err := e.sealOldestChunk(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *engine) sealChunk(ctx context.Context) error {
+func (e *sqliteEngine) sealOldestChunk(ctx context.Context) error {
 	t := &e.index.tail
 	chunk := t.first / chunkSize
 	times := t.times[:chunkSize]
 	info := chunkInfo{
 		minTime: slices.Min(times), maxTime: slices.Max(times),
-		refused: refusedIn(t.columns[fieldType][:chunkSize], nil),
+		refused: refusalBits(t.columns[fieldType][:chunkSize], nil),
 	}
 	raw := make([]uint64, chunkSize)
 	for i, v := range times {
 		raw[i] = uint64(v)
 	}
-	err := e.conn.tx(ctx, func() (err error) {
+	err := e.writeConn.runTx(ctx, func() (err error) {
 		const insert = "INSERT INTO activity_column (id, data) VALUES (?, ?)"
 		for f := range t.columns {
-			e.conn.do(insert, columnID(field(f), chunk), encodeColumn(t.columns[f][:chunkSize]))
+			e.writeConn.execInTx(insert, columnRowID(columnField(f), chunk), encodeColumn(t.columns[f][:chunkSize]))
 		}
-		e.conn.do(insert, columnID(fieldTime, chunk), encodeRaw(raw))
-		if info.refusedBytes, err = e.refusedBytes(ctx, t.first, info.refused); err != nil {
+		e.writeConn.execInTx(insert, columnRowID(fieldTime, chunk), encodeRawColumn(raw))
+		if info.refusedBytes, err = e.sizeOfMarkedRecords(ctx, t.first, info.refused); err != nil {
 			return err
 		}
-		e.conn.do("INSERT INTO activity_chunk (chunk, min_time, max_time, refused_bytes) VALUES (?, ?, ?, ?)",
+		e.writeConn.execInTx("INSERT INTO activity_chunk (chunk, min_time, max_time, refused_bytes) VALUES (?, ?, ?, ?)",
 			chunk, info.minTime, info.maxTime, info.refusedBytes)
 		return nil
 	})
@@ -349,23 +348,23 @@ func (e *engine) sealChunk(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	e.index.chunks = append(e.index.chunks, info)
-	e.index.tail.drop()
+	e.index.tail.dropOldestChunk()
 	e.index.tail.refusedBytes = max(0, e.index.tail.refusedBytes-info.refusedBytes)
 	e.mu.Unlock()
 	return nil
 }
 
 // Pending returns the records that have no end.
-func (db *DB) Pending(ctx context.Context) ([]activity.Unfinished, error) {
-	e, err := db.use(ctx)
+func (db *SQLite) Pending(ctx context.Context) ([]activity.Unfinished, error) {
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []activity.Unfinished
 	var u activity.Unfinished
 	var entry []byte
-	err = each(ctx, e.reads, into{&u.Seq, &entry}, func() error {
-		if r, err := activity.Decode(entry, nil); err == nil { // a damaged one stays as it is
+	err = eachRow(ctx, e.reads, scanTargets{&u.Seq, &entry}, func() error {
+		if r, err := activity.Decode(entry, nil); err == nil { // a damaged record stays as it is
 			u.ID, u.Facts = r.ID, activity.FactsOf(&r)
 			out = append(out, u)
 		}
@@ -374,23 +373,22 @@ func (db *DB) Pending(ctx context.Context) ([]activity.Unfinished, error) {
 	return out, err
 }
 
-// Sync makes what was projected survive the loss of power: the log that SQLite
-// writes first is synced before it is moved into the file.
-func (db *DB) Sync(ctx context.Context) error {
-	e, err := db.writer(ctx)
+// Sync makes projected entries survive a loss of power: SQLite syncs its WAL before it moves pages
+// into the file.
+func (db *SQLite) Sync(ctx context.Context) error {
+	e, err := db.waitWritable(ctx)
 	if err != nil {
 		return err
 	}
 	e.writing.Lock()
 	var busy, pages, moved int64
-	err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &moved)
+	err = e.writeConn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &moved)
 	e.writing.Unlock()
-	return db.failed(e, err)
+	return db.blockWritesOnDamage(e, err)
 }
 
-// Count returns how many records there are, 0 while the database is not open. It
-// waits for nothing.
-func (db *DB) Count() int64 {
+// Count returns the number of records, 0 while the database is not open. It does not block.
+func (db *SQLite) Count() int64 {
 	db.mu.Lock()
 	e := db.engine
 	db.mu.Unlock()
@@ -399,6 +397,6 @@ func (db *DB) Count() int64 {
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	there := e.index.kept()
+	there := e.index.countRetained()
 	return there.refused + there.others
 }

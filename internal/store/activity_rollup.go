@@ -7,21 +7,21 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// rollUp adds up what a transaction changes in the roll-up.
-type rollUp struct {
-	hours map[hour]counts
-	took  map[took]int64
+// hourlyRollUp collects the changes of a transaction to the hourly roll-up.
+type hourlyRollUp struct {
+	hours     map[hourKey]hourCounts
+	durations map[durationBucketKey]int64
 }
 
-type hour struct {
+type hourKey struct {
 	hour                               int64
 	kind, server, tool, intent, status string
 }
 
-type counts struct{ records, duration, longest, last int64 }
+type hourCounts struct{ records, duration, longest, last int64 }
 
-// took is a bucket of durations.
-type took struct {
+// durationBucketKey is a bucket of durations of one server in one hour.
+type durationBucketKey struct {
 	hour   int64
 	server string
 	bucket int64
@@ -29,32 +29,32 @@ type took struct {
 
 const microsecondsPerHour = 3600 * 1e6
 
-// hourOf returns the hour of a time in microseconds, both since 1970.
-func hourOf(t int64) int64 { return t / microsecondsPerHour }
+// hourOfMicros returns the hour of a time in microseconds, both since 1970.
+func hourOfMicros(t int64) int64 { return t / microsecondsPerHour }
 
-func (r *rollUp) add(f *activity.Facts) {
+func (r *hourlyRollUp) addRecord(f *activity.Facts) {
 	kind := string(f.Type)
-	if f.Status == activity.Held { // nothing was called: if it is, that is another record
+	if f.Status == activity.Held { // nothing was called yet: the call itself is another record
 		kind = string(activity.Held)
 	}
-	k := hour{hourOf(f.Time), kind, f.Server, f.Tool, f.Intent, string(f.Status)}
+	k := hourKey{hourOfMicros(f.Time), kind, f.Server, f.Tool, f.Intent, string(f.Status)}
 	c := r.hours[k]
-	r.hours[k] = counts{c.records + 1, c.duration + f.Duration, max(c.longest, f.Duration), max(c.last, f.Time)}
+	r.hours[k] = hourCounts{c.records + 1, c.duration + f.Duration, max(c.longest, f.Duration), max(c.last, f.Time)}
 	if kind == string(activity.ToolCall) {
-		r.took[took{k.hour, k.server, bucketOf(f.Duration)}]++
+		r.durations[durationBucketKey{k.hour, k.server, bucketOfDuration(f.Duration)}]++
 	}
 }
 
-func (r *rollUp) save(c *rawConn) {
+func (r *hourlyRollUp) save(c *sqliteWriteConn) {
 	for k, n := range r.hours {
-		c.do(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration, last)
+		c.execInTx(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration, last)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET records = records + excluded.records, duration = duration + excluded.duration,
 			max_duration = max(max_duration, excluded.max_duration), last = max(last, excluded.last)`,
 			k.hour, k.kind, k.server, k.tool, k.intent, k.status, n.records, n.duration, n.longest, n.last)
 	}
-	for k, n := range r.took {
-		c.do(`INSERT INTO activity_took (hour, server, bucket, records) VALUES (?, ?, ?, ?)
+	for k, n := range r.durations {
+		c.execInTx(`INSERT INTO activity_took (hour, server, bucket, records) VALUES (?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET records = records + excluded.records`, k.hour, k.server, k.bucket, n)
 	}
 }
@@ -62,7 +62,7 @@ func (r *rollUp) save(c *rawConn) {
 // Durations below 32 ms have a bucket each; above, each doubling has 16.
 const fineBuckets = 32
 
-func bucketOf(milliseconds int64) int64 {
+func bucketOfDuration(milliseconds int64) int64 {
 	d := uint64(max(0, milliseconds))
 	if d < fineBuckets {
 		return int64(d)
@@ -71,8 +71,8 @@ func bucketOf(milliseconds int64) int64 {
 	return int64(16*shift) + int64(d>>shift)
 }
 
-// middle returns the duration in the middle of a bucket, in milliseconds.
-func middle(bucket int64) int64 {
+// bucketMidpoint returns the duration in the middle of a bucket, in milliseconds.
+func bucketMidpoint(bucket int64) int64 {
 	if bucket < fineBuckets {
 		return bucket
 	}
@@ -80,14 +80,14 @@ func middle(bucket int64) int64 {
 	return (bucket%16+16)<<shift + 1<<shift/2
 }
 
-// toolUse is how often tools were called.
-type toolUse map[[2]string]activity.Use // by server and tool
+// toolUseCounts is how often each tool was called, and when last.
+type toolUseCounts map[[2]string]activity.Use // by server and tool
 
-func (u toolUse) add(k hour, records, last int64) {
+func (u toolUseCounts) addHour(k hourKey, records, last int64) {
 	if k.kind != string(activity.ToolCall) {
 		return
 	}
-	if last == 0 { // from before it was kept
+	if last == 0 { // from a version that did not store the time
 		last = k.hour * microsecondsPerHour
 	}
 	id := [2]string{k.server, k.tool}

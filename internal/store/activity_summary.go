@@ -12,176 +12,177 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// What columns hold for what is counted.
+// The values of columns that summaries compare.
 var (
-	callType        = hashValue(string(activity.ToolCall))
-	laneRead        = hashValue("read")
-	laneWrite       = hashValue("write")
-	laneDestructive = hashValue("destructive")
-	success         = hashValue(string(activity.Success))
-	failed          = hashValue(string(activity.Failed))
-	interrupted     = hashValue(string(activity.Interrupted))
-	held            = hashValue(string(activity.Held))
+	toolCallHash        = hashText(string(activity.ToolCall))
+	readLaneHash        = hashText("read")
+	writeLaneHash       = hashText("write")
+	destructiveLaneHash = hashText("destructive")
+	successHash         = hashText(string(activity.Success))
+	failedHash          = hashText(string(activity.Failed))
+	interruptedHash     = hashText(string(activity.Interrupted))
+	heldHash            = hashText(string(activity.Held))
 )
 
-// counted are the columns that say whether a call was refused or failed.
-var counted = []field{fieldType, fieldStatus, fieldTimes}
+// outcomeFields are the columns that say whether a call was refused or failed.
+var outcomeFields = []columnField{fieldType, fieldStatus, fieldRepeats}
 
-// Summary counts what q selects, by columns alone.
-func (db *DB) Summary(ctx context.Context, in activity.SummaryQuery) (activity.Summary, error) {
+// Summary counts the records that in selects. It reads columns only.
+func (db *SQLite) Summary(ctx context.Context, in activity.SummaryQuery) (activity.Summary, error) {
 	by := groupFields[in.Group]
-	q, err := db.query(ctx, &in.Filter, slices.Concat(counted, []field{fieldIntent, fieldError, fieldDuration, fieldOwn}, by)...)
+	q, err := db.newQuery(ctx, &in.Filter, slices.Concat(outcomeFields, []columnField{fieldIntent, fieldError, fieldDuration, fieldOwnTime}, by)...)
 	if err != nil {
 		return activity.Summary{}, err
 	}
-	s := newSummary(&in, by)
+	s := newSummaryBuilder(&in, by)
 	s.Incomplete = q.incomplete
-	err = q.within(ctx, func(ctx context.Context) (err error) {
-		if s.times, err = q.times(ctx, in.Times); err != nil {
+	err = q.runInSnapshot(ctx, func(ctx context.Context) (err error) {
+		if s.repeats, err = q.repeatsByKey(ctx, in.Times); err != nil {
 			return err
 		}
-		if s.Cut, err = q.eachBlock(ctx, in.Most, s.add); err != nil {
+		if s.Cut, err = q.eachSelectedChunk(ctx, in.Most, s.addChunk); err != nil {
 			return err
 		}
-		s.finish()
-		s.Groups, err = q.tallies(ctx, &in, s)
+		s.computePercentiles()
+		s.Groups, err = q.topTallies(ctx, &in, s)
 		return err
 	})
 	return s.Summary, err
 }
 
-// groupFields are the columns that have the key of a group.
-var groupFields = map[activity.Group][]field{
+// groupFields are the columns whose values identify a group.
+var groupFields = map[activity.Group][]columnField{
 	activity.ByLane: {fieldIntent}, activity.ByServer: {fieldServer}, activity.ByTool: {fieldServer, fieldTool}, activity.ByClient: {fieldClient},
 }
 
-// summary is a Summary that comes about.
-type summary struct {
+// summaryBuilder counts records for a Summary.
+type summaryBuilder struct {
 	activity.Summary
-	since, step int64 // microseconds
-	by          []field
-	server      []uint64 // the codes of activity.ServerFailures
-	times       map[int64]int64
-	groups      map[groupKey]*group // one, when none are asked for
-	known       [4096]struct {      // some of them, by their key
+	since, step         int64 // microseconds
+	groupBy             []columnField
+	serverFailureHashes []uint64 // hashes of the codes of activity.ServerFailures
+	repeats             map[int64]int64
+	groups              map[groupKey]*groupCounts // a single group if the query asks for none
+	recentGroups        [4096]struct {            // cache of recent groups, by the hash of their key
 		key groupKey
-		*group
+		*groupCounts
 	}
 }
 
 type groupKey [2]uint64
 
-// group is what is counted of one group.
-type group struct {
-	key                    int64 // of its newest record
+// groupCounts counts the records of one group.
+type groupCounts struct {
+	key                    int64 // key of its newest record
 	calls, refused, failed int64
 	last                   int64
 	duration, own          histogram
 }
 
-func newSummary(in *activity.SummaryQuery, by []field) *summary {
+func newSummaryBuilder(in *activity.SummaryQuery, by []columnField) *summaryBuilder {
 	since := in.Since.UnixMicro()
-	_, until := bounds(in.Since, in.Until)
-	s := &summary{step: in.Step.Microseconds(), by: by, groups: map[groupKey]*group{}}
+	_, until := timeBounds(in.Since, in.Until)
+	s := &summaryBuilder{step: in.Step.Microseconds(), groupBy: by, groups: map[groupKey]*groupCounts{}}
 	s.since = since - since%s.step
 	for at := s.since; at < until; at += s.step {
 		s.Buckets = append(s.Buckets, activity.Bucket{Start: time.UnixMicro(at).UTC()})
 	}
 	for _, code := range activity.ServerFailures() {
-		s.server = append(s.server, hashValue(string(code)))
+		s.serverFailureHashes = append(s.serverFailureHashes, hashText(string(code)))
 	}
 	return s
 }
 
-// add counts the records of a chunk. It is called for the newest first.
-func (s *summary) add(b *block) {
+// addChunk counts the records of a chunk. Call it for the newest chunk first.
+func (s *summaryBuilder) addChunk(b *selectedChunk) {
 	var bucket *activity.Bucket
-	var from, until int64 // of the bucket
-	b.each(func(i int) {
+	var from, until int64 // bounds of the bucket
+	b.eachSelected(func(i int) {
 		s.Records++
-		t := int64(b.columns[fieldTime].of(i))
+		t := int64(b.columns[fieldTime].value(i))
 		if t < from || t >= until {
 			at := (t - s.since) / s.step
 			if t < s.since || at >= int64(len(s.Buckets)) {
-				return // no such time was selected
+				return // not a selected time
 			}
 			bucket, from, until = &s.Buckets[at], s.since+at*s.step, s.since+(at+1)*s.step
 		}
-		switch b.columns[fieldType].of(i) {
-		case refusedType:
-			n := refusedTimes(b, i, s.times)
+		switch b.columns[fieldType].value(i) {
+		case refusalHash:
+			n := refusalCount(b, i, s.repeats)
 			s.Refused += n
 			bucket.Refused += n
-			s.groupOf(b, i, t).refused += n
-		case callType:
-			if b.columns[fieldStatus].of(i) != held { // if it is made, that is another record
-				s.addCall(b, i, bucket, s.groupOf(b, i, t))
+			s.groupOfRecord(b, i, t).refused += n
+		case toolCallHash:
+			if b.columns[fieldStatus].value(i) != heldHash { // a held call that is made later is another record
+				s.addCall(b, i, bucket, s.groupOfRecord(b, i, t))
 			}
 		}
 	})
 }
 
-// refusedTimes is how often a call was refused.
-func refusedTimes(b *block, i int, now map[int64]int64) int64 {
-	return max(1, int64(b.columns[fieldTimes].of(i)), now[b.first+int64(i)])
+// refusalCount returns how often a call was refused.
+func refusalCount(b *selectedChunk, i int, now map[int64]int64) int64 {
+	return max(1, int64(b.columns[fieldRepeats].value(i)), now[b.firstKey+int64(i)])
 }
 
 // addCall counts a call.
-func (s *summary) addCall(b *block, i int, bucket *activity.Bucket, g *group) {
+func (s *summaryBuilder) addCall(b *selectedChunk, i int, bucket *activity.Bucket, g *groupCounts) {
 	s.Calls++
 	g.calls++
-	switch b.columns[fieldIntent].of(i) {
-	case laneRead:
+	switch b.columns[fieldIntent].value(i) {
+	case readLaneHash:
 		bucket.Read++
-	case laneWrite:
+	case writeLaneHash:
 		bucket.Write++
-	case laneDestructive:
+	case destructiveLaneHash:
 		bucket.Destructive++
 	}
-	status := b.columns[fieldStatus].of(i)
-	if status == failed || status == interrupted {
+	status := b.columns[fieldStatus].value(i)
+	if status == failedHash || status == interruptedHash {
 		s.Failed++
 		bucket.Failed++
 		g.failed++
 	}
-	if status == failed {
-		switch code := b.columns[fieldError].of(i); {
+	if status == failedHash {
+		switch code := b.columns[fieldError].value(i); {
 		case code == 0:
 			s.FailedTool++
-		case slices.Contains(s.server, code):
+		case slices.Contains(s.serverFailureHashes, code):
 			s.FailedServer++
 		}
 	}
-	if status != success && status != failed {
+	if status != successHash && status != failedHash {
 		return
 	}
-	g.duration.add(int64(b.columns[fieldDuration].of(i)))
-	if own := int64(b.columns[fieldOwn].of(i)); own > 0 { // else it is from before that was measured
+	g.duration.add(int64(b.columns[fieldDuration].value(i)))
+	if own := int64(b.columns[fieldOwnTime].value(i)); own > 0 { // 0: an older version did not measure it
 		g.own.add(own)
 	}
 }
 
-// groupOf returns the group of a record of a time.
-func (s *summary) groupOf(b *block, i int, t int64) *group {
+// groupOfRecord returns the group of a record and updates the time of its last record.
+func (s *summaryBuilder) groupOfRecord(b *selectedChunk, i int, t int64) *groupCounts {
 	var key groupKey
-	for n, f := range s.by {
-		key[n] = b.columns[f].of(i)
+	for n, f := range s.groupBy {
+		key[n] = b.columns[f].value(i)
 	}
-	// Values are hashes already. A group is mostly one that was there a moment ago.
-	known := &s.known[(key[0]^key[1])%uint64(len(s.known))]
-	if known.group == nil || known.key != key {
-		known.key, known.group = key, s.groups[key]
-		if known.group == nil {
-			known.group = &group{key: b.first + int64(i)}
-			s.groups[key] = known.group
+	// Values are hashes already. Most groups were used a moment ago.
+	known := &s.recentGroups[(key[0]^key[1])%uint64(len(s.recentGroups))]
+	if known.groupCounts == nil || known.key != key {
+		known.key, known.groupCounts = key, s.groups[key]
+		if known.groupCounts == nil {
+			known.groupCounts = &groupCounts{key: b.firstKey + int64(i)}
+			s.groups[key] = known.groupCounts
 		}
 	}
 	known.last = max(known.last, t)
-	return known.group
+	return known.groupCounts
 }
 
-// finish counts what follows from all records.
-func (s *summary) finish() {
+// computePercentiles computes the percentiles of all records, and drops the groups if none are
+// asked for.
+func (s *summaryBuilder) computePercentiles() {
 	var duration, own histogram
 	for _, g := range s.groups {
 		duration.merge(&g.duration)
@@ -189,50 +190,50 @@ func (s *summary) finish() {
 	}
 	s.P50, s.P95 = duration.percentile(50), duration.percentile(95)
 	s.OwnP50, s.OwnP95 = own.percentile(50), own.percentile(95)
-	if s.by == nil {
+	if s.groupBy == nil {
 		clear(s.groups)
 	}
 }
 
-// most returns the groups with the most calls.
-func (s *summary) most() []*group {
-	all := make([]*group, 0, len(s.groups))
+// topGroups returns the groups with the most calls.
+func (s *summaryBuilder) topGroups() []*groupCounts {
+	all := make([]*groupCounts, 0, len(s.groups))
 	for _, g := range s.groups {
 		all = append(all, g)
 	}
-	slices.SortFunc(all, func(a, b *group) int {
+	slices.SortFunc(all, func(a, b *groupCounts) int {
 		return cmp.Or(cmp.Compare(b.calls, a.calls), cmp.Compare(b.refused, a.refused), cmp.Compare(b.key, a.key))
 	})
 	return all[:min(len(all), activity.MaxGroups)]
 }
 
-// tally is what is counted of a group, one of whose records is r.
-func (g *group) tally(by activity.Group, r *activity.Record) activity.Tally {
+// toTally converts the counts of a group. r is one of its records and names it.
+func (g *groupCounts) toTally(by activity.Group, r *activity.Record) activity.Tally {
 	return activity.Tally{
-		Key: keyOf(by, r), Calls: g.calls, Refused: g.refused, Failed: g.failed, Last: time.UnixMicro(g.last).UTC(),
+		Key: groupName(by, r), Calls: g.calls, Refused: g.refused, Failed: g.failed, Last: time.UnixMicro(g.last).UTC(),
 		P50: g.duration.percentile(50), P95: g.duration.percentile(95), OwnP50: g.own.percentile(50),
 	}
 }
 
-// tallies names the groups with the most calls. One whose records are pruned
-// meanwhile is left out.
-func (q *query) tallies(ctx context.Context, in *activity.SummaryQuery, s *summary) ([]activity.Tally, error) {
+// topTallies returns the groups with the most calls, named by one of their records. It leaves out a
+// group whose records were pruned meanwhile.
+func (q *activityQuery) topTallies(ctx context.Context, in *activity.SummaryQuery, s *summaryBuilder) ([]activity.Tally, error) {
 	out := []activity.Tally{}
-	for _, g := range s.most() {
-		r, err := readRecord(q.tx.QueryRowContext(ctx, selectRecord, g.key))
+	for _, g := range s.topGroups() {
+		r, err := scanRecord(q.tx.QueryRowContext(ctx, selectRecord, g.key))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, g.tally(in.Group, &r))
+		out = append(out, g.toTally(in.Group, &r))
 	}
 	return out, nil
 }
 
-// keyOf is the key of a record's group.
-func keyOf(by activity.Group, r *activity.Record) string {
+// groupName returns the name of a record's group.
+func groupName(by activity.Group, r *activity.Record) string {
 	f := activity.FactsOf(r)
 	switch {
 	case by == activity.ByLane:
@@ -247,11 +248,11 @@ func keyOf(by activity.Group, r *activity.Record) string {
 	return tool.ID{Server: f.Server, Tool: f.Tool}.String()
 }
 
-// times finds the keys of records by their id.
-func (q *query) times(ctx context.Context, byID map[string]int64) (map[int64]int64, error) {
+// repeatsByKey maps the keys of records to their counts, which byID has by ID.
+func (q *activityQuery) repeatsByKey(ctx context.Context, byID map[string]int64) (map[int64]int64, error) {
 	times := map[int64]int64{}
 	for id, n := range byID {
-		keys, err := find(ctx, q.tx, id, id, q.sel.base, q.sel.base+64*int64(len(q.sel.words)))
+		keys, err := findKeysByID(ctx, q.tx, id, id, q.sel.base, q.sel.base+64*int64(len(q.sel.words)))
 		if err != nil {
 			return nil, err
 		}
@@ -262,102 +263,103 @@ func (q *query) times(ctx context.Context, byID map[string]int64) (map[int64]int
 	return times, nil
 }
 
-// Sessions returns the sessions that have records in a time.
-func (db *DB) Sessions(ctx context.Context, in activity.SessionQuery) (activity.SessionPage, error) {
-	q, err := db.query(ctx, &activity.Filter{Since: in.Since, Until: in.Until}, append([]field{fieldSession}, counted...)...)
+// Sessions returns the sessions that have records in a time range.
+func (db *SQLite) Sessions(ctx context.Context, in activity.SessionQuery) (activity.SessionPage, error) {
+	q, err := db.newQuery(ctx, &activity.Filter{Since: in.Since, Until: in.Until}, append([]columnField{fieldSession}, outcomeFields...)...)
 	if err != nil {
 		return activity.SessionPage{}, err
 	}
 	page := activity.SessionPage{Incomplete: q.incomplete}
-	err = q.within(ctx, func(ctx context.Context) error {
-		times, err := q.times(ctx, in.Times)
+	err = q.runInSnapshot(ctx, func(ctx context.Context) error {
+		times, err := q.repeatsByKey(ctx, in.Times)
 		if err != nil {
 			return err
 		}
-		t := sessionTally{times: times, byID: map[uint64]*sessionCount{}}
-		if page.Cut, err = q.eachBlock(ctx, in.Most, t.add); err != nil {
+		t := sessionCounter{repeats: times, byID: map[uint64]*sessionCounts{}}
+		if page.Cut, err = q.eachSelectedChunk(ctx, in.Most, t.addChunk); err != nil {
 			return err
 		}
 		page.Total = int64(len(t.all))
-		page.Sessions, err = q.sessions(ctx, t.page(&in))
+		page.Sessions, err = q.readSessions(ctx, t.requestedPage(&in))
 		return err
 	})
 	return page, err
 }
 
-// sessionTally counts by session.
-type sessionTally struct {
-	times map[int64]int64
-	byID  map[uint64]*sessionCount
-	all   []*sessionCount
+// sessionCounter counts the records of each session.
+type sessionCounter struct {
+	repeats map[int64]int64
+	byID    map[uint64]*sessionCounts
+	all     []*sessionCounts
 }
 
-// sessionCount is what is counted of one session.
-type sessionCount struct {
-	group
+// sessionCounts counts the records of one session.
+type sessionCounts struct {
+	groupCounts
 	first int64
 }
 
-// add counts the records of a chunk. It is called for the newest first.
-func (t *sessionTally) add(b *block) {
+// addChunk counts the records of a chunk. Call it for the newest chunk first.
+func (t *sessionCounter) addChunk(b *selectedChunk) {
 	sessions := &b.columns[fieldSession]
-	known := make([]*sessionCount, len(sessions.list))
-	b.each(func(i int) {
-		id, at := sessions.of(i), int64(b.columns[fieldTime].of(i))
+	known := make([]*sessionCounts, len(sessions.distinct))
+	b.eachSelected(func(i int) {
+		id, at := sessions.value(i), int64(b.columns[fieldTime].value(i))
 		if id == 0 {
 			return
 		}
-		k := &known[sessions.at[i]]
+		k := &known[sessions.indexes[i]]
 		if *k == nil {
 			if *k = t.byID[id]; *k == nil {
-				*k = &sessionCount{group{key: b.first + int64(i)}, at}
+				*k = &sessionCounts{groupCounts{key: b.firstKey + int64(i)}, at}
 				t.byID[id], t.all = *k, append(t.all, *k)
 			}
 		}
 		s := *k
 		s.first, s.last = min(s.first, at), max(s.last, at)
-		switch b.columns[fieldType].of(i) {
-		case refusedType:
-			s.refused += refusedTimes(b, i, t.times)
-		case callType:
-			status := b.columns[fieldStatus].of(i)
-			if status == held {
+		switch b.columns[fieldType].value(i) {
+		case refusalHash:
+			s.refused += refusalCount(b, i, t.repeats)
+		case toolCallHash:
+			status := b.columns[fieldStatus].value(i)
+			if status == heldHash {
 				return
 			}
-			if s.calls++; status == failed || status == interrupted {
+			if s.calls++; status == failedHash || status == interruptedHash {
 				s.failed++
 			}
 		}
 	})
 }
 
-// page returns the sessions that are asked for, the newest first.
-func (t *sessionTally) page(in *activity.SessionQuery) []*sessionCount {
-	slices.SortStableFunc(t.all, func(a, b *sessionCount) int { return cmp.Compare(b.last, a.last) })
+// requestedPage returns the requested page of the sessions, the newest first.
+func (t *sessionCounter) requestedPage(in *activity.SessionQuery) []*sessionCounts {
+	slices.SortStableFunc(t.all, func(a, b *sessionCounts) int { return cmp.Compare(b.last, a.last) })
 	from := min(max(0, in.Offset), len(t.all))
 	return t.all[from:min(from+max(0, in.Limit), len(t.all))]
 }
 
-// session is what is counted of a session, one of whose records is r.
-func (s *sessionCount) session(r *activity.Record) activity.Session {
+// toSession converts the counts of a session. r is one of its records and names it.
+func (s *sessionCounts) toSession(r *activity.Record) activity.Session {
 	return activity.Session{
 		ID: r.SessionID, ClientName: r.ClientName, ClientVersion: r.ClientVersion, Actor: r.Actor, Source: r.Source,
 		First: time.UnixMicro(s.first).UTC(), Last: time.UnixMicro(s.last).UTC(), Calls: s.calls, Refused: s.refused, Failed: s.failed,
 	}
 }
 
-// sessions names sessions. One whose records are pruned meanwhile is left out.
-func (q *query) sessions(ctx context.Context, counts []*sessionCount) ([]activity.Session, error) {
+// readSessions reads one record of each session, which names it. It leaves out a session whose
+// records were pruned meanwhile.
+func (q *activityQuery) readSessions(ctx context.Context, counts []*sessionCounts) ([]activity.Session, error) {
 	out := []activity.Session{}
 	for _, s := range counts {
-		r, err := readRecord(q.tx.QueryRowContext(ctx, selectRecord, s.key))
+		r, err := scanRecord(q.tx.QueryRowContext(ctx, selectRecord, s.key))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, s.session(&r))
+		out = append(out, s.toSession(&r))
 	}
 	return out, nil
 }

@@ -14,30 +14,28 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The text index is made behind the log, chunk by chunk, when there is time, and
-// before a search needs it: it costs more than everything else about a record,
-// and most records are never searched. What is not in a chunk yet is read.
+// The text index is built chunk by chunk, when the log is idle and before a search needs it: it
+// costs more than everything else about a record, and most records are never searched. A search
+// reads the records that are not in a chunk yet.
 
 const (
-	// pageSize is how large a page of words gets, about. With the largest word
-	// and its records behind it, it still fits into the page of an index of
-	// SQLite, and is found with one read.
+	// pageSize is the approximate size of a page of words. A page that also has the largest word
+	// and its records still fits into an index page of SQLite and is found with one read.
 	pageSize = 768
-	// segmentBytes bounds the memory that the words of a segment take.
+	// segmentBytes limits the memory for the words of a segment.
 	segmentBytes = 8 << 20
 )
 
-// posting is where a word occurs: records of a segment, by their place in the
-// chunk.
-type posting []uint16
+// postingList is the records that contain a word, by their index in the chunk.
+type postingList []uint16
 
-// segmentIndex collects the words of a segment.
-type segmentIndex struct {
-	words map[string]posting
+// segmentWords collects the words of a segment and their records.
+type segmentWords struct {
+	words map[string]postingList
 	bytes int
 }
 
-func (x *segmentIndex) add(word []byte, at uint16) {
+func (x *segmentWords) addWord(word []byte, at uint16) {
 	p, ok := x.words[string(word)]
 	if ok && p[len(p)-1] == at {
 		return
@@ -50,43 +48,43 @@ func (x *segmentIndex) add(word []byte, at uint16) {
 	x.words[string(word)] = append(p, at)
 }
 
-// page is some words and prefixes of a segment, in their order. All are from first on, and
-// those of the page before are not.
-type page struct {
+// textPage holds consecutive words and prefixes of a segment. All sort at or after first; those of
+// the page before sort before it.
+type textPage struct {
 	first []byte
 	data  []byte
 }
 
-// pages encodes the words and prefixes: for each its length, itself, the size of its
-// records, and these.
-func (x *segmentIndex) pages() []page {
+// encodePages encodes the words and prefixes: for each its length, its bytes, the size of its
+// records, and the records.
+func (x *segmentWords) encodePages() []textPage {
 	var words []textEntry
 	for _, w := range slices.Sorted(maps.Keys(x.words)) {
 		words = append(words, textEntry{w, x.words[w]})
 	}
-	var out []page
+	var out []textPage
 	before := ""
-	for _, entry := range withPrefixes(words) {
+	for _, entry := range addPrefixEntries(words) {
 		w := entry.word
-		// A prefix stays with the word that is the same.
+		// A prefix stays on the page of the word that equals it.
 		if n := len(out); n == 0 || len(out[n-1].data) >= pageSize && w != before+prefixMark {
-			out = append(out, page{first: separator(before, w)})
+			out = append(out, textPage{first: pageSeparator(before, w)})
 		}
 		p := &out[len(out)-1]
 		p.data = binary.AppendUvarint(p.data, uint64(len(w)))
 		p.data = append(p.data, w...)
-		p.data = entry.records.append(p.data)
+		p.data = entry.records.appendTo(p.data)
 		before = w
 	}
 	return out
 }
 
-// bitmapSize is the size of records as one bit for each of the chunk.
+// bitmapSize is the size of a posting list as one bit for each record of the chunk.
 const bitmapSize = chunkSize / 8
 
-// append encodes the records: as the distance of each from the one before, or as
-// a bitmap (then the size is odd) where that is smaller.
-func (p posting) append(dst []byte) []byte {
+// appendTo encodes the records: as the distance of each from the one before, or as a bitmap if that
+// is smaller. The size of a bitmap is marked as odd.
+func (p postingList) appendTo(dst []byte) []byte {
 	var list []byte
 	before := uint16(0)
 	for _, at := range p {
@@ -104,8 +102,8 @@ func (p posting) append(dst []byte) []byte {
 	return append(binary.AppendUvarint(dst, bitmapSize<<1|1), b.encode()...)
 }
 
-// walk calls fn for each word of a page with its records, until it says stop.
-func walk(data []byte, fn func(word, records []byte, bitmap bool) (more bool)) error {
+// eachPageEntry calls fn for each word of a page with its records, until fn returns false.
+func eachPageEntry(data []byte, fn func(word, records []byte, bitmap bool) (more bool)) error {
 	for len(data) > 0 {
 		n, k := binary.Uvarint(data)
 		if k <= 0 || n > uint64(len(data)-k) {
@@ -126,8 +124,8 @@ func walk(data []byte, fn func(word, records []byte, bitmap bool) (more bool)) e
 	return nil
 }
 
-// mark sets the bits of records.
-func mark(records []byte, bitmap bool, words []uint64) {
+// setRecordBits sets the bits of the records of an encoded posting list.
+func setRecordBits(records []byte, bitmap bool, words []uint64) {
 	if bitmap {
 		for i := range words {
 			words[i] |= binary.LittleEndian.Uint64(records[8*i:])
@@ -144,18 +142,17 @@ func mark(records []byte, bitmap bool, words []uint64) {
 	}
 }
 
-// indexText brings the text index up to the newest chunk.
-func (e *engine) indexText(ctx context.Context) error {
+// indexAllChunks writes the text index of all chunks that lack it.
+func (e *sqliteEngine) indexAllChunks(ctx context.Context) error {
 	for {
-		if more, err := e.indexNext(ctx); err != nil || !more {
+		if more, err := e.indexNextChunk(ctx); err != nil || !more {
 			return err
 		}
 	}
 }
 
-// unindexed returns the oldest chunk that is not in the text index, and how many
-// there are.
-func (e *engine) unindexed() (chunk int64, n int) {
+// unindexedChunks returns the oldest chunk without a text index, and how many there are.
+func (e *sqliteEngine) unindexedChunks() (chunk int64, n int) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for i := len(e.index.chunks) - 1; i >= 0 && e.index.chunks[i].segments == nil; i-- {
@@ -165,20 +162,20 @@ func (e *engine) unindexed() (chunk int64, n int) {
 	return chunk, n
 }
 
-// indexNext indexes one chunk, and reports whether there are more.
-func (e *engine) indexNext(ctx context.Context) (more bool, err error) {
-	if _, n := e.unindexed(); n == 0 {
+// indexNextChunk indexes one chunk and reports whether there are more.
+func (e *sqliteEngine) indexNextChunk(ctx context.Context) (more bool, err error) {
+	if _, n := e.unindexedChunks(); n == 0 {
 		return false, nil
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	chunk, n := e.unindexed() // somebody may have been faster
+	chunk, n := e.unindexedChunks() // another goroutine may have been faster
 	if n == 0 {
 		return false, nil
 	}
-	var segments []segment
-	err = e.conn.tx(ctx, func() (err error) {
-		segments, err = e.indexChunk(ctx, chunk)
+	var segments []textSegment
+	err = e.writeConn.runTx(ctx, func() (err error) {
+		segments, err = e.indexChunkText(ctx, chunk)
 		return err
 	})
 	if err != nil {
@@ -190,69 +187,70 @@ func (e *engine) indexNext(ctx context.Context) (more bool, err error) {
 	return n > 1, nil
 }
 
-// segmentBuilder indexes a chunk, in more than one segment when its texts are
-// large.
-type segmentBuilder struct {
-	e     *engine
+// segmentWriter writes the text index of a chunk, in several segments if its texts are large.
+type segmentWriter struct {
+	e     *sqliteEngine
 	from  int64
-	index segmentIndex
-	done  []segment
+	index segmentWords
+	done  []textSegment
 }
 
-// indexChunk indexes the records of a chunk, in a transaction.
-func (e *engine) indexChunk(ctx context.Context, chunk int64) ([]segment, error) {
-	b := segmentBuilder{e: e, from: max(chunk*chunkSize, e.index.firstKey), index: segmentIndex{words: map[string]posting{}}}
+// indexChunkText indexes the records of a chunk. It runs in a transaction.
+func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) ([]textSegment, error) {
+	b := segmentWriter{e: e, from: max(chunk*chunkSize, e.index.firstKey), index: segmentWords{words: map[string]postingList{}}}
 	past := (chunk + 1) * chunkSize
 	at := uint16(0)
-	s := splitter{emit: func(word []byte, _ bool) { b.index.add(word, at) }}
+	s := wordSplitter{emit: func(word []byte, _ bool) { b.index.addWord(word, at) }}
 	var key int64
 	var entry, outcome sql.RawBytes
-	err := each(ctx, e.conn, into{&key, &entry, &outcome}, func() error {
+	err := eachRow(ctx, e.writeConn, scanTargets{&key, &entry, &outcome}, func() error {
 		if b.index.bytes > segmentBytes {
-			b.save(key)
+			b.saveSegment(key)
 		}
 		at = uint16(key % chunkSize)
-		s.record(entry, outcome)
+		s.splitRecord(entry, outcome)
 		return nil
 	}, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ? ORDER BY key", b.from, past)
 	if err != nil {
 		return nil, err
 	}
-	b.save(past)
+	b.saveSegment(past)
 	return b.done, nil
 }
 
-// record splits what a search looks at.
-func (s *splitter) record(entry, outcome []byte) { activity.Texts(entry, outcome, s.json) }
-
-// save stores the segment that ends before key past.
-func (b *segmentBuilder) save(past int64) {
-	c := b.e.conn
-	for _, p := range b.index.pages() {
-		c.do("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data)
-	}
-	c.do("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past)
-	b.done = append(b.done, segment{b.from, past})
-	b.from, b.index = past, segmentIndex{words: map[string]posting{}}
+// splitRecord splits the texts of a record that a search covers.
+func (s *wordSplitter) splitRecord(entry, outcome []byte) {
+	activity.Texts(entry, outcome, s.splitJSON)
 }
 
-// dropText removes the chunks in [first, past) from the text index.
-func (e *engine) dropText(first, past int64) {
+// saveSegment stores the segment that ends before key past.
+func (b *segmentWriter) saveSegment(past int64) {
+	c := b.e.writeConn
+	for _, p := range b.index.encodePages() {
+		c.execInTx("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data)
+	}
+	c.execInTx("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past)
+	b.done = append(b.done, textSegment{b.from, past})
+	b.from, b.index = past, segmentWords{words: map[string]postingList{}}
+}
+
+// deleteTextIndex deletes the text index of the chunks in [first, past).
+func (e *sqliteEngine) deleteTextIndex(first, past int64) {
 	for _, q := range []string{
 		"DELETE FROM activity_text WHERE segment >= ? AND segment < ?",
 		"DELETE FROM activity_segment WHERE segment >= ? AND segment < ?",
 	} {
-		e.conn.do(q, first*chunkSize, past*chunkSize)
+		e.writeConn.execInTx(q, first*chunkSize, past*chunkSize)
 	}
 }
 
-// filterText clears the records that do not have all the words.
-func (q *query) filterText(ctx context.Context) error {
-	if len(q.words) == 0 {
+// filterText deselects the records that do not have all words.
+func (q *activityQuery) filterText(ctx context.Context) error {
+	if len(q.terms) == 0 {
 		return nil
 	}
-	for _, w := range q.words {
-		if err := q.filterWord(ctx, w); err != nil {
+	for _, w := range q.terms {
+		if err := q.filterTerm(ctx, w); err != nil {
 			return err
 		}
 	}
@@ -261,18 +259,18 @@ func (q *query) filterText(ctx context.Context) error {
 			continue
 		}
 		n := (q.firstChunk + int64(i)) * chunkSize
-		if err := q.scan(ctx, n, n+chunkSize); err != nil {
+		if err := q.scanUnindexed(ctx, n, n+chunkSize); err != nil {
 			return err
 		}
 	}
-	return q.scan(ctx, q.tailFirst, noCursor)
+	return q.scanUnindexed(ctx, q.tailFirst, maxKey)
 }
 
-// indexed returns the part of the text index that the query has to look at.
-func (q *query) indexed() (first, past int64, ok bool) {
+// indexedRange returns the range of keys in the text index that the query must read.
+func (q *activityQuery) indexedRange() (first, past int64, ok bool) {
 	for i, c := range q.chunks {
 		n := q.firstChunk + int64(i)
-		if c.segments == nil || none(q.sel.chunk(n)) {
+		if c.segments == nil || allZero(q.sel.chunkBits(n)) {
 			continue
 		}
 		if !ok {
@@ -283,8 +281,9 @@ func (q *query) indexed() (first, past int64, ok bool) {
 	return first, past, ok
 }
 
-// The page of each segment where a word must be, or the first words with a prefix; and the
-// pages of a segment behind it that can have more of these.
+// pagesOfWord selects the page of each segment that can have a word, or the first words with a
+// prefix. pagesOfPrefix selects the later pages of a segment that can have more words with the
+// prefix.
 const (
 	pagesOfWord = `SELECT segment, (SELECT data FROM activity_text t
 			WHERE t.segment = s.segment AND first <= ? ORDER BY first DESC LIMIT 1)
@@ -292,15 +291,15 @@ const (
 	pagesOfPrefix = "SELECT data FROM activity_text WHERE segment = ? AND first > ? AND first < ?"
 )
 
-// filterWord clears the records of indexed chunks that do not have a word.
-func (q *query) filterWord(ctx context.Context, want term) error {
-	first, past, ok := q.indexed()
+// filterTerm deselects the records of indexed chunks that do not have a term.
+func (q *activityQuery) filterTerm(ctx context.Context, want searchTerm) error {
+	first, past, ok := q.indexedRange()
 	if !ok {
 		return nil
 	}
-	have := newSelection(first, past)
+	have := newFullSelection(first, past)
 	clear(have.words)
-	if err := q.markWord(ctx, have, want, first, past); err != nil {
+	if err := q.markTerm(ctx, have, want, first, past); err != nil {
 		return err
 	}
 	for i, c := range q.chunks {
@@ -308,21 +307,21 @@ func (q *query) filterWord(ctx context.Context, want term) error {
 		if c.segments == nil {
 			continue
 		}
-		words := q.sel.chunk(n)
-		for j, w := range have.chunk(n) {
+		words := q.sel.chunkBits(n)
+		for j, w := range have.chunkBits(n) {
 			words[j] &= w
 		}
 	}
 	return nil
 }
 
-// markWord marks the records of segments in [first, past) that have a word.
-func (q *query) markWord(ctx context.Context, have selection, want term, first, past int64) error {
-	var further []int64 // segments with pages behind that can have more
+// markTerm marks the records of segments in [first, past) that have a term.
+func (q *activityQuery) markTerm(ctx context.Context, have keySelection, want searchTerm, first, past int64) error {
+	var further []int64 // segments whose later pages can have more
 	var segment int64
 	var data sql.RawBytes
-	err := each(ctx, q.tx, into{&segment, &data}, func() error {
-		more, err := want.markPage(data, have.chunk(segment/chunkSize))
+	err := eachRow(ctx, q.tx, scanTargets{&segment, &data}, func() error {
+		more, err := want.markPage(data, have.chunkBits(segment/chunkSize))
 		if more {
 			further = append(further, segment)
 		}
@@ -337,16 +336,16 @@ func (q *query) markWord(ctx context.Context, have selection, want term, first, 
 	}
 	defer stmt.Close()
 	for _, segment := range further {
-		if err := q.markFurther(ctx, stmt, have, want, segment); err != nil {
+		if err := q.markFurtherPages(ctx, stmt, have, want, segment); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// markFurther marks the records that have a prefix by the pages behind its first.
-func (q *query) markFurther(ctx context.Context, stmt *sql.Stmt, have selection, want term, segment int64) error {
-	rows, err := stmt.QueryContext(ctx, segment, []byte(want.word), want.end())
+// markFurtherPages marks the records that have a prefix, from the pages after the first one.
+func (q *activityQuery) markFurtherPages(ctx context.Context, stmt *sql.Stmt, have keySelection, want searchTerm, segment int64) error {
+	rows, err := stmt.QueryContext(ctx, segment, []byte(want.word), want.prefixEnd())
 	if err != nil {
 		return err
 	}
@@ -356,28 +355,28 @@ func (q *query) markFurther(ctx context.Context, stmt *sql.Stmt, have selection,
 		if err := rows.Scan(&data); err != nil {
 			return err
 		}
-		if _, err := want.markPage(data, have.chunk(segment/chunkSize)); err != nil {
+		if _, err := want.markPage(data, have.chunkBits(segment/chunkSize)); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
 }
 
-// end is behind every word with the prefix.
-func (t term) end() []byte { return append([]byte(t.word), 0xff) }
+// prefixEnd returns a key that sorts after every word with the prefix.
+func (t searchTerm) prefixEnd() []byte { return append([]byte(t.word), 0xff) }
 
-// markPage marks the records of a page that have the term, and reports whether the next page
-// can have more.
-func (t term) markPage(data []byte, words []uint64) (more bool, err error) {
+// markPage marks the records of a page that have the term, and reports whether the next page can
+// have more.
+func (t searchTerm) markPage(data []byte, words []uint64) (more bool, err error) {
 	more = t.prefix
-	err = walk(data, func(word, records []byte, bitmap bool) bool {
+	err = eachPageEntry(data, func(word, records []byte, bitmap bool) bool {
 		if !t.matches(word) {
 			before := string(word) < t.word
 			more = more && before
 			return before
 		}
-		mark(records, bitmap, words)
-		if isPrefixEntry(word) { // it has the records of all that follow
+		setRecordBits(records, bitmap, words)
+		if isPrefixEntry(word) { // it has the records of all following words
 			more = false
 		}
 		return more
@@ -385,10 +384,11 @@ func (t term) markPage(data []byte, words []uint64) (more bool, err error) {
 	return more, err
 }
 
-// scan reads the selected records with keys in [from, to).
-func (q *query) scan(ctx context.Context, from, to int64) error {
+// scanUnindexed reads the selected records with keys in [from, to) and deselects those that do not
+// have all words.
+func (q *activityQuery) scanUnindexed(ctx context.Context, from, to int64) error {
 	low := int64(-1)
-	q.sel.each(to, func(key int64) bool {
+	q.sel.eachNewestFirst(to, func(key int64) bool {
 		if key >= from {
 			low = key
 		}
@@ -397,10 +397,10 @@ func (q *query) scan(ctx context.Context, from, to int64) error {
 	if low < 0 {
 		return nil
 	}
-	m := newMatcher(q.words)
+	m := newRecordMatcher(q.terms)
 	var key int64
 	var entry, outcome sql.RawBytes
-	return each(ctx, q.tx, into{&key, &entry, &outcome}, func() error {
+	return eachRow(ctx, q.tx, scanTargets{&key, &entry, &outcome}, func() error {
 		at := key - q.sel.base
 		if at < 64*int64(len(q.sel.words)) && q.sel.words[at/64]&(1<<(at%64)) != 0 && !m.matches(entry, outcome) {
 			q.sel.words[at/64] &^= 1 << (at % 64)
@@ -409,17 +409,17 @@ func (q *query) scan(ctx context.Context, from, to int64) error {
 	}, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ?", low, to)
 }
 
-// matcher looks for terms in records that are not indexed.
-type matcher struct {
-	terms  []term
+// recordMatcher searches terms in records that are not indexed.
+type recordMatcher struct {
+	terms  []searchTerm
 	probes [][]byte
 	found  uint64
-	split  splitter
+	split  wordSplitter
 	lower  []byte
 }
 
-func newMatcher(terms []term) *matcher {
-	m := &matcher{terms: terms}
+func newRecordMatcher(terms []searchTerm) *recordMatcher {
+	m := &recordMatcher{terms: terms}
 	m.split.emit = func(word []byte, _ bool) {
 		for i, t := range m.terms {
 			if m.found&(1<<i) == 0 && t.matches(word) {
@@ -428,25 +428,25 @@ func newMatcher(terms []term) *matcher {
 		}
 	}
 	for _, t := range terms {
-		if p := t.probe(); p != nil {
+		if p := t.requiredBytes(); p != nil {
 			m.probes = append(m.probes, p)
 		}
 	}
 	return m
 }
 
-func (m *matcher) matches(entry, outcome []byte) bool {
-	if !m.possible(entry, outcome) {
+func (m *recordMatcher) matches(entry, outcome []byte) bool {
+	if !m.mayMatch(entry, outcome) {
 		return false
 	}
 	m.found = 0
-	m.split.record(entry, outcome)
+	m.split.splitRecord(entry, outcome)
 	return bits.OnesCount64(m.found) == len(m.terms)
 }
 
-// possible tells in a fraction of the time of taking it apart that a record
-// cannot match: it does not even have the bytes.
-func (m *matcher) possible(entry, outcome []byte) bool {
+// mayMatch is a fast check: false means that the record does not contain the bytes that a match
+// needs.
+func (m *recordMatcher) mayMatch(entry, outcome []byte) bool {
 	m.lower = m.lower[:0]
 	high := byte(0)
 	for _, data := range [][]byte{entry, outcome} {
@@ -458,8 +458,8 @@ func (m *matcher) possible(entry, outcome []byte) bool {
 			m.lower = append(m.lower, c)
 		}
 	}
-	// Letters can be written as escapes, and some of other scripts have an ASCII
-	// letter for their lower case.
+	// Letters can be escaped, and some letters of other scripts have an ASCII letter as their lower
+	// case.
 	if high >= utf8.RuneSelf || bytes.Contains(m.lower, []byte(`\u`)) {
 		return true
 	}

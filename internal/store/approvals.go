@@ -13,105 +13,105 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// SaveApprovals stores a change of what is decided, wholly or not at all.
-func (db *DB) SaveApprovals(ctx context.Context, c approval.Change) error {
-	return db.write(ctx, func(conn *rawConn) error {
+// SaveApprovals stores a change of the decisions, completely or not at all.
+func (db *SQLite) SaveApprovals(ctx context.Context, c approval.Change) error {
+	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
 		if c.Settle != "" {
-			conn.do("DELETE FROM proposal WHERE name = ?", c.Settle)
+			conn.execInTx("DELETE FROM proposal WHERE name = ?", c.Settle)
 		}
 		if p := c.Propose; p != nil {
-			saveProposal(conn, p)
+			insertProposal(conn, p)
 		}
-		saveServer(conn, &c)
+		applyServerChange(conn, &c)
 		return nil
 	})
 }
 
-func saveServer(conn *rawConn, c *approval.Change) {
+func applyServerChange(conn *sqliteWriteConn, c *approval.Change) {
 	if c.Forget {
-		conn.do("DELETE FROM approval WHERE server = ?", c.Server)
-		conn.do("DELETE FROM held WHERE server = ?", c.Server)
+		conn.execInTx("DELETE FROM approval WHERE server = ?", c.Server)
+		conn.execInTx("DELETE FROM held WHERE server = ?", c.Server)
 	}
 	if c.Forget || c.Unpin {
-		conn.do("DELETE FROM launch WHERE server = ?", c.Server)
+		conn.execInTx("DELETE FROM launch WHERE server = ?", c.Server)
 	}
 	if l := c.Launch; l != nil {
-		conn.do("INSERT OR REPLACE INTO launch (server, fingerprint, approved_by, approved_at) VALUES (?, ?, ?, ?)",
+		conn.execInTx("INSERT OR REPLACE INTO launch (server, fingerprint, approved_by, approved_at) VALUES (?, ?, ?, ?)",
 			l.Server, l.Fingerprint[:], l.By, l.At.UnixMicro())
 	}
 	for _, row := range c.Tools {
-		saveTool(conn, c.Server, row)
+		upsertDecision(conn, c.Server, row)
 	}
 }
 
-// RestoreApprovals makes the database have these decisions and no others.
-// Approved definitions that are not given stay.
-func (db *DB) RestoreApprovals(ctx context.Context, s approval.Saved) error {
-	return db.write(ctx, func(conn *rawConn) error {
-		if err := dropTools(ctx, conn, s); err != nil {
+// RestoreApprovals replaces all decisions. It keeps stored definitions that s approves without
+// giving them.
+func (db *SQLite) RestoreApprovals(ctx context.Context, s approval.Saved) error {
+	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
+		if err := deleteDecisionsNotIn(ctx, conn, s); err != nil {
 			return err
 		}
 		for _, table := range []string{"launch", "proposal", "held"} {
-			conn.do("DELETE FROM " + table)
+			conn.execInTx("DELETE FROM " + table)
 		}
 		for server, rows := range s.Tools {
 			for _, row := range rows {
 				if row.Decided() {
-					saveTool(conn, server, row)
+					upsertDecision(conn, server, row)
 				}
 			}
 		}
 		for _, l := range s.Launches {
-			saveServer(conn, &approval.Change{Server: l.Server, Launch: &l})
+			applyServerChange(conn, &approval.Change{Server: l.Server, Launch: &l})
 		}
 		for _, p := range s.Proposals {
-			saveProposal(conn, &p)
+			insertProposal(conn, &p)
 		}
 		for server, all := range s.Held {
-			saveHeld(conn, server, all)
+			upsertHeld(conn, server, all)
 		}
 		lost := int64(0)
 		if s.Lost {
 			lost = 1
 		}
-		conn.do("UPDATE approval_origin SET lost = ?", lost)
+		conn.execInTx("UPDATE approval_origin SET lost = ?", lost)
 		return nil
 	})
 }
 
-// SaveHeld stores since when definitions of a server wait, of each tool and offer
+// SaveHeld stores since when definitions of a server wait for review: for each tool or primitive
 // the last one.
-func (db *DB) SaveHeld(ctx context.Context, server string, all []approval.Held) error {
-	return db.write(ctx, func(conn *rawConn) error {
-		saveHeld(conn, server, all)
+func (db *SQLite) SaveHeld(ctx context.Context, server string, all []approval.Held) error {
+	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
+		upsertHeld(conn, server, all)
 		return nil
 	})
 }
 
-func saveHeld(conn *rawConn, server string, all []approval.Held) {
+func upsertHeld(conn *sqliteWriteConn, server string, all []approval.Held) {
 	for _, h := range all {
-		conn.do("INSERT OR REPLACE INTO held (server, kind, name, fingerprint, since) VALUES (?, ?, ?, ?, ?)",
+		conn.execInTx("INSERT OR REPLACE INTO held (server, kind, name, fingerprint, since) VALUES (?, ?, ?, ?, ?)",
 			server, string(h.Kind), h.Tool, h.Fingerprint[:], h.Since.UnixMicro())
 	}
 }
 
-// decidedAbout is what a row is about.
-type decidedAbout struct {
+// decisionKey identifies the tool or primitive that a decision is about.
+type decisionKey struct {
 	kind tool.Kind
 	tool.ID
 }
 
-// dropTools removes what is decided about tools and offers that s does not have.
-func dropTools(ctx context.Context, conn *rawConn, s approval.Saved) error {
-	keep := map[decidedAbout]bool{}
+// deleteDecisionsNotIn deletes the decisions about tools and primitives that s does not contain.
+func deleteDecisionsNotIn(ctx context.Context, conn *sqliteWriteConn, s approval.Saved) error {
+	keep := map[decisionKey]bool{}
 	for server, rows := range s.Tools {
 		for _, row := range rows {
-			keep[decidedAbout{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.Decided()
+			keep[decisionKey{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.Decided()
 		}
 	}
-	var gone []decidedAbout
-	var id decidedAbout
-	if err := each(ctx, conn, into{&id.Server, &id.kind, &id.Tool}, func() error {
+	var gone []decisionKey
+	var id decisionKey
+	if err := eachRow(ctx, conn, scanTargets{&id.Server, &id.kind, &id.Tool}, func() error {
 		if !keep[id] {
 			gone = append(gone, id)
 		}
@@ -120,19 +120,19 @@ func dropTools(ctx context.Context, conn *rawConn, s approval.Saved) error {
 		return err
 	}
 	for _, id := range gone {
-		conn.do("DELETE FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(id.kind), id.Tool)
+		conn.execInTx("DELETE FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(id.kind), id.Tool)
 	}
 	return nil
 }
 
-func saveProposal(conn *rawConn, p *approval.Proposal) {
-	conn.do("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
+func insertProposal(conn *sqliteWriteConn, p *approval.Proposal) {
+	conn.execInTx("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
 		p.Name, []byte(p.Server), p.By, p.At.UnixMicro())
 }
 
-// saveTool stores what is decided about a tool or an offer. An approved
-// definition that is not given is the one that is stored.
-func saveTool(conn *rawConn, server string, row approval.Row) {
+// upsertDecision stores the decision about a tool or primitive. If no definition is given, the
+// stored one stays.
+func upsertDecision(conn *sqliteWriteConn, server string, row approval.Row) {
 	values := make([]driver.Value, 20)
 	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
 	if p := row.Pin; p != nil {
@@ -157,7 +157,7 @@ func saveTool(conn *rawConn, server string, row approval.Row) {
 	if off := row.Off; off != nil {
 		values[10], values[11] = off.By, off.At.UnixMicro()
 	}
-	conn.do(`INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
+	conn.execInTx(`INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
 			blocked, blocked_by, blocked_at, off_by, off_at, kind,
 			before, before_hints, before_by, before_at, before_blocked, before_blocked_by, before_blocked_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -178,20 +178,20 @@ func saveTool(conn *rawConn, server string, row approval.Row) {
 			off_by = excluded.off_by, off_at = excluded.off_at`, values...)
 }
 
-// LoadApprovals returns everything that is decided, without the definitions. A
-// database in which that cannot be right is put aside.
-func (db *DB) LoadApprovals(ctx context.Context) (approval.Saved, error) {
-	e, err := db.use(ctx)
+// LoadApprovals returns all decisions, without the definitions. A database with impossible
+// decisions is put aside.
+func (db *SQLite) LoadApprovals(ctx context.Context) (approval.Saved, error) {
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return approval.Saved{}, err
 	}
-	saved, err := loadApprovals(ctx, e.reads)
-	return saved, db.failed(e, e.blame(ctx, err))
+	saved, err := readApprovals(ctx, e.reads)
+	return saved, db.blockWritesOnDamage(e, e.explainSchemaError(ctx, err))
 }
 
-func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
+func readApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	saved := approval.Saved{Tools: map[string][]approval.Row{}}
-	found, err := first(ctx, reads, into{&saved.Lost}, "SELECT lost FROM approval_origin")
+	found, err := firstRow(ctx, reads, scanTargets{&saved.Lost}, "SELECT lost FROM approval_origin")
 	if err == nil && !found {
 		err = fmt.Errorf("%w: it does not say how it began", errDamaged)
 	}
@@ -208,9 +208,9 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	mark := func(by sql.NullString, at sql.NullInt64) approval.Mark {
 		return approval.Mark{By: by.String, At: time.UnixMicro(at.Int64)}
 	}
-	if err := each(ctx, reads, into{&server, &approved, &approvedBy, &approvedAt}, func() error {
+	if err := eachRow(ctx, reads, scanTargets{&server, &approved, &approvedBy, &approvedAt}, func() error {
 		l := approval.Launch{Server: server, Mark: mark(approvedBy, approvedAt)}
-		err := fingerprint(&l.Fingerprint, approved)
+		err := parseFingerprint(&l.Fingerprint, approved)
 		saved.Launches = append(saved.Launches, l)
 		return err
 	}, "SELECT server, fingerprint, approved_by, approved_at FROM launch ORDER BY server"); err != nil {
@@ -218,7 +218,7 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	}
 	var name string
 	var proposed []byte
-	if err := each(ctx, reads, into{&name, &proposed, &approvedBy, &approvedAt}, func() error {
+	if err := eachRow(ctx, reads, scanTargets{&name, &proposed, &approvedBy, &approvedAt}, func() error {
 		saved.Proposals = append(saved.Proposals, approval.Proposal{Name: name, Server: proposed, Mark: mark(approvedBy, approvedAt)})
 		return nil
 	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id"); err != nil {
@@ -226,9 +226,9 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	}
 	var kind tool.Kind
 	var since int64
-	if err := each(ctx, reads, into{&server, &kind, &name, &approved, &since}, func() error {
+	if err := eachRow(ctx, reads, scanTargets{&server, &kind, &name, &approved, &since}, func() error {
 		h := approval.Held{Kind: kind, Tool: name, Since: time.UnixMicro(since)}
-		err := fingerprint(&h.Fingerprint, approved)
+		err := parseFingerprint(&h.Fingerprint, approved)
 		if saved.Held == nil {
 			saved.Held = map[string][]approval.Held{}
 		}
@@ -237,18 +237,18 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	}, "SELECT server, kind, name, fingerprint, since FROM held"); err != nil {
 		return saved, err
 	}
-	err = each(ctx, reads, into{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
+	err = eachRow(ctx, reads, scanTargets{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
 		&blocked, &blockedBy, &blockedAt, &offBy, &offAt,
 		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
 		row := approval.Row{Kind: kind, Tool: name}
 		if approved != nil {
 			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), Mark: mark(approvedBy, approvedAt)}
-			row.Pin.Before, err = before(was, wasHints.String, mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
-			err = errors.Join(err, fingerprint(&row.Pin.Fingerprint, approved))
+			row.Pin.Before, err = newReplacedDecision(was, wasHints.String, mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
+			err = errors.Join(err, parseFingerprint(&row.Pin.Fingerprint, approved))
 		}
 		if blocked != nil {
 			row.Block = &approval.Block{Mark: mark(blockedBy, blockedAt)}
-			err = errors.Join(err, fingerprint(&row.Block.Fingerprint, blocked))
+			err = errors.Join(err, parseFingerprint(&row.Block.Fingerprint, blocked))
 		}
 		if offBy.Valid {
 			m := mark(offBy, offAt)
@@ -262,38 +262,37 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	return saved, err
 }
 
-// before returns what an approval has replaced; nil when nothing was decided.
-func before(approved []byte, hints string, by approval.Mark, blocked []byte, blockedBy approval.Mark) (was *approval.Before, err error) {
+// newReplacedDecision returns the decision that an approval replaced; nil if there was none.
+func newReplacedDecision(approved []byte, hints string, by approval.Mark, blocked []byte, blockedBy approval.Mark) (was *approval.Before, err error) {
 	if approved == nil && blocked == nil {
 		return nil, nil
 	}
 	was = &approval.Before{}
 	if approved != nil {
 		was.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), Mark: by}
-		err = fingerprint(&was.Pin.Fingerprint, approved)
+		err = parseFingerprint(&was.Pin.Fingerprint, approved)
 	}
 	if blocked != nil {
 		was.Block = &approval.Block{Mark: blockedBy}
-		err = errors.Join(err, fingerprint(&was.Block.Fingerprint, blocked))
+		err = errors.Join(err, parseFingerprint(&was.Block.Fingerprint, blocked))
 	}
 	return was, err
 }
 
-func fingerprint(to *tool.Fingerprint, stored []byte) error {
+func parseFingerprint(to *tool.Fingerprint, stored []byte) error {
 	if copy(to[:], stored) != len(to) || len(stored) != len(to) {
 		return fmt.Errorf("%w: a fingerprint has %d bytes", errDamaged, len(stored))
 	}
 	return nil
 }
 
-// ApprovedDefinition returns the approved definition of a tool or an offer, nil
-// when there is none.
-func (db *DB) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
-	e, err := db.use(ctx)
+// ApprovedDefinition returns the approved definition of a tool or primitive, nil if there is none.
+func (db *SQLite) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var raw []byte
-	_, err = first(ctx, e.reads, into{&raw}, "SELECT definition FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(kind), id.Tool)
+	_, err = firstRow(ctx, e.reads, scanTargets{&raw}, "SELECT definition FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(kind), id.Tool)
 	return raw, err
 }

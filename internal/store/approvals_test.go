@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// Whatever becomes of a database with approvals, one that is begun in its place
-// says that there was another: its tools must not pass as new.
+// TestALostDatabaseIsNotForgotten: a database that replaces a lost one with approvals says so. Its
+// tools must not count as new.
 func TestALostDatabaseIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	pinned := approval.Change{Server: "s", Tools: []approval.Row{{Tool: "t", Entry: approval.Entry{
@@ -31,17 +31,17 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 			return os.WriteFile(path, []byte("not a database at all"), 0o600)
 		}, true},
 		"a fingerprint cut short": {func(t *testing.T, path string) error {
-			_, err := database(t, path).Exec("UPDATE approval SET approved = x'01'")
+			_, err := openSQL(t, path).Exec("UPDATE approval SET approved = x'01'")
 			return err
 		}, true},
 		"its origin gone": {func(t *testing.T, path string) error {
-			_, err := database(t, path).Exec("DELETE FROM approval_origin; DELETE FROM approval")
+			_, err := openSQL(t, path).Exec("DELETE FROM approval_origin; DELETE FROM approval")
 			return err
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "mcpproxy.db")
-			db := store.Open(path, nil)
+			db := store.OpenSQLite(path, nil)
 			saved, err := db.LoadApprovals(t.Context())
 			if err != nil || saved.Lost {
 				t.Fatalf("a first database: %+v, %v", saved, err)
@@ -55,11 +55,11 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 			if err := c.ruin(t, path); err != nil {
 				t.Fatal(err)
 			}
-			db = store.OpenImpatient(path)
+			db = store.OpenWithShortPauses(path)
 			defer func() { _ = db.Close() }()
 			tick := time.NewTicker(20 * time.Millisecond)
 			defer tick.Stop()
-			for deadline := time.Now().Add(store.Patience); ; <-tick.C { // until it was looked at often enough
+			for deadline := time.Now().Add(store.Patience); ; <-tick.C { // until the file was checked often enough
 				if saved, err = db.LoadApprovals(t.Context()); err == nil || time.Now().After(deadline) {
 					break
 				}
@@ -71,12 +71,13 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 	}
 }
 
-// A database of before approvals gets its tables, and has lost none.
+// TestAnOlderDatabaseHasLostNothing: a database of a version without approvals gets their tables
+// and does not count as a replacement.
 func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
-	db := store.Open(path, nil)
+	db := store.OpenSQLite(path, nil)
 	if err := db.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -103,19 +104,19 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 	if err := os.Remove(filepath.Join(filepath.Dir(path), "approvals.begun")); err != nil {
 		t.Fatal(err)
 	}
-	db = store.Open(path, nil)
+	db = store.OpenSQLite(path, nil)
 	defer func() { _ = db.Close() }()
 	if saved, err := db.LoadApprovals(t.Context()); err != nil || saved.Lost {
 		t.Errorf("%+v, %v", saved, err)
 	}
 }
 
-// What was decided about tools before there were kinds is decided still.
+// TestApprovalsGetTheirKind: decisions about tools of a version without kinds stay valid.
 func TestApprovalsGetTheirKind(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
-	db := store.Open(path, nil)
+	db := store.OpenSQLite(path, nil)
 	var f tool.Fingerprint
 	f[0] = 7
 	id := tool.ID{Server: "s", Tool: "t"}
@@ -145,7 +146,7 @@ func TestApprovalsGetTheirKind(t *testing.T) {
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db = store.Open(path, nil)
+	db = store.OpenSQLite(path, nil)
 	defer func() { _ = db.Close() }()
 	saved, err := db.LoadApprovals(t.Context())
 	if rows := saved.Tools["s"]; err != nil || len(rows) != 1 || rows[0].Kind != tool.KindTool || !rows[0].Approves(f) || rows[0].Off == nil {

@@ -11,12 +11,12 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-func openBench(b *testing.B) (*activity.Log, *DB) { return openBenchAt(b, nil) }
+func openBench(b *testing.B) (*activity.Log, *SQLite) { return openBenchAt(b, nil) }
 
-// openBenchAt has a clock of its own.
-func openBenchAt(b *testing.B, now func() time.Time) (*activity.Log, *DB) {
+// openBenchAt opens a log with the clock now.
+func openBenchAt(b *testing.B, now func() time.Time) (*activity.Log, *SQLite) {
 	dir := b.TempDir()
-	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	if err := db.Ready(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -33,10 +33,10 @@ func openBenchAt(b *testing.B, now func() time.Time) (*activity.Log, *DB) {
 	return l, db
 }
 
-// callOnce records a call as the gateway does.
-func callOnce(l *activity.Log, i int) error {
+// recordCall records a call as the gateway does.
+func recordCall(l *activity.Log, i int) error {
 	r := activity.Record{
-		Type: activity.ToolCall, ServerName: "github", ToolName: tools[i%len(tools)],
+		Type: activity.ToolCall, ServerName: "github", ToolName: benchTools[i%len(benchTools)],
 		Arguments:    []byte(`{"owner":"octo-org","repo":"hello-world","title":"It does not start","labels":["bug","help wanted"]}`),
 		RequestBytes: 312, SessionID: "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", RequestID: "17", Source: activity.SourceMCP,
 		Actor: "agent", ClientName: "claude-code", ClientVersion: "2.1.0",
@@ -54,17 +54,17 @@ func callOnce(l *activity.Log, i int) error {
 	})
 }
 
-var tools = []string{"create_issue", "list_repos", "get_file", "search_code", "update_issue", "add_comment"}
+var benchTools = []string{"create_issue", "list_repos", "get_file", "search_code", "update_issue", "add_comment"}
 
-// BenchmarkPaced is BenchmarkRecord at a rate at which the projector keeps up:
-// it takes what a second brings from memory.
+// BenchmarkPaced is BenchmarkRecord at a rate that the projector can follow: it reads the entries
+// of the last second from memory.
 func BenchmarkPaced(b *testing.B) {
 	l, _ := openBench(b)
 	b.ReportAllocs()
 	b.ResetTimer()
 	began := processTime()
 	for i := range b.N {
-		if err := callOnce(l, i); err != nil {
+		if err := recordCall(l, i); err != nil {
 			b.Fatal(err)
 		}
 		if i%2000 == 1999 || i == b.N-1 {
@@ -76,8 +76,8 @@ func BenchmarkPaced(b *testing.B) {
 	b.ReportMetric(float64((processTime()-began).Nanoseconds())/1e3/float64(b.N), "cpu-µs/call")
 }
 
-// BenchmarkRecord is all that recording a call costs: begin, end, and the
-// projection into the database.
+// BenchmarkRecord measures the whole cost of recording a call: begin, end, and the projection into
+// the database.
 func BenchmarkRecord(b *testing.B) {
 	for _, writers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
@@ -91,7 +91,7 @@ func BenchmarkRecord(b *testing.B) {
 				go func() {
 					defer wg.Done()
 					for i := w; i < b.N; i += writers {
-						if err := callOnce(l, i); err != nil {
+						if err := recordCall(l, i); err != nil {
 							b.Error(err)
 							return
 						}

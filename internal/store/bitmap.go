@@ -6,19 +6,19 @@ import (
 	"math/bits"
 )
 
-// chunkSize is how many records a chunk has.
+// chunkSize is the number of records of a chunk.
 const (
 	chunkSize  = 1024
 	chunkWords = chunkSize / 64
 )
 
-// bitmap has a bit for each record of a chunk. It never changes; nil is none.
+// bitmap has one bit for each record of a chunk. It is immutable; nil means no bits.
 type bitmap [chunkWords]uint64
 
 func (b *bitmap) has(i int) bool { return b != nil && b[i/64]&(1<<(i%64)) != 0 }
 
-// count counts the bits from i on.
-func (b *bitmap) count(i int64) (n int64) {
+// countFrom counts the bits from i on.
+func (b *bitmap) countFrom(i int64) (n int64) {
 	if b == nil {
 		return 0
 	}
@@ -31,8 +31,8 @@ func (b *bitmap) count(i int64) (n int64) {
 	return n
 }
 
-// orNil is b unless nothing is set.
-func (b *bitmap) orNil() *bitmap {
+// nilIfEmpty returns b, or nil if no bit is set.
+func (b *bitmap) nilIfEmpty() *bitmap {
 	if *b == (bitmap{}) {
 		return nil
 	}
@@ -40,11 +40,11 @@ func (b *bitmap) orNil() *bitmap {
 }
 
 func (b *bitmap) encode() []byte {
-	return appendWords(nil, b[:])
+	return appendUint64s(nil, b[:])
 }
 
-// appendWords appends words of 64 bits.
-func appendWords(dst []byte, words []uint64) []byte {
+// appendUint64s appends words of 64 bits in little-endian order.
+func appendUint64s(dst []byte, words []uint64) []byte {
 	for _, w := range words {
 		dst = binary.LittleEndian.AppendUint64(dst, w)
 	}
@@ -62,5 +62,5 @@ func decodeBitmap(data []byte) (*bitmap, error) {
 	for i := range b {
 		b[i] = binary.LittleEndian.Uint64(data[8*i:])
 	}
-	return b.orNil(), nil
+	return b.nilIfEmpty(), nil
 }

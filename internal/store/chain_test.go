@@ -13,13 +13,13 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestTheDatabaseHasTheWholeChain verifies the chain with what is in the
-// database alone, before and after pruning.
+// TestTheDatabaseHasTheWholeChain verifies the chain from the database alone, before and after
+// pruning.
 func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	dir := t.TempDir()
-	l, db := openBoth(t, dir)
+	l, db := openLogAndDB(t, dir)
 	var running []string
 	rounds := volume.Of(60, 15)
 	for i := range rounds { // long calls, whose ends are far from their beginnings
@@ -39,10 +39,10 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "mcpproxy.db")
-	if n := walkChain(t, path); n != int64(rounds*102-10) {
+	if n := checkChainInFile(t, path); n != int64(rounds*102-10) {
 		t.Errorf("%d entries", n)
 	}
-	linked(t, l)
+	checkPreviousHashes(t, l)
 	for _, keep := range []int64{int64(rounds) * 125 / 3, int64(rounds) * 50 / 3, 3} {
 		for more := true; more; {
 			var err error
@@ -50,23 +50,23 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := walkChain(t, path); n < keep {
+		if n := checkChainInFile(t, path); n < keep {
 			t.Errorf("%d entries of %d records", n, keep)
 		}
-		if there := linked(t, l); there != keep || db.Count() != keep {
+		if there := checkPreviousHashes(t, l); there != keep || db.Count() != keep {
 			t.Errorf("%d records, %d counted, want %d", there, db.Count(), keep)
 		}
 	}
-	closeBoth(t, l, db)
+	closeLogAndDB(t, l, db)
 }
 
-// TestTheChainIsWholeAroundRefusals prunes refusals from among calls, and has
-// counts that were written more than once.
+// TestTheChainIsWholeAroundRefusals prunes refusals between calls, with counts that were written
+// several times.
 func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	dir := t.TempDir()
-	l, db := openBoth(t, dir)
+	l, db := openLogAndDB(t, dir)
 	path := filepath.Join(dir, "mcpproxy.db")
 	tidy := func(keep activity.Retention) {
 		t.Helper()
@@ -83,7 +83,7 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 	var entries int64
 	each := int64(volume.Of(100, 60))
 	for round := range 4 {
-		for i := range each { // the same ones, so that the counts of those before are written again
+		for i := range each { // the same calls, so that their counts are written again
 			addCalls(t, l, 2)
 			for range 10 {
 				if err := l.Append(&activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked}); err != nil {
@@ -96,33 +96,33 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 				}
 			}
 		}
-		closeBoth(t, l, db)
+		closeLogAndDB(t, l, db)
 		entries += each * (10 + 1 + 1 + 4)
-		if n := walkChain(t, path); n != entries {
+		if n := checkChainInFile(t, path); n != entries {
 			t.Errorf("%d entries, want %d", n, entries)
 		}
-		l, db = openBoth(t, dir)
+		l, db = openLogAndDB(t, dir)
 		tidy(activity.Retention{MaxRecords: 10 * each})
-		if n := walkChain(t, path); n != entries {
+		if n := checkChainInFile(t, path); n != entries {
 			t.Errorf("round %d: %d of %d entries are accounted for", round, n, entries)
 		}
 	}
-	gaps := count(t, path, "SELECT count(*) FROM activity_gap")
-	calls := count(t, path, "SELECT count(*) FROM activity WHERE outcome IS NOT NULL AND CAST(entry AS TEXT) LIKE '%\"tool_call\"%'")
-	if gone := entries/16*13 - count(t, path, "SELECT count(*) FROM activity") + calls; calls != 8*each || gone < 10*each || gaps > gone/5 {
+	gaps := queryCount(t, path, "SELECT count(*) FROM activity_gap")
+	calls := queryCount(t, path, "SELECT count(*) FROM activity WHERE outcome IS NOT NULL AND CAST(entry AS TEXT) LIKE '%\"tool_call\"%'")
+	if gone := entries/16*13 - queryCount(t, path, "SELECT count(*) FROM activity") + calls; calls != 8*each || gone < 10*each || gaps > gone/5 {
 		t.Errorf("%d calls, %d others are gone and leave %d gaps", calls, gone, gaps)
 	}
-	linked(t, l)
+	checkPreviousHashes(t, l)
 	tidy(activity.Retention{MaxRecords: 10})
-	walkChain(t, path)
-	linked(t, l)
-	closeBoth(t, l, db)
+	checkChainInFile(t, path)
+	checkPreviousHashes(t, l)
+	closeLogAndDB(t, l, db)
 }
 
-// linked asks for every third record alone, returns how many there are, and fails unless
-// each tells the hash of the entry before its own, whatever is gone. (Get makes sure that
-// it is the one, so it is enough that there is one.)
-func linked(t *testing.T, l *activity.Log) (there int64) {
+// checkPreviousHashes gets every third record by itself, returns how many there are, and fails
+// unless each has the hash of the entry before it, whatever was pruned. Get verifies the hash, so
+// it is enough that there is one.
+func checkPreviousHashes(t *testing.T, l *activity.Log) (there int64) {
 	t.Helper()
 	f := activity.Filter{Limit: 1000}
 	for {
@@ -153,18 +153,18 @@ func linked(t *testing.T, l *activity.Log) (there int64) {
 	}
 }
 
-func count(t *testing.T, path, query string) (n int64) {
+func queryCount(t *testing.T, path, query string) (n int64) {
 	t.Helper()
-	if err := database(t, path).QueryRow(query).Scan(&n); err != nil {
+	if err := openSQL(t, path).QueryRow(query).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
 }
 
-// walkChain checks every entry and returns their number.
-func walkChain(t *testing.T, path string) int64 {
+// checkChainInFile verifies every entry in the database and returns their number.
+func checkChainInFile(t *testing.T, path string) int64 {
 	t.Helper()
-	db := database(t, path)
+	db := openSQL(t, path)
 	var at int64
 	var prev activity.Hash
 	var hash []byte
@@ -190,7 +190,7 @@ func walkChain(t *testing.T, path string) int64 {
 			t.Fatalf("entry %d follows %d", first, at)
 		}
 		want := activity.Hash(hash)
-		if payload != nil && !bytes.Equal(store.Chained(prev[:], payload), hash) {
+		if payload != nil && !bytes.Equal(store.NextChainHash(prev[:], payload), hash) {
 			t.Fatalf("entry %d does not fit", seq)
 		}
 		n += seq - at
@@ -206,12 +206,12 @@ func walkChain(t *testing.T, path string) int64 {
 	return n
 }
 
-// TestTheRollUpCountsWhatHasEnded compares the hours with the records.
+// TestTheRollUpCountsWhatHasEnded compares the hourly roll-up with the records.
 func TestTheRollUpCountsWhatHasEnded(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	dir := t.TempDir()
-	l, db := openBoth(t, dir)
+	l, db := openLogAndDB(t, dir)
 	addCalls(t, l, 300)
 	late := activity.Record{Type: activity.ToolCall, ServerName: "slow"}
 	for _, r := range []*activity.Record{&late, {Type: activity.ToolCall, ServerName: "never"}} {
@@ -228,8 +228,8 @@ func TestTheRollUpCountsWhatHasEnded(t *testing.T) {
 	if err := l.Append(&activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked, ServerName: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	closeBoth(t, l, db)
-	rows, err := database(t, filepath.Join(dir, "mcpproxy.db")).Query(
+	closeLogAndDB(t, l, db)
+	rows, err := openSQL(t, filepath.Join(dir, "mcpproxy.db")).Query(
 		"SELECT server, status, sum(records), sum(duration), max(max_duration) FROM activity_hour GROUP BY server, status")
 	if err != nil {
 		t.Fatal(err)
@@ -260,9 +260,9 @@ func TestTheRollUpCountsWhatHasEnded(t *testing.T) {
 
 func TestPeopleCanReadTheDatabase(t *testing.T) {
 	t.Parallel()
-	dir := goodFile(t, 5)
+	dir := newClosedDatabase(t, 5)
 	var id, status, server string
-	err := database(t, filepath.Join(dir, "mcpproxy.db")).
+	err := openSQL(t, filepath.Join(dir, "mcpproxy.db")).
 		QueryRow("SELECT id, status, server FROM activity_record ORDER BY key DESC LIMIT 1").Scan(&id, &status, &server)
 	if err != nil || len(id) != 26 || status != "success" || server != "server 1" {
 		t.Errorf("%s, %s, %s, %v", id, status, server, err)

@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestChecksOfAStoppedLog: who only looks finds damaged pages and records that were changed,
-// in the database and in the spool, and changes nothing. What a kill leaves behind is no fault.
+// TestChecksOfAStoppedLog: the checks of the doctor find damaged pages and changed records, in the
+// database and in the spool, and change nothing. The leftovers of a killed process are no fault.
 func TestChecksOfAStoppedLog(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -41,10 +41,10 @@ func TestChecksOfAStoppedLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := goodFile(t, 100)
+			dir := newClosedDatabase(t, 100)
 			path, spool := filepath.Join(dir, "mcpproxy.db"), filepath.Join(dir, "spool")
 			if c.statement != "" {
-				if _, err := database(t, path).Exec(c.statement); err != nil {
+				if _, err := openSQL(t, path).Exec(c.statement); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -58,7 +58,7 @@ func TestChecksOfAStoppedLog(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			first, err := store.CheckLog(t.Context(), path, spool)
+			first, err := store.CheckActivityLog(t.Context(), path, spool)
 			if err != nil || (first == nil) != (c.says == "") || first != nil && !strings.Contains(first.Reason, c.says) {
 				t.Errorf("%+v, %v", first, err)
 			}
@@ -69,11 +69,11 @@ func TestChecksOfAStoppedLog(t *testing.T) {
 	}
 }
 
-// TestChecksOfADamagedPage overwrites each page of a database but the first one.
+// TestChecksOfADamagedPage overwrites each page of a database except the first.
 func TestChecksOfADamagedPage(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
-	good, err := os.ReadFile(filepath.Join(goodFile(t, 100), "mcpproxy.db"))
+	good, err := os.ReadFile(filepath.Join(newClosedDatabase(t, 100), "mcpproxy.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,35 +104,35 @@ func TestChecksOfADamagedPage(t *testing.T) {
 			t.Error("the file was changed")
 		}
 	}
-	if all == 0 || found < all-free(t, good) {
-		t.Errorf("%d of %d damaged pages are found, %d are free", found, all, free(t, good))
+	if all == 0 || found < all-freePages(t, good) {
+		t.Errorf("%d of %d damaged pages are found, %d are free", found, all, freePages(t, good))
 	}
 }
 
-// free is how many pages of a database are free: nothing reads what is in them.
-func free(t *testing.T, file []byte) (n int) {
+// freePages returns how many pages of a database are free: nothing reads them.
+func freePages(t *testing.T, file []byte) (n int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "copy.db")
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := database(t, path).QueryRow("PRAGMA freelist_count").Scan(&n); err != nil {
+	if err := openSQL(t, path).QueryRow("PRAGMA freelist_count").Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
 }
 
-// TestChecksEndInTime: a look that is over says so.
+// TestChecksEndInTime: a check whose context ended returns its error.
 func TestChecksEndInTime(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
-	dir := goodFile(t, 10)
+	dir := newClosedDatabase(t, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := store.CheckPages(ctx, filepath.Join(dir, "mcpproxy.db")); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := store.CheckLog(ctx, filepath.Join(dir, "mcpproxy.db"), filepath.Join(dir, "spool")); !errors.Is(err, context.Canceled) {
+	if _, err := store.CheckActivityLog(ctx, filepath.Join(dir, "mcpproxy.db"), filepath.Join(dir, "spool")); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -2,15 +2,14 @@ package store
 
 import "time"
 
-// clock tells the time, and whether somebody has set it.
-type clock struct {
+// steadyClock returns the time and detects that the system clock was set.
+type steadyClock struct {
 	now   func() time.Time
-	began time.Time // by the monotonic clock, too
+	began time.Time // has a monotonic reading
 }
 
-// jumped returns by how much the wall clock was set since it began. Below a second
-// it counts as not set.
-func (c *clock) jumped() time.Duration {
+// wallClockShift returns by how much the wall clock was set since the start; 0 below one second.
+func (c *steadyClock) wallClockShift() time.Duration {
 	d := c.now().Round(0).Sub(c.began.Round(0)) - time.Since(c.began)
 	if d.Abs() < time.Second {
 		return 0
@@ -18,6 +17,6 @@ func (c *clock) jumped() time.Duration {
 	return d
 }
 
-// evenly returns the time by which results expire: what the wall clock would
-// say if nobody had set it. A handle lives as long as it is said to.
-func (c *clock) evenly() time.Time { return c.now().Add(-c.jumped()) }
+// steadyNow returns the wall clock as if it had not been set since the start. Results expire by it,
+// so that a handle lives as long as promised.
+func (c *steadyClock) steadyNow() time.Time { return c.now().Add(-c.wallClockShift()) }

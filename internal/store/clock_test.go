@@ -14,9 +14,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestRecordsUnderAClockThatIsSet writes records while the clock is set between a
-// year back and a year ahead, over restarts: ids only grow, nothing is lost,
-// doubled or has another outcome, the chain holds, and little goes by age.
+// TestRecordsUnderAClockThatIsSet writes records while the clock is set by up to a year, back and
+// ahead, over restarts. IDs only grow, nothing is lost or stored twice or gets another outcome, the
+// chain verifies, and little is pruned by age.
 func TestRecordsUnderAClockThatIsSet(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestRecordsUnderAClockThatIsSet(t *testing.T) {
 	var ids []string
 	keep := activity.Retention{Days: 90}
 	for round := range rounds {
-		db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
+		db := OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 		l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: now, Retention: func() activity.Retention { return keep }}, db)
 		if err != nil {
 			t.Fatal(err)
@@ -91,8 +91,8 @@ func checkRecords(t *testing.T, l *activity.Log, ids []string) {
 	}
 }
 
-// checkPruning tidies as after a jump to a time at which everything is old.
-func checkPruning(t *testing.T, db *DB, l *activity.Log, keep activity.Retention, now time.Time) {
+// checkPruning runs Tidy at a time at which everything is old.
+func checkPruning(t *testing.T, db *SQLite, l *activity.Log, keep activity.Retention, now time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -11,16 +11,15 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// A column holds one value of each record of a chunk: a number, or the first 64
-// bits of the SHA-256 of a text (0 for the empty one): no dictionary to keep, to load or to let
-// grow. Two values of a database that fall together are less likely than a disk
-// that lies.
+// A column holds one value for each record of a chunk: a number, or the first 64 bits of the
+// SHA-256 of a text (0 for an empty text). So there is no dictionary to store, to load or to grow.
+// A collision of two values is less likely than a disk that returns wrong data.
 
-// field is what a record can be found by.
-type field int
+// columnField is a property of records that filters and summaries use.
+type columnField int
 
 const (
-	fieldType field = iota
+	fieldType columnField = iota
 	fieldStatus
 	fieldServer
 	fieldTool
@@ -31,21 +30,21 @@ const (
 	fieldActor
 	fieldClient
 	fieldError
-	hashed // what follows are numbers
+	firstNumericField // the fields below are numbers
 )
 
 const (
-	fieldDuration = hashed + iota // milliseconds
-	fieldOwn                      // microseconds
-	fieldTimes                    // how often a refusal has happened; 0 = once
-	fields
-	fieldTime = fields
+	fieldDuration = firstNumericField + iota // milliseconds
+	fieldOwnTime                             // microseconds
+	fieldRepeats                             // how often a refusal was repeated; 0 = once
+	fieldCount
+	fieldTime = fieldCount
 )
 
-// columnID is the key of a column of a chunk: those of one field lie together.
-// The number of times in the database is from before there were clients, and what
-// came with them and after.
-func columnID(f field, chunk int64) int64 {
+// columnRowID returns the row ID of a column of a chunk. Columns of one field are adjacent. The
+// numbers of fields in the database are older than fieldClient, so the fields from fieldClient on
+// are shifted by one.
+func columnRowID(f columnField, chunk int64) int64 {
 	switch {
 	case f == fieldTime:
 		f = fieldClient
@@ -55,7 +54,7 @@ func columnID(f field, chunk int64) int64 {
 	return int64(f)<<40 | chunk
 }
 
-func hashValue(s string) uint64 {
+func hashText(s string) uint64 {
 	if s == "" {
 		return 0
 	}
@@ -63,12 +62,12 @@ func hashValue(s string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// hashes remembers what hashValue returned, for values that come again.
-type hashes map[string]uint64
+// hashCache caches hashText for values that repeat.
+type hashCache map[string]uint64
 
-func (h hashes) of(f field, s string) uint64 {
-	if s == "" || f == fieldRequest { // requests never come again
-		return hashValue(s)
+func (h hashCache) hashField(f columnField, s string) uint64 {
+	if s == "" || f == fieldRequest { // request IDs never repeat
+		return hashText(s)
 	}
 	v, ok := h[s]
 	if !ok {
@@ -76,23 +75,23 @@ func (h hashes) of(f field, s string) uint64 {
 		if len(h) >= enough {
 			clear(h)
 		}
-		v = hashValue(s)
+		v = hashText(s)
 		h[s] = v
 	}
 	return v
 }
 
-func (h hashes) all(f *activity.Facts) *[fields]uint64 {
-	out := [fields]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwn: uint64(max(0, f.Own)), fieldTimes: uint64(max(0, f.Times))}
-	for i, v := range valuesOf(f) {
-		out[i] = h.of(field(i), v)
+func (h hashCache) columnValues(f *activity.Facts) *[fieldCount]uint64 {
+	out := [fieldCount]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwnTime: uint64(max(0, f.Own)), fieldRepeats: uint64(max(0, f.Times))}
+	for i, v := range textFieldValues(f) {
+		out[i] = h.hashField(columnField(i), v)
 	}
 	return &out
 }
 
-// valuesOf returns the values of a record that are hashed, by field.
-func valuesOf(f *activity.Facts) [hashed]string {
-	return [hashed]string{
+// textFieldValues returns the text values of a record by field.
+func textFieldValues(f *activity.Facts) [firstNumericField]string {
+	return [firstNumericField]string{
 		fieldType: string(f.Type), fieldStatus: string(f.Status), fieldServer: f.Server,
 		fieldTool: f.Tool, fieldSession: f.Session, fieldRequest: f.Request,
 		fieldIntent: f.Intent, fieldSensitivity: f.Sensitivity, fieldActor: f.Actor, fieldClient: f.Client,
@@ -100,14 +99,14 @@ func valuesOf(f *activity.Facts) [hashed]string {
 	}
 }
 
-// The encoding of a column begins with the width of an index: 0 (all values are
-// the same), 1 or 2 bytes into a list of the distinct values, or 8 for the values
-// themselves. Then the number of distinct values, these, and the indexes.
+// The encoding of a column is one byte for the width of an index: 0 (all values are equal), 1 or 2
+// bytes into a list of the distinct values, or 8 for the values themselves. The number of distinct
+// values, these values and the indexes follow.
 const (
 	columnHead = 3
 	widthRaw   = 8
 	maxByte    = 1 << 8
-	// maxListed is where listing the values stops being smaller.
+	// maxListed is the number of distinct values from which a list is no longer smaller.
 	maxListed = chunkSize * 3 / 4
 )
 
@@ -117,7 +116,7 @@ func encodeColumn(values []uint64) []byte {
 	for _, v := range values {
 		if _, ok := index[v]; !ok {
 			if len(list) == maxListed {
-				return encodeRaw(values)
+				return encodeRawColumn(values)
 			}
 			index[v] = uint16(len(list))
 			list = append(list, v)
@@ -133,7 +132,7 @@ func encodeColumn(values []uint64) []byte {
 	out := make([]byte, columnHead, columnHead+8*len(list)+width*len(values))
 	out[0] = byte(width)
 	binary.LittleEndian.PutUint16(out[1:], uint16(len(list)))
-	out = appendWords(out, list)
+	out = appendUint64s(out, list)
 	for _, v := range values {
 		switch width {
 		case 1:
@@ -145,51 +144,50 @@ func encodeColumn(values []uint64) []byte {
 	return out
 }
 
-func encodeRaw(values []uint64) []byte {
+func encodeRawColumn(values []uint64) []byte {
 	out := make([]byte, columnHead, columnHead+8*len(values))
 	out[0] = widthRaw
-	return appendWords(out, values)
+	return appendUint64s(out, values)
 }
 
-// column is an encoded column, checked.
-type column struct {
+// encodedColumn is an encoded column whose sizes were checked.
+type encodedColumn struct {
 	width int
 	list  []byte // the distinct values
 	body  []byte // the indexes, or the values
 }
 
-func parseColumn(data []byte) (column, error) {
+func parseColumn(data []byte) (encodedColumn, error) {
 	if len(data) < columnHead {
-		return column{}, fmt.Errorf("a column of %d bytes: %w", len(data), errDamaged)
+		return encodedColumn{}, fmt.Errorf("a column of %d bytes: %w", len(data), errDamaged)
 	}
-	c := column{width: int(data[0])}
+	c := encodedColumn{width: int(data[0])}
 	n := 8 * int(binary.LittleEndian.Uint16(data[1:]))
 	rest := data[columnHead:]
 	if n > len(rest) || len(rest)-n != c.width*chunkSize || c.width > 2 && c.width != widthRaw || c.width == 0 && n == 0 {
-		return column{}, fmt.Errorf("a column of %d bytes, width %d: %w", len(data), c.width, errDamaged)
+		return encodedColumn{}, fmt.Errorf("a column of %d bytes, width %d: %w", len(data), c.width, errDamaged)
 	}
 	c.list, c.body = rest[:n], rest[n:]
 	return c, nil
 }
 
-// codes is a column as it is counted: the values that there are, and of each record
-// which it has. What follows from a value is found out once for all records that have it.
-type codes struct {
-	list []uint64
-	at   []uint16
-	room struct { // of read
+// codedColumn is a decoded column: the distinct values, and for each record the index of its value.
+// What follows from a value is computed once for all records that have it.
+type codedColumn struct {
+	distinct []uint64
+	indexes  []uint16
+	buffers  struct { // memory that decodeFrom uses again
 		list []uint64
 		at   [chunkSize]uint16
 	}
 }
 
-func (c *codes) of(i int) uint64 { return c.list[c.at[i]] }
+func (c *codedColumn) value(i int) uint64 { return c.distinct[c.indexes[i]] }
 
-// What the records of a column have of which all are the same, and of one whose values
-// are not listed.
+// The indexes of a column whose values are all equal, and of one whose values are not listed.
 var (
-	same [chunkSize]uint16
-	own  = func() (all [chunkSize]uint16) {
+	allFirstIndex [chunkSize]uint16
+	ownIndexes    = func() (all [chunkSize]uint16) {
 		for i := range all {
 			all[i] = uint16(i)
 		}
@@ -197,72 +195,74 @@ var (
 	}()
 )
 
-// alike has all records the same, of which nothing is known.
-func (c *codes) alike() { c.list, c.at = []uint64{0}, same[:] }
+// fillZero sets the value of all records to 0: it is unknown.
+func (c *codedColumn) fillZero() { c.distinct, c.indexes = []uint64{0}, allFirstIndex[:] }
 
-// plain takes the values as they are.
-func (c *codes) plain(values []uint64) { c.list, c.at = values, own[:len(values)] }
+// setValues uses one value for each record, without a list.
+func (c *codedColumn) setValues(values []uint64) {
+	c.distinct, c.indexes = values, ownIndexes[:len(values)]
+}
 
-// read reads a column.
-func (c *codes) read(from column) error {
+// decodeFrom decodes a column.
+func (c *codedColumn) decodeFrom(from encodedColumn) error {
 	values := from.list
 	if from.width == widthRaw {
 		values = from.body
 	}
-	c.room.list = slices.Grow(c.room.list[:0], len(values)/8)[:len(values)/8]
-	for i := range c.room.list {
-		c.room.list[i] = binary.LittleEndian.Uint64(values[8*i:])
+	c.buffers.list = slices.Grow(c.buffers.list[:0], len(values)/8)[:len(values)/8]
+	for i := range c.buffers.list {
+		c.buffers.list[i] = binary.LittleEndian.Uint64(values[8*i:])
 	}
-	c.list = c.room.list
+	c.distinct = c.buffers.list
 	most := 0
 	switch from.width {
 	case 0:
-		c.at = same[:]
+		c.indexes = allFirstIndex[:]
 	case 1:
 		for i, at := range from.body {
-			c.room.at[i] = uint16(at)
+			c.buffers.at[i] = uint16(at)
 			most = max(most, int(at))
 		}
-		c.at = c.room.at[:]
+		c.indexes = c.buffers.at[:]
 	case 2:
-		for i := range c.room.at {
+		for i := range c.buffers.at {
 			at := binary.LittleEndian.Uint16(from.body[2*i:])
-			c.room.at[i] = at
+			c.buffers.at[i] = at
 			most = max(most, int(at))
 		}
-		c.at = c.room.at[:]
+		c.indexes = c.buffers.at[:]
 	default:
-		c.at = own[:]
+		c.indexes = ownIndexes[:]
 	}
-	if most >= len(c.list) {
+	if most >= len(c.distinct) {
 		return fmt.Errorf("a column with index %d: %w", most, errDamaged)
 	}
 	return nil
 }
 
-// decode returns the values.
-func (c column) decode() ([]uint64, error) {
-	var all codes
-	if err := all.read(c); err != nil {
+// values returns the value of each record.
+func (c encodedColumn) values() ([]uint64, error) {
+	var all codedColumn
+	if err := all.decodeFrom(c); err != nil {
 		return nil, err
 	}
 	values := make([]uint64, chunkSize)
 	for i := range values {
-		values[i] = all.of(i)
+		values[i] = all.value(i)
 	}
 	return values, nil
 }
 
-// decodeColumn returns the values of an encoded column.
+// decodeColumn returns the value of each record from an encoded column.
 func decodeColumn(data []byte) ([]uint64, error) {
 	c, err := parseColumn(data)
 	if err != nil {
 		return nil, err
 	}
-	return c.decode()
+	return c.values()
 }
 
-// readColumn returns the values of a column.
+// readColumn reads a column from the database and returns the value of each record.
 func readColumn(ctx context.Context, db querier, id int64) ([]uint64, error) {
 	var data []byte
 	if err := db.QueryRowContext(ctx, "SELECT data FROM activity_column WHERE id = ?", id).Scan(&data); err != nil {
@@ -271,19 +271,19 @@ func readColumn(ctx context.Context, db querier, id int64) ([]uint64, error) {
 	return decodeColumn(data)
 }
 
-// eachColumn calls fn for the columns of a field in the chunks from from to
-// before past, in their order. data is valid during the call.
-func eachColumn(ctx context.Context, db querier, f field, from, past int64, fn func(chunk int64, data []byte) error) error {
+// eachColumn calls fn for the columns of a field in the chunks [from, past), in order. data is
+// valid during the call.
+func eachColumn(ctx context.Context, db querier, f columnField, from, past int64, fn func(chunk int64, data []byte) error) error {
 	var id int64
 	var data sql.RawBytes
-	return each(ctx, db, into{&id, &data}, func() error { return fn(id-columnID(f, 0), data) },
-		"SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnID(f, from), columnID(f, past))
+	return eachRow(ctx, db, scanTargets{&id, &data}, func() error { return fn(id-columnRowID(f, 0), data) },
+		"SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnRowID(f, from), columnRowID(f, past))
 }
 
-// filter clears the bits of the records that have none of the wanted values.
-func (c column) filter(wanted []uint64, sel []uint64) {
+// clearUnwanted clears the bits of the records that have none of the wanted values.
+func (c encodedColumn) clearUnwanted(wanted []uint64, sel []uint64) {
 	if c.width == widthRaw {
-		keep(sel, func(i int) bool { return slices.Contains(wanted, binary.LittleEndian.Uint64(c.body[8*i:])) })
+		retainBits(sel, func(i int) bool { return slices.Contains(wanted, binary.LittleEndian.Uint64(c.body[8*i:])) })
 		return
 	}
 	match, found := make([]bool, max(len(c.list)/8, maxByte)), 0
@@ -299,10 +299,10 @@ func (c column) filter(wanted []uint64, sel []uint64) {
 	if found == 0 || found == len(c.list)/8 {
 		return
 	}
-	keep(sel, func(i int) bool { return c.matches(match, i) })
+	retainBits(sel, func(i int) bool { return c.hasWantedValue(match, i) })
 }
 
-func (c column) matches(match []bool, i int) bool {
+func (c encodedColumn) hasWantedValue(match []bool, i int) bool {
 	if c.width == 1 {
 		return match[c.body[i]]
 	}

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// drawColumn draws the values of a chunk of which so many are different.
+// drawColumn draws the values of a chunk with a random number of distinct values.
 func drawColumn(t *rapid.T) []uint64 {
 	distinct := rapid.SampledFrom([]int{1, 2, 255, 256, 257, maxListed, maxListed + 1, chunkSize}).Draw(t, "distinct")
 	values := make([]uint64, chunkSize)
@@ -31,7 +31,7 @@ func TestColumnsComeBackAndFilter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.decode()
+		got, err := c.values()
 		if err != nil || !slices.Equal(got, values) {
 			t.Fatalf("came back different: %v", err)
 		}
@@ -46,7 +46,7 @@ func TestColumnsComeBackAndFilter(t *testing.T) {
 				want[i/64] &^= 1 << (i % 64)
 			}
 		}
-		if c.filter(wanted, sel); !slices.Equal(sel, want) {
+		if c.clearUnwanted(wanted, sel); !slices.Equal(sel, want) {
 			t.Fatalf("selected %x, want %x", sel, want)
 		}
 	})
@@ -72,7 +72,7 @@ func TestColumnsAreSmall(t *testing.T) {
 
 func FuzzColumn(f *testing.F) {
 	f.Add(encodeColumn(make([]uint64, chunkSize)), uint64(0))
-	f.Add(encodeRaw(make([]uint64, chunkSize)), uint64(1))
+	f.Add(encodeRawColumn(make([]uint64, chunkSize)), uint64(1))
 	f.Add([]byte{2, 1, 0}, uint64(1))
 	f.Fuzz(func(t *testing.T, data []byte, want uint64) {
 		c, err := parseColumn(data)
@@ -84,7 +84,7 @@ func FuzzColumn(f *testing.F) {
 		}
 		sel := make([]uint64, chunkWords)
 		sel[0] = ^uint64(0)
-		c.filter([]uint64{want}, sel)
-		c.decode() //nolint:errcheck // it must not panic
+		c.clearUnwanted([]uint64{want}, sel)
+		c.values() //nolint:errcheck // it must not panic
 	})
 }

@@ -18,12 +18,11 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// crashDir, when set, makes the test binary a process that writes records until
-// it is killed.
+// crashDir is an environment variable. If set, the test binary writes records until it is killed.
 const crashDir = "MCPPROXY_CRASH_DIR"
 
-// crashClock, when set too, is how far the clock of that process jumps, back and
-// forth, every few milliseconds.
+// crashClock is an environment variable: how far the clock of that process jumps, back and forth,
+// every few milliseconds.
 const crashClock = "MCPPROXY_CRASH_CLOCK"
 
 func runCrashing(dir string) error {
@@ -37,7 +36,7 @@ func runCrashing(dir string) error {
 			return time.Now().Add(time.Duration(at.Int64N(2*int64(far))) - far)
 		}
 	}
-	l, err := activity.Open(opt, store.Open(filepath.Join(dir, "mcpproxy.db"), nil))
+	l, err := activity.Open(opt, store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil))
 	if err != nil {
 		return err
 	}
@@ -70,16 +69,16 @@ func runCrashing(dir string) error {
 	select {}
 }
 
-// TestKill kills a process of 64 writers again and again. Everything that it had
-// said to be on record must be, finished or interrupted.
+// TestKill kills a process of 64 writers again and again. Every record that it had confirmed must
+// be there, finished or interrupted.
 func TestKill(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	killWriters(t)
 }
 
-// TestKillWhileTheClockJumps does it while the clock is set by up to a year, back
-// and forth: nothing is lost, and nothing goes by its age.
+// TestKillWhileTheClockJumps is TestKill while the clock is set by up to a year, back and forth:
+// nothing is lost, and nothing is pruned by age.
 func TestKillWhileTheClockJumps(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -92,13 +91,13 @@ func killWriters(t *testing.T, environ ...string) {
 	for round := range 4 {
 		readUntilKilled(t, dir, 800*round, begun, ended, environ...) // the first time while it sets up the database
 	}
-	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	opened := time.Now()
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	statuses := everything(t, l)
+	statuses := allStatuses(t, l)
 	t.Logf("%d begun, %d ended; %d on record, readable after %v", len(begun), len(ended), len(statuses), time.Since(opened))
 	for id := range begun {
 		switch s := statuses[id]; {
@@ -115,7 +114,7 @@ func killWriters(t *testing.T, environ ...string) {
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}
-	integrity(t, filepath.Join(dir, "mcpproxy.db"))
+	checkIntegrity(t, filepath.Join(dir, "mcpproxy.db"))
 }
 
 func readUntilKilled(t *testing.T, dir string, lines int, begun, ended map[string]bool, environ ...string) {
@@ -151,7 +150,7 @@ func readUntilKilled(t *testing.T, dir string, lines int, begun, ended map[strin
 	}
 }
 
-func everything(t *testing.T, l *activity.Log) map[string]activity.Status {
+func allStatuses(t *testing.T, l *activity.Log) map[string]activity.Status {
 	t.Helper()
 	statuses := map[string]activity.Status{}
 	for f := (activity.Filter{Limit: 1000}); ; {

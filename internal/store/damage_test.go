@@ -19,8 +19,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// database opens the file itself.
-func database(t *testing.T, path string) *sql.DB {
+// openSQL opens the database file without package store.
+func openSQL(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -30,25 +30,25 @@ func database(t *testing.T, path string) *sql.DB {
 	return db
 }
 
-func integrity(t *testing.T, path string) {
+func checkIntegrity(t *testing.T, path string) {
 	t.Helper()
 	var answer string
-	if err := database(t, path).QueryRow("PRAGMA integrity_check").Scan(&answer); err != nil || answer != "ok" {
+	if err := openSQL(t, path).QueryRow("PRAGMA integrity_check").Scan(&answer); err != nil || answer != "ok" {
 		t.Errorf("integrity check: %s, %v", answer, err)
 	}
 }
 
-func openBoth(t *testing.T, dir string) (*activity.Log, *store.DB) {
+func openLogAndDB(t *testing.T, dir string) (*activity.Log, *store.SQLite) {
 	t.Helper()
-	db := store.OpenImpatient(filepath.Join(dir, "mcpproxy.db"))
-	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Alongside: db.Look}, db)
+	db := store.OpenWithShortPauses(filepath.Join(dir, "mcpproxy.db"))
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Alongside: db.CheckFiles}, db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l, db
 }
 
-func closeBoth(t *testing.T, l *activity.Log, db *store.DB) {
+func closeLogAndDB(t *testing.T, l *activity.Log, db *store.SQLite) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), store.Patience)
 	defer cancel()
@@ -70,26 +70,25 @@ func addCalls(t *testing.T, l *activity.Log, n int) {
 	}
 }
 
-// goodFile makes a database of n records, closed.
-func goodFile(t *testing.T, n int) (dir string) {
+// newClosedDatabase creates a database with n records and closes it.
+func newClosedDatabase(t *testing.T, n int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	l, db := openBoth(t, dir)
+	l, db := openLogAndDB(t, dir)
 	addCalls(t, l, n)
 	if _, err := l.List(t.Context(), activity.Filter{Search: "hello"}); err != nil {
 		t.Fatal(err)
 	}
-	closeBoth(t, l, db)
+	closeLogAndDB(t, l, db)
 	return dir
 }
 
-// TestDamagedFiles opens copies of a database that are damaged in every way. It
-// must work, with the old file kept aside, or say clearly that it does not; and
-// what the spool has must be there.
+// TestDamagedFiles opens copies of a database that are damaged in every way. Either it works, with
+// the old file put aside, or it returns a clear error; and the records of the spool must be there.
 func TestDamagedFiles(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
-	dir := goodFile(t, volume.Of(2500, 500))
+	dir := newClosedDatabase(t, volume.Of(2500, 500))
 	good, err := os.ReadFile(filepath.Join(dir, "mcpproxy.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -132,8 +131,8 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// looked lists records, as soon as the database was looked at often enough.
-func looked(t *testing.T, l *activity.Log, f activity.Filter) (activity.Page, error) {
+// listAfterChecks lists records when the file was checked often enough.
+func listAfterChecks(t *testing.T, l *activity.Log, f activity.Filter) (activity.Page, error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -151,10 +150,10 @@ func useDamaged(t *testing.T, file []byte) {
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, db := openBoth(t, dir)
+	l, db := openLogAndDB(t, dir)
 	addCalls(t, l, 20)
 	var p *problem.Problem
-	_, _ = looked(t, l, activity.Filter{}) // or it says that it cannot, below
+	_, _ = listAfterChecks(t, l, activity.Filter{}) // an error is allowed, see below
 	for _, f := range []activity.Filter{{}, {Servers: []string{"server 1"}}, {Limit: 1000}, {Search: "hello"}} {
 		ctx, cancel := context.WithTimeout(t.Context(), store.Patience)
 		page, err := l.List(ctx, f)
@@ -169,7 +168,7 @@ func useDamaged(t *testing.T, file []byte) {
 	_, err := db.LoadTools(t.Context())
 	aside, _ := filepath.Glob(path + ".corrupt-*")
 	t.Logf("tools: %v; %d files aside; health: %s", err, len(aside), l.Health().Message)
-	closeBoth(t, l, db)
+	closeLogAndDB(t, l, db)
 	if len(aside) == 0 {
 		return
 	}
@@ -181,14 +180,14 @@ func useDamaged(t *testing.T, file []byte) {
 
 func TestADamagedFileIsToldAndReplaced(t *testing.T) {
 	t.Parallel()
-	dir := goodFile(t, 50)
+	dir := newClosedDatabase(t, 50)
 	path := filepath.Join(dir, "mcpproxy.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, db := openBoth(t, dir)
-	defer closeBoth(t, l, db)
-	p, err := looked(t, l, activity.Filter{})
+	l, db := openLogAndDB(t, dir)
+	defer closeLogAndDB(t, l, db)
+	p, err := listAfterChecks(t, l, activity.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,10 +199,10 @@ func TestADamagedFileIsToldAndReplaced(t *testing.T) {
 // TestDamageWhileRunning damages the file under an open database.
 func TestDamageWhileRunning(t *testing.T) {
 	t.Parallel()
-	dir := goodFile(t, volume.Of(3000, 500))
+	dir := newClosedDatabase(t, volume.Of(3000, 500))
 	path := filepath.Join(dir, "mcpproxy.db")
-	l, db := openBoth(t, dir)
-	defer closeBoth(t, l, db)
+	l, db := openLogAndDB(t, dir)
+	defer closeLogAndDB(t, l, db)
 	if err := db.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -239,20 +238,20 @@ func TestDamageWhileRunning(t *testing.T) {
 	}
 }
 
-// TestADamagedRecordDoesNotHideTheOthers damages what SQLite cannot notice.
+// TestADamagedRecordDoesNotHideTheOthers damages a record in a way that SQLite cannot detect.
 func TestADamagedRecordDoesNotHideTheOthers(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
-	dir := goodFile(t, 10)
-	raw := database(t, filepath.Join(dir, "mcpproxy.db"))
+	dir := newClosedDatabase(t, 10)
+	raw := openSQL(t, filepath.Join(dir, "mcpproxy.db"))
 	if _, err := raw.Exec("UPDATE activity SET entry = x'00ff' WHERE key = 8; UPDATE activity SET outcome = x'7b7d' WHERE key = 9"); err != nil {
 		t.Fatal(err)
 	}
 	if err := raw.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l, db := openBoth(t, dir)
-	defer closeBoth(t, l, db)
+	l, db := openLogAndDB(t, dir)
+	defer closeLogAndDB(t, l, db)
 	addCalls(t, l, 1)
 	p, err := l.List(t.Context(), activity.Filter{})
 	if err != nil || p.Total != 11 || len(p.Records) != 11 {
@@ -270,20 +269,20 @@ func TestADamagedRecordDoesNotHideTheOthers(t *testing.T) {
 
 func TestANewerDatabaseIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	dir := goodFile(t, 10)
+	dir := newClosedDatabase(t, 10)
 	path := filepath.Join(dir, "mcpproxy.db")
-	raw := database(t, path)
+	raw := openSQL(t, path)
 	if _, err := raw.Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"); err != nil {
 		t.Fatal(err)
 	}
 	if err := raw.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l, db := openBoth(t, dir)
+	l, db := openLogAndDB(t, dir)
 	if err := db.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "version 99") {
 		t.Errorf("got %v", err)
 	}
-	addCalls(t, l, 3) // calls go on
+	addCalls(t, l, 3) // calls still work
 	_, err := l.List(t.Context(), activity.Filter{})
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Code != problem.AuditUnavailable {
@@ -292,7 +291,7 @@ func TestANewerDatabaseIsLeftAlone(t *testing.T) {
 	if h := l.Health(); !h.Degraded || !strings.Contains(h.Message, "version 99") {
 		t.Errorf("health: %+v", h)
 	}
-	closeBoth(t, l, db)
+	closeLogAndDB(t, l, db)
 	if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) != 0 {
 		t.Error("the newer database was put aside")
 	}
@@ -302,35 +301,34 @@ func TestAForeignDatabaseIsPutAside(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mcpproxy.db")
-	raw := database(t, path)
+	raw := openSQL(t, path)
 	if _, err := raw.Exec("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)"); err != nil {
 		t.Fatal(err)
 	}
 	if err := raw.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l, db := openBoth(t, dir)
-	if _, err := looked(t, l, activity.Filter{}); err != nil {
+	l, db := openLogAndDB(t, dir)
+	if _, err := listAfterChecks(t, l, activity.Filter{}); err != nil {
 		t.Error(err)
 	}
-	closeBoth(t, l, db)
+	closeLogAndDB(t, l, db)
 	aside, _ := filepath.Glob(path + ".corrupt-*")
 	if len(aside) != 1 {
 		t.Fatal("the foreign database was not kept")
 	}
 	var n int
-	if err := database(t, aside[0]).QueryRow("SELECT count(*) FROM theirs").Scan(&n); err != nil || n != 1 {
+	if err := openSQL(t, aside[0]).QueryRow("SELECT count(*) FROM theirs").Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d rows, %v", n, err)
 	}
 }
 
-// TestADamagedSchema flips a bit in the name of a column, which SQLite does not
-// notice.
+// TestADamagedSchema flips a bit in the name of a column, which SQLite does not detect.
 func TestADamagedSchema(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	for _, name := range []string{"next_key", "blocked_by"} {
-		dir := goodFile(t, 10)
+		dir := newClosedDatabase(t, 10)
 		path := filepath.Join(dir, "mcpproxy.db")
 		file, err := os.ReadFile(path)
 		if err != nil {
@@ -340,9 +338,9 @@ func TestADamagedSchema(t *testing.T) {
 		if err := os.WriteFile(path, file, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l, db := openBoth(t, dir)
+		l, db := openLogAndDB(t, dir)
 		_, _ = db.LoadApprovals(t.Context()) // as the daemon does
-		_, _ = looked(t, l, activity.Filter{})
+		_, _ = listAfterChecks(t, l, activity.Filter{})
 		tick := time.NewTicker(20 * time.Millisecond)
 		for deadline := time.Now().Add(store.Patience); time.Now().Before(deadline); <-tick.C {
 			if _, err = db.LoadApprovals(t.Context()); err == nil {
@@ -351,23 +349,22 @@ func TestADamagedSchema(t *testing.T) {
 		}
 		tick.Stop()
 		addCalls(t, l, 1)
-		if p, listErr := looked(t, l, activity.Filter{Types: []activity.Type{activity.ToolCall}}); err != nil || listErr != nil || p.Total != 11 {
+		if p, listErr := listAfterChecks(t, l, activity.Filter{Types: []activity.Type{activity.ToolCall}}); err != nil || listErr != nil || p.Total != 11 {
 			t.Errorf("%s: %d records, %v, %v", name, p.Total, err, listErr)
 		}
 		if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) == 0 {
 			t.Errorf("%s: the damaged file was not kept", name)
 		}
-		closeBoth(t, l, db)
+		closeLogAndDB(t, l, db)
 	}
 }
 
-// TestADamagedTableOfVersions: what reads the version takes a table that it cannot read for
-// one that is not there.
+// TestADamagedTableOfVersions: goose takes an unreadable table of versions for a missing one.
 func TestADamagedTableOfVersions(t *testing.T) {
 	t.Parallel()
-	dir := goodFile(t, 5)
+	dir := newClosedDatabase(t, 5)
 	path := filepath.Join(dir, "mcpproxy.db")
-	db := database(t, path)
+	db := openSQL(t, path)
 	var root, size int64
 	if err := db.QueryRow("SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_master WHERE name = 'goose_db_version'").Scan(&root, &size); err != nil {
 		t.Fatal(err)
@@ -381,8 +378,8 @@ func TestADamagedTableOfVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	l, opened := openBoth(t, dir)
-	defer closeBoth(t, l, opened)
+	l, opened := openLogAndDB(t, dir)
+	defer closeLogAndDB(t, l, opened)
 	for deadline := time.Now().Add(store.Patience); opened.Ready(t.Context()) != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(opened.Ready(t.Context()))
@@ -393,7 +390,7 @@ func TestADamagedTableOfVersions(t *testing.T) {
 	}
 }
 
-// TestADatabaseThatCannotBeOpenedComesBack has no folder to be in at first.
+// TestADatabaseThatCannotBeOpenedComesBack starts without a folder for the database.
 func TestADatabaseThatCannotBeOpenedComesBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -401,12 +398,12 @@ func TestADatabaseThatCannotBeOpenedComesBack(t *testing.T) {
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db := store.Open(filepath.Join(blocked, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(blocked, "mcpproxy.db"), nil)
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeBoth(t, l, db)
+	defer closeLogAndDB(t, l, db)
 	addCalls(t, l, 3)
 	if err := db.Ready(t.Context()); err == nil {
 		t.Fatal("it opened")
@@ -432,7 +429,7 @@ func TestTheFileIsForItsOwnerOnly(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new", "data")
 	path := filepath.Join(dir, "odd name?#%41.db")
-	db := store.Open(path, nil)
+	db := store.OpenSQLite(path, nil)
 	defer db.Close()
 	if err := db.SaveTools(t.Context(), "one", nil); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Database is all that is kept in one database, of SQLite or PostgreSQL.
+// Database is everything that one SQLite or PostgreSQL database stores.
 type Database interface {
 	activity.Store
 	approval.Store
@@ -21,21 +21,21 @@ type Database interface {
 	ForgetTools(ctx context.Context, server string) error
 	PutResult(ctx context.Context, r StoredResult) error
 	GetResult(ctx context.Context, handle string) (StoredResult, error)
-	// Asks are what people are asked about, and the leases.
-	Asks() *Asks
-	// Reopened tells that the database may be another one: whoever knows what belongs
-	// into it has to store it again.
-	Reopened() <-chan struct{}
-	// Look looks at the files, once a second.
-	Look()
+	// Questions returns the store of questions about calls, and of leases.
+	Questions() *QuestionStore
+	// ReopenSignal receives a value when the database may be another one. The receiver stores its
+	// data again.
+	ReopenSignal() <-chan struct{}
+	// CheckFiles checks that the database files still exist. The caller runs it once a second.
+	CheckFiles()
 	Close() error
 }
 
-// OpenDatabase opens the database of an instance: a file in its data directory, or the one
-// that is shared, which is returned a second time then.
+// OpenDatabase opens the database of an instance: a file in its data directory, or a shared
+// PostgreSQL database, which it also returns as its second result.
 func OpenDatabase(address, dir string, logger *slog.Logger) (Database, *Postgres, error) {
 	if !IsPostgres(address) {
-		return Open(filepath.Join(dir, "mcpproxy.db"), logger), nil, nil
+		return OpenSQLite(filepath.Join(dir, "mcpproxy.db"), logger), nil, nil
 	}
 	shared, err := OpenPostgres(address, dir, logger)
 	if err != nil {
@@ -44,10 +44,10 @@ func OpenDatabase(address, dir string, logger *slog.Logger) (Database, *Postgres
 	return shared, shared, nil
 }
 
-// TokensIn are the agent tokens in a database.
-func TokensIn(db Database) auth.TokenStore {
-	if file, ok := db.(*DB); ok {
-		return NewTokens(file)
+// TokenStoreOf returns the store of agent tokens in a database.
+func TokenStoreOf(db Database) auth.TokenStore {
+	if file, ok := db.(*SQLite); ok {
+		return NewTokenStore(file)
 	}
 	return db.(*Postgres)
 }

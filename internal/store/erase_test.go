@@ -17,10 +17,10 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// proven opens a log that signs, and its database.
-func proven(t *testing.T, dir string) (*activity.Log, *store.DB) {
+// openSigningLog opens a log that signs its chain, and its database.
+func openSigningLog(t *testing.T, dir string) (*activity.Log, *store.SQLite) {
 	t.Helper()
-	db := store.OpenImpatient(filepath.Join(dir, "mcpproxy.db"))
+	db := store.OpenWithShortPauses(filepath.Join(dir, "mcpproxy.db"))
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), KeyFile: filepath.Join(dir, "activity_key"), RecentDir: filepath.Join(dir, "memory")}, db)
 	if err != nil {
 		t.Fatal(err)
@@ -28,8 +28,8 @@ func proven(t *testing.T, dir string) (*activity.Log, *store.DB) {
 	return l, db
 }
 
-// verified fails unless the whole log is as it was written.
-func verified(t *testing.T, l *activity.Log) activity.Verification {
+// checkVerified fails unless the whole log verifies.
+func checkVerified(t *testing.T, l *activity.Log) activity.Verification {
 	t.Helper()
 	v, err := l.Verify(t.Context())
 	if err != nil || !v.OK {
@@ -40,7 +40,7 @@ func verified(t *testing.T, l *activity.Log) activity.Verification {
 
 var secretFields = []activity.Field{"arguments", "response", "reason", "query", "warnings", "declared", "error_message"}
 
-// secretCall makes a call with words of its own in each field.
+// secretCall records a call with a unique word in each field.
 func secretCall(t *testing.T, l *activity.Log, word string) activity.Record {
 	t.Helper()
 	r := activity.Record{Type: activity.ToolCall, ServerName: "notes", ToolName: "read", Arguments: []byte(`{"a":"in` + word + `arguments"}`),
@@ -56,8 +56,8 @@ func secretCall(t *testing.T, l *activity.Log, word string) activity.Record {
 	return r
 }
 
-// found returns the files below a folder that hold a text.
-func found(t *testing.T, dir, text string) (in []string) {
+// filesContaining returns the files below a folder that contain a text.
+func filesContaining(t *testing.T, dir, text string) (in []string) {
 	t.Helper()
 	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
 		if err != nil || info.IsDir() {
@@ -75,9 +75,8 @@ func found(t *testing.T, dir, text string) (in []string) {
 	return in
 }
 
-// TestErasedIsGone erases every field of records in chunks with a text index and of new ones: nothing of
-// them is in any file, nothing is found by them, the chain holds, and the others are as they
-// were.
+// TestErasedIsGone erases every field of records in indexed chunks and of new records. No file
+// contains the fields, no search finds them, the chain verifies, and other records are unchanged.
 func TestErasedIsGone(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -85,11 +84,11 @@ func TestErasedIsGone(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "memory"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, db := proven(t, dir)
+	l, db := openSigningLog(t, dir)
 	old := secretCall(t, l, "hunter")
 	other := secretCall(t, l, "gatherer")
 	addCalls(t, l, 2500)
-	if p, err := l.List(t.Context(), activity.Filter{Search: "inhunterreason"}); err != nil || p.Total != 1 { // which makes the index
+	if p, err := l.List(t.Context(), activity.Filter{Search: "inhunterreason"}); err != nil || p.Total != 1 { // this search writes the index
 		t.Fatalf("%+v, %v", p, err)
 	}
 	young := secretCall(t, l, "hunter")
@@ -115,13 +114,13 @@ func TestErasedIsGone(t *testing.T) {
 	if p, err := l.List(t.Context(), activity.Filter{Search: "ingathererreason"}); err != nil || p.Total != 1 {
 		t.Errorf("found %d, %v", p.Total, err)
 	}
-	if in := found(t, dir, "inhunter"); in != nil {
+	if in := filesContaining(t, dir, "inhunter"); in != nil {
 		t.Errorf("it is in %v", in)
 	}
-	if in := found(t, dir, "ingatherer"); len(in) < 3 {
+	if in := filesContaining(t, dir, "ingatherer"); len(in) < 3 {
 		t.Errorf("the test looks into the wrong files: %v", in)
 	}
-	verified(t, l)
+	checkVerified(t, l)
 	p, err := l.List(t.Context(), activity.Filter{Types: []activity.Type{activity.System}, Limit: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -132,23 +131,23 @@ func TestErasedIsGone(t *testing.T) {
 	if again, err := l.Redact(t.Context(), activity.Record{}, old.ID, secretFields[:1]); err != nil || len(again.Erased) != len(secretFields) {
 		t.Errorf("%+v, %v", again, err)
 	}
-	closeBoth(t, l, db)
-	l, db = proven(t, dir)
-	defer closeBoth(t, l, db)
-	verified(t, l)
-	if in := found(t, dir, "inhunter"); in != nil {
+	closeLogAndDB(t, l, db)
+	l, db = openSigningLog(t, dir)
+	defer closeLogAndDB(t, l, db)
+	checkVerified(t, l)
+	if in := filesContaining(t, dir, "inhunter"); in != nil {
 		t.Errorf("it is in %v", in)
 	}
 }
 
-// TestWhatCannotBeErased: a call that is under way, a field that is not there, a record of an
-// earlier version.
+// TestWhatCannotBeErased: a running call, a field that does not exist, a record of an earlier
+// version.
 func TestWhatCannotBeErased(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	dir := t.TempDir()
-	l, db := proven(t, dir)
-	defer closeBoth(t, l, db)
+	l, db := openSigningLog(t, dir)
+	defer closeLogAndDB(t, l, db)
 	open := activity.Record{Type: activity.ToolCall, Arguments: []byte(`1`)}
 	if err := l.Begin(&open); err != nil {
 		t.Fatal(err)
@@ -165,8 +164,8 @@ func TestWhatCannotBeErased(t *testing.T) {
 	}
 }
 
-// unpack puts what an earlier version had left, when it was killed, into a folder.
-func unpack(t *testing.T) string {
+// unpackKilledLog unpacks the files of an earlier version that was killed.
+func unpackKilledLog(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	files, err := filepath.Glob("testdata/before-proof/*.gz")
@@ -201,15 +200,15 @@ func unpack(t *testing.T) string {
 	return dir
 }
 
-// TestALogFromBefore opens a log of the version before entries had an open part: of a process that
-// was killed, with five records that only the spool has.
+// TestALogFromBefore opens a log of a version whose entries had no open part. Its process was
+// killed, and five records are only in the spool.
 func TestALogFromBefore(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
-	dir := unpack(t)
-	l, db := proven(t, dir)
+	dir := unpackKilledLog(t)
+	l, db := openSigningLog(t, dir)
 	addCalls(t, l, 10)
-	v := verified(t, l)
+	v := checkVerified(t, l)
 	p, err := l.List(t.Context(), activity.Filter{Limit: 100})
 	if err != nil || v.Records != p.Total || p.Total != 40+1+5+10+1 { // the last is the key
 		t.Fatalf("%d records, %d verified, %v", p.Total, v.Records, err)
@@ -232,11 +231,11 @@ func TestALogFromBefore(t *testing.T) {
 	if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.Conflict {
 		t.Errorf("got %v", err)
 	}
-	closeBoth(t, l, db)
-	l, db = proven(t, dir)
-	verified(t, l)
-	closeBoth(t, l, db)
-	raw := database(t, filepath.Join(dir, "mcpproxy.db"))
+	closeLogAndDB(t, l, db)
+	l, db = openSigningLog(t, dir)
+	checkVerified(t, l)
+	closeLogAndDB(t, l, db)
+	raw := openSQL(t, filepath.Join(dir, "mcpproxy.db"))
 	for key, want := range map[int]string{3: "it failed of old", 40: "refused of old"} {
 		var said string
 		if err := raw.QueryRow("SELECT error FROM activity_record WHERE key = ?", key).Scan(&said); err != nil || said != want {

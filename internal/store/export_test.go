@@ -16,30 +16,30 @@ import (
 	"time"
 )
 
-// Patience bounds every wait of the tests; what takes that long is broken.
+// Patience limits every wait of the tests; a longer wait means a bug.
 const Patience = 2 * time.Minute
 
-// OpenPatient is OpenPostgres that waits longer for connections than any busy machine takes for them.
+// OpenPatient is OpenPostgres with a longer wait for connections than any busy machine needs.
 func OpenPatient(address, dir string) (*Postgres, error) {
 	return openPostgres(address, dir, nil, Patience)
 }
 
-// OpenImpatient is Open with short pauses between the looks at a damaged file.
-func OpenImpatient(path string) *DB { return open(path, nil, time.Millisecond) }
+// OpenWithShortPauses is OpenSQLite with short pauses between the checks of a damaged file.
+func OpenWithShortPauses(path string) *SQLite { return openSQLite(path, nil, time.Millisecond) }
 
 // Ready waits until the database is open, or has failed to open.
-func (db *DB) Ready(ctx context.Context) error {
-	_, err := db.use(ctx)
+func (db *SQLite) Ready(ctx context.Context) error {
+	_, err := db.waitOpen(ctx)
 	return err
 }
 
-// Times returns the columns of durations and of own times.
-func (db *DB) Times(ctx context.Context) (durations, own []uint64, err error) {
+// DurationColumns returns the columns of durations and of own times.
+func (db *SQLite) DurationColumns(ctx context.Context) (durations, own []uint64, err error) {
 	for _, c := range []struct {
-		field field
+		field columnField
 		to    *[]uint64
-	}{{fieldDuration, &durations}, {fieldOwn, &own}} {
-		if err := db.engine.addColumns(ctx, c.field); err != nil {
+	}{{fieldDuration, &durations}, {fieldOwnTime, &own}} {
+		if err := db.engine.backfillColumns(ctx, c.field); err != nil {
 			return nil, nil, err
 		}
 		x := &db.engine.index
@@ -56,9 +56,9 @@ func (db *DB) Times(ctx context.Context) (durations, own []uint64, err error) {
 	return durations, own, nil
 }
 
-// Chained returns the hash that an entry has after the one with the hash prev. It reads the
-// format by itself: what is behind a tab follows as commitments.
-func Chained(prev, payload []byte) []byte {
+// NextChainHash returns the hash of an entry after the entry with the hash prev. It parses the
+// format independently: commitments follow a tab.
+func NextChainHash(prev, payload []byte) []byte {
 	sealed, open, found := bytes.Cut(payload, []byte{'\t'})
 	if found {
 		sealed = slices.Concat(sealed[:len(sealed)-1], []byte(`,"commit":{`))
@@ -70,7 +70,7 @@ func Chained(prev, payload []byte) []byte {
 				return nil
 			}
 			commit := sha256.Sum256(after[:n])
-			if after[21] == ' ' { // a time: it was erased
+			if after[21] == ' ' { // a time means that it was erased
 				if _, err := base64.RawURLEncoding.Decode(commit[:], after[22:22+43]); err != nil {
 					return nil
 				}
@@ -87,18 +87,18 @@ func Chained(prev, payload []byte) []byte {
 	return h[:]
 }
 
-// MigrateTo makes a database with the schema of a version.
+// MigrateTo creates a database with the schema of a version.
 func MigrateTo(ctx context.Context, path string, version int64) error {
-	if err := prepareFile(path); err != nil {
+	if err := createPrivateFile(path); err != nil {
 		return err
 	}
-	db, err := connect(path, 1)
+	db, err := openPool(path, 1)
 	if err != nil {
 		return err
 	}
-	p, err := sources(db)
+	p, err := newMigrationProvider(db)
 	if err == nil {
-		err = checkOwner(ctx, db)
+		err = claimApplicationID(ctx, db)
 	}
 	if err == nil {
 		_, err = p.UpTo(ctx, version)
@@ -106,10 +106,10 @@ func MigrateTo(ctx context.Context, path string, version int64) error {
 	return errors.Join(err, db.Close())
 }
 
-// Newest is the version of the schema.
-func Newest(t *testing.T) int64 {
+// NewestSchema returns the newest version of the schema.
+func NewestSchema(t *testing.T) int64 {
 	t.Helper()
-	steps, err := migrations.ReadDir("migrations/sqlite")
+	steps, err := migrationFiles.ReadDir("migrations/sqlite")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func CheckSpool(t *testing.T, dir string) {
 		for n, line := range bytes.Split(bytes.Trim(data, "\x00\n"), []byte{'\n'}) {
 			sum, payload, _ := bytes.Cut(line, []byte{' '})
 			hash, err := hex.DecodeString(string(sum))
-			follows := n == 0 && last == nil || n == 0 && bytes.Equal(hash, last) || n > 0 && bytes.Equal(hash, Chained(last, payload))
+			follows := n == 0 && last == nil || n == 0 && bytes.Equal(hash, last) || n > 0 && bytes.Equal(hash, NextChainHash(last, payload))
 			if err != nil || !follows {
 				t.Fatalf("the chain breaks at line %d of %s", n+1, path)
 			}

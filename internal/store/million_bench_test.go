@@ -8,14 +8,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// BenchmarkFirstPage is the first page of every filter over a million records,
-// with its exact total. Run it by itself: filling the database takes a minute.
+// BenchmarkFirstPage reads the first page of every filter over a million records, with its exact
+// total. Run it by itself: filling the database takes a minute.
 func BenchmarkFirstPage(b *testing.B) {
 	const records = 1_000_000
 	l, db := openBench(b)
 	began, used := time.Now(), processTime()
 	for i := range records {
-		if err := l.Append(mixed(i)); err != nil {
+		if err := l.Append(mixedRecord(i)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -23,16 +23,16 @@ func BenchmarkFirstPage(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Logf("%d records in %v, %v of processor time", records, time.Since(began).Round(time.Millisecond), (processTime() - used).Round(time.Millisecond))
-	e, err := db.use(b.Context())
+	e, err := db.waitOpen(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
 	began, used = time.Now(), processTime()
-	if err := e.indexText(b.Context()); err != nil {
+	if err := e.indexAllChunks(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	var size int64
-	err = e.reads.QueryRowContext(b.Context(), sizeOfRecords).Scan(&size)
+	err = e.reads.QueryRowContext(b.Context(), recordBytesQuery).Scan(&size)
 	b.Logf("text index in %v, %v of processor time; %d MB in the database (%v)",
 		time.Since(began).Round(time.Millisecond), (processTime() - used).Round(time.Millisecond), size>>20, err)
 	first, err := l.List(b.Context(), activity.Filter{Limit: 1})
@@ -66,7 +66,7 @@ type namedFilter struct {
 	filter activity.Filter
 }
 
-// millionFilters are filters of all kinds; last is the time of the newest record.
+// millionFilters returns filters of all kinds; last is the time of the newest record.
 func millionFilters(last time.Time) []namedFilter {
 	return []namedFilter{
 		{"none", activity.Filter{}},
@@ -94,7 +94,7 @@ func millionFilters(last time.Time) []namedFilter {
 	}
 }
 
-// BenchmarkWholeMillion is what reads a million records of 90 days as a whole. Run it
+// BenchmarkWholeMillion runs the queries that read a million records of 90 days as a whole. Run it
 // by itself: filling the database takes a minute.
 func BenchmarkWholeMillion(b *testing.B) {
 	const records = 1_000_000
@@ -103,7 +103,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 	l, db := openBenchAt(b, func() time.Time { return clock })
 	for i := range records {
 		clock = begun.Add(time.Duration(i) * (90 * 24 * time.Hour / records))
-		r := mixed(i)
+		r := mixedRecord(i)
 		r.DurationMS, r.OwnUS = int64(i%400), int64(60+i%300)
 		if err := l.Append(r); err != nil {
 			b.Fatal(err)
@@ -117,7 +117,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 	if _, err := l.List(b.Context(), activity.Filter{Limit: 1}); err != nil {
 		b.Fatal(err)
 	}
-	if err := db.engine.indexText(b.Context()); err != nil { // else that is done beside
+	if err := db.engine.indexAllChunks(b.Context()); err != nil { // otherwise it runs during the benchmark
 		b.Fatal(err)
 	}
 	one := activity.Filter{Servers: []string{"server-7"}, IntentTypes: []string{"write"}}
@@ -169,7 +169,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 	})
 }
 
-func mixed(i int) *activity.Record {
+func mixedRecord(i int) *activity.Record {
 	pick := func(from ...string) string { return from[i%len(from)] }
 	return &activity.Record{
 		Type:       activity.Type(pick("tool_call", "tool_call", "tool_call", "tool_call", "policy_decision")),

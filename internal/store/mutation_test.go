@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// columnsOf are what the rows of a record and of a signed place are made of.
+// The columns of the rows of a record and of a signed checkpoint.
 const (
 	columnsOfRecord = "key, seq, end_seq, hash, end_hash, entry, outcome"
 	columnsOfPlace  = "chain, seq, hash, time, key, signature"
@@ -22,7 +22,7 @@ const (
 
 type rawRow []any
 
-func readRaw(t *testing.T, db *sql.DB, query string, args ...any) (out []rawRow) {
+func readRawRows(t *testing.T, db *sql.DB, query string, args ...any) (out []rawRow) {
 	t.Helper()
 	rows, err := db.Query(query, args...)
 	if err != nil {
@@ -50,34 +50,34 @@ func readRaw(t *testing.T, db *sql.DB, query string, args ...any) (out []rawRow)
 	return out
 }
 
-func write(t *testing.T, db *sql.DB, query string, args ...any) {
+func execSQL(t *testing.T, db *sql.DB, query string, args ...any) {
 	t.Helper()
 	if _, err := db.Exec(query, args...); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 }
 
-func putRaw(t *testing.T, db *sql.DB, table, columns string, row rawRow) {
+func insertRawRow(t *testing.T, db *sql.DB, table, columns string, row rawRow) {
 	t.Helper()
-	write(t, db, fmt.Sprintf("INSERT OR REPLACE INTO %s (%s) VALUES (?%s)", table, columns, strings.Repeat(", ?", len(row)-1)), row...)
+	execSQL(t, db, fmt.Sprintf("INSERT OR REPLACE INTO %s (%s) VALUES (?%s)", table, columns, strings.Repeat(", ?", len(row)-1)), row...)
 }
 
-// mutator changes a database in one way after the other, and takes each back.
+// mutator changes a database at random and undoes each change.
 type mutator struct {
 	t       *testing.T
 	random  *rand.Rand
 	db      *sql.DB
 	records int
-	theirs  []rawRow // of another instance
+	theirs  []rawRow // rows of another instance
 }
 
-// mutate changes something. It returns what it was, and how to take it back.
+// mutate changes something. It returns the kind of change, and a function that undoes it.
 func (m *mutator) mutate() (kind string, back func()) {
 	key := func() int { return m.random.IntN(m.records) }
 	record := func(key int) rawRow {
-		return readRaw(m.t, m.db, "SELECT "+columnsOfRecord+" FROM activity WHERE key = ?", key)[0]
+		return readRawRows(m.t, m.db, "SELECT "+columnsOfRecord+" FROM activity WHERE key = ?", key)[0]
 	}
-	put := func(row rawRow) { putRaw(m.t, m.db, "activity", columnsOfRecord, row) }
+	put := func(row rawRow) { insertRawRow(m.t, m.db, "activity", columnsOfRecord, row) }
 	a := record(key())
 	back = func() { put(a) }
 	switch m.random.IntN(8) {
@@ -95,7 +95,7 @@ func (m *mutator) mutate() (kind string, back func()) {
 		put(changed)
 		return "flip", back
 	case 2:
-		write(m.t, m.db, "DELETE FROM activity WHERE key = ?", a[0])
+		execSQL(m.t, m.db, "DELETE FROM activity WHERE key = ?", a[0])
 		return "delete", back
 	case 3:
 		b := record(key())
@@ -107,30 +107,30 @@ func (m *mutator) mutate() (kind string, back func()) {
 		return "reorder", func() { put(a); put(b) }
 	case 4:
 		put(append(rawRow{int64(m.records)}, a[1:]...))
-		return "insert", func() { write(m.t, m.db, "DELETE FROM activity WHERE key = ?", m.records) }
+		return "insert", func() { execSQL(m.t, m.db, "DELETE FROM activity WHERE key = ?", m.records) }
 	case 5:
 		from := m.records - 1 - m.random.IntN(50)
-		gone := readRaw(m.t, m.db, "SELECT "+columnsOfRecord+" FROM activity WHERE key >= ?", from)
-		at := readRaw(m.t, m.db, "SELECT seq, hash FROM activity_position")[0]
-		write(m.t, m.db, "DELETE FROM activity WHERE key >= ?", from)
-		write(m.t, m.db, `UPDATE activity_position SET (seq, hash) = (SELECT n, h FROM (SELECT seq AS n, hash AS h FROM activity WHERE key > ?1
+		gone := readRawRows(m.t, m.db, "SELECT "+columnsOfRecord+" FROM activity WHERE key >= ?", from)
+		at := readRawRows(m.t, m.db, "SELECT seq, hash FROM activity_position")[0]
+		execSQL(m.t, m.db, "DELETE FROM activity WHERE key >= ?", from)
+		execSQL(m.t, m.db, `UPDATE activity_position SET (seq, hash) = (SELECT n, h FROM (SELECT seq AS n, hash AS h FROM activity WHERE key > ?1
 			UNION ALL SELECT end_seq, end_hash FROM activity WHERE end_hash IS NOT NULL AND key > ?1) ORDER BY n DESC LIMIT 1)`, from-50)
 		return "truncate", func() {
 			for _, row := range gone {
 				put(row)
 			}
-			write(m.t, m.db, "UPDATE activity_position SET seq = ?, hash = ?", at...)
+			execSQL(m.t, m.db, "UPDATE activity_position SET seq = ?, hash = ?", at...)
 		}
 	case 6:
 		other := m.theirs[m.random.IntN(len(m.theirs))]
 		put(append(rawRow{a[0]}, other[1:]...))
 		return "swap", back
 	}
-	places := readRaw(m.t, m.db, "SELECT "+columnsOfPlace+" FROM activity_signed WHERE seq % 4096 = 0")
+	places := readRawRows(m.t, m.db, "SELECT "+columnsOfPlace+" FROM activity_signed WHERE seq % 4096 = 0")
 	p := places[m.random.IntN(len(places))]
-	back = func() { putRaw(m.t, m.db, "activity_signed", columnsOfPlace, p) }
+	back = func() { insertRawRow(m.t, m.db, "activity_signed", columnsOfPlace, p) }
 	if m.random.IntN(3) == 0 {
-		write(m.t, m.db, "DELETE FROM activity_signed WHERE seq = ?", p[1])
+		execSQL(m.t, m.db, "DELETE FROM activity_signed WHERE seq = ?", p[1])
 		return "delete a signature", back
 	}
 	changed := append(rawRow{}, p...)
@@ -138,12 +138,12 @@ func (m *mutator) mutate() (kind string, back func()) {
 	b := append([]byte{}, changed[i].([]byte)...)
 	b[m.random.IntN(len(b))] ^= 1 << m.random.IntN(8)
 	changed[i] = b
-	putRaw(m.t, m.db, "activity_signed", columnsOfPlace, changed)
+	insertRawRow(m.t, m.db, "activity_signed", columnsOfPlace, changed)
 	return "flip in a signature", back
 }
 
-// TestMutationsOfTheLog changes a log of 10,000 records at random, in the database and in the spool; every
-// change must be named. With MCPPROXY_MUTATIONS it makes so many.
+// TestMutationsOfTheLog changes a log of 10,000 records at random, in the database and in the
+// spool. Verify must name every change. MCPPROXY_MUTATIONS sets the number of changes.
 func TestMutationsOfTheLog(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -152,8 +152,8 @@ func TestMutationsOfTheLog(t *testing.T) {
 		n = set
 	}
 	dir, theirs := t.TempDir(), t.TempDir()
-	l, db := proven(t, dir)
-	defer closeBoth(t, l, db)
+	l, db := openSigningLog(t, dir)
+	defer closeLogAndDB(t, l, db)
 	for range 4 {
 		for _, f := range secretFields[:3] {
 			if _, err := l.Redact(t.Context(), activity.Record{Actor: "admin"}, secretCall(t, l, "x").ID, []activity.Field{f}); err != nil {
@@ -161,18 +161,18 @@ func TestMutationsOfTheLog(t *testing.T) {
 			}
 		}
 	}
-	addCalls(t, l, records-25) // with the key
-	l2, db2 := proven(t, theirs)
+	addCalls(t, l, records-25) // including the record of the key
+	l2, db2 := openSigningLog(t, theirs)
 	addCalls(t, l2, 500)
-	closeBoth(t, l2, db2)
-	verified(t, l)
-	m := &mutator{t: t, db: database(t, filepath.Join(dir, "mcpproxy.db"))}
+	closeLogAndDB(t, l2, db2)
+	checkVerified(t, l)
+	m := &mutator{t: t, db: openSQL(t, filepath.Join(dir, "mcpproxy.db"))}
 	m.db.SetMaxOpenConns(1)
-	write(t, m.db, "PRAGMA busy_timeout = 20000") // the log makes its text index meanwhile
+	execSQL(t, m.db, "PRAGMA busy_timeout = 20000") // the log writes its text index meanwhile
 	if err := m.db.QueryRow("SELECT count(*) FROM activity").Scan(&m.records); err != nil || m.records != records {
 		t.Fatalf("%d records, %v", m.records, err)
 	}
-	m.theirs = readRaw(t, database(t, filepath.Join(theirs, "mcpproxy.db")), "SELECT "+columnsOfRecord+" FROM activity")
+	m.theirs = readRawRows(t, openSQL(t, filepath.Join(theirs, "mcpproxy.db")), "SELECT "+columnsOfRecord+" FROM activity")
 	seed := volume.Seed(t, 1)
 	m.random = rand.New(rand.NewPCG(seed, 1))
 	spool, err := os.OpenFile(filepath.Join(dir, "spool", fmt.Sprintf("%020d.spool", 1)), os.O_RDWR, 0)
@@ -189,7 +189,7 @@ func TestMutationsOfTheLog(t *testing.T) {
 	for i := range n {
 		var kind string
 		var back func()
-		if i%8 == 7 { // a byte of the spool
+		if i%8 == 7 { // changes a byte of the spool
 			at := m.random.IntN(size)
 			if _, err := spool.WriteAt([]byte{data[at] ^ 1<<m.random.IntN(8)}, int64(at)); err != nil {
 				t.Fatal(err)
@@ -208,9 +208,9 @@ func TestMutationsOfTheLog(t *testing.T) {
 			t.Fatalf("seed %d, mutation %d (%s) is not named: %+v, %v", seed, i, kind, v, err)
 		}
 		if back(); i%50 == 0 {
-			verified(t, l)
+			checkVerified(t, l)
 		}
 	}
-	verified(t, l)
+	checkVerified(t, l)
 	t.Logf("seed %d: %v", seed, kinds)
 }

@@ -17,65 +17,65 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Postgres is a PostgreSQL database that any number of processes share, each of them an
-// instance. What one has stored the others are told, and every query is about the
-// records of all. An instance writes its own records only, so that each chain has one
-// writer: Project holds the row of its instance, and goes on only from where it was left.
-// Nothing of the records is kept in memory. It is safe for concurrent use.
+// Postgres is a PostgreSQL database that several processes share; each process is an instance. The
+// instances notify each other of changes, and every query reads the records of all. An instance
+// writes its own records only, so that each hash chain has one writer: Project locks the row of its
+// instance and continues only from its own last position. It keeps no records in memory. It is safe
+// for concurrent use.
 type Postgres struct {
-	pgDecisions
-	pgProofs
+	pgDecisionStore
+	pgChainStore
 	config *pgconn.Config
-	name   string // of the instance
+	name   string // name of the instance
 	logger *slog.Logger
-	clock  clock
+	clock  steadyClock
 	stop   context.CancelFunc
 	done   chan struct{}
-	// patience is pgPatience, but in tests.
-	patience time.Duration
-	count    atomic.Int64
-	asked    atomic.Int64 // when the server was asked whether it is there; 0: it has answered
-	news     pgNews
-	opened[pgEngine]
+	// reconnectWait is pgReconnectWait except in tests.
+	reconnectWait time.Duration
+	recordCount   atomic.Int64
+	pingSentAt    atomic.Int64 // when the last ping was sent; 0: it was answered
+	remoteChanges remoteChangeInbox
+	openState[pgEngine]
 }
 
-// pgProofs is what a Postgres does so that its records can be proven, and erased.
-type pgProofs struct{ db *Postgres }
+// pgChainStore reads the hash chains and records erasures.
+type pgChainStore struct{ db *Postgres }
 
-// pgDecisions is what is decided, for all instances.
-type pgDecisions struct {
+// pgDecisionStore stores approvals and tokens for all instances.
+type pgDecisionStore struct {
 	db *Postgres
 
-	mu   sync.Mutex // guards what follows
-	seen int64      // the version of the decisions that was loaded last
+	mu            sync.Mutex // guards the field below
+	loadedVersion int64      // the version of the decisions at the last load or change
 }
 
 const (
-	// pgPing is how often the server is asked whether it is there, and pgSlow after what
-	// time without an answer that is said.
-	pgPing = 400 * time.Millisecond
-	pgSlow = 500 * time.Millisecond
-	// pgPatience is how long everything waits for new connections after the old ones have ended.
-	pgPatience = 10 * time.Second
-	// pgAgain is how long is waited at most before the next try to connect.
-	pgAgain = time.Second
-	// pgReaders is how many connections read at a time. There is one that writes and
-	// one that listens, too.
-	pgReaders = 4
+	// pgPingInterval is the time between pings of the server. After pgSlowAfter without an answer
+	// the database counts as unhealthy.
+	pgPingInterval = 400 * time.Millisecond
+	pgSlowAfter    = 500 * time.Millisecond
+	// pgReconnectWait is how long calls wait for new connections after the old ones have ended.
+	pgReconnectWait = 10 * time.Second
+	// pgMaxRetryDelay is the longest delay before the next attempt to connect.
+	pgMaxRetryDelay = time.Second
+	// pgMaxReaders is how many connections read at a time. One more connection writes, and one
+	// listens.
+	pgMaxReaders = 4
 )
 
-// OpenPostgres opens the database at an address in the background. In the data
-// directory is which instance it is.
+// OpenPostgres opens the database at an address in the background. The data directory has the name
+// of the instance.
 func OpenPostgres(address, dir string, logger *slog.Logger) (*Postgres, error) {
-	return openPostgres(address, dir, logger, pgPatience)
+	return openPostgres(address, dir, logger, pgReconnectWait)
 }
 
 func openPostgres(address, dir string, logger *slog.Logger, patience time.Duration) (*Postgres, error) {
-	config, err := pgConfig(address)
+	config, err := newPgConfig(address)
 	if err != nil {
 		return nil, err
 	}
-	name, err := instanceName(dir)
+	name, err := loadInstanceName(dir)
 	if err != nil {
 		return nil, fmt.Errorf("which instance this is: %w", err)
 	}
@@ -84,59 +84,59 @@ func openPostgres(address, dir string, logger *slog.Logger, patience time.Durati
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	db := &Postgres{
-		config: config, name: name, logger: logger, clock: clock{time.Now, time.Now()}, stop: stop, patience: patience,
-		done: make(chan struct{}), opened: notOpened[pgEngine](), news: pgNews{told: make(chan struct{}, 1)},
+		config: config, name: name, logger: logger, clock: steadyClock{time.Now, time.Now()}, stop: stop, reconnectWait: patience,
+		done: make(chan struct{}), openState: newOpenState[pgEngine](), remoteChanges: remoteChangeInbox{signal: make(chan struct{}, 1)},
 	}
-	db.pgDecisions.db, db.pgProofs.db = db, db
+	db.pgDecisionStore.db, db.pgChainStore.db = db, db
 	go db.keepOpen(ctx)
 	return db, nil
 }
 
-// Name is that of the instance.
-func (db *Postgres) Name() string { return db.name }
+// InstanceName returns the name of this instance.
+func (db *Postgres) InstanceName() string { return db.name }
 
-// keepOpen opens the database, and again whenever it has been away.
+// keepOpen opens the database, and opens it again after each loss, until ctx ends.
 func (db *Postgres) keepOpen(ctx context.Context) {
 	defer close(db.done)
-	for wait, before := openFirst, false; ; {
+	for wait, before := minOpenDelay, false; ; {
 		e, err := openPgEngine(ctx, db)
 		if err == nil {
 			if before {
 				db.logger.Info("the database is there again")
 			}
-			db.set(e, nil)
-			db.news.add(Shared{All: true})
-			before, wait = true, openFirst
-			err = e.serve(ctx)
-			db.asked.Store(0)
-			db.set(nil, err)
+			db.setState(e, nil)
+			db.remoteChanges.merge(RemoteChanges{All: true})
+			before, wait = true, minOpenDelay
+			err = e.listenUntilLost(ctx)
+			db.pingSentAt.Store(0)
+			db.setState(nil, err)
 			e.close()
 		} else {
-			db.set(nil, err)
+			db.setState(nil, err)
 		}
 		if ctx.Err() == nil {
-			db.logger.Error("the database is away", "host", db.config.Host, "error", onOneLine{err})
+			db.logger.Error("the database is away", "host", db.config.Host, "error", oneLineError{err})
 		}
-		if !sleep(ctx, wait) {
-			db.set(nil, errClosed)
+		if !sleepContext(ctx, wait) {
+			db.setState(nil, errClosed)
 			return
 		}
-		wait = min(2*wait, pgAgain)
+		wait = min(2*wait, pgMaxRetryDelay)
 	}
 }
 
-// set says what the database is now.
-func (db *Postgres) set(e *pgEngine, err error) {
+// setState publishes the connections, or why there are none.
+func (db *Postgres) setState(e *pgEngine, err error) {
 	if err != nil {
-		err = fmt.Errorf("the database is away: %w", onOneLine{err})
+		err = fmt.Errorf("the database is away: %w", oneLineError{err})
 	}
-	db.opened.set(e, err)
+	db.openState.setState(e, err)
 }
 
-// onOneLine is an error whose text tells each thing once, on one line.
-type onOneLine struct{ error }
+// oneLineError is an error whose text is on one line, without repeated lines.
+type oneLineError struct{ error }
 
-func (e onOneLine) Error() string {
+func (e oneLineError) Error() string {
 	var lines []string
 	for line := range strings.Lines(e.error.Error()) {
 		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
@@ -146,19 +146,19 @@ func (e onOneLine) Error() string {
 	return strings.Join(lines, " ")
 }
 
-func (e onOneLine) Unwrap() error { return e.error }
+func (e oneLineError) Unwrap() error { return e.error }
 
-// use returns the connections to the database. Those that have ended are waited for: a server
-// that is slow, or is started again, must not refuse what it can answer soon.
-func (db *Postgres) use(ctx context.Context) (*pgEngine, error) {
+// waitOpen returns the connections to the database. It waits some time for new ones after the old
+// ones have ended: a slow or restarting server must not fail calls that it can answer soon.
+func (db *Postgres) waitOpen(ctx context.Context) (*pgEngine, error) {
 	for {
-		e, changed, err := db.now()
+		e, changed, err := db.current()
 		if e != nil && e.live().Err() == nil {
 			return e, nil
 		}
 		var patience <-chan time.Time
 		if e == nil && err != nil {
-			left := db.patience - db.away()
+			left := db.reconnectWait - db.timeSinceOpen()
 			if left <= 0 || errors.Is(err, errClosed) {
 				return nil, err
 			}
@@ -173,27 +173,27 @@ func (db *Postgres) use(ctx context.Context) (*pgEngine, error) {
 	}
 }
 
-// Ill returns why the database is not well; nil when it is, or is not known yet. It waits
-// for nothing.
-func (db *Postgres) Ill() error {
-	_, _, err := db.now()
-	if at := db.asked.Load(); err == nil && at != 0 {
-		if silent := time.Since(time.Unix(0, at)); silent >= pgSlow {
+// HealthError returns why the database is unhealthy; nil if it is healthy or the state is not known
+// yet. It does not block.
+func (db *Postgres) HealthError() error {
+	_, _, err := db.current()
+	if at := db.pingSentAt.Load(); err == nil && at != 0 {
+		if silent := time.Since(time.Unix(0, at)); silent >= pgSlowAfter {
 			return fmt.Errorf("the database %s has not answered for %v", db.config.Host, silent.Round(100*time.Millisecond))
 		}
 	}
 	return err
 }
 
-// Look does nothing: the server looks after its files.
-func (db *Postgres) Look() {}
+// CheckFiles does nothing: the server owns its files.
+func (db *Postgres) CheckFiles() {}
 
-// Reopened never tells anything: what is stored is the truth for all instances, and
-// nobody stores it again.
-func (db *Postgres) Reopened() <-chan struct{} { return nil }
+// ReopenSignal returns nil, a channel that never receives: the database is the truth for all
+// instances, and no instance stores its data again.
+func (db *Postgres) ReopenSignal() <-chan struct{} { return nil }
 
-// Count returns how many records there are, as of less than a second ago.
-func (db *Postgres) Count() int64 { return db.count.Load() }
+// Count returns the number of records, as of less than a second ago.
+func (db *Postgres) Count() int64 { return db.recordCount.Load() }
 
 // Close closes the database.
 func (db *Postgres) Close() error {
@@ -202,95 +202,95 @@ func (db *Postgres) Close() error {
 	return nil
 }
 
-// read runs fn with a connection that reads.
-func (db *Postgres) read(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
-	e, err := db.use(ctx)
+// withReadConn runs fn with a connection that reads.
+func (db *Postgres) withReadConn(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return e.read(ctx, func(ctx context.Context, c *pgConn) error { return fn(ctx, e, c) })
+	return e.withReadConn(ctx, func(ctx context.Context, c *pgConn) error { return fn(ctx, e, c) })
 }
 
-// view runs fn in a transaction that sees everything as it is at one time.
-func (db *Postgres) view(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
-	return db.read(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
-		return c.tx(ctx, beginRead, func() error { return fn(ctx, e, c) })
+// readSnapshot runs fn in a transaction with one consistent snapshot.
+func (db *Postgres) readSnapshot(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
+	return db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+		return c.runTx(ctx, beginRead, func() error { return fn(ctx, e, c) })
 	})
 }
 
-// write runs fn in a transaction of the connection that writes.
-func (db *Postgres) write(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
+// writeTx runs fn in a transaction of the connection that writes.
+func (db *Postgres) writeTx(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
 	for {
-		e, err := db.use(ctx)
+		e, err := db.waitOpen(ctx)
 		if err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err = e.write(func(ctx context.Context, c *pgConn) error {
-			return c.tx(ctx, beginWrite, func() error { return fn(ctx, e, c) })
+		err = e.withWriteConn(func(ctx context.Context, c *pgConn) error {
+			return c.runTx(ctx, beginWrite, func() error { return fn(ctx, e, c) })
 		})
-		if !errors.Is(err, errNotRun) {
+		if !errors.Is(err, errTxNotStarted) {
 			return err
 		}
 	}
 }
 
-// Shared tells that TakeShared has something.
-func (db *Postgres) Shared() <-chan struct{} { return db.news.told }
+// RemoteChangeSignal receives a value when TakeRemoteChanges has something to return.
+func (db *Postgres) RemoteChangeSignal() <-chan struct{} { return db.remoteChanges.signal }
 
-// TakeShared returns what other instances have stored since it was called last.
-func (db *Postgres) TakeShared() Shared {
-	db.news.mu.Lock()
-	defer db.news.mu.Unlock()
-	all := db.news.all
-	db.news.all = Shared{}
+// TakeRemoteChanges returns the changes by other instances since its last call.
+func (db *Postgres) TakeRemoteChanges() RemoteChanges {
+	db.remoteChanges.mu.Lock()
+	defer db.remoteChanges.mu.Unlock()
+	all := db.remoteChanges.pending
+	db.remoteChanges.pending = RemoteChanges{}
 	return all
 }
 
-// pgEngine is the connections to a database that is there. When one of them shows that
-// it is not any more, all are closed, and others are opened.
+// pgEngine is the connections to a reachable database. If one of them shows that the database is
+// lost, all are closed and a new pgEngine is opened.
 type pgEngine struct {
 	db       *Postgres
 	instance int64
 	live     func() context.Context // ends with the engine
 	cancel   context.CancelCauseFunc
 
-	writing sync.Mutex // one transaction at a time; guards what follows
-	writer  *pgConn
-	hashes  hashes
-	resumed bool
-	at      pgPlace // where the projector has left the database
-	// upgraded is the last segment that has prefixes for sure, while not all have.
-	upgraded pgSegment
+	writing  sync.Mutex // one transaction at a time; guards the fields below
+	writer   *pgConn
+	hashes   hashCache
+	resumed  bool
+	position pgSpoolPosition // position after the last projection
+	// prefixedUpTo is the last segment that certainly has prefixes, while some may lack them.
+	prefixedUpTo pgSegmentID
 
-	listener *pgConn
-	pace     pace        // of Tidy alone
-	prefixed atomic.Bool // every segment has prefixes, or another instance is about to write them
+	listener    *pgConn
+	agePruning  agePruneLimiter // used by Tidy only
+	allPrefixed atomic.Bool     // every segment has prefixes, or another instance is about to write them
 
-	places  chan struct{} // for those who read
-	idle    chan *pgConn  // connections that read, and that nobody has
-	readers atomic.Int64  // all that read
+	readSlots   chan struct{} // one token for each reader at work
+	idleReaders chan *pgConn  // reading connections that are free
+	openReaders atomic.Int64  // open reading connections, free or in use
 }
 
-// errNotRun is connections that had ended before a transaction began.
-var errNotRun = fmt.Errorf("%w, nothing was written", activity.ErrAgain)
+// errTxNotStarted means that the connections had ended before the transaction began.
+var errTxNotStarted = fmt.Errorf("%w, nothing was written", activity.ErrAgain)
 
-// pgPlace is a place of the spool.
-type pgPlace struct {
+// pgSpoolPosition is a position in the spool.
+type pgSpoolPosition struct {
 	chain string
 	seq   int64
 }
 
 func openPgEngine(ctx context.Context, db *Postgres) (*pgEngine, error) {
-	e := &pgEngine{db: db, hashes: hashes{}, places: make(chan struct{}, pgReaders), idle: make(chan *pgConn, pgReaders)}
+	e := &pgEngine{db: db, hashes: hashCache{}, readSlots: make(chan struct{}, pgMaxReaders), idleReaders: make(chan *pgConn, pgMaxReaders)}
 	ctx, e.cancel = context.WithCancelCause(ctx)
 	e.live = func() context.Context { return ctx }
-	err := e.connect()
+	err := e.openConnections()
 	if err != nil {
 		e.close()
 		return nil, err
@@ -298,18 +298,18 @@ func openPgEngine(ctx context.Context, db *Postgres) (*pgEngine, error) {
 	return e, nil
 }
 
-func (e *pgEngine) connect() (err error) {
-	ctx, cancel := context.WithTimeout(e.live(), time.Minute) // migrations may have to wait for those of others
+func (e *pgEngine) openConnections() (err error) {
+	ctx, cancel := context.WithTimeout(e.live(), time.Minute) // migrations may wait for those of other instances
 	defer cancel()
 	if e.writer, err = e.dial(ctx); err != nil {
 		return err
 	}
-	if err = pgMigrate(ctx, e.writer, e.db.config.RuntimeParams["search_path"]); err != nil {
+	if err = migratePostgres(ctx, e.writer, e.db.config.RuntimeParams["search_path"]); err != nil {
 		return err
 	}
 	host, _ := os.Hostname()
-	_, err = e.writer.first(ctx, into{&e.instance}, `INSERT INTO instance (name, host) VALUES ($1, $2)
-		ON CONFLICT (name) DO UPDATE SET host = excluded.host, seen = now() RETURNING id`, e.db.name, pgClean(host))
+	_, err = e.writer.firstRow(ctx, scanTargets{&e.instance}, `INSERT INTO instance (name, host) VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE SET host = excluded.host, seen = now() RETURNING id`, e.db.name, cleanPgText(host))
 	if err != nil {
 		return err
 	}
@@ -317,22 +317,22 @@ func (e *pgEngine) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	e.readers.Add(1)
-	e.idle <- reader
+	e.openReaders.Add(1)
+	e.idleReaders <- reader
 	if e.listener, err = e.dial(ctx); err != nil {
 		return err
 	}
-	if err = e.listener.run(ctx, "LISTEN "+pgChannel); err != nil {
+	if err = e.listener.execScript(ctx, "LISTEN "+pgChannel); err != nil {
 		return err
 	}
-	return e.look(ctx)
+	return e.pingServer(ctx)
 }
 
 func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
 	config := e.db.config.Copy()
 	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
 		if e.writer != nil && n.PID != e.writer.PID() {
-			e.db.news.read(n.Payload)
+			e.db.remoteChanges.addNotification(n.Payload)
 		}
 	}
 	c, err := pgconn.ConnectConfig(ctx, config)
@@ -342,7 +342,7 @@ func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
 	return &pgConn{PgConn: c, prepared: map[string]string{}}, nil
 }
 
-// close closes all that nobody uses at this time.
+// close ends the engine and closes its connections after their current use.
 func (e *pgEngine) close() {
 	e.cancel(errClosed)
 	e.writing.Lock()
@@ -351,19 +351,19 @@ func (e *pgEngine) close() {
 	defer cancel()
 	for _, c := range []*pgConn{e.writer, e.listener} {
 		if c != nil {
-			_ = c.Close(ctx) // it is gone, or about to be
+			_ = c.Close(ctx) // it is closed already or closes now
 		}
 	}
-	e.closeIdle(ctx)
-	for range pgReaders { // those who read are about to be told
-		e.places <- struct{}{}
+	e.closeIdleReaders(ctx)
+	for range pgMaxReaders { // readers end soon, because the engine has ended
+		e.readSlots <- struct{}{}
 	}
 }
 
-// serve listens until the database is away, or ctx ends. It returns why.
-func (e *pgEngine) serve(ctx context.Context) error {
+// listenUntilLost listens for notifications until the database is lost or ctx ends. It returns why.
+func (e *pgEngine) listenUntilLost(ctx context.Context) error {
 	for {
-		wait, cancel := context.WithTimeout(e.live(), pgPing)
+		wait, cancel := context.WithTimeout(e.live(), pgPingInterval)
 		err := e.listener.WaitForNotification(wait)
 		cancel()
 		switch {
@@ -376,31 +376,31 @@ func (e *pgEngine) serve(ctx context.Context) error {
 		case err == nil:
 			continue
 		}
-		if err := e.look(e.live()); err != nil {
+		if err := e.pingServer(e.live()); err != nil {
 			return err
 		}
 	}
 }
 
-// look asks whether the server is there, and how many records there are.
-func (e *pgEngine) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, pgGone)
+// pingServer checks that the server answers, and counts the records.
+func (e *pgEngine) pingServer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pgPingTimeout)
 	defer cancel()
-	e.db.asked.Store(time.Now().UnixNano())
+	e.db.pingSentAt.Store(time.Now().UnixNano())
 	var records, gone int64
-	_, err := e.listener.first(ctx, into{&records, &gone}, `SELECT coalesce(sum(next_key - first_key), 0)::bigint,
+	_, err := e.listener.firstRow(ctx, scanTargets{&records, &gone}, `SELECT coalesce(sum(next_key - first_key), 0)::bigint,
 		(SELECT coalesce(sum(bit_count(gone)), 0)::bigint FROM activity_chunk WHERE gone IS NOT NULL) FROM instance`)
 	if err != nil {
 		return err
 	}
-	e.db.asked.Store(0)
-	e.db.count.Store(records - gone)
+	e.db.pingSentAt.Store(0)
+	e.db.recordCount.Store(records - gone)
 	return nil
 }
 
-// lost ends the engine when a connection shows that the database is away. An error of a connection that
+// endIfConnLost ends the engine if err has closed the connection. An error of a connection that
 // was only interrupted because the engine has ended is such an error, too.
-func (e *pgEngine) lost(c *pgConn, err error) error {
+func (e *pgEngine) endIfConnLost(c *pgConn, err error) error {
 	if err == nil || !c.IsClosed() && e.live().Err() == nil {
 		return err
 	}
@@ -408,91 +408,91 @@ func (e *pgEngine) lost(c *pgConn, err error) error {
 	return fmt.Errorf("%w: %w", activity.ErrAgain, err)
 }
 
-// write runs fn with the connection that writes. It does not end with who asks: a
-// transaction is short, and one that is cut off costs the connection.
-func (e *pgEngine) write(fn func(ctx context.Context, c *pgConn) error) error {
+// withWriteConn runs fn with the connection that writes. It does not stop when the caller's context
+// ends: a transaction is short, and aborting one costs the connection.
+func (e *pgEngine) withWriteConn(fn func(ctx context.Context, c *pgConn) error) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	if err := e.live().Err(); err != nil {
-		return fmt.Errorf("%w: %w", errNotRun, context.Cause(e.live()))
+		return fmt.Errorf("%w: %w", errTxNotStarted, context.Cause(e.live()))
 	}
-	return e.lost(e.writer, fn(e.live(), e.writer))
+	return e.endIfConnLost(e.writer, fn(e.live(), e.writer))
 }
 
-// read runs fn with a connection that reads, when there is one.
-func (e *pgEngine) read(ctx context.Context, fn func(ctx context.Context, c *pgConn) error) error {
+// withReadConn waits for a reading connection and runs fn with it.
+func (e *pgEngine) withReadConn(ctx context.Context, fn func(ctx context.Context, c *pgConn) error) error {
 	select {
-	case e.places <- struct{}{}:
+	case e.readSlots <- struct{}{}:
 	case <-e.live().Done():
-		return e.ended()
+		return e.endedError()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-e.places }()
-	c, err := e.take(ctx)
+	defer func() { <-e.readSlots }()
+	c, err := e.takeReader(ctx)
 	if err != nil {
 		return err
 	}
 	err = fn(e.live(), c)
 	if !c.IsClosed() && e.live().Err() == nil {
-		e.idle <- c
+		e.idleReaders <- c
 		return err
 	}
 	_ = c.Close(e.live())
-	e.readers.Add(-1)
-	e.closeIdle(e.live()) // the server may have ended those, too
+	e.openReaders.Add(-1)
+	e.closeIdleReaders(e.live()) // the server may have ended those, too
 	if err != nil {
 		err = fmt.Errorf("%w: %w", activity.ErrAgain, err)
 	}
 	return err
 }
 
-// ended is why the connections have ended.
-func (e *pgEngine) ended() error {
+// endedError returns why the connections have ended.
+func (e *pgEngine) endedError() error {
 	return fmt.Errorf("%w: %w", activity.ErrAgain, context.Cause(e.live()))
 }
 
-// closeIdle closes the connections that nobody has.
-func (e *pgEngine) closeIdle(ctx context.Context) {
+// closeIdleReaders closes the free reading connections.
+func (e *pgEngine) closeIdleReaders(ctx context.Context) {
 	for {
 		select {
-		case c := <-e.idle:
+		case c := <-e.idleReaders:
 			_ = c.Close(ctx)
-			e.readers.Add(-1)
+			e.openReaders.Add(-1)
 		default:
 			return
 		}
 	}
 }
 
-// take returns a connection that nobody has, or a new one. Where the server takes no more, it
-// waits for one of those that there are.
-func (e *pgEngine) take(ctx context.Context) (*pgConn, error) {
+// takeReader returns a free reading connection, or a new one. If the server accepts no more
+// connections, it waits for one of the open ones.
+func (e *pgEngine) takeReader(ctx context.Context) (*pgConn, error) {
 	select {
-	case c := <-e.idle:
+	case c := <-e.idleReaders:
 		return c, nil
 	default:
 	}
 	c, err := e.dial(e.live())
 	if err == nil {
-		e.readers.Add(1)
+		e.openReaders.Add(1)
 		return c, nil
 	}
 	if e.live().Err() != nil {
-		return nil, e.ended()
+		return nil, e.endedError()
 	}
 	err = errors.Join(errors.New("no connection to the database is free"), err)
-	if e.readers.Load() == 0 {
+	if e.openReaders.Load() == 0 {
 		return nil, err
 	}
 	select {
-	case c := <-e.idle:
+	case c := <-e.idleReaders:
 		return c, nil
 	case <-e.live().Done():
-		return nil, e.ended()
+		return nil, e.endedError()
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-time.After(e.db.patience):
+	case <-time.After(e.db.reconnectWait):
 		return nil, err
 	}
 }

@@ -16,24 +16,22 @@ import (
 )
 
 const (
-	// pgGone is after what time without an answer the server counts as away.
-	pgGone = 5 * time.Second
-	// pgStatement bounds one statement.
-	pgStatement = 2 * time.Minute
-	pgConnect   = 3 * time.Second
-	// instanceFile is the name of the file in the data directory that says which
-	// instance it is.
+	// pgPingTimeout is the time without an answer after which the server counts as lost.
+	pgPingTimeout = 5 * time.Second
+	// pgStatementTimeout limits one statement.
+	pgStatementTimeout = 2 * time.Minute
+	pgConnectTimeout   = 3 * time.Second
+	// instanceFile is the file in the data directory with the name of the instance.
 	instanceFile = "instance"
 )
 
-// IsPostgres reports whether a database is one of PostgreSQL, by its address.
+// IsPostgres reports whether the address of a database is one of PostgreSQL.
 func IsPostgres(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// pgConfig returns how the database at an address is connected to. What the address says
-// itself counts.
-func pgConfig(address string) (*pgconn.Config, error) {
+// newPgConfig parses the address of a database and adds defaults. A setting in the address wins.
+func newPgConfig(address string) (*pgconn.Config, error) {
 	if !IsPostgres(address) {
 		return nil, errors.New("the address of a database begins with postgres://; such as postgres://mcpproxy@db.example.com/mcpproxy")
 	}
@@ -43,25 +41,24 @@ func pgConfig(address string) (*pgconn.Config, error) {
 	}
 	for param, value := range map[string]string{
 		"application_name": "mcpproxy",
-		// Every statement has its index, whatever the server knows of how much there is.
+		// Every statement has an index. The server must use it, whatever its statistics say.
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
-		"search_path": pgSchema, "statement_timeout": fmt.Sprint(pgStatement.Milliseconds()),
-		// What a connection that was cut off holds must not hold up the next one.
-		"idle_in_transaction_session_timeout": fmt.Sprint(pgGone.Milliseconds()),
+		"search_path": pgSchema, "statement_timeout": fmt.Sprint(pgStatementTimeout.Milliseconds()),
+		// Locks of a broken connection must not block the next one.
+		"idle_in_transaction_session_timeout": fmt.Sprint(pgPingTimeout.Milliseconds()),
 	} {
 		if config.RuntimeParams[param] == "" {
 			config.RuntimeParams[param] = value
 		}
 	}
 	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = pgConnect
+		config.ConnectTimeout = pgConnectTimeout
 	}
 	return config, nil
 }
 
-// instanceName reads which instance a data directory has, and makes one up where there is
-// none.
-func instanceName(dir string) (string, error) {
+// loadInstanceName reads the instance name of a data directory, or creates one.
+func loadInstanceName(dir string) (string, error) {
 	path := filepath.Join(dir, instanceFile)
 	text, err := os.ReadFile(path)
 	if name := strings.TrimSpace(string(text)); name != "" {

@@ -13,15 +13,15 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// breakable is a log in a database whose server a test breaks.
-type breakable struct {
+// breakableLog is a log in a database whose server a test breaks.
+type breakableLog struct {
 	t      *testing.T
 	server *pgtest.Server
 	log    *activity.Log
 	added  int64
 }
 
-func startBreakable(t *testing.T) *breakable {
+func startBreakable(t *testing.T) *breakableLog {
 	server, dir := pgtest.Start(t), t.TempDir()
 	db, err := store.OpenPatient(server.Database(t), dir)
 	if err != nil {
@@ -33,20 +33,20 @@ func startBreakable(t *testing.T) *breakable {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close(context.Background()) })
-	b := &breakable{t: t, server: server, log: l}
-	b.add()
-	b.list("before anything breaks")
+	b := &breakableLog{t: t, server: server, log: l}
+	b.addRecord()
+	b.checkAllListed("before anything breaks")
 	return b
 }
 
-func (b *breakable) query(statements string) {
+func (b *breakableLog) runSQL(statements string) {
 	b.t.Helper()
 	if out, err := b.server.Query(statements); err != nil {
 		b.t.Fatalf("%v: %s", err, out)
 	}
 }
 
-func (b *breakable) add() {
+func (b *breakableLog) addRecord() {
 	b.t.Helper()
 	if err := b.log.Append(&activity.Record{Type: activity.System, Status: activity.Success}); err != nil {
 		b.t.Error(err)
@@ -54,8 +54,8 @@ func (b *breakable) add() {
 	b.added++
 }
 
-// list wants everything that was added.
-func (b *breakable) list(when string) {
+// checkAllListed fails unless everything that was added is listed.
+func (b *breakableLog) checkAllListed(when string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), store.Patience)
 	defer cancel()
@@ -67,29 +67,29 @@ func (b *breakable) list(when string) {
 
 const endConnections = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'd1'"
 
-// TestAQueryWaitsForConnections: the server ends all connections, and takes new ones at once.
+// TestAQueryWaitsForConnections: the server ends all connections and accepts new ones at once.
 func TestAQueryWaitsForConnections(t *testing.T) {
 	t.Parallel()
 	b := startBreakable(t)
 	for range 3 {
-		b.query(endConnections)
-		b.list("the connections have ended")
-		b.query(endConnections)
-		b.add()
-		b.list("the connections have ended before something was added")
+		b.runSQL(endConnections)
+		b.checkAllListed("the connections have ended")
+		b.runSQL(endConnections)
+		b.addRecord()
+		b.checkAllListed("the connections have ended before something was added")
 	}
 }
 
-// TestAQueryWaitsForTheServer: a server is started again while a query waits for it.
+// TestAQueryWaitsForTheServer: the server restarts while a query waits for it.
 func TestAQueryWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	b := startBreakable(t)
 	b.server.Kill()
-	b.add()
+	b.addRecord()
 	listed := make(chan struct{})
 	go func() {
 		defer close(listed)
-		b.list("the server is started again")
+		b.checkAllListed("the server is started again")
 	}()
 	if err := b.server.Run(); err != nil {
 		t.Fatal(err)
@@ -97,16 +97,16 @@ func TestAQueryWaitsForTheServer(t *testing.T) {
 	<-listed
 }
 
-// TestQueriesShareConnections: the server has no more connections than those that there are.
+// TestQueriesShareConnections: the server accepts no more connections than the open ones.
 func TestQueriesShareConnections(t *testing.T) {
 	t.Parallel()
 	b := startBreakable(t)
-	b.query("ALTER ROLE d1 CONNECTION LIMIT 3") // one writes, one listens, one reads
+	b.runSQL("ALTER ROLE d1 CONNECTION LIMIT 3") // one writes, one listens, one reads
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for range 10 {
-				b.list("with one connection that reads")
+				b.checkAllListed("with one connection that reads")
 			}
 		})
 	}

@@ -10,43 +10,44 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgChain is the chain of an instance.
-type pgChain struct {
+// pgInstanceChain reads the chain of one instance.
+type pgInstanceChain struct {
 	c        *pgConn
 	instance int64
 }
 
-func (p pgChain) chainRows(ctx context.Context, from int64, fn func(*chainRow) error) error {
+func (p pgInstanceChain) readRows(ctx context.Context, from int64, fn func(*chainRow) error) error {
 	var r chainRow
-	var endSeq nullable
-	var hash, endHash pgRaw
-	return p.c.each(ctx, into{&r.key, &r.seq, &hash, &endSeq, &endHash, &r.entry, &r.outcome}, func() error {
+	var endSeq nullInt
+	var hash, endHash pgRawBytes
+	return p.c.eachRow(ctx, scanTargets{&r.key, &r.seq, &hash, &endSeq, &endHash, &r.entry, &r.outcome}, func() error {
 		r.hash, r.endHash, r.endSeq, r.ended = hash, endHash, endSeq.int64, endSeq.valid
 		return fn(&r)
 	}, "SELECT key, seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE instance = $1 AND key >= $2 ORDER BY key LIMIT $3",
-		p.instance, from, int64(chainRows))
+		p.instance, from, int64(chainRowsPerRead))
 }
 
-func (p pgChain) chainOutcome(ctx context.Context, key int64) (outcome []byte, err error) {
-	_, err = p.c.first(ctx, into{&outcome}, "SELECT outcome FROM activity WHERE instance = $1 AND key = $2", p.instance, key)
+func (p pgInstanceChain) readOutcome(ctx context.Context, key int64) (outcome []byte, err error) {
+	_, err = p.c.firstRow(ctx, scanTargets{&outcome}, "SELECT outcome FROM activity WHERE instance = $1 AND key = $2", p.instance, key)
 	return outcome, err
 }
 
-// end is how far the chain is.
-func (p pgChain) end(ctx context.Context) (end activity.Position, err error) {
+// readPosition returns the end of the chain and the position of the spool.
+func (p pgInstanceChain) readPosition(ctx context.Context) (end activity.Position, err error) {
 	var hash []byte
-	_, err = p.c.first(ctx, into{&end.Chain, &end.Seq, &hash, &end.Segment, &end.Offset},
+	_, err = p.c.firstRow(ctx, scanTargets{&end.Chain, &end.Seq, &hash, &end.Segment, &end.Offset},
 		"SELECT chain, seq, hash, segment, file_offset FROM instance WHERE id = $1", p.instance)
 	copy(end.Hash[:], hash)
 	return end, err
 }
 
-// eachMark calls fn for what is gone and for what is signed, in the order of the numbers.
-func (p pgChain) eachMark(ctx context.Context, chain string, fn func(activity.ChainPart) error) error {
+// eachMark calls fn for deleted runs of entries and signed checkpoints, in the order of their
+// numbers.
+func (p pgInstanceChain) eachMark(ctx context.Context, chain string, fn func(activity.ChainPart) error) error {
 	var from, seq, at int64
 	var hash, key, signature []byte
 	var what string
-	return p.c.each(ctx, into{&from, &seq, &hash, &at, &key, &signature, &what}, func() error {
+	return p.c.eachRow(ctx, scanTargets{&from, &seq, &hash, &at, &key, &signature, &what}, func() error {
 		part := activity.ChainPart{First: from, Seq: seq, Gone: what != "signed", Pruned: what == "pruned"}
 		copy(part.Hash[:], hash)
 		if part.Gone {
@@ -66,45 +67,44 @@ func (p pgChain) eachMark(ctx context.Context, chain string, fn func(activity.Ch
 		p.instance, chain)
 }
 
-// Chain calls fn for every entry of this instance in order, all as they are at one time.
-func (p pgProofs) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+// Chain calls fn for every entry of this instance in order, in one snapshot.
+func (p pgChainStore) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
 	stopped := ctx.Err
-	err = p.db.view(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
-		records, end, err = pgChain{c, e.instance}.walk(ctx, stopped, fn)
+	err = p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+		records, end, err = pgInstanceChain{c, e.instance}.readAll(ctx, stopped, fn)
 		return err
 	})
 	return records, end, err
 }
 
-func (p pgChain) walk(ctx context.Context, stopped func() error, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
-	if end, err = p.end(ctx); err != nil {
+func (p pgInstanceChain) readAll(ctx context.Context, stopped func() error, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+	if end, err = p.readPosition(ctx); err != nil {
 		return 0, end, err
 	}
-	w := chainWalk{source: p, fn: fn}
-	if err = p.eachMark(ctx, end.Chain, w.mark); err == nil {
-		err = w.walk(ctx, stopped)
+	w := chainEmitter{source: p, fn: fn}
+	if err = p.eachMark(ctx, end.Chain, w.addMark); err == nil {
+		err = w.emitAll(ctx, stopped)
 	}
 	return w.records, end, err
 }
 
-// Others calls fn for the other instances, with a function that reads the chain of each as Chain
-// does.
-func (p pgProofs) Others(ctx context.Context, fn func(name string, chain activity.Chained) error) error {
+// Others calls fn for each other instance, with a function that reads its chain as Chain does.
+func (p pgChainStore) Others(ctx context.Context, fn func(name string, chain activity.Chained) error) error {
 	stopped := ctx.Err
-	return p.db.view(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	return p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		type other struct {
 			id         int64
 			name, host string
 		}
 		var o other
 		var all []other
-		if err := c.each(ctx, into{&o.id, &o.name, &o.host}, func() error { all = append(all, o); return nil },
+		if err := c.eachRow(ctx, scanTargets{&o.id, &o.name, &o.host}, func() error { all = append(all, o); return nil },
 			"SELECT id, name, host FROM instance WHERE id <> $1 AND seq > 0 ORDER BY id", e.instance); err != nil {
 			return err
 		}
 		for _, o := range all {
 			err := fn(o.name+" on "+o.host, func(fn func(activity.ChainPart) error) (int64, activity.Position, error) {
-				return pgChain{c, o.id}.walk(ctx, stopped, fn)
+				return pgInstanceChain{c, o.id}.readAll(ctx, stopped, fn)
 			})
 			if err != nil {
 				return err
@@ -114,11 +114,11 @@ func (p pgProofs) Others(ctx context.Context, fn func(name string, chain activit
 	})
 }
 
-// Marks calls fn for what is gone and for what is signed of this instance.
-func (p pgProofs) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
-	return p.db.view(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
-		chain := pgChain{c, e.instance}
-		end, err := chain.end(ctx)
+// Marks calls fn for deleted runs of entries and signed checkpoints of this instance.
+func (p pgChainStore) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
+	return p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+		chain := pgInstanceChain{c, e.instance}
+		end, err := chain.readPosition(ctx)
 		if err != nil {
 			return err
 		}
@@ -126,12 +126,12 @@ func (p pgProofs) Marks(ctx context.Context, fn func(activity.ChainPart) error) 
 	})
 }
 
-// Erasing returns what is erased here, and not in the spool yet.
-func (p pgProofs) Erasing(ctx context.Context) (out []activity.Redaction, err error) {
-	err = p.db.read(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+// Erasing returns the erasures that the spool still has to make.
+func (p pgChainStore) Erasing(ctx context.Context) (out []activity.Redaction, err error) {
+	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		var id, fields string
 		var at int64
-		return c.each(ctx, into{&id, &fields, &at}, func() error {
+		return c.eachRow(ctx, scanTargets{&id, &fields, &at}, func() error {
 			r := activity.Redaction{ID: id, At: time.Unix(at, 0).UTC()}
 			for f := range strings.SplitSeq(fields, ",") {
 				r.Fields = append(r.Fields, activity.Field(f))
@@ -143,19 +143,19 @@ func (p pgProofs) Erasing(ctx context.Context) (out []activity.Redaction, err er
 	return out, err
 }
 
-// Erased has the server take the values out of its tables, where no transaction sees them
-// any more, and forgets what was noted. What its own log and its backups have is for who
-// runs it.
-func (p pgProofs) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+// Erased makes the server remove the erased values from its tables (VACUUM), if no transaction
+// needs them, and deletes the notes of the erasures. The operator of the server is responsible for
+// its own log and backups.
+func (p pgChainStore) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
 	if len(what) == 0 {
 		return true, nil
 	}
-	e, err := p.db.use(ctx)
+	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return false, err
 	}
-	err = e.write(func(ctx context.Context, c *pgConn) error {
-		if err := c.run(ctx, "VACUUM activity, activity_text"); err != nil {
+	err = e.withWriteConn(func(ctx context.Context, c *pgConn) error {
+		if err := c.execScript(ctx, "VACUUM activity, activity_text"); err != nil {
 			return err
 		}
 		for _, r := range what {
@@ -168,49 +168,49 @@ func (p pgProofs) Erased(ctx context.Context, what []activity.Redaction) (done b
 	return err == nil, err
 }
 
-// pgLinks returns the places in the chain of records that go.
-func pgLinks(ctx context.Context, c *pgConn, query string, args ...any) (out []link, err error) {
+// pgDeleteReturningLinks runs a DELETE of records and returns their positions in the chain.
+func pgDeleteReturningLinks(ctx context.Context, c *pgConn, query string, args ...any) (out []chainLink, err error) {
 	var seq int64
-	var endSeq nullable
+	var endSeq nullInt
 	var hash, endHash []byte
-	err = c.each(ctx, into{&seq, &hash, &endSeq, &endHash}, func() error {
+	err = c.eachRow(ctx, scanTargets{&seq, &hash, &endSeq, &endHash}, func() error {
 		if hash != nil {
-			out = append(out, link{seq, hash})
+			out = append(out, chainLink{seq, hash})
 		}
 		if endHash != nil {
-			out = append(out, link{endSeq.int64, endHash})
+			out = append(out, chainLink{endSeq.int64, endHash})
 		}
 		return nil
 	}, query+" RETURNING seq, hash, end_seq, end_hash", args...)
 	return out, err
 }
 
-// pgLeave keeps the hashes of entries that go. Of several in a row that of the last one
-// is enough.
-func pgLeave(ctx context.Context, c *pgConn, instance int64, gone []link) error {
-	slices.SortFunc(gone, func(a, b link) int { return cmp.Compare(a.seq, b.seq) })
+// pgSaveGapHashes stores the hashes of entries that are deleted. For several in a row it stores
+// only the last hash.
+func pgSaveGapHashes(ctx context.Context, c *pgConn, instance int64, gone []chainLink) error {
+	slices.SortFunc(gone, func(a, b chainLink) int { return cmp.Compare(a.seq, b.seq) })
 	for i := 0; i < len(gone); {
 		from := gone[i].seq
 		for i++; i < len(gone) && gone[i].seq-gone[i-1].seq <= 1; i++ {
 		}
-		if err := pgLeaveRun(ctx, c, instance, from, gone[i-1]); err != nil {
+		if err := pgSaveGapRun(ctx, c, instance, from, gone[i-1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pgLeaveRun keeps the hash of the last of a run, together with the runs that it touches.
-func pgLeaveRun(ctx context.Context, c *pgConn, instance, from int64, last link) error {
+// pgSaveGapRun stores the hash of the last entry of a run and merges the run with its neighbors.
+func pgSaveGapRun(ctx context.Context, c *pgConn, instance, from int64, last chainLink) error {
 	var before, after int64
-	found, err := c.first(ctx, into{&before}, "DELETE FROM activity_gap WHERE instance = $1 AND seq = $2 RETURNING first", instance, from-1)
+	found, err := c.firstRow(ctx, scanTargets{&before}, "DELETE FROM activity_gap WHERE instance = $1 AND seq = $2 RETURNING first", instance, from-1)
 	if err != nil {
 		return err
 	}
 	if found {
 		from = before
 	}
-	found, err = c.first(ctx, into{&after}, "UPDATE activity_gap SET first = $3 WHERE instance = $1 AND first = $2 RETURNING seq", instance, last.seq+1, from)
+	found, err = c.firstRow(ctx, scanTargets{&after}, "UPDATE activity_gap SET first = $3 WHERE instance = $1 AND first = $2 RETURNING seq", instance, last.seq+1, from)
 	if err != nil || found {
 		return err
 	}
@@ -219,36 +219,36 @@ func pgLeaveRun(ctx context.Context, c *pgConn, instance, from int64, last link)
 	return err
 }
 
-// pgCut deletes the records below a key, and writes a checkpoint, signed, for them. It is at
-// the last entry before the first one that stays. Entries behind it that are deleted too, the
-// ends of long calls, leave their hash.
+// pgPruneWithCheckpoint deletes the records below a key and writes a signed checkpoint for them.
+// The checkpoint is at the last entry before the first one that stays. Deleted entries after it,
+// the ends of long calls, leave their hash in activity_gap.
 //
-// The first entry that stays belongs to one of the next activity.MaxBatch records. They are in
-// the order of their first entry, with one exception: an end whose beginning was pruned is
-// stored behind the records of its transaction that began later.
-func pgCut(ctx context.Context, c *pgConn, instance, from, to int64, now time.Time, signer activity.Signer) error {
-	cut := link{}
-	_, err := c.first(ctx, into{&cut.seq}, `SELECT coalesce(min(first) - 1, (SELECT seq FROM instance WHERE id = $1)) FROM (
+// The first entry that stays belongs to one of the next activity.MaxBatch records. They are in the
+// order of their first entry, with one exception: an end whose beginning was pruned is stored after
+// the records of its transaction that began later.
+func pgPruneWithCheckpoint(ctx context.Context, c *pgConn, instance, from, to int64, now time.Time, signer activity.Signer) error {
+	cut := chainLink{}
+	_, err := c.firstRow(ctx, scanTargets{&cut.seq}, `SELECT coalesce(min(first) - 1, (SELECT seq FROM instance WHERE id = $1)) FROM (
 		SELECT CASE WHEN entry IS NULL THEN end_seq ELSE seq END AS first FROM activity
 		WHERE instance = $1 AND key >= $2 ORDER BY key LIMIT $3) AS next`, instance, to, int64(activity.MaxBatch))
 	if err != nil {
 		return err
 	}
-	gone, err := pgLinks(ctx, c, "DELETE FROM activity WHERE instance = $1 AND key < $2", instance, to)
+	gone, err := pgDeleteReturningLinks(ctx, c, "DELETE FROM activity WHERE instance = $1 AND key < $2", instance, to)
 	if err != nil {
 		return err
 	}
-	if err := pgLeave(ctx, c, instance, gone); err != nil {
+	if err := pgSaveGapHashes(ctx, c, instance, gone); err != nil {
 		return err
 	}
-	found, err := c.first(ctx, into{&cut.hash}, "SELECT hash FROM activity_gap WHERE instance = $1 AND seq = $2", instance, cut.seq)
+	found, err := c.firstRow(ctx, scanTargets{&cut.hash}, "SELECT hash FROM activity_gap WHERE instance = $1 AND seq = $2", instance, cut.seq)
 	if err != nil || !found {
-		return err // the last checkpoint is here, or the chain is broken here already
+		return err // the last checkpoint is here, or the chain is already broken here
 	}
 	var before int64
 	at := activity.Checkpoint{Seq: cut.seq, Time: now, Pruned: true}
 	copy(at.Hash[:], cut.hash)
-	if _, err := c.first(ctx, into{&at.Chain, &before}, `SELECT chain, (SELECT coalesce(sum(records), 0)::bigint FROM activity_checkpoint WHERE instance = $1)
+	if _, err := c.firstRow(ctx, scanTargets{&at.Chain, &before}, `SELECT chain, (SELECT coalesce(sum(records), 0)::bigint FROM activity_checkpoint WHERE instance = $1)
 		FROM instance WHERE id = $1`, instance); err != nil {
 		return err
 	}
@@ -256,10 +256,10 @@ func pgCut(ctx context.Context, c *pgConn, instance, from, to int64, now time.Ti
 		at = signer.Sign(at)
 	}
 	b := pgBatch{conn: c}
-	b.do(ctx, "DELETE FROM activity_gap WHERE instance = $1 AND seq <= $2", instance, cut.seq)
-	b.do(ctx, "DELETE FROM activity_signed WHERE instance = $1 AND (chain <> $2 OR seq <= $3)", instance, at.Chain, cut.seq)
-	b.do(ctx, "DELETE FROM activity_checkpoint WHERE instance = $1", instance)
-	b.do(ctx, "INSERT INTO activity_checkpoint (instance, seq, hash, time, records, chain, key, signature) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+	b.queue(ctx, "DELETE FROM activity_gap WHERE instance = $1 AND seq <= $2", instance, cut.seq)
+	b.queue(ctx, "DELETE FROM activity_signed WHERE instance = $1 AND (chain <> $2 OR seq <= $3)", instance, at.Chain, cut.seq)
+	b.queue(ctx, "DELETE FROM activity_checkpoint WHERE instance = $1", instance)
+	b.queue(ctx, "INSERT INTO activity_checkpoint (instance, seq, hash, time, records, chain, key, signature) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
 		instance, cut.seq, cut.hash, at.Time.UnixMicro(), before+to-from, at.Chain, at.Key, at.Signature)
-	return b.run(ctx)
+	return b.send(ctx)
 }

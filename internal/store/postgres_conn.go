@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pgConn is one connection to PostgreSQL. Statements are prepared once. Values that
-// are given are int64, string, []byte, bool, pgArray or nil; rows are read into *int64,
-// *string, *[]byte, *bool and nullable.
+// pgConn is one connection to PostgreSQL. It prepares each statement once. Values are int64,
+// string, []byte, bool, pgArray or nil; rows are scanned into *int64, *string, *[]byte, *bool,
+// *nullInt and *pgRawBytes.
 type pgConn struct {
 	*pgconn.PgConn
 	prepared map[string]string
@@ -22,34 +22,34 @@ type pgConn struct {
 	formats  []int16
 }
 
-// The formats of values.
+// The formats of values in the protocol.
 const (
-	asText   = int16(0)
-	asBinary = int16(1)
+	formatText   = int16(0)
+	formatBinary = int16(1)
 )
 
-var allBinary = []int16{asBinary}
+var allBinary = []int16{formatBinary}
 
-// nullable is a number that may be none.
-type nullable struct {
+// nullInt is an integer that may be NULL.
+type nullInt struct {
 	int64
 	valid bool
 }
 
-// pgArray is an array of one of the types of values.
+// pgArray is an encoded array.
 type pgArray []byte
 
-func pgIntegers(all []int64) pgArray {
+func pgIntArray(all []int64) pgArray {
 	const oid = 20 // int8
-	return pgElements(oid, all, func(dst []byte, n int64) []byte { return binary.BigEndian.AppendUint64(dst, uint64(n)) })
+	return encodePgArray(oid, all, func(dst []byte, n int64) []byte { return binary.BigEndian.AppendUint64(dst, uint64(n)) })
 }
 
-func pgTexts(all []string) pgArray {
+func pgTextArray(all []string) pgArray {
 	const oid = 25 // text
-	return pgElements(oid, all, func(dst []byte, s string) []byte { return append(dst, s...) })
+	return encodePgArray(oid, all, func(dst []byte, s string) []byte { return append(dst, s...) })
 }
 
-func pgElements[T any](oid uint32, all []T, add func([]byte, T) []byte) pgArray {
+func encodePgArray[T any](oid uint32, all []T, add func([]byte, T) []byte) pgArray {
 	head := []uint32{1, 0, oid, uint32(len(all)), 1}
 	if len(all) == 0 {
 		head = []uint32{0, 0, oid}
@@ -66,7 +66,7 @@ func pgElements[T any](oid uint32, all []T, add func([]byte, T) []byte) pgArray 
 	return out
 }
 
-// prepare returns the name of a statement.
+// prepare returns the name of the prepared statement for a query.
 func (c *pgConn) prepare(ctx context.Context, query string) (string, error) {
 	if name, ok := c.prepared[query]; ok {
 		return name, nil
@@ -79,64 +79,64 @@ func (c *pgConn) prepare(ctx context.Context, query string) (string, error) {
 	return name, nil
 }
 
-// encode sets the values of a statement.
-func (c *pgConn) encode(args []any) {
+// encodeArgs sets values and formats for a statement.
+func (c *pgConn) encodeArgs(args []any) {
 	c.values, c.formats = c.values[:0], c.formats[:0]
 	for _, arg := range args {
-		value, format := pgValue(arg)
+		value, format := encodePgValue(arg)
 		c.values, c.formats = append(c.values, value), append(c.formats, format)
 	}
 }
 
-// pgValue encodes a value for a statement.
-func pgValue(arg any) (value []byte, format int16) {
+// encodePgValue encodes a value for a statement.
+func encodePgValue(arg any) (value []byte, format int16) {
 	switch v := arg.(type) {
 	case nil:
-		return nil, asText
+		return nil, formatText
 	case int64:
-		return strconv.AppendInt(nil, v, 10), asText
+		return strconv.AppendInt(nil, v, 10), formatText
 	case string:
-		return []byte(v), asText
+		return []byte(v), formatText
 	case bool:
-		return strconv.AppendBool(nil, v), asText
+		return strconv.AppendBool(nil, v), formatText
 	case pgArray:
-		return v, asBinary
+		return v, formatBinary
 	case []byte:
 		if v == nil {
-			return nil, asText
+			return nil, formatText
 		}
-		return v, asBinary
+		return v, formatBinary
 	}
 	panic(fmt.Sprintf("a value of type %T", arg))
 }
 
-// exec runs a statement and returns how many rows it was about.
+// exec runs a statement and returns the number of affected rows.
 func (c *pgConn) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	name, err := c.prepare(ctx, query)
 	if err != nil {
 		return 0, err
 	}
-	c.encode(args)
+	c.encodeArgs(args)
 	tag, err := c.ExecPrepared(ctx, name, c.values, c.formats, allBinary).Close()
 	return tag.RowsAffected(), err
 }
 
-// run runs statements that have no values.
-func (c *pgConn) run(ctx context.Context, statements string) error {
+// execScript runs statements without values.
+func (c *pgConn) execScript(ctx context.Context, statements string) error {
 	return c.Exec(ctx, statements).Close()
 }
 
-// each reads what a query selects, row by row, and calls fn after each. What is read
-// into a pgRaw is valid until fn returns.
-func (c *pgConn) each(ctx context.Context, to into, fn func() error, query string, args ...any) error {
+// eachRow runs a query and calls fn after it has scanned each row. A pgRawBytes is valid until fn
+// returns.
+func (c *pgConn) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, args ...any) error {
 	name, err := c.prepare(ctx, query)
 	if err != nil {
 		return err
 	}
-	c.encode(args)
+	c.encodeArgs(args)
 	rows := c.ExecPrepared(ctx, name, c.values, c.formats, allBinary)
 	for err == nil && rows.NextRow() {
-		if err = pgScan(to, rows.Values()); err == nil {
+		if err = scanPgRow(to, rows.Values()); err == nil {
 			err = fn()
 		}
 	}
@@ -146,17 +146,17 @@ func (c *pgConn) each(ctx context.Context, to into, fn func() error, query strin
 	return err
 }
 
-// first reads the first row that a query selects, and reports whether there is one.
-func (c *pgConn) first(ctx context.Context, to into, query string, args ...any) (found bool, err error) {
-	err = c.each(ctx, to, func() error { found = true; return nil }, query, args...)
+// firstRow scans the row of a query and reports whether there is one.
+func (c *pgConn) firstRow(ctx context.Context, to scanTargets, query string, args ...any) (found bool, err error) {
+	err = c.eachRow(ctx, to, func() error { found = true; return nil }, query, args...)
 	return found, err
 }
 
-// pgRaw is bytes that are valid until the next row is read.
-type pgRaw []byte
+// pgRawBytes are bytes that are valid until the next row is read.
+type pgRawBytes []byte
 
-// pgScan reads a row.
-func pgScan(to into, values [][]byte) error {
+// scanPgRow scans a row.
+func scanPgRow(to scanTargets, values [][]byte) error {
 	if len(to) != len(values) {
 		return fmt.Errorf("a row has %d columns, not %d", len(values), len(to))
 	}
@@ -164,18 +164,18 @@ func pgScan(to into, values [][]byte) error {
 		ok := true
 		switch p := to[i].(type) {
 		case *int64:
-			*p, ok = pgInteger(v)
-		case *nullable:
-			*p = nullable{}
+			*p, ok = decodePgInt(v)
+		case *nullInt:
+			*p = nullInt{}
 			if v != nil {
-				p.int64, ok = pgInteger(v)
+				p.int64, ok = decodePgInt(v)
 				p.valid = true
 			}
 		case *string:
 			*p = string(v)
 		case *[]byte:
 			*p = bytes.Clone(v)
-		case *pgRaw:
+		case *pgRawBytes:
 			*p = v
 		case *bool:
 			ok = len(v) == 1
@@ -190,7 +190,7 @@ func pgScan(to into, values [][]byte) error {
 	return nil
 }
 
-func pgInteger(v []byte) (int64, bool) {
+func decodePgInt(v []byte) (int64, bool) {
 	switch len(v) {
 	case 8:
 		return int64(binary.BigEndian.Uint64(v)), true
@@ -202,7 +202,7 @@ func pgInteger(v []byte) (int64, bool) {
 	return 0, false
 }
 
-// pgBatch collects statements that are run together.
+// pgBatch collects statements and sends them together.
 type pgBatch struct {
 	conn  *pgConn
 	batch pgconn.Batch
@@ -210,8 +210,8 @@ type pgBatch struct {
 	err   error
 }
 
-// do adds a statement.
-func (b *pgBatch) do(ctx context.Context, query string, args ...any) {
+// queue adds a statement.
+func (b *pgBatch) queue(ctx context.Context, query string, args ...any) {
 	if b.err != nil {
 		return
 	}
@@ -221,14 +221,14 @@ func (b *pgBatch) do(ctx context.Context, query string, args ...any) {
 	}
 	values, formats := make([][]byte, len(args)), make([]int16, len(args))
 	for i, arg := range args {
-		values[i], formats[i] = pgValue(arg)
+		values[i], formats[i] = encodePgValue(arg)
 	}
 	b.batch.ExecPrepared(name, values, formats, allBinary)
 	b.n++
 }
 
-// run runs what was added.
-func (b *pgBatch) run(ctx context.Context) error {
+// send runs the queued statements.
+func (b *pgBatch) send(ctx context.Context) error {
 	if b.err != nil || b.n == 0 {
 		return b.err
 	}
@@ -237,19 +237,19 @@ func (b *pgBatch) run(ctx context.Context) error {
 	return b.conn.ExecBatch(ctx, &batch).Close()
 }
 
-// pgCopy is rows for COPY, in its binary form.
-type pgCopy struct {
-	into string // the table, with its columns
-	data []byte
-	rows int
+// pgCopyRows collects rows for COPY in its binary format.
+type pgCopyRows struct {
+	table string // the table with its columns
+	data  []byte
+	rows  int
 }
 
-var copyHead = append([]byte("PGCOPY\n\xff\r\n\x00"), make([]byte, 8)...)
+var pgCopyHeader = append([]byte("PGCOPY\n\xff\r\n\x00"), make([]byte, 8)...)
 
-// add adds a row. Values are int64, int32, int16, string, []byte or nil.
-func (c *pgCopy) add(values ...any) {
+// addRow adds a row. Values are int64, int32, int16, string, []byte or nil.
+func (c *pgCopyRows) addRow(values ...any) {
 	if c.rows == 0 {
-		c.data = append(c.data, copyHead...)
+		c.data = append(c.data, pgCopyHeader...)
 	}
 	c.rows++
 	c.data = binary.BigEndian.AppendUint16(c.data, uint16(len(values)))
@@ -282,29 +282,29 @@ func (c *pgCopy) add(values ...any) {
 	}
 }
 
-// run writes the rows.
-func (c *pgCopy) run(ctx context.Context, conn *pgConn) error {
+// send writes the rows.
+func (c *pgCopyRows) send(ctx context.Context, conn *pgConn) error {
 	if c.rows == 0 {
 		return nil
 	}
 	c.data = binary.BigEndian.AppendUint16(c.data, 1<<16-1)
-	_, err := conn.CopyFrom(ctx, bytes.NewReader(c.data), "COPY "+c.into+" FROM STDIN (FORMAT binary)")
+	_, err := conn.CopyFrom(ctx, bytes.NewReader(c.data), "COPY "+c.table+" FROM STDIN (FORMAT binary)")
 	return err
 }
 
-// tx runs fn in a transaction.
-func (c *pgConn) tx(ctx context.Context, begin string, fn func() error) error {
-	if err := c.run(ctx, begin); err != nil {
+// runTx runs fn in a transaction.
+func (c *pgConn) runTx(ctx context.Context, begin string, fn func() error) error {
+	if err := c.execScript(ctx, begin); err != nil {
 		return err
 	}
 	err := fn()
 	if err == nil {
-		if err = c.run(ctx, "COMMIT"); err == nil {
+		if err = c.execScript(ctx, "COMMIT"); err == nil {
 			return nil
 		}
 	}
 	if !c.IsClosed() {
-		if back := c.run(context.WithoutCancel(ctx), "ROLLBACK"); back != nil {
+		if back := c.execScript(context.WithoutCancel(ctx), "ROLLBACK"); back != nil {
 			err = errors.Join(err, back)
 		}
 	}
@@ -313,11 +313,11 @@ func (c *pgConn) tx(ctx context.Context, begin string, fn func() error) error {
 
 const (
 	beginWrite = "BEGIN"
-	// beginRead begins what sees everything as it is at one time.
+	// beginRead begins a transaction with one consistent snapshot.
 	beginRead = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 )
 
-// pgClean is a text as PostgreSQL can have it: UTF-8, and no NUL.
-func pgClean(s string) string {
+// cleanPgText replaces what PostgreSQL cannot store in a text: invalid UTF-8 and NUL.
+func cleanPgText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -6,42 +6,42 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Resume returns how far the spool is in the database.
+// Resume returns the position of the spool up to which the database has all entries.
 func (db *Postgres) Resume(ctx context.Context) (pos activity.Position, notes []string, err error) {
-	e, err := db.use(ctx)
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return pos, nil, err
 	}
-	err = e.write(func(ctx context.Context, c *pgConn) error {
+	err = e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		var hash []byte
-		// An earlier transaction of this instance may be ending at this very moment: it holds the row.
-		_, err := c.first(ctx, into{&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing},
+		// An earlier transaction of this instance may be about to end: it locks the row.
+		_, err := c.firstRow(ctx, scanTargets{&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing},
 			`SELECT chain, seq, hash, segment, file_offset, signer, EXISTS (SELECT FROM activity_erasing WHERE instance = $1)
 			FROM instance WHERE id = $1 FOR UPDATE`, e.instance)
 		copy(pos.Hash[:], hash)
-		e.resumed, e.at = err == nil, pgPlace{pos.Chain, pos.Seq}
+		e.resumed, e.position = err == nil, pgSpoolPosition{pos.Chain, pos.Seq}
 		return err
 	})
 	return pos, nil, err
 }
 
-// Project stores entries and how far the log is then. Whether a transaction that failed
-// to commit is in the database is only known by looking: Resume does.
+// Project stores entries and the position of the log after them. If a commit fails, only Resume
+// shows whether the transaction is in the database.
 func (db *Postgres) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
-	e, err := db.use(ctx)
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return err
 	}
-	return e.write(func(ctx context.Context, c *pgConn) error {
+	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		if !e.resumed {
-			return errUnresumed
+			return errNotResumed
 		}
 		e.resumed = false
-		p := pgProjection{e: e, c: c, batch: pgBatch{conn: c}, rollUp: rollUp{map[hour]counts{}, map[took]int64{}}, changed: map[int64]bool{}}
-		err := c.tx(ctx, beginWrite, func() error { return p.project(ctx, entries, pos) })
+		p := pgProjection{e: e, c: c, batch: pgBatch{conn: c}, rollUp: hourlyRollUp{map[hourKey]hourCounts{}, map[durationBucketKey]int64{}}, changedChunks: map[int64]bool{}}
+		err := c.runTx(ctx, beginWrite, func() error { return p.projectEntries(ctx, entries, pos) })
 		e.resumed = err == nil
 		if err == nil {
-			e.at = pgPlace{pos.Chain, pos.Seq}
+			e.position = pgSpoolPosition{pos.Chain, pos.Seq}
 		}
 		return err
 	})
@@ -49,89 +49,89 @@ func (db *Postgres) Project(ctx context.Context, entries []activity.Entry, pos a
 
 // pgProjection is one transaction of the projector.
 type pgProjection struct {
-	e       *pgEngine
-	c       *pgConn
-	batch   pgBatch
-	rows    pgCopy
-	rollUp  rollUp
-	next    int64          // key
-	sealed  int64          // the number of the first chunk without columns
-	place   string         // of the record before
-	ended   []int64        // keys of records that were there
-	changed map[int64]bool // chunks whose columns are not what their records say any more
+	e             *pgEngine
+	c             *pgConn
+	batch         pgBatch
+	rows          pgCopyRows
+	rollUp        hourlyRollUp
+	nextKey       int64          // key of the next record
+	firstUnsealed int64          // the number of the first chunk without columns
+	order         string         // order of the previous record
+	endedKeys     []int64        // keys of stored records that ended
+	changedChunks map[int64]bool // chunks whose columns differ from their records
 }
 
-const pgActivity = `activity (instance, key, id, place, seq, end_seq, hash, end_hash, entry, outcome, time, type, status, server, tool,
+const pgActivityColumns = `activity (instance, key, id, place, seq, end_seq, hash, end_hash, entry, outcome, time, type, status, server, tool,
 	session, request, intent, sensitivity, actor, client, error_code, duration, own, times)`
 
-func (p *pgProjection) project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
-	// One of an earlier connection, which was cut off, may have gone on.
-	var at pgPlace
-	if _, err := p.c.first(ctx, into{&at.chain, &at.seq, &p.next, &p.sealed, &p.place},
+func (p *pgProjection) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+	// A transaction of an earlier, broken connection may have been committed.
+	var at pgSpoolPosition
+	if _, err := p.c.firstRow(ctx, scanTargets{&at.chain, &at.seq, &p.nextKey, &p.firstUnsealed, &p.order},
 		"SELECT chain, seq, next_key, sealed, place FROM instance WHERE id = $1 FOR UPDATE", p.e.instance); err != nil {
 		return err
 	}
-	if at != p.e.at {
-		return errUnresumed
+	if at != p.e.position {
+		return errNotResumed
 	}
-	from := p.next
-	b := split(entries)
-	p.rows.into = pgActivity
+	from := p.nextKey
+	b := newProjectionBatch(entries)
+	p.rows.table = pgActivityColumns
 	for i := range b.rows {
-		p.insert(&b.rows[i])
+		p.addRecord(&b.rows[i])
 	}
-	if err := p.endLate(ctx, b.late); err != nil {
+	if err := p.endStoredRecords(ctx, b.lateEnds); err != nil {
 		return err
 	}
-	if err := p.rows.run(ctx, p.c); err != nil {
+	if err := p.rows.send(ctx, p.c); err != nil {
 		return err
 	}
-	if err := p.repeat(ctx, b.repeats); err != nil {
+	if err := p.updateRefusalCounts(ctx, b.repeats); err != nil {
 		return err
 	}
 	for i := range entries {
 		if r, ok := entries[i].Redaction(); ok {
-			if err := p.erase(ctx, r); err != nil {
+			if err := p.eraseFields(ctx, r); err != nil {
 				return err
 			}
 		}
 		if s := entries[i].Signature; s != nil {
-			p.batch.do(ctx, `INSERT INTO activity_signed (instance, chain, seq, hash, time, key, signature) VALUES ($1, $2, $3, $4, $5, $6, $7)
+			p.batch.queue(ctx, `INSERT INTO activity_signed (instance, chain, seq, hash, time, key, signature) VALUES ($1, $2, $3, $4, $5, $6, $7)
 				ON CONFLICT (instance, chain, seq) DO UPDATE SET hash = excluded.hash, time = excluded.time, key = excluded.key, signature = excluded.signature`,
 				p.e.instance, s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 		}
 	}
 	p.saveRollUp(ctx)
-	if err := p.batch.run(ctx); err != nil {
+	if err := p.batch.send(ctx); err != nil {
 		return err
 	}
-	for chunk := range p.changed {
-		if err := p.sealAgain(ctx, chunk); err != nil {
+	for chunk := range p.changedChunks {
+		if err := p.resealChunk(ctx, chunk); err != nil {
 			return err
 		}
 	}
-	for p.next-p.sealed*chunkSize >= tailMax*chunkSize {
-		if err := p.seal(ctx, p.sealed); err != nil {
+	for p.nextKey-p.firstUnsealed*chunkSize >= maxTailChunks*chunkSize {
+		if err := p.sealChunk(ctx, p.firstUnsealed); err != nil {
 			return err
 		}
-		p.sealed++
+		p.firstUnsealed++
 	}
-	p.batch.do(ctx, `UPDATE instance SET chain = $2, seq = $3, hash = $4, segment = $5, file_offset = $6, next_key = $7, sealed = $8,
+	p.batch.queue(ctx, `UPDATE instance SET chain = $2, seq = $3, hash = $4, segment = $5, file_offset = $6, next_key = $7, sealed = $8,
 		signer = $9, place = $10, seen = now() WHERE id = $1`,
-		p.e.instance, pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.next, p.sealed, pos.Signer, p.place)
-	p.batch.do(ctx, "SELECT pg_notify($1, $2)", pgChannel, toldLog(p.e.instance, from, p.next, p.ended))
-	return p.batch.run(ctx)
+		p.e.instance, pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.nextKey, p.firstUnsealed, pos.Signer, p.order)
+	p.batch.queue(ctx, "SELECT pg_notify($1, $2)", pgChannel, newLogNotification(p.e.instance, from, p.nextKey, p.endedKeys))
+	return p.batch.send(ctx)
 }
 
-func orNil(n int64, there bool) any {
+func numberOrNull(n int64, there bool) any {
 	if there {
 		return n
 	}
 	return nil
 }
 
-// insert notes a row.
-func (p *pgProjection) insert(r *row) {
+// addRecord adds a row.
+func (p *pgProjection) addRecord(r *recordRow) {
 	var facts *activity.Facts
 	var hash, endHash, entry, outcome []byte
 	var seq, endSeq int64
@@ -146,29 +146,29 @@ func (p *pgProjection) insert(r *row) {
 			id, seq = d.ID, d.Of
 		}
 	}
-	f := pgFacts(completed(facts, r))
-	p.place = max(p.place, id)
-	p.rows.add(int32(p.e.instance), p.next, id, p.place, seq, orNil(endSeq, ended), hash, endHash, entry, outcome, f.Time,
+	f := cleanPgFacts(completeFacts(facts, r))
+	p.order = max(p.order, id)
+	p.rows.addRow(int32(p.e.instance), p.nextKey, id, p.order, seq, numberOrNull(endSeq, ended), hash, endHash, entry, outcome, f.Time,
 		string(f.Type), string(f.Status), f.Server, f.Tool, f.Session, f.Request, f.Intent, f.Sensitivity, f.Actor, f.Client, f.ErrorCode,
 		f.Duration, f.Own, f.Times)
-	p.next++
+	p.nextKey++
 	if ended {
-		p.rollUp.add(f)
+		p.rollUp.addRecord(f)
 	}
 }
 
-// pgFacts are facts as PostgreSQL can have them.
-func pgFacts(facts *activity.Facts) *activity.Facts {
+// cleanPgFacts returns facts that PostgreSQL can store.
+func cleanPgFacts(facts *activity.Facts) *activity.Facts {
 	f := *facts
 	for _, s := range []*string{(*string)(&f.Type), (*string)(&f.Status), &f.Server, &f.Tool, &f.Session, &f.Request, &f.Intent, &f.Sensitivity, &f.Actor, &f.Client, &f.ErrorCode} {
-		*s = pgClean(*s)
+		*s = cleanPgText(*s)
 	}
 	f.Duration, f.Own, f.Times = max(0, f.Duration), max(0, f.Own), max(0, f.Times)
 	return &f
 }
 
-// endLate finishes records whose beginning is in the database.
-func (p *pgProjection) endLate(ctx context.Context, late []*activity.Entry) error {
+// endStoredRecords stores the ends of records whose beginning is in the database.
+func (p *pgProjection) endStoredRecords(ctx context.Context, late []*activity.Entry) error {
 	if len(late) == 0 {
 		return nil
 	}
@@ -185,56 +185,56 @@ func (p *pgProjection) endLate(ctx context.Context, late []*activity.Entry) erro
 	var b begun
 	var seq int64
 	bySeq := map[string]int64{}
-	if err := p.c.each(ctx, into{&id, &b.key, &seq, &b.entry}, func() error {
+	if err := p.c.eachRow(ctx, scanTargets{&id, &b.key, &seq, &b.entry}, func() error {
 		open[id], bySeq[id] = b, seq
 		return nil
 	}, `SELECT a.id, a.key, a.seq, a.entry FROM unnest($2::text[]) AS e(id) JOIN activity a ON a.id = e.id
-		WHERE a.instance = $1 AND a.end_seq IS NULL ORDER BY a.key`, p.e.instance, pgTexts(ids)); err != nil {
+		WHERE a.instance = $1 AND a.end_seq IS NULL ORDER BY a.key`, p.e.instance, pgTextArray(ids)); err != nil {
 		return err
 	}
 	for _, end := range late {
 		b, there := open[end.ID]
-		if !there || bySeq[end.ID] != end.Of { // its beginning is gone: pruned, or lost
-			p.insert(&row{end: end})
+		if !there || bySeq[end.ID] != end.Of { // its beginning was pruned or lost
+			p.addRecord(&recordRow{end: end})
 			continue
 		}
 		delete(open, end.ID)
 		facts := &end.Facts
 		if facts.Type == "" {
-			read := factsOfRow(b.entry, end.Payload)
+			read := decodeFacts(b.entry, end.Payload)
 			facts = &read
 		}
-		f := pgFacts(facts)
-		p.rollUp.add(f)
-		p.batch.do(ctx, `UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
+		f := cleanPgFacts(facts)
+		p.rollUp.addRecord(f)
+		p.batch.queue(ctx, `UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
 			WHERE instance = $1 AND key = $2`, p.e.instance, b.key, end.Seq, end.Hash[:], end.Payload, string(f.Status), f.ErrorCode, f.Duration, f.Own)
-		p.ended = append(p.ended, b.key)
-		p.change(b.key)
+		p.endedKeys = append(p.endedKeys, b.key)
+		p.markChunkChanged(b.key)
 	}
-	return p.batch.run(ctx)
+	return p.batch.send(ctx)
 }
 
-// change notes that a record is not what the columns of its chunk say.
-func (p *pgProjection) change(key int64) {
-	if chunk := key / chunkSize; chunk < p.sealed {
-		p.changed[chunk] = true
+// markChunkChanged notes that the columns of a record's chunk must be written again.
+func (p *pgProjection) markChunkChanged(key int64) {
+	if chunk := key / chunkSize; chunk < p.firstUnsealed {
+		p.changedChunks[chunk] = true
 	}
 }
 
-// repeat brings the counts of refusals up to date. What told a count before leaves its
-// hash, and so does a count whose record has gone.
-func (p *pgProjection) repeat(ctx context.Context, repeats []*activity.Entry) error {
+// updateRefusalCounts stores new counts of refusals. The entry with the previous count leaves its
+// hash. So does a count whose record is pruned.
+func (p *pgProjection) updateRefusalCounts(ctx context.Context, repeats []*activity.Entry) error {
 	for _, n := range repeats {
 		var key int64
-		var before nullable
+		var before nullInt
 		var hash []byte
-		found, err := p.c.first(ctx, into{&key, &before, &hash}, `SELECT key, end_seq, end_hash FROM activity
+		found, err := p.c.firstRow(ctx, scanTargets{&key, &before, &hash}, `SELECT key, end_seq, end_hash FROM activity
 			WHERE instance = $1 AND id = $2 AND entry IS NOT NULL`, p.e.instance, n.ID)
 		switch {
 		case err == nil && !found:
-			err = pgLeave(ctx, p.c, p.e.instance, []link{{n.Seq, n.Hash[:]}})
+			err = pgSaveGapHashes(ctx, p.c, p.e.instance, []chainLink{{n.Seq, n.Hash[:]}})
 		case err == nil && hash != nil:
-			err = pgLeave(ctx, p.c, p.e.instance, []link{{before.int64, hash}})
+			err = pgSaveGapHashes(ctx, p.c, p.e.instance, []chainLink{{before.int64, hash}})
 		}
 		if err != nil {
 			return err
@@ -246,12 +246,12 @@ func (p *pgProjection) repeat(ctx context.Context, repeats []*activity.Entry) er
 			p.e.instance, key, n.Seq, n.Hash[:], n.Payload, max(0, n.Facts.Times)); err != nil {
 			return err
 		}
-		p.change(key)
+		p.markChunkChanged(key)
 	}
 	return nil
 }
 
-// saveRollUp adds what the transaction changes to the hours, all in two statements.
+// saveRollUp adds the changes of the transaction to the hourly roll-up, in two statements.
 func (p *pgProjection) saveRollUp(ctx context.Context) {
 	var texts [5][]string
 	var numbers [5][]int64
@@ -263,31 +263,31 @@ func (p *pgProjection) saveRollUp(ctx context.Context) {
 			numbers[i] = append(numbers[i], v)
 		}
 	}
-	p.batch.do(ctx, `INSERT INTO activity_hour (instance, type, server, tool, intent, status, hour, records, duration, max_duration, last)
+	p.batch.queue(ctx, `INSERT INTO activity_hour (instance, type, server, tool, intent, status, hour, records, duration, max_duration, last)
 		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
 		ON CONFLICT (instance, hour, type, server, tool, intent, status) DO UPDATE SET records = activity_hour.records + excluded.records,
 		duration = activity_hour.duration + excluded.duration, max_duration = greatest(activity_hour.max_duration, excluded.max_duration),
 		last = greatest(activity_hour.last, excluded.last)`,
-		p.e.instance, pgTexts(texts[0]), pgTexts(texts[1]), pgTexts(texts[2]), pgTexts(texts[3]), pgTexts(texts[4]),
-		pgIntegers(numbers[0]), pgIntegers(numbers[1]), pgIntegers(numbers[2]), pgIntegers(numbers[3]), pgIntegers(numbers[4]))
+		p.e.instance, pgTextArray(texts[0]), pgTextArray(texts[1]), pgTextArray(texts[2]), pgTextArray(texts[3]), pgTextArray(texts[4]),
+		pgIntArray(numbers[0]), pgIntArray(numbers[1]), pgIntArray(numbers[2]), pgIntArray(numbers[3]), pgIntArray(numbers[4]))
 	var servers []string
 	var hours, buckets, records []int64
-	for k, n := range p.rollUp.took {
+	for k, n := range p.rollUp.durations {
 		servers, hours, buckets, records = append(servers, k.server), append(hours, k.hour), append(buckets, k.bucket), append(records, n)
 	}
-	p.batch.do(ctx, `INSERT INTO activity_took (instance, server, hour, bucket, records)
+	p.batch.queue(ctx, `INSERT INTO activity_took (instance, server, hour, bucket, records)
 		SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
 		ON CONFLICT (instance, hour, server, bucket) DO UPDATE SET records = activity_took.records + excluded.records`,
-		p.e.instance, pgTexts(servers), pgIntegers(hours), pgIntegers(buckets), pgIntegers(records))
+		p.e.instance, pgTextArray(servers), pgIntArray(hours), pgIntArray(buckets), pgIntArray(records))
 }
 
 // Pending returns the records of this instance that have no end.
 func (db *Postgres) Pending(ctx context.Context) (out []activity.Unfinished, err error) {
-	err = db.read(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	err = db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		var u activity.Unfinished
 		var entry []byte
-		return c.each(ctx, into{&u.Seq, &entry}, func() error {
-			if r, err := activity.Decode(entry, nil); err == nil { // a damaged one stays as it is
+		return c.eachRow(ctx, scanTargets{&u.Seq, &entry}, func() error {
+			if r, err := activity.Decode(entry, nil); err == nil { // a damaged record stays as it is
 				u.ID, u.Facts = r.ID, activity.FactsOf(&r)
 				out = append(out, u)
 			}
@@ -297,15 +297,15 @@ func (db *Postgres) Pending(ctx context.Context) (out []activity.Unfinished, err
 	return out, err
 }
 
-// Sync does nothing: a transaction that was committed is on the disk of the server.
+// Sync waits for the database only: a committed transaction is on the disk of the server.
 func (db *Postgres) Sync(ctx context.Context) error {
-	_, err := db.use(ctx)
+	_, err := db.waitOpen(ctx)
 	return err
 }
 
-// erase takes fields out of a record, and its words out of the text index. That the
-// spool has them still is noted.
-func (p *pgProjection) erase(ctx context.Context, r activity.Redaction) error {
+// eraseFields removes fields from a record and its words from the text index. It notes that the
+// spool still has them.
+func (p *pgProjection) eraseFields(ctx context.Context, r activity.Redaction) error {
 	if _, err := p.c.exec(ctx, "INSERT INTO activity_erasing (instance, id, fields, at) VALUES ($1, $2, $3, $4)",
 		p.e.instance, r.ID, joinFields(r.Fields), r.At.Unix()); err != nil {
 		return err
@@ -316,7 +316,7 @@ func (p *pgProjection) erase(ctx context.Context, r activity.Redaction) error {
 	}
 	var s stored
 	var all []stored
-	if err := p.c.each(ctx, into{&s.key, &s.entry, &s.outcome}, func() error { all = append(all, s); return nil },
+	if err := p.c.eachRow(ctx, scanTargets{&s.key, &s.entry, &s.outcome}, func() error { all = append(all, s); return nil },
 		"SELECT key, entry, outcome FROM activity WHERE instance = $1 AND id = $2", p.e.instance, r.ID); err != nil {
 		return err
 	}
@@ -329,7 +329,7 @@ func (p *pgProjection) erase(ctx context.Context, r activity.Redaction) error {
 		if _, err := p.c.exec(ctx, "UPDATE activity SET entry = $3, outcome = $4 WHERE instance = $1 AND key = $2", p.e.instance, s.key, s.entry, s.outcome); err != nil {
 			return err
 		}
-		p.change(s.key)
+		p.markChunkChanged(s.key)
 	}
 	return nil
 }

@@ -6,26 +6,25 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgFields are the columns of the table that have what records are filtered and counted
-// by, in the order of the fields.
-var pgFields = [fields + 1]string{
+// pgFieldColumns are the table columns of the fields, in the order of the fields.
+var pgFieldColumns = [fieldCount + 1]string{
 	fieldType: "type", fieldStatus: "status", fieldServer: "server", fieldTool: "tool", fieldSession: "session", fieldRequest: "request",
 	fieldIntent: "intent", fieldSensitivity: "sensitivity", fieldActor: "actor", fieldClient: "client", fieldError: "error_code",
-	fieldDuration: "duration", fieldOwn: "own", fieldTimes: "times", fieldTime: "time",
+	fieldDuration: "duration", fieldOwnTime: "own", fieldRepeats: "times", fieldTime: "time",
 }
 
-// pgValues reads the values of some fields of a row.
-type pgValues struct {
-	fields  []field
-	texts   [hashed]string
-	numbers [fields + 1]int64
+// pgFieldReader reads the values of some fields of a row.
+type pgFieldReader struct {
+	fields  []columnField
+	texts   [firstNumericField]string
+	numbers [fieldCount + 1]int64
 }
 
-// columns is what is selected, and to where it is read.
-func (v *pgValues) columns() (list string, to into) {
+// selectList returns the columns for a SELECT and the targets to scan them into.
+func (v *pgFieldReader) selectList() (list string, to scanTargets) {
 	for _, f := range v.fields {
-		list += ", " + pgFields[f]
-		if f < hashed {
+		list += ", " + pgFieldColumns[f]
+		if f < firstNumericField {
 			to = append(to, &v.texts[f])
 		} else {
 			to = append(to, &v.numbers[f])
@@ -34,40 +33,40 @@ func (v *pgValues) columns() (list string, to into) {
 	return list, to
 }
 
-// of is the value of a field.
-func (v *pgValues) of(h hashes, f field) uint64 {
-	if f < hashed {
-		return h.of(f, v.texts[f])
+// value returns the value of a field as it is stored in a column.
+func (v *pgFieldReader) value(h hashCache, f columnField) uint64 {
+	if f < firstNumericField {
+		return h.hashField(f, v.texts[f])
 	}
 	return uint64(v.numbers[f])
 }
 
-func allFields() (all []field) {
-	for f := range fields + 1 {
+func allFields() (all []columnField) {
+	for f := range fieldCount + 1 {
 		all = append(all, f)
 	}
 	return all
 }
 
-// pgSealed is what is stored of a chunk.
-type pgSealed struct {
-	columns                                       [fields + 1][]uint64
+// pgChunkColumns are the columns of a chunk and facts about it.
+type pgChunkColumns struct {
+	columns                                       [fieldCount + 1][]uint64
 	minTime, maxTime, bytes, refused, refusedSize int64
 }
 
-// readChunk makes the columns of a chunk.
-func (p *pgProjection) readChunk(ctx context.Context, chunk int64) (*pgSealed, error) {
-	s := &pgSealed{}
+// readChunkColumns builds the columns of a chunk from its records.
+func (p *pgProjection) readChunkColumns(ctx context.Context, chunk int64) (*pgChunkColumns, error) {
+	s := &pgChunkColumns{}
 	for f := range s.columns {
 		s.columns[f] = make([]uint64, chunkSize)
 	}
-	v := pgValues{fields: allFields()}
-	list, to := v.columns()
+	v := pgFieldReader{fields: allFields()}
+	list, to := v.selectList()
 	var key, size int64
 	first := true
-	err := p.c.each(ctx, append(into{&key, &size}, to...), func() error {
+	err := p.c.eachRow(ctx, append(scanTargets{&key, &size}, to...), func() error {
 		for f := range s.columns {
-			s.columns[f][key%chunkSize] = v.of(p.e.hashes, field(f))
+			s.columns[f][key%chunkSize] = v.value(p.e.hashes, columnField(f))
 		}
 		at := v.numbers[fieldTime]
 		if s.minTime, s.maxTime = min(s.minTime, at), max(s.maxTime, at); first {
@@ -84,17 +83,17 @@ func (p *pgProjection) readChunk(ctx context.Context, chunk int64) (*pgSealed, e
 	return s, err
 }
 
-// seal writes the columns of a chunk.
-func (p *pgProjection) seal(ctx context.Context, chunk int64) error {
-	s, err := p.readChunk(ctx, chunk)
+// sealChunk writes the columns of a chunk.
+func (p *pgProjection) sealChunk(ctx context.Context, chunk int64) error {
+	s, err := p.readChunkColumns(ctx, chunk)
 	if err != nil {
 		return err
 	}
-	rows := pgCopy{into: "activity_column (field, instance, chunk, data)"}
+	rows := pgCopyRows{table: "activity_column (field, instance, chunk, data)"}
 	for f, values := range s.columns {
-		rows.add(int16(f), int32(p.e.instance), chunk, encodeColumn(values))
+		rows.addRow(int16(f), int32(p.e.instance), chunk, encodeColumn(values))
 	}
-	if err := rows.run(ctx, p.c); err != nil {
+	if err := rows.send(ctx, p.c); err != nil {
 		return err
 	}
 	_, err = p.c.exec(ctx, "INSERT INTO activity_chunk (instance, chunk, min_time, max_time, bytes, refused, refused_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -102,93 +101,92 @@ func (p *pgProjection) seal(ctx context.Context, chunk int64) error {
 	return err
 }
 
-// sealAgain writes the columns of a chunk anew, of which a record has changed. Its words
-// are to be read again.
-func (p *pgProjection) sealAgain(ctx context.Context, chunk int64) error {
+// resealChunk writes the columns of a chunk again after a record changed. The chunk has to be
+// indexed again.
+func (p *pgProjection) resealChunk(ctx context.Context, chunk int64) error {
 	n, err := p.c.exec(ctx, "UPDATE activity_chunk SET indexed = false WHERE instance = $1 AND chunk = $2", p.e.instance, chunk)
 	if err != nil || n == 0 {
 		return err
 	}
-	s, err := p.readChunk(ctx, chunk)
+	s, err := p.readChunkColumns(ctx, chunk)
 	if err != nil {
 		return err
 	}
 	for f, values := range s.columns {
-		p.batch.do(ctx, "UPDATE activity_column SET data = $4 WHERE field = $1 AND instance = $2 AND chunk = $3", int64(f), p.e.instance, chunk, encodeColumn(values))
+		p.batch.queue(ctx, "UPDATE activity_column SET data = $4 WHERE field = $1 AND instance = $2 AND chunk = $3", int64(f), p.e.instance, chunk, encodeColumn(values))
 	}
-	p.batch.do(ctx, "UPDATE activity_chunk SET bytes = $3, refused = $4, refused_bytes = $5 WHERE instance = $1 AND chunk = $2",
+	p.batch.queue(ctx, "UPDATE activity_chunk SET bytes = $3, refused = $4, refused_bytes = $5 WHERE instance = $1 AND chunk = $2",
 		p.e.instance, chunk, s.bytes, s.refused, s.refusedSize)
-	pgDropText(ctx, &p.batch, p.e.instance, chunk*chunkSize, (chunk+1)*chunkSize)
-	return p.batch.run(ctx)
+	pgDeleteTextIndex(ctx, &p.batch, p.e.instance, chunk*chunkSize, (chunk+1)*chunkSize)
+	return p.batch.send(ctx)
 }
 
-// pgDropText removes segments from the text index.
-func pgDropText(ctx context.Context, b *pgBatch, instance, from, to int64) {
-	b.do(ctx, "DELETE FROM activity_text WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
-	b.do(ctx, "DELETE FROM activity_segment WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
+// pgDeleteTextIndex deletes the segments in [from, to) from the text index.
+func pgDeleteTextIndex(ctx context.Context, b *pgBatch, instance, from, to int64) {
+	b.queue(ctx, "DELETE FROM activity_text WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
+	b.queue(ctx, "DELETE FROM activity_segment WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
 }
 
-// indexText brings the text index up to the newest chunks, those of all instances.
-func (db *Postgres) indexText(ctx context.Context) error {
+// indexAllChunks writes the text index of all chunks of all instances that lack it.
+func (db *Postgres) indexAllChunks(ctx context.Context) error {
 	for {
-		if more, err := db.indexNext(ctx); err != nil || !more {
+		if more, err := db.indexNextChunk(ctx); err != nil || !more {
 			return err
 		}
 	}
 }
 
-// indexNext indexes one chunk, and reports whether there may be more. Who comes second waits, and
-// finds that it is done.
-func (db *Postgres) indexNext(ctx context.Context) (found bool, err error) {
+// indexNextChunk indexes one chunk and reports whether there may be more. A second instance waits
+// for the lock and finds the chunk indexed.
+func (db *Postgres) indexNextChunk(ctx context.Context) (found bool, err error) {
 	var instance, chunk int64
 	look := func(ctx context.Context, c *pgConn, lock string) error {
-		found, err = c.first(ctx, into{&instance, &chunk}, "SELECT instance, chunk FROM activity_chunk WHERE NOT indexed LIMIT 1"+lock)
+		found, err = c.firstRow(ctx, scanTargets{&instance, &chunk}, "SELECT instance, chunk FROM activity_chunk WHERE NOT indexed LIMIT 1"+lock)
 		return err
 	}
-	err = db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return look(ctx, c, "") })
+	err = db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return look(ctx, c, "") })
 	if err != nil || !found {
 		return false, err
 	}
-	err = db.write(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+	err = db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		if err := look(ctx, c, " FOR UPDATE"); err != nil || !found {
-			found = true // somebody was faster
+			found = true // another instance was faster
 			return err
 		}
-		return pgIndexChunk(ctx, c, instance, chunk)
+		return pgIndexChunkText(ctx, c, instance, chunk)
 	})
 	return found, err
 }
 
-// pgIndexChunk indexes the records of a chunk, in more than one segment when its texts
-// are large.
-func pgIndexChunk(ctx context.Context, c *pgConn, instance, chunk int64) error {
-	words, segments := pgCopy{into: "activity_text (instance, segment, first, data)"}, pgCopy{into: "activity_segment (instance, segment)"}
+// pgIndexChunkText indexes the records of a chunk, in several segments if its texts are large.
+func pgIndexChunkText(ctx context.Context, c *pgConn, instance, chunk int64) error {
+	words, segments := pgCopyRows{table: "activity_text (instance, segment, first, data)"}, pgCopyRows{table: "activity_segment (instance, segment)"}
 	from, at := chunk*chunkSize, uint16(0)
-	index := segmentIndex{words: map[string]posting{}}
+	index := segmentWords{words: map[string]postingList{}}
 	save := func(past int64) {
-		for _, p := range index.pages() {
-			words.add(int32(instance), from, p.first, p.data)
+		for _, p := range index.encodePages() {
+			words.addRow(int32(instance), from, p.first, p.data)
 		}
-		segments.add(int32(instance), from)
-		from, index = past, segmentIndex{words: map[string]posting{}}
+		segments.addRow(int32(instance), from)
+		from, index = past, segmentWords{words: map[string]postingList{}}
 	}
-	s := splitter{emit: func(word []byte, _ bool) { index.add(word, at) }}
+	s := wordSplitter{emit: func(word []byte, _ bool) { index.addWord(word, at) }}
 	var key int64
-	var entry, outcome pgRaw
-	err := c.each(ctx, into{&key, &entry, &outcome}, func() error {
+	var entry, outcome pgRawBytes
+	err := c.eachRow(ctx, scanTargets{&key, &entry, &outcome}, func() error {
 		if index.bytes > segmentBytes {
 			save(key)
 		}
 		at = uint16(key % chunkSize)
-		s.record(entry, outcome)
+		s.splitRecord(entry, outcome)
 		return nil
 	}, "SELECT key, entry, outcome FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 ORDER BY key", instance, from, (chunk+1)*chunkSize)
 	if err != nil {
 		return err
 	}
 	save((chunk + 1) * chunkSize)
-	for _, rows := range []*pgCopy{&words, &segments} {
-		if err := rows.run(ctx, c); err != nil {
+	for _, rows := range []*pgCopyRows{&words, &segments} {
+		if err := rows.send(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -196,35 +194,35 @@ func pgIndexChunk(ctx context.Context, c *pgConn, instance, chunk int64) error {
 	return err
 }
 
-type pgSegment struct{ instance, segment int64 }
+type pgSegmentID struct{ instance, segment int64 }
 
-// upgradeText writes one segment of an older version with its prefixes, from its pages alone,
-// and reports whether there may be more.
-func (db *Postgres) upgradeText(ctx context.Context) (more bool, err error) {
-	err = db.write(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
-		at := e.upgraded
-		more, err = c.first(ctx, into{&at.instance, &at.segment}, `SELECT instance, segment FROM activity_segment s WHERE (instance, segment) > ($1, $2)
+// addPrefixesToNextSegment rewrites one segment of an older version with its prefixes, from its
+// pages alone, and reports whether there may be more.
+func (db *Postgres) addPrefixesToNextSegment(ctx context.Context) (more bool, err error) {
+	err = db.writeTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+		at := e.prefixedUpTo
+		more, err = c.firstRow(ctx, scanTargets{&at.instance, &at.segment}, `SELECT instance, segment FROM activity_segment s WHERE (instance, segment) > ($1, $2)
 			AND NOT EXISTS (SELECT FROM activity_text t WHERE t.instance = s.instance AND t.segment = s.segment AND t.first = '\x00')
 			ORDER BY instance, segment LIMIT 1 FOR UPDATE SKIP LOCKED`, at.instance, at.segment)
 		if err != nil || !more {
-			e.prefixed.Store(err == nil)
+			e.allPrefixed.Store(err == nil)
 			return err
 		}
-		e.upgraded = at // one that cannot be read stays as it is
-		index := segmentIndex{words: map[string]posting{}}
-		var data pgRaw
-		if err := c.each(ctx, into{&data}, func() error { return index.addPage(data) },
+		e.prefixedUpTo = at // a segment that cannot be read stays as it is
+		index := segmentWords{words: map[string]postingList{}}
+		var data pgRawBytes
+		if err := c.eachRow(ctx, scanTargets{&data}, func() error { return index.addPageWords(data) },
 			"SELECT data FROM activity_text WHERE instance = $1 AND segment = $2", at.instance, at.segment); err != nil {
 			return err
 		}
 		if _, err := c.exec(ctx, "DELETE FROM activity_text WHERE instance = $1 AND segment = $2", at.instance, at.segment); err != nil {
 			return err
 		}
-		words := pgCopy{into: "activity_text (instance, segment, first, data)"}
-		for _, p := range index.pages() {
-			words.add(int32(at.instance), at.segment, p.first, p.data)
+		words := pgCopyRows{table: "activity_text (instance, segment, first, data)"}
+		for _, p := range index.encodePages() {
+			words.addRow(int32(at.instance), at.segment, p.first, p.data)
 		}
-		return words.run(ctx, c)
+		return words.send(ctx, c)
 	})
 	return more, err
 }

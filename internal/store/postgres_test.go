@@ -25,8 +25,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// openPostgres opens a database, and waits until it is open: a log waits two seconds for that,
-// in which a busy machine makes no connections.
+// openPostgres opens a database and waits until it is open. A log waits only two seconds, in which
+// a busy machine makes no connections.
 func openPostgres(t *testing.T, address, dir string) *store.Postgres {
 	t.Helper()
 	db, err := store.OpenPostgres(address, dir, nil)
@@ -55,18 +55,18 @@ func TestPostgres(t *testing.T) {
 		return databases[dir]
 	}
 	open := func(t *testing.T, dir string) storetest.Store { return openPostgres(t, database(t, dir), dir) }
-	storetest.Run(t, storetest.Opener{Open: open, Volume: volume.Of, Serial: serial})
+	storetest.Run(t, storetest.Setup{Open: open, Volume: volume.Of, Serial: serial})
 }
 
-// TestPostgresShared: what one instance decides another has to know before it decides, and
-// is told; what can be erased is one's own.
+// TestPostgresShared: an instance must load the decisions of another one before it decides, and is
+// notified of them. An instance can erase its own records only.
 func TestPostgresShared(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Start(t).Database(t)
 	open := func() *store.Postgres {
 		db := openPostgres(t, address, t.TempDir())
-		<-db.Shared()
-		db.TakeShared()
+		<-db.RemoteChangeSignal()
+		db.TakeRemoteChanges()
 		return db
 	}
 	one, other := open(), open()
@@ -78,8 +78,8 @@ func TestPostgresShared(t *testing.T) {
 	if err := other.SaveApprovals(t.Context(), approval.Change{Server: "a server", Tools: []approval.Row{{Tool: "t"}}}); !errors.Is(err, approval.ErrStale) {
 		t.Errorf("who did not know of the switch decided: %v", err)
 	}
-	<-other.Shared()
-	if news := other.TakeShared(); len(news.Servers) != 1 || news.Servers["a server"] {
+	<-other.RemoteChangeSignal()
+	if news := other.TakeRemoteChanges(); len(news.Servers) != 1 || news.Servers["a server"] {
 		t.Errorf("it was told %+v", news)
 	}
 	saved, err := other.LoadApprovals(t.Context())
@@ -115,7 +115,7 @@ func TestPostgresShared(t *testing.T) {
 	}
 	slices.Sort(want)
 	slices.Reverse(want)
-	for _, db := range []*store.Postgres{one, other} { // all of each is there then
+	for _, db := range []*store.Postgres{one, other} { // waits until everything of both is stored
 		if _, err := logs[db].List(t.Context(), activity.Filter{Limit: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -155,8 +155,8 @@ func TestPostgresShared(t *testing.T) {
 	}
 }
 
-// TestPostgresMigrates brings the tables of an earlier version up to date, with the server killed
-// in the midst of it first.
+// TestPostgresMigrates migrates the tables of an earlier version, after the server was killed in
+// the middle of it.
 func TestPostgresMigrates(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -195,11 +195,12 @@ func TestPostgresMigrates(t *testing.T) {
 		ALTER TABLE approval DROP COLUMN before, DROP COLUMN before_hints, DROP COLUMN before_definition, DROP COLUMN before_by, DROP COLUMN before_at,
 			DROP COLUMN before_blocked, DROP COLUMN before_blocked_by, DROP COLUMN before_blocked_at`)
 
-	// Somebody holds the table, so that the migration waits in the midst of its transaction.
+	// Another session locks the table, so that the migration waits in the middle of its
+	// transaction.
 	held := make(chan struct{})
 	go func() {
 		defer close(held)
-		_, _ = server.QueryIn("d1", "BEGIN; LOCK TABLE mcpproxy.activity_column; SELECT pg_sleep(60)") // it is killed
+		_, _ = server.QueryIn("d1", "BEGIN; LOCK TABLE mcpproxy.activity_column; SELECT pg_sleep(60)") // the kill ends it
 	}()
 	waits := func(where string) {
 		t.Helper()
@@ -242,9 +243,9 @@ func TestPostgresMigrates(t *testing.T) {
 	}
 }
 
-// TestPostgresMutations changes the logs of two instances at random, and puts parts of one in
-// the place of those of the other; every change must be named, from either instance. With
-// MCPPROXY_MUTATIONS it makes so many.
+// TestPostgresMutations changes the logs of two instances at random, and swaps parts of them.
+// Verify must name every change, from either instance. MCPPROXY_MUTATIONS sets the number of
+// changes.
 func TestPostgresMutations(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -264,7 +265,7 @@ func TestPostgresMutations(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = l.Close(context.Background()) })
-		addCalls(t, l, records-1) // with the key
+		addCalls(t, l, records-1) // including the record of the key
 		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -332,8 +333,8 @@ func TestPostgresMutations(t *testing.T) {
 	t.Logf("seed %d: %v", seed, kinds)
 }
 
-// TestPostgresSpoolIsFull: the server is away until the spool is full. Then calls are refused by
-// their code, nothing more is taken, and when it is back everything is there, once.
+// TestPostgresSpoolIsFull stops the server until the spool is full. Then calls are refused with
+// their code and nothing is accepted. When the server is back, everything is there once.
 func TestPostgresSpoolIsFull(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -406,8 +407,8 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 	}
 }
 
-// TestPostgresRetention: the number of records is that of all instances together; their logs can
-// be verified afterwards; what an instance has written that is not there any more goes as a whole.
+// TestPostgresRetention: the limit of records is for all instances together. Their logs verify
+// afterwards. The records of an instance that no longer exists are deleted together.
 func TestPostgresRetention(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()

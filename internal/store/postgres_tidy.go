@@ -7,73 +7,73 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgKept is what there is of an instance, and of all.
-type pgKept struct {
+// pgRetainedCounts counts the stored records of an instance, and its share of all instances.
+type pgRetainedCounts struct {
 	first, next, sealed        int64
 	refused, others            int64
 	refusedBytes, bytes        int64
-	firstRefused, refusedThere int64 // the oldest chunk with refusals, and how many it has; -1: none
+	firstRefused, refusedThere int64 // the oldest chunk with refusals (-1: none), and how many it has
 	firstAlive                 int64
-	share                      float64 // of what all instances have
+	share                      float64 // share of the records of all instances
 }
 
-// Tidy does one short piece of work that can wait. Each instance prunes its own records:
-// what may be kept in all is shared out as the records are. What nobody writes any more
-// goes as a whole, when it is past its days.
+// Tidy does one short step of maintenance that can wait. Each instance prunes its own records; its
+// part of the limits is its share of all records. The records of an instance that no longer exists
+// are deleted together when they are too old.
 func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Retention, idle bool) (more bool, err error) {
-	e, err := db.use(ctx)
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return false, err
 	}
-	var k pgKept
+	var k pgRetainedCounts
 	var unindexed int64
 	var old int64
-	err = db.view(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) (err error) {
-		if k, err = pgKeptOf(ctx, c, e.instance); err != nil {
+	err = db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) (err error) {
+		if k, err = pgCountRetained(ctx, c, e.instance); err != nil {
 			return err
 		}
-		if _, err = c.first(ctx, into{&unindexed}, "SELECT count(*) FROM activity_chunk WHERE NOT indexed"); err != nil {
+		if _, err = c.firstRow(ctx, scanTargets{&unindexed}, "SELECT count(*) FROM activity_chunk WHERE NOT indexed"); err != nil {
 			return err
 		}
 		if keep.Days > 0 {
-			old, err = pgOlderThan(ctx, c, e.instance, k.first, now.AddDate(0, 0, -keep.Days).UnixMicro())
+			old, err = pgFirstKeySince(ctx, c, e.instance, k.first, now.AddDate(0, 0, -keep.Days).UnixMicro())
 		}
 		return err
 	})
 	if err != nil {
 		return false, err
 	}
-	if n := k.excess(keep); n > 0 {
-		return true, e.pruneRefused(n, &k)
+	if n := k.refusalsOverQuota(keep); n > 0 {
+		return true, e.pruneRefusals(n, &k)
 	}
-	if to := e.pruneTo(old, keep, &k); to > 0 {
-		return true, e.prune(to, now, keep.Signer)
+	if to := e.nextPruneKey(old, keep, &k); to > 0 {
+		return true, e.pruneRecords(to, now, keep.Signer)
 	}
 	if unindexed > 0 && (idle || unindexed > maxUnindexed) {
-		return db.indexNext(ctx)
+		return db.indexNextChunk(ctx)
 	}
-	if idle && !e.prefixed.Load() {
-		return db.upgradeText(ctx)
+	if idle && !e.allPrefixed.Load() {
+		return db.addPrefixesToNextSegment(ctx)
 	}
-	return false, e.dropOld(now.Add(-db.clock.jumped()), keep)
+	return false, e.deleteOldResultsAndInstances(now.Add(-db.clock.wallClockShift()), keep)
 }
 
-// pgKeptOf counts what there is.
-func pgKeptOf(ctx context.Context, c *pgConn, instance int64) (k pgKept, err error) {
-	if _, err := c.first(ctx, into{&k.first, &k.next, &k.sealed}, "SELECT first_key, next_key, sealed FROM instance WHERE id = $1", instance); err != nil {
+// pgCountRetained counts the stored records of an instance.
+func pgCountRetained(ctx context.Context, c *pgConn, instance int64) (k pgRetainedCounts, err error) {
+	if _, err := c.firstRow(ctx, scanTargets{&k.first, &k.next, &k.sealed}, "SELECT first_key, next_key, sealed FROM instance WHERE id = $1", instance); err != nil {
 		return k, err
 	}
 	k.firstRefused, k.firstAlive = -1, -1
 	all := k.next - k.first
 	var chunk, size, refused, refusedBytes int64
 	var data []byte
-	if err := c.each(ctx, into{&chunk, &size, &refused, &refusedBytes, &data}, func() error {
+	if err := c.eachRow(ctx, scanTargets{&chunk, &size, &refused, &refusedBytes, &data}, func() error {
 		gone, err := decodeBitmap(data)
 		if err != nil {
 			return err
 		}
 		from := max(0, k.first-chunk*chunkSize)
-		all -= gone.count(from)
+		all -= gone.countFrom(from)
 		if k.bytes += size * (chunkSize - min(from, chunkSize)) / chunkSize; refused > 0 {
 			k.refused, k.refusedBytes = k.refused+refused, k.refusedBytes+refusedBytes
 			if k.firstRefused < 0 {
@@ -93,14 +93,14 @@ func pgKeptOf(ctx context.Context, c *pgConn, instance int64) (k pgKept, err err
 		k.firstAlive = k.first
 	}
 	var tailBytes, tailRefused, tailRefusedBytes, total int64
-	if _, err := c.first(ctx, into{&tailBytes, &tailRefused, &tailRefusedBytes}, `SELECT coalesce(sum(n), 0)::bigint, count(*) FILTER (WHERE refused), coalesce(sum(n) FILTER (WHERE refused), 0)::bigint
+	if _, err := c.firstRow(ctx, scanTargets{&tailBytes, &tailRefused, &tailRefusedBytes}, `SELECT coalesce(sum(n), 0)::bigint, count(*) FILTER (WHERE refused), coalesce(sum(n) FILTER (WHERE refused), 0)::bigint
 		FROM (SELECT coalesce(octet_length(entry), 0) + coalesce(octet_length(outcome), 0) AS n, type = $3 AS refused FROM activity WHERE instance = $1 AND key >= $2) AS tail`,
 		instance, k.sealed*chunkSize, string(activity.PolicyDecision)); err != nil {
 		return k, err
 	}
 	k.bytes, k.refused, k.refusedBytes = k.bytes+tailBytes, k.refused+tailRefused, k.refusedBytes+tailRefusedBytes
 	k.others = all - k.refused
-	if _, err := c.first(ctx, into{&total}, "SELECT coalesce(sum(next_key - first_key), 0)::bigint FROM instance"); err != nil {
+	if _, err := c.firstRow(ctx, scanTargets{&total}, "SELECT coalesce(sum(next_key - first_key), 0)::bigint FROM instance"); err != nil {
 		return k, err
 	}
 	if k.share = 1; total > k.next-k.first {
@@ -109,30 +109,30 @@ func pgKeptOf(ctx context.Context, c *pgConn, instance int64) (k pgKept, err err
 	return k, nil
 }
 
-// most is the share of this instance in what may be kept in all.
-func (k *pgKept) most(all int64) int64 { return int64(float64(all) * k.share) }
+// shareOf returns the part of a limit that belongs to this instance.
+func (k *pgRetainedCounts) shareOf(all int64) int64 { return int64(float64(all) * k.share) }
 
-// excess is how many of the oldest refusals are past their quota. Those that are in no
-// chunk yet stay.
-func (k *pgKept) excess(keep activity.Retention) int64 {
+// refusalsOverQuota returns how many of the oldest refusals exceed their quota. Those that are not
+// in a chunk yet stay.
+func (k *pgRetainedCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	if k.firstRefused < 0 {
 		return 0
 	}
 	over := int64(0)
 	if keep.MaxRecords > 0 {
-		over = k.refused - max(leastRefused, k.most(keep.MaxRecords)/refusedShare)
+		over = k.refused - max(minRefusals, k.shareOf(keep.MaxRecords)/refusalShareDivisor)
 	}
-	if keep.MaxBytes > 0 && refusedCost*k.refusedBytes > k.most(keep.MaxBytes)/refusedShare {
+	if keep.MaxBytes > 0 && refusalSizeFactor*k.refusedBytes > k.shareOf(keep.MaxBytes)/refusalShareDivisor {
 		over = max(over, chunkSize)
 	}
 	return max(0, over)
 }
 
-// pgOlderThan returns the key of the first record that is not older than the time, as far
-// as one step needs it.
-func pgOlderThan(ctx context.Context, c *pgConn, instance, first, limit int64) (key int64, err error) {
+// pgFirstKeySince returns the key of the first record that is not older than limit, within what one
+// step can prune.
+func pgFirstKeySince(ctx context.Context, c *pgConn, instance, first, limit int64) (key int64, err error) {
 	past := first + pruneStep
-	found, err := c.first(ctx, into{&key}, "SELECT key FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 AND time >= $4 ORDER BY key LIMIT 1",
+	found, err := c.firstRow(ctx, scanTargets{&key}, "SELECT key FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 AND time >= $4 ORDER BY key LIMIT 1",
 		instance, first, past, limit)
 	if err == nil && !found {
 		return past, nil
@@ -140,20 +140,20 @@ func pgOlderThan(ctx context.Context, c *pgConn, instance, first, limit int64) (
 	return key, err
 }
 
-// pruneTo returns the key up to which the next step has to prune; 0 for nothing. Number
-// and size are those of what is no refusal.
-func (e *pgEngine) pruneTo(old int64, keep activity.Retention, k *pgKept) int64 {
+// nextPruneKey returns the key before which the next step prunes; 0 if there is nothing to prune.
+// The limits of number and size do not count refusals.
+func (e *pgEngine) nextPruneKey(old int64, keep activity.Retention, k *pgRetainedCounts) int64 {
 	if k.first == k.next {
 		return 0
 	}
 	to := k.firstAlive
 	if keep.MaxRecords > 0 {
-		to = max(to, k.first+k.others-k.most(keep.MaxRecords))
+		to = max(to, k.first+k.others-k.shareOf(keep.MaxRecords))
 	}
 	if keep.Days > 0 {
-		to = max(to, e.pace.paced(min(old, k.next), k.first, k.next))
+		to = max(to, e.agePruning.limit(min(old, k.next), k.first, k.next))
 	}
-	if keep.MaxBytes > 0 && to <= k.first && k.bytes > k.most(keep.MaxBytes)+refusedCost*k.refusedBytes {
+	if keep.MaxBytes > 0 && to <= k.first && k.bytes > k.shareOf(keep.MaxBytes)+refusalSizeFactor*k.refusedBytes {
 		to = k.first + pruneStep
 	}
 	if to <= k.first {
@@ -162,29 +162,29 @@ func (e *pgEngine) pruneTo(old int64, keep activity.Retention, k *pgKept) int64 
 	return min(to, k.first+pruneStep, k.next)
 }
 
-// prune removes the records below key to, and leaves what is needed to verify the rest of
-// the chain.
-func (e *pgEngine) prune(to int64, now time.Time, signer activity.Signer) error {
-	return e.write(func(ctx context.Context, c *pgConn) error {
-		return c.tx(ctx, beginWrite, func() error {
+// pruneRecords deletes the records below key to, and keeps what is needed to verify the rest of the
+// chain.
+func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.Signer) error {
+	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
+		return c.runTx(ctx, beginWrite, func() error {
 			var from int64
-			if _, err := c.first(ctx, into{&from}, "SELECT first_key FROM instance WHERE id = $1 FOR UPDATE", e.instance); err != nil {
+			if _, err := c.firstRow(ctx, scanTargets{&from}, "SELECT first_key FROM instance WHERE id = $1 FOR UPDATE", e.instance); err != nil {
 				return err
 			}
-			if err := pgCut(ctx, c, e.instance, from, to, now, signer); err != nil {
+			if err := pgPruneWithCheckpoint(ctx, c, e.instance, from, to, now, signer); err != nil {
 				return err
 			}
 			b := pgBatch{conn: c}
-			b.do(ctx, "DELETE FROM activity_column WHERE field = ANY($3::bigint[]) AND instance = $1 AND chunk < $2", e.instance, to/chunkSize, pgIntegers(fieldNumbers()))
-			b.do(ctx, "DELETE FROM activity_chunk WHERE instance = $1 AND chunk < $2", e.instance, to/chunkSize)
-			pgDropText(ctx, &b, e.instance, 0, to/chunkSize*chunkSize)
-			b.do(ctx, "UPDATE instance SET first_key = $2, sealed = greatest(sealed, $3) WHERE id = $1", e.instance, to, to/chunkSize)
+			b.queue(ctx, "DELETE FROM activity_column WHERE field = ANY($3::bigint[]) AND instance = $1 AND chunk < $2", e.instance, to/chunkSize, pgIntArray(fieldNumbers()))
+			b.queue(ctx, "DELETE FROM activity_chunk WHERE instance = $1 AND chunk < $2", e.instance, to/chunkSize)
+			pgDeleteTextIndex(ctx, &b, e.instance, 0, to/chunkSize*chunkSize)
+			b.queue(ctx, "UPDATE instance SET first_key = $2, sealed = greatest(sealed, $3) WHERE id = $1", e.instance, to, to/chunkSize)
 			for _, table := range []string{"activity_hour", "activity_took"} {
-				b.do(ctx, "DELETE FROM "+table+` WHERE instance = $1 AND hour < coalesce(least(
+				b.queue(ctx, "DELETE FROM "+table+` WHERE instance = $1 AND hour < coalesce(least(
 					(SELECT min(min_time) FROM activity_chunk WHERE instance = $1),
 					(SELECT min(time) FROM activity WHERE instance = $1 AND key >= (SELECT sealed FROM instance WHERE id = $1) * 1024)) / 3600000000, 1::bigint << 60)`, e.instance)
 			}
-			return b.run(ctx)
+			return b.send(ctx)
 		})
 	})
 }
@@ -196,15 +196,15 @@ func fieldNumbers() (all []int64) {
 	return all
 }
 
-// pruneRefused removes the oldest refusals of a chunk, most at most, and leaves what is
-// needed to verify the rest of the chain.
-func (e *pgEngine) pruneRefused(most int64, k *pgKept) error {
+// pruneRefusals deletes the oldest refusals of a chunk, at most most, and keeps the hashes that
+// verify the rest of the chain.
+func (e *pgEngine) pruneRefusals(most int64, k *pgRetainedCounts) error {
 	chunk := k.firstRefused
-	return e.write(func(ctx context.Context, c *pgConn) error {
-		return c.tx(ctx, beginWrite, func() error {
+	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
+		return c.runTx(ctx, beginWrite, func() error {
 			var data []byte
 			var minTime int64
-			if _, err := c.first(ctx, into{&data, &minTime}, "SELECT gone, min_time FROM activity_chunk WHERE instance = $1 AND chunk = $2 FOR UPDATE", e.instance, chunk); err != nil {
+			if _, err := c.firstRow(ctx, scanTargets{&data, &minTime}, "SELECT gone, min_time FROM activity_chunk WHERE instance = $1 AND chunk = $2 FOR UPDATE", e.instance, chunk); err != nil {
 				return err
 			}
 			gone, err := decodeBitmap(data)
@@ -216,7 +216,7 @@ func (e *pgEngine) pruneRefused(most int64, k *pgKept) error {
 			}
 			var key int64
 			var keys []int64
-			if err := c.each(ctx, into{&key}, func() error {
+			if err := c.eachRow(ctx, scanTargets{&key}, func() error {
 				keys = append(keys, key)
 				gone[key%chunkSize/64] |= 1 << (key % 64)
 				return nil
@@ -224,45 +224,45 @@ func (e *pgEngine) pruneRefused(most int64, k *pgKept) error {
 				e.instance, chunk*chunkSize, (chunk+1)*chunkSize, string(activity.PolicyDecision), most); err != nil {
 				return err
 			}
-			links, err := pgLinks(ctx, c, "DELETE FROM activity WHERE instance = $1 AND key = ANY($2::bigint[])", e.instance, pgIntegers(keys))
+			links, err := pgDeleteReturningLinks(ctx, c, "DELETE FROM activity WHERE instance = $1 AND key = ANY($2::bigint[])", e.instance, pgIntArray(keys))
 			if err != nil {
 				return err
 			}
-			if err := pgLeave(ctx, c, e.instance, links); err != nil {
+			if err := pgSaveGapHashes(ctx, c, e.instance, links); err != nil {
 				return err
 			}
 			p := pgProjection{e: e, c: c, batch: pgBatch{conn: c}}
-			p.batch.do(ctx, "UPDATE activity_chunk SET gone = $3, refused = 0 WHERE instance = $1 AND chunk = $2", e.instance, chunk, gone.encode())
-			p.batch.do(ctx, "DELETE FROM activity_hour WHERE instance = $1 AND type = $2 AND hour < $3", e.instance, string(activity.PolicyDecision), hourOf(minTime))
-			if err := p.batch.run(ctx); err != nil {
+			p.batch.queue(ctx, "UPDATE activity_chunk SET gone = $3, refused = 0 WHERE instance = $1 AND chunk = $2", e.instance, chunk, gone.encode())
+			p.batch.queue(ctx, "DELETE FROM activity_hour WHERE instance = $1 AND type = $2 AND hour < $3", e.instance, string(activity.PolicyDecision), hourOfMicros(minTime))
+			if err := p.batch.send(ctx); err != nil {
 				return err
 			}
-			return p.sealAgain(ctx, chunk)
+			return p.resealChunk(ctx, chunk)
 		})
 	})
 }
 
-// dropOld removes results that are past their time, and instances that have not been
-// there for the days that records are kept.
-func (e *pgEngine) dropOld(now time.Time, keep activity.Retention) error {
-	return e.write(func(ctx context.Context, c *pgConn) error {
+// deleteOldResultsAndInstances deletes expired results, and instances that were not seen for longer
+// than records are kept.
+func (e *pgEngine) deleteOldResultsAndInstances(now time.Time, keep activity.Retention) error {
+	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		if _, err := c.exec(ctx, "DELETE FROM result WHERE expires <= $1", now.UnixMicro()); err != nil || keep.Days == 0 {
 			return err
 		}
 		var gone int64
-		found, err := c.first(ctx, into{&gone}, "SELECT id FROM instance WHERE id <> $1 AND seen < now() - make_interval(days => $2::int + 1) LIMIT 1", e.instance, int64(keep.Days))
+		found, err := c.firstRow(ctx, scanTargets{&gone}, "SELECT id FROM instance WHERE id <> $1 AND seen < now() - make_interval(days => $2::int + 1) LIMIT 1", e.instance, int64(keep.Days))
 		if err != nil || !found {
 			return err
 		}
-		return c.tx(ctx, beginWrite, func() error {
+		return c.runTx(ctx, beginWrite, func() error {
 			b := pgBatch{conn: c}
-			b.do(ctx, "DELETE FROM activity_column WHERE field = ANY($2::bigint[]) AND instance = $1", gone, pgIntegers(fieldNumbers()))
+			b.queue(ctx, "DELETE FROM activity_column WHERE field = ANY($2::bigint[]) AND instance = $1", gone, pgIntArray(fieldNumbers()))
 			for _, table := range []string{"activity", "activity_chunk", "activity_segment", "activity_text", "activity_hour", "activity_took",
 				"activity_checkpoint", "activity_gap", "activity_signed", "activity_erasing"} {
-				b.do(ctx, "DELETE FROM "+table+" WHERE instance = $1", gone)
+				b.queue(ctx, "DELETE FROM "+table+" WHERE instance = $1", gone)
 			}
-			b.do(ctx, "DELETE FROM instance WHERE id = $1", gone)
-			return b.run(ctx)
+			b.queue(ctx, "DELETE FROM instance WHERE id = $1", gone)
+			return b.send(ctx)
 		})
 	})
 }

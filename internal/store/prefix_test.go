@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// manyWords is an index of words that share beginnings in every way: numbers, words that
+// newManyWords returns an index of words that share prefixes in every way: numbers, words that
 // begin with other words, letters of more than one byte.
-func manyWords() *segmentIndex {
+func newManyWords() *segmentWords {
 	rng := rand.New(rand.NewPCG(1, 2))
-	x := &segmentIndex{words: map[string]posting{}}
+	x := &segmentWords{words: map[string]postingList{}}
 	syllables := []string{"a", "b", "no", "number", "-", "7", "77", "日", "é", "ö", strings.Repeat("x", 20)}
 	for at := range chunkSize {
 		for range 4 {
@@ -22,29 +22,29 @@ func manyWords() *segmentIndex {
 			for range 1 + rng.IntN(4) {
 				w += syllables[rng.IntN(len(syllables))]
 			}
-			x.add([]byte(w), uint16(at))
+			x.addWord([]byte(w), uint16(at))
 		}
-		x.add([]byte("everywhere"), uint16(at))
-		x.add(fmt.Appendf(nil, "number-%d", 7_000_000+at), uint16(at))
+		x.addWord([]byte("everywhere"), uint16(at))
+		x.addWord(fmt.Appendf(nil, "number-%d", 7_000_000+at), uint16(at))
 	}
 	return x
 }
 
-// TestPrefixesAgreeWithAScan compares what a prefix finds with all words, for every prefix
-// of many words and for some that no word has.
+// TestPrefixesAgreeWithAScan compares prefix searches with a scan of all words, for every prefix of
+// many words and for some without a word.
 func TestPrefixesAgreeWithAScan(t *testing.T) {
 	t.Parallel()
-	x := manyWords()
+	x := newManyWords()
 	prefixes := map[string]bool{"0": true, "z": true, "numbers": true, "é7z": true, "\u00ff": true}
 	for n, w := range slices.Sorted(maps.Keys(x.words)) {
 		for i := 1; i <= len(w) && n%7 == 0; i++ {
 			prefixes[w[:i]] = true
 		}
 	}
-	for name, pages := range map[string][]page{"with prefixes": x.pages(), "of an older version": oldPages(x)} {
+	for name, pages := range map[string][]textPage{"with prefixes": x.encodePages(), "of an older version": pagesWithoutPrefixes(x)} {
 		most := 0
 		for prefix := range prefixes {
-			for _, want := range []term{{prefix, true}, {prefix, false}} {
+			for _, want := range []searchTerm{{prefix, true}, {prefix, false}} {
 				var scan bitmap
 				for w, p := range x.words {
 					if want.matches([]byte(w)) {
@@ -53,9 +53,9 @@ func TestPrefixesAgreeWithAScan(t *testing.T) {
 						}
 					}
 				}
-				got, read := lookUp(t, pages, want)
+				got, read := lookUpTerm(t, pages, want)
 				if got != scan {
-					t.Errorf("%s: %+v is in %d records, want %d", name, want, got.count(0), scan.count(0))
+					t.Errorf("%s: %+v is in %d records, want %d", name, want, got.countFrom(0), scan.countFrom(0))
 				}
 				most = max(most, read)
 			}
@@ -66,36 +66,36 @@ func TestPrefixesAgreeWithAScan(t *testing.T) {
 	}
 }
 
-// TestPagesAreReadBack: the words of a segment come back from its pages, and make the same
-// pages again.
+// TestPagesAreReadBack reads the words of a segment back from its pages, and encodes the same pages
+// again.
 func TestPagesAreReadBack(t *testing.T) {
 	t.Parallel()
-	x := manyWords()
-	want := x.pages()
-	for name, pages := range map[string][]page{"with prefixes": want, "of an older version": oldPages(x)} {
-		back := &segmentIndex{words: map[string]posting{}}
+	x := newManyWords()
+	want := x.encodePages()
+	for name, pages := range map[string][]textPage{"with prefixes": want, "of an older version": pagesWithoutPrefixes(x)} {
+		back := &segmentWords{words: map[string]postingList{}}
 		for _, p := range pages {
-			if err := back.addPage(p.data); err != nil {
+			if err := back.addPageWords(p.data); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got := back.pages()
+		got := back.encodePages()
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: %d pages, want the %d that were written", name, len(got), len(want))
 		}
 	}
 }
 
-// oldPages are pages as versions without prefixes have written them.
-func oldPages(x *segmentIndex) (out []page) {
+// pagesWithoutPrefixes returns pages as versions without prefixes have written them.
+func pagesWithoutPrefixes(x *segmentWords) (out []textPage) {
 	for _, w := range slices.Sorted(maps.Keys(x.words)) {
 		if n := len(out); n == 0 || len(out[n-1].data) >= pageSize {
-			out = append(out, page{first: []byte(w)})
+			out = append(out, textPage{first: []byte(w)})
 		}
 		p := &out[len(out)-1]
 		p.data = binary.AppendUvarint(p.data, uint64(len(w)))
 		p.data = append(p.data, w...)
-		p.data = x.words[w].append(p.data)
+		p.data = x.words[w].appendTo(p.data)
 	}
 	return out
 }

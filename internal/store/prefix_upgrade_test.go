@@ -15,11 +15,11 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// upgradeRecords fill three chunks, and are some more.
+// upgradeRecords is the number of records: three chunks and some more.
 const upgradeRecords = 3*chunkSize + 100
 
-// logOf fills a log that is in a database.
-func logOf(t *testing.T, dir string, db activity.Store) *activity.Log {
+// fillLog fills a log over a database.
+func fillLog(t *testing.T, dir string, db activity.Store) *activity.Log {
 	t.Helper()
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
 	if err != nil {
@@ -27,15 +27,15 @@ func logOf(t *testing.T, dir string, db activity.Store) *activity.Log {
 	}
 	t.Cleanup(func() { _ = l.Close(context.Background()) })
 	for i := range upgradeRecords {
-		if err := l.Append(mixed(i)); err != nil {
+		if err := l.Append(mixedRecord(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return l
 }
 
-// agreeWithAScan compares searches for prefixes with the reading of every record.
-func agreeWithAScan(t *testing.T, when string, l *activity.Log) {
+// checkSearchesAgreeWithScan compares prefix searches with a scan of all records.
+func checkSearchesAgreeWithScan(t *testing.T, when string, l *activity.Log) {
 	t.Helper()
 	ctx := t.Context()
 	searches := []string{"n*", "number-*", "number-1*", "number-10*", "number-102*", "number-1023*", "1*", "20*", "x*", "sta*", "hello-w*", "number-2* 20*", "numberless*"}
@@ -43,8 +43,8 @@ func agreeWithAScan(t *testing.T, when string, l *activity.Log) {
 	err := l.Each(ctx, activity.Filter{}, func(r *activity.Record) error {
 		entry := fmt.Appendf(nil, `{"arguments":%s,"response":%s,"reason":%q}`, r.Arguments, r.Response, "The user asked to file what they found")
 		for i, search := range searches {
-			s := newMatcher(parseSearch(search))
-			s.split.json(entry)
+			s := newRecordMatcher(parseSearchTerms(search))
+			s.split.splitJSON(entry)
 			if s.found == 1<<len(s.terms)-1 {
 				want[i]++
 			}
@@ -62,7 +62,7 @@ func agreeWithAScan(t *testing.T, when string, l *activity.Log) {
 	}
 }
 
-// tidyStore does what waits.
+// tidyStore calls Tidy until nothing is left to do.
 func tidyStore(t *testing.T, db activity.Store) {
 	t.Helper()
 	for more := true; more; {
@@ -73,48 +73,48 @@ func tidyStore(t *testing.T, db activity.Store) {
 	}
 }
 
-// older returns the pages of segments as an older version has written them.
-func older(t *testing.T, pages map[int64][][]byte) map[int64][]page {
+// decodeOldPages returns the pages of segments as an older version has written them.
+func decodeOldPages(t *testing.T, pages map[int64][][]byte) map[int64][]textPage {
 	t.Helper()
-	out := map[int64][]page{}
+	out := map[int64][]textPage{}
 	for segment, all := range pages {
-		x := &segmentIndex{words: map[string]posting{}}
+		x := &segmentWords{words: map[string]postingList{}}
 		for _, data := range all {
-			if err := x.addPage(data); err != nil {
+			if err := x.addPageWords(data); err != nil {
 				t.Fatal(err)
 			}
 		}
-		out[segment] = oldPages(x)
+		out[segment] = pagesWithoutPrefixes(x)
 	}
 	return out
 }
 
-// TestTextIndexOfAnOlderVersion: a text index without prefixes finds the same, and gets
-// prefixes one segment at a time.
+// TestTextIndexOfAnOlderVersion: a text index without prefixes finds the same, and gets prefixes
+// one segment at a time.
 func TestTextIndexOfAnOlderVersion(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	dir := t.TempDir()
-	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	t.Cleanup(func() { _ = db.Close() })
-	l := logOf(t, dir, db)
-	agreeWithAScan(t, "new", l)
+	l := fillLog(t, dir, db)
+	checkSearchesAgreeWithScan(t, "new", l)
 	e := db.engine
 	pages := map[int64][][]byte{}
 	var segment int64
 	var data []byte
-	if err := each(t.Context(), e.reads, into{&segment, &data}, func() error {
+	if err := eachRow(t.Context(), e.reads, scanTargets{&segment, &data}, func() error {
 		pages[segment] = append(pages[segment], append([]byte(nil), data...))
 		return nil
 	}, "SELECT segment, data FROM activity_text"); err != nil {
 		t.Fatal(err)
 	}
 	e.writing.Lock()
-	err := e.conn.tx(t.Context(), func() error {
-		e.conn.do("DELETE FROM activity_text")
-		for segment, all := range older(t, pages) {
+	err := e.writeConn.runTx(t.Context(), func() error {
+		e.writeConn.execInTx("DELETE FROM activity_text")
+		for segment, all := range decodeOldPages(t, pages) {
 			for _, p := range all {
-				e.conn.do("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", segment, p.first, p.data)
+				e.writeConn.execInTx("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", segment, p.first, p.data)
 			}
 		}
 		return nil
@@ -123,19 +123,19 @@ func TestTextIndexOfAnOlderVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agreeWithAScan(t, "older", l)
+	checkSearchesAgreeWithScan(t, "older", l)
 	e.tidying.Lock()
-	e.prefixed = -1 // as if opened anew
+	e.prefixedUpTo = -1 // as if opened anew
 	e.tidying.Unlock()
 	tidyStore(t, db)
 	var lacking int64
-	if err := e.reads.QueryRowContext(t.Context(), withoutPrefixes, -1).Scan(&lacking); err != sql.ErrNoRows {
+	if err := e.reads.QueryRowContext(t.Context(), nextSegmentWithoutPrefixes, -1).Scan(&lacking); err != sql.ErrNoRows {
 		t.Errorf("segment %d has no prefixes, %v", lacking, err)
 	}
-	agreeWithAScan(t, "upgraded", l)
+	checkSearchesAgreeWithScan(t, "upgraded", l)
 }
 
-// TestPostgresTextIndexOfAnOlderVersion is the same in PostgreSQL.
+// TestPostgresTextIndexOfAnOlderVersion is the same test for PostgreSQL.
 func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -145,12 +145,12 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	l := logOf(t, dir, db)
-	agreeWithAScan(t, "new", l)
+	l := fillLog(t, dir, db)
+	checkSearchesAgreeWithScan(t, "new", l)
 	lacking := func() (n int64) {
 		t.Helper()
-		err := db.read(t.Context(), func(ctx context.Context, _ *pgEngine, c *pgConn) error {
-			_, err := c.first(ctx, into{&n}, `SELECT count(*) FROM activity_segment s
+		err := db.withReadConn(t.Context(), func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+			_, err := c.firstRow(ctx, scanTargets{&n}, `SELECT count(*) FROM activity_segment s
 				WHERE NOT EXISTS (SELECT FROM activity_text t WHERE t.segment = s.segment AND t.instance = s.instance AND t.first = '\x00')`)
 			return err
 		})
@@ -159,11 +159,11 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 		}
 		return n
 	}
-	err = db.write(t.Context(), func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	err = db.writeTx(t.Context(), func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		pages := map[int64][][]byte{}
 		var segment int64
-		var data pgRaw
-		if err := c.each(ctx, into{&segment, &data}, func() error {
+		var data pgRawBytes
+		if err := c.eachRow(ctx, scanTargets{&segment, &data}, func() error {
 			pages[segment] = append(pages[segment], append([]byte(nil), data...))
 			return nil
 		}, "SELECT segment, data FROM activity_text"); err != nil {
@@ -172,15 +172,15 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 		if _, err := c.exec(ctx, "DELETE FROM activity_text"); err != nil {
 			return err
 		}
-		rows := pgCopy{into: "activity_text (instance, segment, first, data)"}
-		for segment, all := range older(t, pages) {
+		rows := pgCopyRows{table: "activity_text (instance, segment, first, data)"}
+		for segment, all := range decodeOldPages(t, pages) {
 			for _, p := range all {
-				rows.add(int32(e.instance), segment, p.first, p.data)
+				rows.addRow(int32(e.instance), segment, p.first, p.data)
 			}
 		}
-		e.upgraded = pgSegment{} // as if opened anew
-		e.prefixed.Store(false)
-		return rows.run(ctx, c)
+		e.prefixedUpTo = pgSegmentID{} // as if opened anew
+		e.allPrefixed.Store(false)
+		return rows.send(ctx, c)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -188,10 +188,10 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 	if n := lacking(); n < 2 {
 		t.Fatalf("%d segments have no prefixes, want some", n)
 	}
-	agreeWithAScan(t, "older", l)
+	checkSearchesAgreeWithScan(t, "older", l)
 	tidyStore(t, db)
 	if n := lacking(); n != 0 {
 		t.Errorf("%d segments have no prefixes", n)
 	}
-	agreeWithAScan(t, "upgraded", l)
+	checkSearchesAgreeWithScan(t, "upgraded", l)
 }

@@ -8,32 +8,32 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// Presence has what proves that a person decides, and what was signed, in a database of
-// either kind. What it stores survives a loss of power.
-type Presence struct{ in *Asks } // which has the ways to either database
+// PresenceStore stores the presence anchors and the signed statements, in SQLite or PostgreSQL.
+// Writes survive a loss of power.
+type PresenceStore struct{ questions *QuestionStore } // for its access to either database
 
-// Presence is what is signed about what people are asked, and everything else.
-func (a *Asks) Presence() *Presence { return &Presence{a} }
+// Presence returns the store of anchors and signed statements in the same database.
+func (a *QuestionStore) Presence() *PresenceStore { return &PresenceStore{a} }
 
-// tellPresence has other instances told that something was signed.
-func tellPresence(ctx context.Context, t transaction) error {
-	if shared, ok := t.(sharedTx); ok {
-		return shared.do(ctx, "SELECT pg_notify(?, ?)", pgChannel, pgToldPresence)
+// notifyPresenceChange notifies the other instances of a new statement or anchor.
+func notifyPresenceChange(ctx context.Context, t portableTx) error {
+	if shared, ok := t.(pgTx); ok {
+		return shared.exec(ctx, "SELECT pg_notify(?, ?)", pgChannel, notifyPresence)
 	}
 	return nil
 }
 
-// LoadPresence returns everything, statements in the order of their times. What cannot be
-// read is named: somebody has changed it.
-func (p *Presence) LoadPresence(ctx context.Context) (all presence.Saved, err error) {
-	err = p.in.read(ctx, func(t transaction) error {
+// LoadPresence returns the anchors and the statements, in the order of their times. Bad names those
+// that cannot be read: another program has changed them.
+func (p *PresenceStore) LoadPresence(ctx context.Context) (all presence.Saved, err error) {
+	err = p.questions.read(ctx, func(t portableTx) error {
 		all = presence.Saved{}
-		if err := anchors(ctx, t, &all); err != nil {
+		if err := loadAnchors(ctx, t, &all); err != nil {
 			return err
 		}
 		var statement, signature []byte
 		var nonce, claims string
-		return t.each(ctx, into{&nonce, &statement, &signature, &claims}, func() error {
+		return t.eachRow(ctx, scanTargets{&nonce, &statement, &signature, &claims}, func() error {
 			e, err := presence.ParseEvidence(statement, slices.Clone(signature), claims)
 			if err != nil || e.Nonce != nonce {
 				all.Bad = append(all.Bad, nonce)
@@ -46,25 +46,25 @@ func (p *Presence) LoadPresence(ctx context.Context) (all presence.Saved, err er
 	return all, err
 }
 
-// anchors reads them in order.
-func anchors(ctx context.Context, t transaction, all *presence.Saved) error {
+// loadAnchors appends the anchors to all, in order.
+func loadAnchors(ctx context.Context, t portableTx, all *presence.Saved) error {
 	var place int64
 	var raw []byte
-	return t.each(ctx, into{&place, &raw}, func() error {
+	return t.eachRow(ctx, scanTargets{&place, &raw}, func() error {
 		a, err := presence.ParseAnchor(raw)
 		if err != nil {
 			all.Bad = append(all.Bad, fmt.Sprintf("anchor %d", place))
 		}
-		all.Anchors = append(all.Anchors, a) // one that cannot be read is none, in its place
+		all.Anchors = append(all.Anchors, a) // an unreadable anchor stays empty in its position
 		return nil
 	}, "SELECT place, anchor FROM presence_anchor ORDER BY place")
 }
 
 // SaveStatement stores a statement, or returns presence.ErrUsed.
-func (p *Presence) SaveStatement(ctx context.Context, e presence.Evidence) error {
-	return p.in.write(ctx, func(t transaction) error {
+func (p *PresenceStore) SaveStatement(ctx context.Context, e presence.Evidence) error {
+	return p.questions.write(ctx, func(t portableTx) error {
 		stored := false
-		err := t.each(ctx, into{new(string)}, func() error { stored = true; return nil },
+		err := t.eachRow(ctx, scanTargets{new(string)}, func() error { stored = true; return nil },
 			"INSERT INTO presence_statement (nonce, at, statement, signature, claims) VALUES (?, ?, ?, ?, ?) ON CONFLICT (nonce) DO NOTHING RETURNING nonce",
 			e.Nonce, e.At.UnixMicro(), e.Statement.Text(), e.Signature, e.Lines())
 		switch {
@@ -73,25 +73,25 @@ func (p *Presence) SaveStatement(ctx context.Context, e presence.Evidence) error
 		case !stored:
 			return presence.ErrUsed
 		}
-		return tellPresence(ctx, t)
+		return notifyPresenceChange(ctx, t)
 	})
 }
 
-// SaveAnchors has the anchors stored be these and no others, or returns presence.ErrMoved: the
-// last one that is stored is not head.
-func (p *Presence) SaveAnchors(ctx context.Context, head presence.Digest, all []presence.Anchor) error {
-	return p.in.write(ctx, func(t transaction) error {
-		if err := t.alone(ctx); err != nil {
+// SaveAnchors replaces all anchors. It returns presence.ErrMoved if the last stored anchor is not
+// head.
+func (p *PresenceStore) SaveAnchors(ctx context.Context, head presence.Digest, all []presence.Anchor) error {
+	return p.questions.write(ctx, func(t portableTx) error {
+		if err := t.lockExclusive(ctx); err != nil {
 			return err
 		}
 		var stored presence.Saved
-		if err := anchors(ctx, t, &stored); err != nil {
+		if err := loadAnchors(ctx, t, &stored); err != nil {
 			return err
 		}
 		if stored.Head() != head {
 			return presence.ErrMoved
 		}
-		if err := t.do(ctx, "DELETE FROM presence_anchor"); err != nil {
+		if err := t.exec(ctx, "DELETE FROM presence_anchor"); err != nil {
 			return err
 		}
 		for i := range all {
@@ -99,10 +99,10 @@ func (p *Presence) SaveAnchors(ctx context.Context, head presence.Digest, all []
 			if err != nil {
 				return err
 			}
-			if err := t.do(ctx, "INSERT INTO presence_anchor (place, anchor) VALUES (?, ?)", int64(i), text); err != nil {
+			if err := t.exec(ctx, "INSERT INTO presence_anchor (place, anchor) VALUES (?, ?)", int64(i), text); err != nil {
 				return err
 			}
 		}
-		return tellPresence(ctx, t)
+		return notifyPresenceChange(ctx, t)
 	})
 }

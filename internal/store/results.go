@@ -16,17 +16,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxResults is how much room stored results take together. Beyond it the oldest
-// go first.
-const maxResults = 256 << 20
+// maxResultBytes limits the size of all stored results. Beyond it the oldest are deleted.
+const maxResultBytes = 256 << 20
 
 // StoredResult is a large result that read_result returns in parts.
 type StoredResult struct {
 	Handle string
 	Actor  string
-	Server string // whose result it is
-	Tool   string // that gave it; "" where that is not known
-	// Sensitivity is what the call that it is of declared; "" when it declared none.
+	Server string // the server that returned it
+	Tool   string // the tool that returned it; "" if unknown
+	// Sensitivity is the data sensitivity that the call declared; "" if it declared none.
 	Sensitivity string
 	Body        json.RawMessage
 	Expires     time.Time
@@ -35,42 +34,41 @@ type StoredResult struct {
 // ResultLife is how long a result may be kept.
 const ResultLife = 2 * time.Hour
 
-// shortenResults has results live no longer than they can, which were kept while
-// the clock was ahead of what it is now.
-func (e *engine) shortenResults() error {
+// capResultExpiry limits the expiry of results that were stored while the clock was ahead.
+func (e *sqliteEngine) capResultExpiry() error {
 	latest := e.now().Add(ResultLife).UnixMicro()
-	return e.conn.exec("UPDATE result SET expires = ? WHERE expires > ?", latest, latest)
+	return e.writeConn.exec("UPDATE result SET expires = ? WHERE expires > ?", latest, latest)
 }
 
-// PutResult keeps a result until it expires, or needs the room of newer ones. A
-// result may hold secrets: the file has it encrypted, and neither the handle nor
-// the key, which is made of the handle.
-func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
-	id, body, err := r.seal()
+// PutResult stores a result until it expires or newer results need its space. A result may contain
+// secrets, so the file has it encrypted, and neither the handle nor the key, which derives from the
+// handle.
+func (db *SQLite) PutResult(ctx context.Context, r StoredResult) error {
+	id, body, err := r.encryptBody()
 	if err != nil {
 		return err
 	}
-	jumped := db.clock.jumped()
-	now := db.clock.evenly()
-	return db.write(ctx, func(c *rawConn) error {
-		dropExpired(c, now)
-		if err := makeRoom(ctx, c, id, maxResults-int64(len(body))); err != nil {
+	jumped := db.clock.wallClockShift()
+	now := db.clock.steadyNow()
+	return db.writeTx(ctx, func(c *sqliteWriteConn) error {
+		deleteExpiredResults(c, now)
+		if err := evictResults(ctx, c, id, maxResultBytes-int64(len(body))); err != nil {
 			return err
 		}
-		c.do("INSERT INTO result (handle, actor, server, tool, expires, body) VALUES (?, ?, ?, ?, ?, ?)",
+		c.execInTx("INSERT INTO result (handle, actor, server, tool, expires, body) VALUES (?, ?, ?, ?, ?, ?)",
 			id, r.Actor, r.Server, r.Tool, r.Expires.Add(-jumped).UnixMicro(), body)
 		return nil
 	})
 }
 
-// sensitivities are what a body may begin with: the number of one. No result of JSON begins
-// so.
+// sensitivities are the levels whose index may be the first byte of a plaintext body. No JSON
+// begins with such a byte.
 var sensitivities = []string{"", "public", "internal", "private", "unknown"}
 
-// seal encrypts the body, and returns what the database knows the result by.
-func (r *StoredResult) seal() (id string, body []byte, err error) {
-	id = resultID(r.Handle)
-	c, err := resultCipher(r.Handle)
+// encryptBody encrypts the body and returns the ID of the result in the database.
+func (r *StoredResult) encryptBody() (id string, body []byte, err error) {
+	id = resultIDOfHandle(r.Handle)
+	c, err := newResultCipher(r.Handle)
 	if err != nil {
 		return "", nil, fmt.Errorf("encrypt a result: %w", err)
 	}
@@ -79,17 +77,17 @@ func (r *StoredResult) seal() (id string, body []byte, err error) {
 		plain = append([]byte{byte(code)}, plain...)
 	}
 	body = c.Seal(nil, nil, plain, []byte(id))
-	if len(body) > maxResults {
-		return "", nil, fmt.Errorf("keep a result: it has %d MB, at most %d can be kept", len(body)>>20, maxResults>>20)
+	if len(body) > maxResultBytes {
+		return "", nil, fmt.Errorf("keep a result: it has %d MB, at most %d can be kept", len(body)>>20, maxResultBytes>>20)
 	}
 	return id, body, nil
 }
 
-// open is the reverse of seal.
-func (r *StoredResult) open(body []byte) error {
-	c, err := resultCipher(r.Handle)
+// decryptBody decrypts the body and sets Sensitivity.
+func (r *StoredResult) decryptBody(body []byte) error {
+	c, err := newResultCipher(r.Handle)
 	if err == nil {
-		r.Body, err = c.Open(body[:0], nil, body, []byte(resultID(r.Handle)))
+		r.Body, err = c.Open(body[:0], nil, body, []byte(resultIDOfHandle(r.Handle)))
 	}
 	if err != nil {
 		return fmt.Errorf("decrypt a stored result: %w", err)
@@ -100,14 +98,14 @@ func (r *StoredResult) open(body []byte) error {
 	return nil
 }
 
-func noResult() error {
+func noResultError() error {
 	return problem.New(problem.NotFound, "There is no stored result with this handle.", "Handles live two hours; call the tool again.")
 }
 
-// makeRoom removes the result id, which comes anew, and the oldest results until
+// evictResults deletes the result id, which is about to be replaced, and the oldest results until
 // the rest takes at most room bytes.
-func makeRoom(ctx context.Context, c *rawConn, id string, room int64) error {
-	c.do("DELETE FROM result WHERE handle = ?", id)
+func evictResults(ctx context.Context, c *sqliteWriteConn, id string, room int64) error {
+	c.execInTx("DELETE FROM result WHERE handle = ?", id)
 	var total int64
 	if err := c.QueryRowContext(ctx, "SELECT coalesce(sum(length(body)), 0) FROM result").Scan(&total); err != nil {
 		return err
@@ -118,47 +116,46 @@ func makeRoom(ctx context.Context, c *rawConn, id string, room int64) error {
 		if err != nil {
 			return err
 		}
-		c.do("DELETE FROM result WHERE rowid = ?", oldest)
+		c.execInTx("DELETE FROM result WHERE rowid = ?", oldest)
 		total -= size
 	}
 	return nil
 }
 
-func dropExpired(c *rawConn, now time.Time) {
-	c.do("DELETE FROM result WHERE expires <= ?", now.UnixMicro())
+func deleteExpiredResults(c *sqliteWriteConn, now time.Time) {
+	c.execInTx("DELETE FROM result WHERE expires <= ?", now.UnixMicro())
 }
 
-// GetResult returns a stored result. One that is not there, or no longer, is a
-// NOT_FOUND problem.
-func (db *DB) GetResult(ctx context.Context, handle string) (StoredResult, error) {
-	e, err := db.use(ctx)
+// GetResult returns a stored result, or a NOT_FOUND problem.
+func (db *SQLite) GetResult(ctx context.Context, handle string) (StoredResult, error) {
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return StoredResult{}, err
 	}
 	r := StoredResult{Handle: handle}
 	var body []byte
 	var expires int64
-	err = e.reads.QueryRowContext(ctx, "SELECT actor, server, tool, expires, body FROM result WHERE handle = ?", resultID(handle)).
+	err = e.reads.QueryRowContext(ctx, "SELECT actor, server, tool, expires, body FROM result WHERE handle = ?", resultIDOfHandle(handle)).
 		Scan(&r.Actor, &r.Server, &r.Tool, &expires, &body)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= db.clock.evenly().UnixMicro() {
-		return StoredResult{}, noResult()
+	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= db.clock.steadyNow().UnixMicro() {
+		return StoredResult{}, noResultError()
 	}
 	if err != nil {
 		return StoredResult{}, err
 	}
 	r.Expires = time.UnixMicro(expires)
-	return r, r.open(body)
+	return r, r.decryptBody(body)
 }
 
-// resultID is what the database knows a handle by.
-func resultID(handle string) string {
+// resultIDOfHandle returns the ID of a handle in the database.
+func resultIDOfHandle(handle string) string {
 	id := sha256.Sum256([]byte("mcpproxy result handle " + handle))
 	return hex.EncodeToString(id[:])
 }
 
-// resultCipher encrypts with a random nonce, which comes first. A handle may come
-// again with another body, so the key alone must not decide.
-func resultCipher(handle string) (cipher.AEAD, error) {
+// newResultCipher returns a cipher that puts a random nonce first. A handle may be used again with
+// another body, so the key alone must not determine the ciphertext.
+func newResultCipher(handle string) (cipher.AEAD, error) {
 	key := sha256.Sum256([]byte("mcpproxy result key " + handle))
 	block, err := aes.NewCipher(key[:])
 	if err != nil {

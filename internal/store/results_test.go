@@ -15,14 +15,14 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestResultsAreEncryptedInTheFile looks for the body and the handle in
-// everything that SQLite writes.
+// TestResultsAreEncryptedInTheFile searches for the body and the handle in everything that SQLite
+// writes.
 func TestResultsAreEncryptedInTheFile(t *testing.T) {
 	t.Parallel()
-	_, db, e := logOver(t, 1)
+	_, db, e := openLogWithRecords(t, 1)
 	secret := strings.Repeat("password=hunter2 ", 20_000)
 	r := StoredResult{Handle: "HANDLEHANDLEHANDLE", Actor: "agent", Body: []byte(`"` + secret + `"`), Expires: time.Now().Add(time.Hour)}
-	for range 2 { // a handle may come again
+	for range 2 { // a handle may be used again
 		if err := db.PutResult(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestResultsAreEncryptedInTheFile(t *testing.T) {
 	if err != nil || !bytes.Equal(got.Body, r.Body) {
 		t.Errorf("%d bytes, %v", len(got.Body), err)
 	}
-	err = db.write(t.Context(), func(c *rawConn) error {
+	err = db.writeTx(t.Context(), func(c *sqliteWriteConn) error {
 		return c.exec("UPDATE result SET body = substr(body, 1, 1000) || x'00' || substr(body, 1002)")
 	})
 	if err != nil {
@@ -51,10 +51,10 @@ func TestResultsAreEncryptedInTheFile(t *testing.T) {
 	}
 }
 
-// TestTheOldestResultsMakeRoom keeps results until there is no room for more.
+// TestTheOldestResultsMakeRoom stores results until there is no space for more.
 func TestTheOldestResultsMakeRoom(t *testing.T) {
 	t.Parallel()
-	_, db, e := logOver(t, 1)
+	_, db, e := openLogWithRecords(t, 1)
 	const size, room = 10_000, 55_000
 	put := func(i int) {
 		t.Helper()
@@ -66,12 +66,12 @@ func TestTheOldestResultsMakeRoom(t *testing.T) {
 	for i := range 8 {
 		put(i)
 	}
-	err := db.write(t.Context(), func(c *rawConn) error { return makeRoom(t.Context(), c, resultID("6"), room-size) })
+	err := db.writeTx(t.Context(), func(c *sqliteWriteConn) error { return evictResults(t.Context(), c, resultIDOfHandle("6"), room-size) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(6)
-	if n := e.count(t, "SELECT sum(length(body)) FROM result"); n > room {
+	if n := e.countRows(t, "SELECT sum(length(body)) FROM result"); n > room {
 		t.Errorf("%d bytes", n)
 	}
 	for i := range 8 {
@@ -84,7 +84,7 @@ func TestTheOldestResultsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestResultsInTheClearAreOverwritten has a database of the first version.
+// TestResultsInTheClearAreOverwritten opens a database of the first version.
 func TestResultsInTheClearAreOverwritten(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -98,13 +98,13 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 	}
 	use := func(queries ...string) {
 		t.Helper()
-		db := Open(path, nil)
-		e, err := db.use(t.Context())
+		db := OpenSQLite(path, nil)
+		e, err := db.waitOpen(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, q := range queries {
-			if err := e.conn.exec(q); err != nil {
+			if err := e.writeConn.exec(q); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -130,12 +130,12 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 	}
 }
 
-// TestResultsLiveByTheClockAsItRan sets the clock while results are kept: they
-// expire neither early nor late, and after a start no later than they may.
+// TestResultsLiveByTheClockAsItRan sets the clock while results are stored. They expire neither
+// early nor late, and after a restart not later than allowed.
 func TestResultsLiveByTheClockAsItRan(t *testing.T) {
 	t.Parallel()
 	const year = 365 * 24 * time.Hour
-	_, db, e := logOver(t, 1)
+	_, db, e := openLogWithRecords(t, 1)
 	set := time.Duration(0)
 	db.clock.now = func() time.Time { return time.Now().Add(set).Round(0) }
 	put := func(handle string, life time.Duration) {
@@ -162,10 +162,12 @@ func TestResultsLiveByTheClockAsItRan(t *testing.T) {
 		}
 	}
 	put("an hour", time.Hour)
-	if err := db.write(t.Context(), func(c *rawConn) error { return c.exec("UPDATE result SET expires = expires + ?", year.Microseconds()) }); err != nil {
+	if err := db.writeTx(t.Context(), func(c *sqliteWriteConn) error {
+		return c.exec("UPDATE result SET expires = expires + ?", year.Microseconds())
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.shortenResults(); err != nil {
+	if err := e.capResultExpiry(); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := db.GetResult(t.Context(), "an hour"); err != nil || time.Until(r.Expires) > ResultLife+time.Minute {

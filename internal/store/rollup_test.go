@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-func (e *engine) count(t *testing.T, query string) (n int64) {
+func (e *sqliteEngine) countRows(t *testing.T, query string) (n int64) {
 	t.Helper()
 	if err := e.reads.QueryRow(query).Scan(&n); err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func (e *engine) count(t *testing.T, query string) (n int64) {
 	return n
 }
 
-func tidyAll(t *testing.T, db *DB, now time.Time, keep activity.Retention) {
+func tidyAll(t *testing.T, db *SQLite, now time.Time, keep activity.Retention) {
 	t.Helper()
 	for more := true; more; {
 		var err error
@@ -31,12 +31,12 @@ func tidyAll(t *testing.T, db *DB, now time.Time, keep activity.Retention) {
 	}
 }
 
-// TestTheRollUpGoesWithItsRecords has names of many kinds, hour after hour.
+// TestTheRollUpGoesWithItsRecords writes records with many names, hour after hour.
 func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	dir := t.TempDir()
-	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	clock := activitytest.NewClock(time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC))
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: clock.Now}, db)
 	if err != nil {
@@ -63,31 +63,31 @@ func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
 		t.Fatal(err)
 	}
-	e, err := db.use(t.Context())
+	e, err := db.waitOpen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, keep := range []int64{2500, 1000, each, 1} {
 		tidyAll(t, db, clock.Now(), activity.Retention{MaxRecords: keep})
-		want := (keep + each - 1) / each * each // whole hours; of records in a chunk, its first
-		if n := e.count(t, "SELECT coalesce(sum(records), 0) FROM activity_hour"); keep < 2000 && n != want {
+		want := (keep + each - 1) / each * each // whole hours; for a chunk, the hour of its first record
+		if n := e.countRows(t, "SELECT coalesce(sum(records), 0) FROM activity_hour"); keep < 2000 && n != want {
 			t.Errorf("the roll-up of %d records counts %d, want %d", keep, n, want)
 		}
 	}
 	tidyAll(t, db, clock.Now(), activity.Retention{MaxBytes: 1})
-	if n := e.count(t, "SELECT count(*) FROM activity_hour"); n != 0 {
+	if n := e.countRows(t, "SELECT count(*) FROM activity_hour"); n != 0 {
 		t.Errorf("%d rows are left of no records", n)
 	}
 }
 
-// TestNoRecordGoesForARollUp has a roll-up larger than the whole log may be, as
+// TestNoRecordGoesForARollUp writes a roll-up that is larger than the limit of the whole log, as
 // huge names once made it.
 func TestNoRecordGoesForARollUp(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	const limit = 4 << 20
-	_, db, e := logOver(t, 500)
-	err := db.write(t.Context(), func(c *rawConn) error {
+	_, db, e := openLogWithRecords(t, 500)
+	err := db.writeTx(t.Context(), func(c *sqliteWriteConn) error {
 		for i := range 4 {
 			err := c.exec(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration)
 				VALUES (?, 'policy_decision', '', ?, '', 'blocked', 1, 0, 0)`,
@@ -102,17 +102,17 @@ func TestNoRecordGoesForARollUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	tidyAll(t, db, time.Now(), activity.Retention{MaxBytes: limit})
-	if n := e.count(t, "SELECT count(*) FROM activity"); n != 500 {
+	if n := e.countRows(t, "SELECT count(*) FROM activity"); n != 500 {
 		t.Errorf("%d of 500 records are left", n)
 	}
 }
 
-// Calls are counted by server, those since an hour, refused ones not.
+// TestCallsOfServers: Calls counts by server, from an hour on, without refused calls.
 func TestCallsOfServers(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	dir := t.TempDir()
-	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	clock := activitytest.NewClock(time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC))
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: clock.Now}, db)
 	if err != nil {

@@ -2,27 +2,26 @@ package store
 
 import "math/bits"
 
-// selection is a bit for every key from base on, which is a multiple of
-// chunkSize.
-type selection struct {
+// keySelection has one bit for every record key from base on. base is a multiple of chunkSize.
+type keySelection struct {
 	base  int64
 	words []uint64
 }
 
-func newSelection(from, to int64) selection {
-	s := selection{base: from / chunkSize * chunkSize}
+func newFullSelection(from, to int64) keySelection {
+	s := keySelection{base: from / chunkSize * chunkSize}
 	s.words = make([]uint64, (to-s.base+chunkSize-1)/chunkSize*chunkWords)
 	for i := range s.words {
 		s.words[i] = ^uint64(0)
 	}
 	for _, n := range []int64{from / chunkSize, (to - 1) / chunkSize} {
-		keep(s.chunk(n), func(i int) bool { at := n*chunkSize + int64(i); return from <= at && at < to })
+		retainBits(s.chunkBits(n), func(i int) bool { at := n*chunkSize + int64(i); return from <= at && at < to })
 	}
 	return s
 }
 
-// keep clears those of the set bits for which keeps does not hold.
-func keep(words []uint64, keeps func(i int) bool) {
+// retainBits clears the set bits for which keeps returns false.
+func retainBits(words []uint64, keeps func(i int) bool) {
 	for w := range words {
 		for rest := words[w]; rest != 0; rest &= rest - 1 {
 			if !keeps(64*w + bits.TrailingZeros64(rest)) {
@@ -32,8 +31,8 @@ func keep(words []uint64, keeps func(i int) bool) {
 	}
 }
 
-// chunk returns the bits of a chunk.
-func (s selection) chunk(n int64) []uint64 {
+// chunkBits returns the bits of a chunk.
+func (s keySelection) chunkBits(n int64) []uint64 {
 	at := (n*chunkSize - s.base) / 64
 	if at < 0 || at >= int64(len(s.words)) {
 		return nil
@@ -41,16 +40,16 @@ func (s selection) chunk(n int64) []uint64 {
 	return s.words[at : at+chunkWords]
 }
 
-func (s selection) count() (n int64) {
+func (s keySelection) count() (n int64) {
 	for _, w := range s.words {
 		n += int64(bits.OnesCount64(w))
 	}
 	return n
 }
 
-// each calls fn for the selected keys below before, the highest first, until it
-// says stop.
-func (s selection) each(before int64, fn func(key int64) bool) {
+// eachNewestFirst calls fn for the selected keys below before, the highest first, until fn returns
+// false.
+func (s keySelection) eachNewestFirst(before int64, fn func(key int64) bool) {
 	top := min(before-s.base, 64*int64(len(s.words)))
 	if top <= 0 {
 		return
@@ -70,7 +69,7 @@ func (s selection) each(before int64, fn func(key int64) bool) {
 	}
 }
 
-func none(words []uint64) bool {
+func allZero(words []uint64) bool {
 	for _, w := range words {
 		if w != 0 {
 			return false

@@ -19,15 +19,15 @@ import (
 )
 
 //go:embed migrations
-var migrations embed.FS
+var migrationFiles embed.FS
 
-// applicationID marks the file as ours ("MCPX").
+// applicationID marks the file as one of MCPProxy ("MCPX").
 const applicationID = 0x4d435058
 
-const readers = 3
+const sqliteReaders = 3
 
-// connect opens a pool. The file must exist.
-func connect(path string, size int, pragmas ...string) (*sql.DB, error) {
+// openPool opens a pool of connections. The file must exist.
+func openPool(path string, size int, pragmas ...string) (*sql.DB, error) {
 	if path = filepath.ToSlash(path); filepath.VolumeName(path) != "" {
 		path = "/" + path
 	}
@@ -45,9 +45,9 @@ func connect(path string, size int, pragmas ...string) (*sql.DB, error) {
 	return db, nil
 }
 
-// prepareFile makes the file, readable for its owner only. SQLite gives the
-// files beside it the same mode.
-func prepareFile(path string) error {
+// createPrivateFile creates the file, readable by its owner only. SQLite gives the files next to it
+// the same mode.
+func createPrivateFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -58,15 +58,15 @@ func prepareFile(path string) error {
 	return f.Close()
 }
 
-// migrate brings the schema up to date, each step in a transaction of its own.
-func migrate(ctx context.Context, db *sql.DB) error {
-	if err := checkOwner(ctx, db); err != nil {
+// migrateSQLite brings the schema up to date, each step in its own transaction.
+func migrateSQLite(ctx context.Context, db *sql.DB) error {
+	if err := claimApplicationID(ctx, db); err != nil {
 		return err
 	}
-	if err := checkVersions(ctx, db); err != nil {
+	if err := checkVersionTable(ctx, db); err != nil {
 		return err
 	}
-	p, err := sources(db)
+	p, err := newMigrationProvider(db)
 	if err != nil {
 		return err
 	}
@@ -84,18 +84,18 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// sources are the steps of the schema.
-func sources(db *sql.DB) (*goose.Provider, error) {
-	dir, err := fs.Sub(migrations, "migrations/sqlite")
+// newMigrationProvider returns the migrations of the schema.
+func newMigrationProvider(db *sql.DB) (*goose.Provider, error) {
+	dir, err := fs.Sub(migrationFiles, "migrations/sqlite")
 	if err != nil {
 		return nil, err
 	}
 	return goose.NewProvider(goose.DialectSQLite3, db, dir, goose.WithDisableGlobalRegistry(true))
 }
 
-// checkVersions returns why the table of versions cannot be read, if there is one: goose
-// takes it for one that is not there, and tries for seconds to make it.
-func checkVersions(ctx context.Context, db *sql.DB) error {
+// checkVersionTable returns the error of reading the table of versions. goose would take an
+// unreadable table for a missing one and try for seconds to create it.
+func checkVersionTable(ctx context.Context, db *sql.DB) error {
 	var tables, rows int64
 	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = 'goose_db_version'").Scan(&tables)
 	if err == nil && tables > 0 {
@@ -104,8 +104,8 @@ func checkVersions(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// checkOwner marks a new file as ours and refuses one that is not.
-func checkOwner(ctx context.Context, db *sql.DB) error {
+// claimApplicationID marks a new file as one of MCPProxy and refuses a database of another program.
+func claimApplicationID(ctx context.Context, db *sql.DB) error {
 	var id, tables int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
 		return err
@@ -123,9 +123,9 @@ func checkOwner(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// takeAgain puts a database that was written again in its place. Nothing has the
-// files open. What stands there is not ours, and is kept.
-func takeAgain(path string, now time.Time) error {
+// installRewrittenFile moves a rewritten database (path.again) to path. It keeps the file that is
+// there under another name. No process has the files open.
+func installRewrittenFile(path string, now time.Time) error {
 	again := path + ".again"
 	if _, err := os.Stat(again); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -133,19 +133,19 @@ func takeAgain(path string, now time.Time) error {
 		}
 		return err
 	}
-	if _, err := moveAside(path, "replaced", now); err != nil {
+	if _, err := renameAside(path, "replaced", now); err != nil {
 		return err
 	}
 	if err := os.Rename(again, path); err != nil {
 		return err
 	}
-	_ = ondisk.SyncDir(filepath.Dir(path)) // not every system can
+	_ = ondisk.SyncDir(filepath.Dir(path)) // some systems cannot sync a folder
 	return nil
 }
 
-// moveAside renames the files of a database that nothing has open, that with the
-// name last: what stays beside a new one would count as its own.
-func moveAside(path, why string, now time.Time) (aside string, err error) {
+// renameAside renames the files of a database that no process has open. It renames the main file
+// last: a WAL that stayed next to a new database would count as its own.
+func renameAside(path, why string, now time.Time) (aside string, err error) {
 	aside = fmt.Sprintf("%s.%s-%s", path, why, now.UTC().Format("20060102T150405.000"))
 	for _, suffix := range []string{"-shm", "-wal", ""} {
 		if err := os.Rename(path+suffix, aside+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -155,11 +155,10 @@ func moveAside(path, why string, now time.Time) (aside string, err error) {
 	return aside, nil
 }
 
-// noteOrigin writes, once in the life of a database, whether there was one
-// before it. A file beside it tells, whatever became of the other database: it
-// was put aside, truncated or removed.
-func noteOrigin(ctx context.Context, db *sql.DB, path string) error {
-	mark := filepath.Join(filepath.Dir(path), begunMark)
+// recordOrigin stores, once in the life of a database, whether there was an earlier one in this
+// folder. A marker file tells, whether the earlier database was put aside, truncated or removed.
+func recordOrigin(ctx context.Context, db *sql.DB, path string) error {
+	mark := filepath.Join(filepath.Dir(path), earlierDatabaseMarker)
 	_, err := os.Stat(mark)
 	before := err == nil
 	if !before && !errors.Is(err, fs.ErrNotExist) {
@@ -171,10 +170,9 @@ func noteOrigin(ctx context.Context, db *sql.DB, path string) error {
 	if before {
 		return nil
 	}
-	return prepareFile(mark)
+	return createPrivateFile(mark)
 }
 
-// begunMark is the file beside the database that says that one was begun here.
-// Its name has nothing of the database's: who removes mcpproxy.db* does not mean
-// it.
-const begunMark = "approvals.begun"
+// earlierDatabaseMarker is a file next to the database that says that one was created here. Its
+// name does not begin with the name of the database, so that removing mcpproxy.db* keeps it.
+const earlierDatabaseMarker = "approvals.begun"

@@ -1,16 +1,54 @@
-// Package store keeps what must outlive the process, in SQLite or PostgreSQL: the
-// activity records, the approvals, the agent tokens, the last known tools of each
-// server, and large results. DB is a file; Postgres (postgres*.go) is a database that
-// several processes share, each with a chain of its own.
+// Package store stores what must outlive the process, in SQLite or PostgreSQL: the activity
+// records, the approvals, the questions about calls and the leases, the agent tokens, the last
+// known tools of each server, and large results. It is the only package with SQL.
 //
-// It guarantees that what one call stores is there wholly or not at all, that a
-// file is put aside only when every repeated check finds it damaged, and that
-// opening never holds anybody up: Open returns at once, and what needs the
-// database waits for it. See suspect.go for what a failure of the disk does.
-// Any filter over a million records answers in milliseconds, with the exact
-// number of matches (see activity_list.go for how). It does not decide what is
-// recorded, masks nothing, and is the only package with SQL in it. The migrations
-// are one folder for each database; storetest is the suite that each must pass.
+// Files that serve both databases:
+//   - database.go: the Database interface; opens the database that the configuration names
+//   - columns and text search: column.go encodes one value for each record of a chunk,
+//     search_words.go splits text into words, activity_prefix.go and activity_text.go build and
+//     search the text index, bitmap.go and selection.go are sets of records
+//   - counting: activity_selection.go, activity_summary.go, activity_rollup.go, activity_use.go,
+//     histogram.go
+//   - activity_verify.go: reads the hash chain in order
+//   - questions.go, presence.go: questions, leases, presence statements and anchors, with one SQL
+//     for both databases
+//   - open_state.go, clock.go, prune_limit.go: whether the database is open, time that ignores a
+//     set clock, the limit of pruning by age
+//
+// Files for SQLite (one file in the data directory):
+//   - store.go, sqlite.go, sqlite_engine.go, sqlite_conn.go, sqlite_errors.go: open, migrate,
+//     connections, transactions, error codes
+//   - recovery.go: checks a file that failed, puts a damaged one aside, opens the database again
+//   - deleted_file.go: writes the database again after its file was deleted
+//   - peek.go: reads a database for the doctor, without changing it
+//   - activity_project.go: inserts records from the spool and seals them into chunks;
+//     activity_load.go reads the index into memory
+//   - activity_list.go, activity_get.go, activity_each.go: queries
+//   - activity_tidy.go, activity_refused.go, activity_gaps.go, activity_erase.go: retention, the
+//     quota of refusals, hashes of pruned entries, erasure
+//   - activity_backfill.go: columns that chunks of older versions lack
+//   - approvals.go, tokens.go, tools.go, results.go: the other tables
+//
+// Files for PostgreSQL (one database for several instances), each next to its SQLite counterpart:
+//   - postgres.go, postgres_conn.go, postgres_address.go, postgres_migrate.go: connections,
+//     values, address, migrations
+//   - postgres_notify.go, postgres_remote.go: changes by other instances
+//   - postgres_project.go, postgres_seal.go, postgres_tidy.go, postgres_chain.go: records in,
+//     chunks and text index, retention, hash chain
+//   - postgres_snapshot.go, postgres_merge.go, postgres_list.go, postgres_get.go,
+//     postgres_summary.go: queries over all instances
+//   - postgres_approvals.go, postgres_tokens.go, postgres_tools.go, postgres_use.go: the other
+//     tables
+//
+// Guarantees and limits:
+//   - One call stores everything or nothing.
+//   - A file is put aside only if every repeated check finds it damaged.
+//   - Opening never blocks: OpenSQLite returns at once, and calls that need the database wait for
+//     it.
+//   - Any filter over a million records answers in milliseconds, with the exact number of matches
+//     (activity_list.go says how).
+//   - The package does not decide what is recorded, and masks nothing.
+//   - The migrations are one folder for each database. storetest is the suite that both must pass.
 package store
 
 import (
@@ -20,76 +58,76 @@ import (
 	"time"
 )
 
-// DB is the database. It is safe for concurrent use.
-type DB struct {
-	proofs
-	path     string
-	logger   *slog.Logger
-	clock    clock
-	stop     context.CancelFunc
-	done     chan struct{}
-	reopened chan struct{} // see Reopened
-	pause    time.Duration // after the first try to open; then it doubles
+// SQLite is the database in one SQLite file. It is safe for concurrent use.
+type SQLite struct {
+	sqliteChainStore
+	path            string
+	logger          *slog.Logger
+	clock           steadyClock
+	stop            context.CancelFunc
+	done            chan struct{}
+	reopened        chan struct{} // returned by ReopenSignal
+	firstRetryDelay time.Duration // before the second attempt to open; doubles with each attempt
 
-	opened[engine]          // its mu guards what follows, too
-	notes          []string // what has happened to the file and is not told yet
-	broken         int      // how many files were put aside
-	halted         error    // why nothing is written now, though engine is there
-	wrong          int      // how often rows could not be right, in a file that is well
+	openState[sqliteEngine]          // its mu also guards the fields below
+	pendingNotes            []string // notes about the file for the log, until Resume returns them
+	filesPutAside           int      // damaged files that were put aside
+	writeErr                error    // why writes are refused while the engine still exists
+	damagedRowErrors        int      // errors about impossible rows in a file that passes the integrity check
 }
 
-// proofs is what a DB does so that its records can be proven, and erased.
-type proofs struct{ db *DB }
+// sqliteChainStore reads the hash chain and records erasures.
+type sqliteChainStore struct{ db *SQLite }
 
 const (
-	openFirst = 250 * time.Millisecond
-	openLast  = 2 * time.Second
-	// maxBroken stops putting files aside when that does not help: then the disk
-	// is broken, not the file.
-	maxBroken = 3
+	minOpenDelay = 250 * time.Millisecond
+	maxOpenDelay = 2 * time.Second
+	// maxFilesPutAside bounds how many files are put aside. After that the disk is broken, not the
+	// file.
+	maxFilesPutAside = 3
 )
 
 var errClosed = errors.New("the database is closed")
 
-// Open opens the database at path, and makes it when there is none, in the
-// background.
-func Open(path string, logger *slog.Logger) *DB { return open(path, logger, openFirst) }
+// OpenSQLite opens the database at path in the background and creates it if it does not exist.
+func OpenSQLite(path string, logger *slog.Logger) *SQLite {
+	return openSQLite(path, logger, minOpenDelay)
+}
 
-func open(path string, logger *slog.Logger, pause time.Duration) *DB {
+func openSQLite(path string, logger *slog.Logger, pause time.Duration) *SQLite {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	db := &DB{
-		path: path, logger: logger, clock: clock{time.Now, time.Now()}, stop: stop, pause: pause,
-		done: make(chan struct{}), reopened: make(chan struct{}, 1), opened: notOpened[engine](),
+	db := &SQLite{
+		path: path, logger: logger, clock: steadyClock{time.Now, time.Now()}, stop: stop, firstRetryDelay: pause,
+		done: make(chan struct{}), reopened: make(chan struct{}, 1), openState: newOpenState[sqliteEngine](),
 	}
 	db.db = db
 	go db.keepOpen(ctx)
 	return db
 }
 
-// Reopened tells that the database was opened again while the program runs: the
-// same file after a failure, or a new one in the place of a lost one. Whoever
-// knows what belongs into it has to store it again.
-func (db *DB) Reopened() <-chan struct{} { return db.reopened }
+// ReopenSignal receives a value when the database was opened again while the program runs: the same
+// file after a failure, or a new one that replaces a lost one. The receiver stores its data again.
+func (db *SQLite) ReopenSignal() <-chan struct{} { return db.reopened }
 
-// set says what the database is now.
-func (db *DB) set(e *engine, err error) {
+// setState publishes the engine, or why the database is not open.
+func (db *SQLite) setState(e *sqliteEngine, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.halted = nil
-	db.become(e, ofDisk(err))
+	db.writeErr = nil
+	db.setStateLocked(e, wrapDiskError(err))
 }
 
-// writer waits for the database, to write to it.
-func (db *DB) writer(ctx context.Context) (*engine, error) {
-	e, err := db.use(ctx)
+// waitWritable waits until the database is open and returns an error if writes are refused.
+func (db *SQLite) waitWritable(ctx context.Context) (*sqliteEngine, error) {
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
 	}
 	db.mu.Lock()
-	halted := db.halted
+	halted := db.writeErr
 	db.mu.Unlock()
 	if halted != nil {
 		return nil, halted
@@ -97,9 +135,41 @@ func (db *DB) writer(ctx context.Context) (*engine, error) {
 	return e, nil
 }
 
-// Close closes the database.
-func (db *DB) Close() error {
+// Close closes the database and waits for its goroutine.
+func (db *SQLite) Close() error {
 	db.stop()
 	<-db.done
 	return nil
+}
+
+// writeTx runs fn in a transaction of the writing connection.
+func (db *SQLite) writeTx(ctx context.Context, fn func(c *sqliteWriteConn) error) error {
+	e, err := db.waitWritable(ctx)
+	if err != nil {
+		return err
+	}
+	e.writing.Lock()
+	err = e.writeConn.runTx(ctx, func() error { return fn(e.writeConn) })
+	e.writing.Unlock()
+	return db.blockWritesOnDamage(e, err)
+}
+
+// writeTxDurably is writeTx with a sync: what fn wrote survives a loss of power.
+func writeTxDurably(ctx context.Context, db *SQLite, fn func(c *sqliteWriteConn) error) error {
+	e, err := db.waitWritable(ctx)
+	if err != nil {
+		return err
+	}
+	e.writing.Lock()
+	// Do not use exec: SQLite applies this pragma when it prepares the statement, and exec prepares
+	// once.
+	if _, err = e.writeConn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = FULL"); err == nil {
+		err = e.writeConn.runTx(ctx, func() error { return fn(e.writeConn) })
+		_, also := e.writeConn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = NORMAL")
+		if err == nil && also != nil {
+			err = also
+		}
+	}
+	e.writing.Unlock()
+	return db.blockWritesOnDamage(e, err)
 }

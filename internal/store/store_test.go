@@ -30,20 +30,20 @@ func TestMain(m *testing.M) {
 }
 
 func openSQLite(t *testing.T, dir string) storetest.Store {
-	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	t.Cleanup(func() { db.Close() })
-	return sqlite{db, store.NewTokens(db)}
+	return sqliteStore{db, store.NewTokenStore(db)}
 }
 
-// sqlite is all that is kept in one database.
-type sqlite struct {
-	*store.DB
-	*store.Tokens
+// sqliteStore is everything that one database stores, for storetest.
+type sqliteStore struct {
+	*store.SQLite
+	*store.TokenStore
 }
 
 func serial(t *testing.T) { t.Helper(); volume.Serial(t) }
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, storetest.Opener{Open: openSQLite, Volume: volume.Of, Serial: serial})
+	storetest.Run(t, storetest.Setup{Open: openSQLite, Volume: volume.Of, Serial: serial})
 }

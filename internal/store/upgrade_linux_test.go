@@ -15,9 +15,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestKilledWhileItUpgrades kills the process at writes of the file from the first to the last one of
-// the migrations. Then the schema is that of one version, the next start goes on, and all is
-// there. With MCPPROXY_KILLS it is killed so often.
+// TestKilledWhileItUpgrades kills the process at each write of the migrations, from the first to
+// the last. Then the schema is that of one version, the next start continues, and everything is
+// there. MCPPROXY_KILLS sets the number of kills.
 func TestKilledWhileItUpgrades(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -26,7 +26,7 @@ func TestKilledWhileItUpgrades(t *testing.T) {
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_KILLS")); err == nil {
 		kills = set
 	}
-	dir := ofVersion(t, approvalsSince)
+	dir := unpackVersion(t, approvalsSince)
 	image, err := os.ReadFile(filepath.Join(dir, "mcpproxy.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -46,19 +46,20 @@ func TestKilledWhileItUpgrades(t *testing.T) {
 	var left []int64
 	for i := range kills {
 		at := 1 + i*(writes-1)/max(1, kills-1)
-		dir := ofVersion(t, approvalsSince)
+		dir := unpackVersion(t, approvalsSince)
 		path := filepath.Join(dir, "mcpproxy.db")
 		if err := os.WriteFile(path, image, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// The writes of each thread are counted, so it may come later, and the last ones may not.
+		// strace counts the writes of each thread, so a kill may come later, and the last ones may
+		// not come at all.
 		killed := migrateUnder(path, "-e", "trace=pwrite64", "-o", os.DevNull, "-e", fmt.Sprintf("inject=pwrite64:signal=SIGKILL:when=%d", at))
-		version := isOneVersion(t, path)
-		if killed == nil && version != store.Newest(t) {
+		version := checkOneVersion(t, path)
+		if killed == nil && version != store.NewestSchema(t) {
 			t.Errorf("write %d: it ended by itself with version %d", at, version)
 		}
 		left = append(left, version)
-		upgraded(t, dir, approvalsSince)
+		checkUpgraded(t, dir, approvalsSince)
 	}
 	t.Logf("%d writes; after %d kills the versions were %v", writes, kills, left)
 	if slices.Sort(left); len(slices.Compact(left)) < 3 {
@@ -66,7 +67,7 @@ func TestKilledWhileItUpgrades(t *testing.T) {
 	}
 }
 
-// migrateUnder opens a database in a process of its own, under strace.
+// migrateUnder opens a database in its own process, under strace.
 func migrateUnder(path string, args ...string) error {
 	cmd := exec.Command("strace", append(append([]string{"-f", "-qq"}, args...), os.Args[0])...)
 	cmd.Env = append(os.Environ(), migrateFile+"="+path, "GOMAXPROCS=1")

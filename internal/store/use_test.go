@@ -14,18 +14,18 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// What the roll-up says of servers and tools is what their records say, whether it
-// was asked before they were written or after, and after a restart.
+// TestUseIsThatOfTheRecords: the use of servers and tools agrees with their records, whether it was
+// read before they were written or after, and after a restart.
 func TestUseIsThatOfTheRecords(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
 	clock := activitytest.NewClock(time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC))
-	var db *DB
+	var db *SQLite
 	var l *activity.Log
 	open := func() {
-		db = Open(filepath.Join(dir, "mcpproxy.db"), nil)
+		db = OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 		var err error
 		if l, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: clock.Now}, db); err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 			down()
 			open()
 		}
-		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil { // what was written is in the database
+		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil { // waits until everything is stored
 			t.Fatal(err)
 		}
 		use, err := l.ToolUse(t.Context())
@@ -129,8 +129,8 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 	}
 	tidyAll(t, db, clock.Now(), activity.Retention{MaxRecords: 1})
 	use, err := l.ToolUse(t.Context())
-	e, _ := db.use(t.Context())
-	if took := e.count(t, "SELECT count(DISTINCT hour) FROM activity_took"); err != nil || len(use) > 15 || took > 1 {
+	e, _ := db.waitOpen(t.Context())
+	if took := e.countRows(t, "SELECT count(DISTINCT hour) FROM activity_took"); err != nil || len(use) > 15 || took > 1 {
 		t.Errorf("of the records that are left: %v, %v, %d hours", use, err, took)
 	}
 	total := int64(0)
@@ -142,21 +142,21 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 	}
 }
 
-// A bucket holds what stands for it, and they follow each other.
+// TestBucketsOfDurations: a bucket contains its midpoint, and the buckets are in order.
 func TestBucketsOfDurations(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	last := int64(-1)
 	for d := int64(0); d < 1<<22; d += 1 + d/1000 {
-		b := bucketOf(d)
-		if b < last || b > last+1 || (d >= fineBuckets && (middle(b) > d+d/20 || middle(b) < d-d/20)) || d < fineBuckets && middle(b) != d {
-			t.Fatalf("%d ms are in bucket %d after %d, of about %d", d, b, last, middle(b))
+		b := bucketOfDuration(d)
+		if b < last || b > last+1 || (d >= fineBuckets && (bucketMidpoint(b) > d+d/20 || bucketMidpoint(b) < d-d/20)) || d < fineBuckets && bucketMidpoint(b) != d {
+			t.Fatalf("%d ms are in bucket %d after %d, of about %d", d, b, last, bucketMidpoint(b))
 		}
 		last = b
 	}
 }
 
-// BenchmarkToolUse is asked for each page of the tools.
+// BenchmarkToolUse measures what each page of the tools asks for.
 func BenchmarkToolUse(b *testing.B) {
 	l, _ := openBench(b)
 	for i := range 10_000 {

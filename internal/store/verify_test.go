@@ -10,18 +10,18 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// tampered is what Verify finds in a log of 700 calls after somebody has changed its
-// database. Call n, from 0 on, is entry 2n+1 and, its end, 2n+2.
-func tampered(t *testing.T, changes ...string) activity.Verification {
+// verifyTampered returns what Verify finds in a log of 700 calls after changes to its database.
+// Call n, from 0 on, is entry 2n+1, and its end is entry 2n+2.
+func verifyTampered(t *testing.T, changes ...string) activity.Verification {
 	t.Helper()
 	dir := t.TempDir()
-	l, db := openBoth(t, dir)
-	defer closeBoth(t, l, db)
+	l, db := openLogAndDB(t, dir)
+	defer closeLogAndDB(t, l, db)
 	addCalls(t, l, 700)
 	if v, err := l.Verify(t.Context()); err != nil || !v.OK || v.Records != 700 || v.Entries != 1400 {
 		t.Fatalf("%+v, %v, %v", v, v.FirstBreak, err)
 	}
-	raw := database(t, filepath.Join(dir, "mcpproxy.db"))
+	raw := openSQL(t, filepath.Join(dir, "mcpproxy.db"))
 	for _, change := range changes {
 		if result, err := raw.Exec(change); err != nil {
 			t.Fatal(err)
@@ -39,8 +39,7 @@ func tampered(t *testing.T, changes ...string) activity.Verification {
 	return v
 }
 
-// TestVerifyNamesTheFirstBreak changes the database in every way that somebody with a
-// shell may.
+// TestVerifyNamesTheFirstBreak changes the database in every way that is possible with a shell.
 func TestVerifyNamesTheFirstBreak(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -80,7 +79,7 @@ func TestVerifyNamesTheFirstBreak(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := tampered(t, tt.changes...)
+			v := verifyTampered(t, tt.changes...)
 			if v.OK || v.FirstBreak == nil || v.FirstBreak.Seq != tt.seq || !strings.Contains(v.FirstBreak.Reason, tt.says) {
 				t.Fatalf("%+v, %+v", v, v.FirstBreak)
 			}
@@ -91,13 +90,12 @@ func TestVerifyNamesTheFirstBreak(t *testing.T) {
 	}
 }
 
-// TestVerifyReadsTheSpool changes the spool, under a log that is open and under one
-// that is not.
+// TestVerifyReadsTheSpool changes the spool of an open log and of a closed one.
 func TestVerifyReadsTheSpool(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	dir := t.TempDir()
-	l, db := openBoth(t, dir)
+	l, db := openLogAndDB(t, dir)
 	addCalls(t, l, 100)
 	if v, err := l.Verify(t.Context()); err != nil || !v.OK {
 		t.Fatalf("%+v, %v", v, err)
@@ -131,18 +129,18 @@ func TestVerifyReadsTheSpool(t *testing.T) {
 	if v, err := l.Verify(t.Context()); err != nil || !v.OK {
 		t.Errorf("%+v, %+v, %v", v, v.FirstBreak, err)
 	}
-	closeBoth(t, l, db)
+	closeLogAndDB(t, l, db)
 
-	// The end of the spool is cut off, so that the numbers come again.
+	// The end of the spool is truncated, so that the numbers are used again.
 	data = data[:strings.Index(string(data), `"seq":181,`)]
 	if err := os.WriteFile(segments[0], data[:strings.LastIndexByte(string(data), '\n')+1], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, db = openBoth(t, dir)
+	l, db = openLogAndDB(t, dir)
 	addCalls(t, l, 5)
 	v, err = l.Verify(t.Context())
 	if err != nil || v.OK || v.FirstBreak.Seq != 181 || !strings.Contains(v.FirstBreak.Reason, "a second time") {
 		t.Errorf("%+v, %+v, %v", v, v.FirstBreak, err)
 	}
-	closeBoth(t, l, db)
+	closeLogAndDB(t, l, db)
 }

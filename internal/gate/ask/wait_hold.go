@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Store stores questions and leases: see store.Asks.
+// Store stores questions and leases: see store.QuestionStore.
 type Store interface {
 	Find(ctx context.Context, k Key, now time.Time) (q Question, found bool, err error)
 	Add(ctx context.Context, q Question) (stored Question, fresh bool, err error)

@@ -61,7 +61,7 @@ type Facts struct {
 
 	Free      int64 // bytes, on the disk of the data directory
 	FreeKnown bool
-	Sight     store.Peeked
+	Sight     store.PeekResult
 	SightErr  string     // why the database cannot be read
 	Pages     ReadExtent // how much of the database was checked, without a daemon
 	Damage    string     // what is damaged in the database

@@ -184,7 +184,7 @@ func (o Options) pages(ctx context.Context) func(*Facts) {
 
 // log verifies the whole activity log.
 func (o Options) log(ctx context.Context) func(*Facts) {
-	first, err := store.CheckLog(ctx, filepath.Join(o.DataDir, databaseName), filepath.Join(o.DataDir, spoolName))
+	first, err := store.CheckActivityLog(ctx, filepath.Join(o.DataDir, databaseName), filepath.Join(o.DataDir, spoolName))
 	return func(f *Facts) { f.Log = readExtent(ctx, err); f.Altered = first }
 }
 
@@ -339,7 +339,7 @@ func (f *Facts) merge(o Options) {
 	if f.Daemon == nil {
 		for i := range f.Servers {
 			w := f.Sight.Waiting[f.Servers[i].Name]
-			f.Servers[i].Waits = w.Tools + w.Offers
+			f.Servers[i].Waits = w.Tools + w.Primitives
 		}
 		for _, name := range f.Sight.Proposed {
 			f.Servers = append(f.Servers, Server{Name: name, ProposedBy: "an agent"})

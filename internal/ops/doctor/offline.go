@@ -52,7 +52,7 @@ func (f *Facts) Waiting() PendingReviews {
 			continue
 		}
 		waiting := f.Sight.Waiting[s.Name]
-		w.Tools, w.Offers = w.Tools+waiting.Tools, w.Offers+waiting.Offers
+		w.Tools, w.Offers = w.Tools+waiting.Tools, w.Offers+waiting.Primitives
 	}
 	return w
 }

@@ -14,10 +14,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-func testFilters(t *testing.T, open Opener) {
-	e := start(t, open)
+func testFilters(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
-	for i := range open.aBit() {
+	for i := range setup.severalChunks() {
 		e.clock.Pass(time.Second)
 		r := activity.Record{
 			Type: types[i%2], ServerName: servers[i%5], ToolName: toolNames[i%3], SessionID: fmt.Sprint("session ", i%40),
@@ -27,14 +27,14 @@ func testFilters(t *testing.T, open Opener) {
 		switch i % 7 {
 		case 0:
 			r.Status = activity.Blocked
-			r = e.put(r)
+			r = e.appendRecord(r)
 		case 1:
-			r = e.begin(r)
+			r = e.beginRecord(r)
 		default:
-			r = e.begin(r)
+			r = e.beginRecord(r)
 			r.Status = statuses[i%2]
 			r.DurationMS = 1
-			e.end(r.ID, r.Status)
+			e.endRecord(r.ID, r.Status)
 		}
 		records = append(records, r)
 	}
@@ -73,21 +73,21 @@ func testFilters(t *testing.T, open Opener) {
 		{Since: begun.Add(time.Hour), Until: begun},
 		{Since: begun.Add(500 * time.Second), Servers: []string{"files"}, Actors: []string{"admin"}},
 	} {
-		check(e, f, records)
+		checkList(e, f, records)
 	}
 }
 
-// testTime is about a clock that jumps: the order stays that of the log, the
-// filter goes by the clock.
-func testTime(t *testing.T, open Opener) {
-	e := start(t, open)
+// testClockJumps sets the clock forward and back. The order stays that of the log; the time filter
+// uses the recorded times.
+func testClockJumps(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	begun := e.clock.Now()
 	var records []activity.Record
 	for _, jump := range []time.Duration{0, -time.Hour, 24 * time.Hour, -48 * time.Hour, 26 * time.Hour} {
 		e.clock.Pass(jump)
 		for range 900 {
 			e.clock.Pass(time.Millisecond)
-			records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success}))
+			records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success}))
 		}
 	}
 	filters := []activity.Filter{
@@ -103,15 +103,15 @@ func testTime(t *testing.T, open Opener) {
 		filters = append(filters, activity.Filter{Since: records[i].Timestamp}, activity.Filter{Until: records[i].Timestamp})
 	}
 	for _, f := range filters {
-		check(e, f, records)
+		checkList(e, f, records)
 	}
 }
 
-func testPages(t *testing.T, open Opener) {
-	e := start(t, open)
+func testPages(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var want []string
-	for i := range open.aBit() {
-		r := e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%2]})
+	for i := range setup.severalChunks() {
+		r := e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%2]})
 		if i%2 == 1 {
 			want = append(want, r.ID)
 		}
@@ -121,11 +121,11 @@ func testPages(t *testing.T, open Opener) {
 		f := activity.Filter{Servers: []string{"github"}, Limit: limit}
 		var got []string
 		for {
-			p := e.list(f)
+			p := e.listPage(f)
 			if p.Total != int64(len(want)) {
 				t.Fatalf("total %d, want %d", p.Total, len(want))
 			}
-			got = append(got, ids(p.Records)...)
+			got = append(got, recordIDs(p.Records)...)
 			if f.Cursor = p.NextCursor; f.Cursor == "" {
 				break
 			}
@@ -135,10 +135,10 @@ func testPages(t *testing.T, open Opener) {
 		}
 	}
 	for _, offset := range []int{0, 1, 1700, len(want) - 1, len(want), len(want) + 5} {
-		p := e.list(activity.Filter{Servers: []string{"github"}, Limit: 10, Offset: offset})
+		p := e.listPage(activity.Filter{Servers: []string{"github"}, Limit: 10, Offset: offset})
 		from := min(offset, len(want))
-		if !slices.Equal(ids(p.Records), want[from:min(from+10, len(want))]) {
-			t.Errorf("offset %d gave %v", offset, ids(p.Records))
+		if !slices.Equal(recordIDs(p.Records), want[from:min(from+10, len(want))]) {
+			t.Errorf("offset %d gave %v", offset, recordIDs(p.Records))
 		}
 		if (p.NextCursor == "") != (from+10 >= len(want)) {
 			t.Errorf("offset %d gave the cursor %q", offset, p.NextCursor)
@@ -146,12 +146,12 @@ func testPages(t *testing.T, open Opener) {
 	}
 }
 
-// testPagesUnderLoad goes through pages while records come in.
-func testPagesUnderLoad(t *testing.T, open Opener) {
-	e := start(t, open)
+// testPagesUnderLoad reads pages while new records are written.
+func testPagesUnderLoad(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var before []string
-	for range open.aBit() {
-		before = append(before, e.put(activity.Record{Type: activity.System, Status: activity.Success}).ID)
+	for range setup.severalChunks() {
+		before = append(before, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success}).ID)
 	}
 	slices.Reverse(before)
 	var got []string
@@ -168,9 +168,9 @@ func testPagesUnderLoad(t *testing.T, open Opener) {
 				}
 			}()
 		}
-		p := e.list(f)
+		p := e.listPage(f)
 		wg.Wait()
-		got = append(got, ids(p.Records)...)
+		got = append(got, recordIDs(p.Records)...)
 		if f.Cursor = p.NextCursor; f.Cursor == "" {
 			break
 		}
@@ -183,9 +183,9 @@ func testPagesUnderLoad(t *testing.T, open Opener) {
 	}
 }
 
-func testCursor(t *testing.T, open Opener) {
-	e := start(t, open)
-	e.put(activity.Record{Type: activity.System})
+func testCursor(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
+	e.appendRecord(activity.Record{Type: activity.System})
 	for _, cursor := range []string{"x", "0", "AAAA", "!!", "YQ", "YYCAgICAgICAgIAB", "'; DROP TABLE activity"} {
 		_, err := e.log.List(t.Context(), activity.Filter{Cursor: cursor})
 		var p *problem.Problem
@@ -195,14 +195,14 @@ func testCursor(t *testing.T, open Opener) {
 	}
 }
 
-func testGet(t *testing.T, open Opener) {
-	e := start(t, open)
+func testGet(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
-	for range open.aBit() {
+	for range setup.severalChunks() {
 		e.clock.Pass(100 * time.Millisecond)
-		records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ToolName: "x"}))
+		records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ToolName: "x"}))
 	}
-	for _, i := range []int{0, 1, 1023, 1024, 2000, open.aBit() - 1} {
+	for _, i := range []int{0, 1, 1023, 1024, 2000, setup.severalChunks() - 1} {
 		id := records[i].ID
 		for _, prefix := range []string{id, id[:25], id[:14]} {
 			got, err := e.log.Get(t.Context(), prefix)
@@ -223,37 +223,37 @@ func testGet(t *testing.T, open Opener) {
 	}
 }
 
-func testRestart(t *testing.T, open Opener) {
-	e := start(t, open)
+func testRestart(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
 	for round := range 4 {
-		for i := range open.Volume(1500, 500) {
-			r := e.begin(activity.Record{Type: activity.ToolCall, ServerName: servers[i%5]})
+		for i := range setup.Volume(1500, 500) {
+			r := e.beginRecord(activity.Record{Type: activity.ToolCall, ServerName: servers[i%5]})
 			r.Status, r.DurationMS = activity.Success, 1
-			e.end(r.ID, r.Status)
+			e.endRecord(r.ID, r.Status)
 			records = append(records, r)
 		}
 		if round == 2 {
-			e.tidy(activity.Retention{})
+			e.tidyFully(activity.Retention{})
 		}
-		e.down()
-		e.up()
-		check(e, activity.Filter{}, records)
-		check(e, activity.Filter{Servers: []string{"notes"}}, records)
+		e.closeAll()
+		e.openAll()
+		checkList(e, activity.Filter{}, records)
+		checkList(e, activity.Filter{Servers: []string{"notes"}}, records)
 	}
 }
 
 // testLateEnds ends records that were stored long before.
-func testLateEnds(t *testing.T, open Opener) {
-	e := start(t, open)
+func testLateEnds(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
-	for i := range open.aBit() {
-		records = append(records, e.begin(activity.Record{Type: activity.ToolCall, RequestID: fmt.Sprint(i)}))
+	for i := range setup.severalChunks() {
+		records = append(records, e.beginRecord(activity.Record{Type: activity.ToolCall, RequestID: fmt.Sprint(i)}))
 	}
-	check(e, activity.Filter{Statuses: []activity.Status{activity.Pending}}, records)
-	for i := 0; i < open.aBit(); i += 3 {
+	checkList(e, activity.Filter{Statuses: []activity.Status{activity.Pending}}, records)
+	for i := 0; i < setup.severalChunks(); i += 3 {
 		records[i].Status, records[i].DurationMS = activity.Failed, 1
-		e.end(records[i].ID, activity.Failed)
+		e.endRecord(records[i].ID, activity.Failed)
 	}
 	for _, f := range []activity.Filter{
 		{},
@@ -261,122 +261,122 @@ func testLateEnds(t *testing.T, open Opener) {
 		{Statuses: []activity.Status{activity.Failed}},
 		{RequestID: "3"},
 	} {
-		check(e, f, records)
+		checkList(e, f, records)
 	}
 }
 
-func testInterrupted(t *testing.T, open Opener) {
-	e := start(t, open)
+func testInterruptedCalls(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var running []string
-	for range open.aBit() {
-		running = append(running, e.begin(activity.Record{Type: activity.ToolCall}).ID)
+	for range setup.severalChunks() {
+		running = append(running, e.beginRecord(activity.Record{Type: activity.ToolCall}).ID)
 	}
-	e.list(activity.Filter{Limit: 1})
-	e.down()
-	e.up()
-	now := e.begin(activity.Record{Type: activity.ToolCall})
-	interrupted := e.list(activity.Filter{Statuses: []activity.Status{activity.Interrupted}, Limit: 1})
-	pending := e.list(activity.Filter{Statuses: []activity.Status{activity.Pending}})
+	e.listPage(activity.Filter{Limit: 1})
+	e.closeAll()
+	e.openAll()
+	now := e.beginRecord(activity.Record{Type: activity.ToolCall})
+	interrupted := e.listPage(activity.Filter{Statuses: []activity.Status{activity.Interrupted}, Limit: 1})
+	pending := e.listPage(activity.Filter{Statuses: []activity.Status{activity.Pending}})
 	if interrupted.Total != int64(len(running)) || pending.Total != 1 || pending.Records[0].ID != now.ID {
 		t.Errorf("%d are interrupted, %d pending", interrupted.Total, pending.Total)
 	}
 }
 
-// testLostBeginnings hands the store an end whose beginning it does not have.
-func testLostBeginnings(t *testing.T, open Opener) {
-	e := start(t, open)
+// testLostBeginnings stores an end whose beginning the store does not have.
+func testLostBeginnings(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	for range 100 {
-		e.put(activity.Record{Type: activity.System, Status: activity.Success})
+		e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success})
 	}
-	r := e.begin(activity.Record{Type: activity.ToolCall, ServerName: "notes"})
+	r := e.beginRecord(activity.Record{Type: activity.ToolCall, ServerName: "notes"})
 	for range 1000 {
-		e.put(activity.Record{Type: activity.System, Status: activity.Success})
+		e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success})
 	}
-	e.tidy(activity.Retention{MaxRecords: 10}) // which takes the beginning
-	e.end(r.ID, activity.Success)
+	e.tidyFully(activity.Retention{MaxRecords: 10}) // prunes the beginning
+	e.endRecord(r.ID, activity.Success)
 	got, err := e.log.Get(t.Context(), r.ID)
 	if err != nil || got.Status != activity.Success || got.Metadata.Detail == "" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if p := e.list(activity.Filter{Statuses: []activity.Status{activity.Success}}); p.Total != 11 {
+	if p := e.listPage(activity.Filter{Statuses: []activity.Status{activity.Success}}); p.Total != 11 {
 		t.Errorf("%d records", p.Total)
 	}
-	last := e.put(activity.Record{Type: activity.System})
+	last := e.appendRecord(activity.Record{Type: activity.System})
 	if got, err := e.log.Get(t.Context(), last.ID); err != nil || got.ID != last.ID {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-func testRetention(t *testing.T, open Opener) {
-	e := start(t, open)
+func testRetention(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
 	add := func(n int) {
 		for i := range n {
 			e.clock.Pass(time.Minute)
-			records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success,
+			records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success,
 				ServerName: servers[i%3], ErrorMessage: searches[i%4]}))
 		}
 	}
 	keep := func(what string, r activity.Retention, want int) {
 		t.Helper()
-		e.tidy(r)
+		e.tidyFully(r)
 		records = records[len(records)-want:]
 		for _, f := range []activity.Filter{{}, {Servers: []string{"github"}}, {Search: "banana"}, {Since: records[want/2].Timestamp}} {
-			check(e, f, records)
+			checkList(e, f, records)
 		}
-		if p := e.list(activity.Filter{}); p.Total != int64(want) {
+		if p := e.listPage(activity.Filter{}); p.Total != int64(want) {
 			t.Errorf("%s: %d records are left, want %d", what, p.Total, want)
 		}
 	}
-	add(open.aBit())
-	keep("nothing to do", activity.Retention{}, open.aBit())
-	keep("enough room", activity.Retention{Days: 90, MaxRecords: int64(open.aBit()), MaxBytes: 1 << 30}, open.aBit())
+	add(setup.severalChunks())
+	keep("nothing to do", activity.Retention{}, setup.severalChunks())
+	keep("enough room", activity.Retention{Days: 90, MaxRecords: int64(setup.severalChunks()), MaxBytes: 1 << 30}, setup.severalChunks())
 	keep("records", activity.Retention{MaxRecords: 2000}, 2000)
 	keep("days", activity.Retention{Days: 1}, 24*60+1)
-	e.down()
-	e.up()
+	e.closeAll()
+	e.openAll()
 	keep("after a restart", activity.Retention{MaxRecords: 1000}, 1000)
-	add(open.Volume(3000, 1200))
+	add(setup.Volume(3000, 1200))
 	keep("records again", activity.Retention{MaxRecords: 1500}, 1500)
 	before := int64(len(records))
-	e.clock.Pass(10 * 365 * 24 * time.Hour) // a clock that is wrong
-	e.tidy(activity.Retention{Days: 1})
-	if p := e.list(activity.Filter{}); p.Total < before/2 || p.Total == before {
+	e.clock.Pass(10 * 365 * 24 * time.Hour) // a wrong clock
+	e.tidyFully(activity.Retention{Days: 1})
+	if p := e.listPage(activity.Filter{}); p.Total < before/2 || p.Total == before {
 		t.Errorf("%d of %d records are left at once", p.Total, before)
 	}
-	e.tidy(activity.Retention{MaxBytes: 1})
-	if p := e.list(activity.Filter{}); p.Total != 0 || len(p.Records) != 0 {
+	e.tidyFully(activity.Retention{MaxBytes: 1})
+	if p := e.listPage(activity.Filter{}); p.Total != 0 || len(p.Records) != 0 {
 		t.Errorf("%d records are left of no room", p.Total)
 	}
 	records = nil
-	e.down()
-	e.up()
+	e.closeAll()
+	e.openAll()
 	add(5)
-	check(e, activity.Filter{}, records)
+	checkList(e, activity.Filter{}, records)
 }
 
-// testRetentionWhileCallsRun prunes records that are still running.
-func testRetentionWhileCallsRun(t *testing.T, open Opener) {
-	e := start(t, open)
+// testRetentionWhileCallsRun prunes the records of running calls.
+func testRetentionWhileCallsRun(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var open2 []activity.Record
 	for range 200 {
-		open2 = append(open2, e.begin(activity.Record{Type: activity.ToolCall}))
-		e.put(activity.Record{Type: activity.System, Status: activity.Success})
+		open2 = append(open2, e.beginRecord(activity.Record{Type: activity.ToolCall}))
+		e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success})
 	}
-	e.tidy(activity.Retention{MaxRecords: 300})
+	e.tidyFully(activity.Retention{MaxRecords: 300})
 	for _, r := range open2 {
-		e.end(r.ID, activity.Success)
+		e.endRecord(r.ID, activity.Success)
 	}
-	p := e.list(activity.Filter{Types: []activity.Type{activity.ToolCall}, Statuses: []activity.Status{activity.Success}, Limit: 1000})
+	p := e.listPage(activity.Filter{Types: []activity.Type{activity.ToolCall}, Statuses: []activity.Status{activity.Success}, Limit: 1000})
 	if p.Total != int64(len(open2)) {
 		t.Errorf("%d of %d outcomes are there", p.Total, len(open2))
 	}
 }
 
-// testRetentionOfSize has large records, which may go, and large results, for
-// which no record may.
-func testRetentionOfSize(t *testing.T, open Opener) {
-	e := start(t, open)
+// testRetentionOfSize has large records, which may be pruned, and large results, for which no
+// record may be pruned.
+func testRetentionOfSize(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	const limit = 8 << 20
 	err := e.store.PutResult(t.Context(), store.StoredResult{
 		Handle: "h", Body: []byte(`"` + strings.Repeat("x", limit) + `"`), Expires: time.Now().Add(time.Hour),
@@ -386,24 +386,24 @@ func testRetentionOfSize(t *testing.T, open Opener) {
 	}
 	body := []byte(`"` + strings.Repeat("some text ", 1000) + `"`)
 	for range 400 {
-		e.put(activity.Record{Type: activity.System, Status: activity.Success, Arguments: body})
+		e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, Arguments: body})
 	}
-	e.tidy(activity.Retention{MaxBytes: limit})
-	if p := e.list(activity.Filter{}); p.Total != 400 {
+	e.tidyFully(activity.Retention{MaxBytes: limit})
+	if p := e.listPage(activity.Filter{}); p.Total != 400 {
 		t.Errorf("%d records are left of 400 that have room", p.Total)
 	}
 	for range 2000 {
-		e.put(activity.Record{Type: activity.System, Status: activity.Success, Arguments: body})
+		e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, Arguments: body})
 	}
-	e.tidy(activity.Retention{MaxBytes: limit})
-	if p := e.list(activity.Filter{}); p.Total < 200 || p.Total > 1000 {
+	e.tidyFully(activity.Retention{MaxBytes: limit})
+	if p := e.listPage(activity.Filter{}); p.Total < 200 || p.Total > 1000 {
 		t.Errorf("%d records are left of 10 KB each and %d MB", p.Total, limit>>20)
 	}
 }
 
-func testSearch(t *testing.T, open Opener) {
-	e := start(t, open)
-	add := func(r activity.Record) string { return e.put(r).ID }
+func testSearch(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
+	add := func(r activity.Record) string { return e.appendRecord(r).ID }
 	names := map[string]string{
 		add(activity.Record{Type: activity.System, Arguments: []byte(`{"title":"It does not start","repo":"octo-org/hello-world"}`)}):             "issue",
 		add(activity.Record{Type: activity.System, Arguments: []byte(`{"id":"needle-7","n":70}`)}):                                                "needle-7",
@@ -432,7 +432,7 @@ func testSearch(t *testing.T, open Opener) {
 	look := func(when string) {
 		for search, want := range tests {
 			var got []string
-			for _, r := range e.list(activity.Filter{Search: search, Types: []activity.Type{activity.System}}).Records {
+			for _, r := range e.listPage(activity.Filter{Search: search, Types: []activity.Type{activity.System}}).Records {
 				got = append(got, names[r.ID])
 			}
 			slices.Sort(got)
@@ -443,14 +443,14 @@ func testSearch(t *testing.T, open Opener) {
 		}
 	}
 	look("fresh")
-	for range open.aBit() {
-		e.put(activity.Record{Type: activity.ToolCall, Arguments: []byte(`{"needle":"7 start"}`)})
+	for range setup.severalChunks() {
+		e.appendRecord(activity.Record{Type: activity.ToolCall, Arguments: []byte(`{"needle":"7 start"}`)})
 	}
-	look("behind others") // found by now in an index
-	if p := e.list(activity.Filter{Search: "needle 7 start"}); p.Total != int64(open.aBit()) {
+	look("behind others") // now the records are in the text index
+	if p := e.listPage(activity.Filter{Search: "needle 7 start"}); p.Total != int64(setup.severalChunks()) {
 		t.Errorf("%d of the others are found", p.Total)
 	}
-	e.down()
-	e.up()
+	e.closeAll()
+	e.openAll()
 	look("after a restart")
 }

@@ -13,20 +13,19 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-func print(n byte) (f tool.Fingerprint) {
+func fakeFingerprint(n byte) (f tool.Fingerprint) {
 	f[0], f[31] = n, n
 	return f
 }
 
-func markAt(by string, minute int) approval.Mark {
+func newMark(by string, minute int) approval.Mark {
 	return approval.Mark{By: by, At: time.Date(2026, 1, 15, 10, minute, 0, 1000, time.UTC)}
 }
 
-// testApprovals: everything that is decided comes back as it was, also from a
-// store that is opened anew.
-func testApprovals(t *testing.T, open Opener) {
+// testApprovals checks that all decisions are loaded as they were saved, also after a restart.
+func testApprovals(t *testing.T, setup Setup) {
 	dir := t.TempDir()
-	s := open.Open(t, dir)
+	s := setup.Open(t, dir)
 	ctx := t.Context()
 	save := func(c approval.Change) {
 		t.Helper()
@@ -56,28 +55,28 @@ func testApprovals(t *testing.T, open Opener) {
 	want(approval.Saved{})
 	definition("one", "a", "")
 
-	pin := &approval.Pin{Fingerprint: print(1), Hints: tool.Hints{Title: "é", ReadOnly: tool.True, Destructive: tool.False}, Mark: markAt("trust:scan", 1)}
-	off, block := markAt("admin", 2), &approval.Block{Fingerprint: print(2), Mark: markAt("admin", 3)}
-	launch := approval.Launch{Server: "one", Fingerprint: print(9), Mark: markAt("admin", 4)}
+	pin := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{Title: "é", ReadOnly: tool.True, Destructive: tool.False}, Mark: newMark("trust:scan", 1)}
+	off, block := newMark("admin", 2), &approval.Block{Fingerprint: fakeFingerprint(2), Mark: newMark("admin", 3)}
+	launch := approval.Launch{Server: "one", Fingerprint: fakeFingerprint(9), Mark: newMark("admin", 4)}
 	a := approval.Row{Tool: "a", Entry: approval.Entry{Pin: pin}}
 	given := a
 	given.Definition = json.RawMessage(`{ "name" : "a" }`)
 	b := approval.Row{Tool: "b", Entry: approval.Entry{Block: block, Off: &off}}
-	// A prompt of the same name as a tool is another thing; instructions have none.
-	prompt := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: &approval.Pin{Fingerprint: print(3), Mark: markAt("trust:scan", 1)}}}
+	// A prompt with the name of a tool is a different item; instructions have no name.
+	prompt := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: &approval.Pin{Fingerprint: fakeFingerprint(3), Mark: newMark("trust:scan", 1)}}}
 	asked := prompt
 	asked.Definition = json.RawMessage(`{"name":"a","title":"p"}`)
 	said := approval.Row{Kind: tool.KindInstructions, Entry: approval.Entry{Block: block}}
 	save(approval.Change{Server: "one", Tools: []approval.Row{given, b, asked, said}, Launch: &launch})
 	save(approval.Change{Server: "two", Tools: []approval.Row{{Tool: "a", Entry: approval.Entry{Off: &off}}}})
-	proposal := approval.Proposal{Name: "new", Server: json.RawMessage(`{"command":"x"}`), Mark: markAt("agent", 5)}
+	proposal := approval.Proposal{Name: "new", Server: json.RawMessage(`{"command":"x"}`), Mark: newMark("agent", 5)}
 	save(approval.Change{Propose: &proposal})
 	all := approval.Saved{
 		Tools:    map[string][]approval.Row{"one": {a, b, prompt, said}, "two": {{Tool: "a", Entry: approval.Entry{Off: &off}}}},
 		Launches: []approval.Launch{launch}, Proposals: []approval.Proposal{proposal},
 	}
 	held := func(kind tool.Kind, name string, n byte, minute int) approval.Held {
-		return approval.Held{Kind: kind, Tool: name, Fingerprint: print(n), Since: markAt("", minute).At}
+		return approval.Held{Kind: kind, Tool: name, Fingerprint: fakeFingerprint(n), Since: newMark("", minute).At}
 	}
 	for _, part := range [][]approval.Held{{held("", "a", 1, 1), held(tool.KindPrompt, "a", 2, 2)}, {held("", "a", 3, 3)}} {
 		if err := s.SaveHeld(ctx, "one", part); err != nil {
@@ -90,20 +89,20 @@ func testApprovals(t *testing.T, open Opener) {
 	definitionOf(tool.KindPrompt, "one", "a", `{"name":"a","title":"p"}`)
 	definitionOf(tool.KindResource, "one", "a", "")
 
-	// The same proposal again is refused, and nothing else of that change is kept.
+	// The same proposal again is refused, and nothing else of that change is stored.
 	if err := s.SaveApprovals(ctx, approval.Change{Server: "two", Forget: true, Settle: "other", Propose: &proposal}); err == nil {
 		t.Error("two proposals have one name")
 	}
 	want(all)
 
-	// What is not given of a definition stays, and goes with its approval.
+	// A definition that is not given stays, and is deleted with its approval.
 	a.Off = &off
 	save(approval.Change{Server: "one", Tools: []approval.Row{a}})
 	definition("one", "a", `{ "name" : "a" }`)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open.Open(t, dir)
+	s = setup.Open(t, dir)
 	defer func() { _ = s.Close() }()
 	all.Tools["one"][0] = a
 	want(all)
@@ -118,18 +117,18 @@ func testApprovals(t *testing.T, open Opener) {
 	want(all)
 }
 
-// testReplacedApprovals: what an approval has replaced is kept with its definition, and is
-// there when the approval is taken back, also in a store that is opened anew.
-func testReplacedApprovals(t *testing.T, open Opener) {
+// testReplacedApprovals checks that the decision that an approval replaces is stored with its
+// definition, and returns when the approval is undone, also after a restart.
+func testReplacedApprovals(t *testing.T, setup Setup) {
 	dir, ctx := t.TempDir(), t.Context()
-	first := &approval.Pin{Fingerprint: print(1), Hints: tool.Hints{ReadOnly: tool.True}, Mark: markAt("trust:scan", 1)}
-	block := &approval.Block{Fingerprint: print(7), Mark: markAt("admin", 2)}
-	second := &approval.Pin{Fingerprint: print(2), Mark: markAt("admin", 3), Before: &approval.Before{Pin: first, Block: block}}
-	third := &approval.Pin{Fingerprint: print(3), Mark: markAt("admin", 4), Before: &approval.Before{Pin: &approval.Pin{Fingerprint: print(2), Mark: markAt("admin", 3)}}}
-	alone := &approval.Pin{Fingerprint: print(4), Mark: markAt("admin", 5), Before: &approval.Before{Block: block}}
+	first := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{ReadOnly: tool.True}, Mark: newMark("trust:scan", 1)}
+	block := &approval.Block{Fingerprint: fakeFingerprint(7), Mark: newMark("admin", 2)}
+	second := &approval.Pin{Fingerprint: fakeFingerprint(2), Mark: newMark("admin", 3), Before: &approval.Before{Pin: first, Block: block}}
+	third := &approval.Pin{Fingerprint: fakeFingerprint(3), Mark: newMark("admin", 4), Before: &approval.Before{Pin: &approval.Pin{Fingerprint: fakeFingerprint(2), Mark: newMark("admin", 3)}}}
+	alone := &approval.Pin{Fingerprint: fakeFingerprint(4), Mark: newMark("admin", 5), Before: &approval.Before{Block: block}}
 	for _, step := range []struct {
 		pin        *approval.Pin
-		definition string // that is given
+		definition string // given to SaveApprovals
 		want       string
 	}{
 		{first, `{"name":"1"}`, `{"name":"1"}`},
@@ -142,7 +141,7 @@ func testReplacedApprovals(t *testing.T, open Opener) {
 		{alone, `{"name":"4"}`, `{"name":"4"}`},
 		{nil, "", ""},
 	} {
-		s := open.Open(t, dir)
+		s := setup.Open(t, dir)
 		row := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: step.pin, Off: &second.Mark}}
 		given := row
 		if step.definition != "" {
@@ -154,7 +153,7 @@ func testReplacedApprovals(t *testing.T, open Opener) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		s = open.Open(t, dir)
+		s = setup.Open(t, dir)
 		saved, err := s.LoadApprovals(ctx)
 		if d := cmp.Diff(map[string][]approval.Row{"one": {row}}, saved.Tools); d != "" || err != nil {
 			t.Errorf("%v (-want +got)\n%s", err, d)
@@ -171,12 +170,12 @@ func testReplacedApprovals(t *testing.T, open Opener) {
 	}
 }
 
-// testRestoredApprovals: what is restored is there, and nothing else; a
-// definition that is not given is the one from before.
-func testRestoredApprovals(t *testing.T, open Opener) {
-	s, ctx := open.Open(t, t.TempDir()), t.Context()
+// testRestoredApprovals checks that RestoreApprovals replaces all decisions and keeps definitions
+// that are not given.
+func testRestoredApprovals(t *testing.T, setup Setup) {
+	s, ctx := setup.Open(t, t.TempDir()), t.Context()
 	defer func() { _ = s.Close() }()
-	pin, off := &approval.Pin{Fingerprint: print(1), Mark: markAt("admin", 1)}, markAt("admin", 2)
+	pin, off := &approval.Pin{Fingerprint: fakeFingerprint(1), Mark: newMark("admin", 1)}, newMark("admin", 2)
 	row := func(name string, e approval.Entry, definition string) approval.Row {
 		r := approval.Row{Tool: name, Entry: e}
 		if definition != "" {
@@ -185,7 +184,7 @@ func testRestoredApprovals(t *testing.T, open Opener) {
 		return r
 	}
 	before := []approval.Row{row("a", approval.Entry{Pin: pin}, `{"name":"a"}`), row("b", approval.Entry{Off: &off}, "")}
-	launch := approval.Launch{Server: "two", Fingerprint: print(8), Mark: markAt("admin", 3)}
+	launch := approval.Launch{Server: "two", Fingerprint: fakeFingerprint(8), Mark: newMark("admin", 3)}
 	if err := errors.Join(s.SaveApprovals(ctx, approval.Change{Server: "one", Tools: before}),
 		s.SaveApprovals(ctx, approval.Change{Server: "two", Tools: before, Launch: &launch})); err != nil {
 		t.Fatal(err)
@@ -193,11 +192,11 @@ func testRestoredApprovals(t *testing.T, open Opener) {
 	all := approval.Saved{
 		Tools: map[string][]approval.Row{"one": {
 			row("a", approval.Entry{Pin: pin, Off: &off}, ""), row("c", approval.Entry{Pin: pin}, `{"name":"c"}`),
-			row("lost", approval.Entry{Was: &pin.Fingerprint}, ""), // which is nothing that is decided
+			row("lost", approval.Entry{Was: &pin.Fingerprint}, ""), // no decision
 		}},
-		Launches:  []approval.Launch{{Server: "one", Fingerprint: print(9), Mark: markAt("admin", 4)}},
-		Proposals: []approval.Proposal{{Name: "new", Server: json.RawMessage(`{}`), Mark: markAt("agent", 5)}},
-		Held:      map[string][]approval.Held{"one": {{Tool: "lost", Fingerprint: print(1), Since: markAt("", 6).At}}},
+		Launches:  []approval.Launch{{Server: "one", Fingerprint: fakeFingerprint(9), Mark: newMark("admin", 4)}},
+		Proposals: []approval.Proposal{{Name: "new", Server: json.RawMessage(`{}`), Mark: newMark("agent", 5)}},
+		Held:      map[string][]approval.Held{"one": {{Tool: "lost", Fingerprint: fakeFingerprint(1), Since: newMark("", 6).At}}},
 	}
 	for _, all.Lost = range []bool{true, true, false} {
 		if err := s.RestoreApprovals(ctx, all); err != nil {

@@ -11,10 +11,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// testChain follows the chain through everything that a store has to keep of it: long
-// calls, counts of refusals, what is pruned.
-func testChain(t *testing.T, open Opener) {
-	e := start(t, open)
+// testChain verifies the chain with long calls, counts of refusals and pruned records.
+func testChain(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	verify := func(records int64) {
 		t.Helper()
 		v, err := e.log.Verify(t.Context())
@@ -39,10 +38,10 @@ func testChain(t *testing.T, open Opener) {
 	verify(0)
 	var long []string
 	for i := range 50 {
-		long = append(long, e.begin(activity.Record{Type: activity.ToolCall}).ID)
+		long = append(long, e.beginRecord(activity.Record{Type: activity.ToolCall}).ID)
 		for range 40 {
-			e.end(e.begin(activity.Record{Type: activity.ToolCall}).ID, activity.Success)
-			e.put(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked})
+			e.endRecord(e.beginRecord(activity.Record{Type: activity.ToolCall}).ID, activity.Success)
+			e.appendRecord(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked})
 		}
 		for range 3 {
 			if err := e.log.Refuse(&activity.Record{ToolName: fmt.Sprint(i), Actor: "agent"}); err != nil {
@@ -50,26 +49,26 @@ func testChain(t *testing.T, open Opener) {
 			}
 		}
 		if i >= 20 {
-			e.end(long[i-20], activity.Success)
+			e.endRecord(long[i-20], activity.Success)
 		}
 	}
 	verify(50 * 82)
-	e.down() // which writes the counts
-	e.up()
-	e.tidy(activity.Retention{MaxRecords: 2000})
-	p := e.list(activity.Filter{Limit: 1})
+	e.closeAll() // closing writes the counts
+	e.openAll()
+	e.tidyFully(activity.Retention{MaxRecords: 2000})
+	p := e.listPage(activity.Filter{Limit: 1})
 	verify(p.Total)
-	e.tidy(activity.Retention{MaxRecords: 10})
-	verify(e.list(activity.Filter{Limit: 1}).Total)
+	e.tidyFully(activity.Retention{MaxRecords: 10})
+	verify(e.listPage(activity.Filter{Limit: 1}).Total)
 	enough := errors.New("enough")
 	if _, _, err := e.store.Chain(t.Context(), func(activity.ChainPart) error { return enough }); err != enough {
 		t.Errorf("got %v", err)
 	}
 }
 
-// testChainUnderLoad verifies while records come in, end and go.
-func testChainUnderLoad(t *testing.T, open Opener) {
-	e := start(t, open)
+// testChainUnderLoad verifies while records are added, ended and pruned.
+func testChainUnderLoad(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	for range 4 {
 		var wg sync.WaitGroup
 		for range 3 {
@@ -100,15 +99,15 @@ func testChainUnderLoad(t *testing.T, open Opener) {
 	}
 }
 
-// gate is a store whose next projection a test can hold.
-type gate struct {
+// gatedStore is a store whose next projection a test can delay.
+type gatedStore struct {
 	Store
-	next atomic.Pointer[hold]
+	next atomic.Pointer[projectionHold]
 }
 
-type hold struct{ arrived, release chan struct{} }
+type projectionHold struct{ arrived, release chan struct{} }
 
-func (g *gate) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+func (g *gatedStore) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
 	if h := g.next.Swap(nil); h != nil {
 		close(h.arrived)
 		<-h.release
@@ -116,74 +115,74 @@ func (g *gate) Project(ctx context.Context, entries []activity.Entry, pos activi
 	return g.Store.Project(ctx, entries, pos)
 }
 
-// together projects the entries that write appends in one transaction.
-func (g *gate) together(e *env, write func()) {
-	h := &hold{make(chan struct{}), make(chan struct{})}
+// projectTogether projects the entries that write appends in one transaction.
+func (g *gatedStore) projectTogether(e *testEnv, write func()) {
+	h := &projectionHold{make(chan struct{}), make(chan struct{})}
 	g.next.Store(h)
-	e.put(activity.Record{Type: activity.System}) // which the projector takes alone
+	e.appendRecord(activity.Record{Type: activity.System}) // projected in a transaction of its own
 	<-h.arrived
-	defer e.list(activity.Filter{Limit: 1})
+	defer e.listPage(activity.Filter{Limit: 1})
 	defer close(h.release)
 	write()
 }
 
-// testChainOfPrunedCalls prunes calls before they end. Their ends are stored behind the records
-// that began later and were projected in the same transaction. Then the test prunes these, one by one.
-func testChainOfPrunedCalls(t *testing.T, open Opener) {
-	g := &gate{}
-	e := start(t, Opener{Volume: open.Volume, Serial: open.Serial, Open: func(t *testing.T, dir string) Store {
-		g.Store = open.Open(t, dir)
+// testChainOfPrunedCalls prunes calls before they end. Their ends are stored after the records that
+// began later and were projected in the same transaction. Then the test prunes these one by one.
+func testChainOfPrunedCalls(t *testing.T, setup Setup) {
+	g := &gatedStore{}
+	e := startEnv(t, Setup{Volume: setup.Volume, Serial: setup.Serial, Open: func(t *testing.T, dir string) Store {
+		g.Store = setup.Open(t, dir)
 		return g
 	}})
 	put := func(n int) {
 		for range n {
-			e.put(activity.Record{Type: activity.System})
+			e.appendRecord(activity.Record{Type: activity.System})
 		}
 	}
 	keep := func(n int64) {
 		t.Helper()
-		e.tidy(activity.Retention{MaxRecords: n})
+		e.tidyFully(activity.Retention{MaxRecords: n})
 		v, err := e.log.Verify(t.Context())
 		if err != nil || !v.OK || v.Records != n {
 			t.Fatalf("%d records: %+v, %+v, %v", n, v, v.FirstBreak, err)
 		}
 	}
-	running := func() (calls []string) { // whose beginnings are gone
+	running := func() (calls []string) { // whose beginnings are pruned
 		for range 4 {
-			calls = append(calls, e.begin(activity.Record{Type: activity.ToolCall}).ID)
+			calls = append(calls, e.beginRecord(activity.Record{Type: activity.ToolCall}).ID)
 		}
 		put(5)
 		keep(3)
 		return calls
 	}
 	calls := running()
-	g.together(e, func() {
+	g.projectTogether(e, func() {
 		put(2)
-		e.end(calls[2], activity.Success)
-		e.end(calls[0], activity.Success)
-		stays := e.begin(activity.Record{Type: activity.ToolCall}).ID
+		e.endRecord(calls[2], activity.Success)
+		e.endRecord(calls[0], activity.Success)
+		stays := e.beginRecord(activity.Record{Type: activity.ToolCall}).ID
 		put(2)
-		e.end(calls[3], activity.Success)
+		e.endRecord(calls[3], activity.Success)
 		put(2)
-		e.end(stays, activity.Success)
-		e.end(calls[1], activity.Success)
+		e.endRecord(stays, activity.Success)
+		e.endRecord(calls[1], activity.Success)
 	})
-	for left := e.list(activity.Filter{Limit: 1}).Total; left > 0; left-- {
+	for left := e.listPage(activity.Filter{Limit: 1}).Total; left > 0; left-- {
 		keep(left)
 	}
 
 	calls = running()
 	for range 2 { // only an end stays
-		g.together(e, func() {
-			e.end(calls[0], activity.Success)
+		g.projectTogether(e, func() {
+			e.endRecord(calls[0], activity.Success)
 			put(3)
 		})
 		keep(1)
 		calls = calls[1:]
 	}
 
-	g.together(e, func() { // as much as fits in one transaction
-		e.end(calls[0], activity.Success)
+	g.projectTogether(e, func() { // as much as fits in one transaction
+		e.endRecord(calls[0], activity.Success)
 		put(activity.MaxBatch - 1)
 	})
 	for _, left := range []int64{activity.MaxBatch, activity.MaxBatch - 1, 1000, 1} {

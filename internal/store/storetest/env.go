@@ -15,20 +15,20 @@ import (
 	"mcpproxy/internal/store/activity/activitytest"
 )
 
-// Opener is what the suite is run with.
-type Opener struct {
-	// Open opens the store in a folder of the test; the same folder has the same store again.
+// Setup tells Run how to open a store, and how much to test.
+type Setup struct {
+	// Open opens the store in a folder of the test. The same folder has the same store again.
 	Open func(t *testing.T, dir string) Store
-	// Volume returns how much of something a test does: all of it, or what is enough.
+	// Volume returns all or enough: how much of something a test does.
 	Volume func(all, enough int) int
-	// Serial skips a subtest of a single goroutine where that proves nothing.
+	// Serial skips a subtest with a single goroutine in runs where it proves nothing.
 	Serial func(t *testing.T)
 }
 
-// aBit is more records than any store keeps in one place.
-func (o Opener) aBit() int { return o.Volume(3500, 2100) }
+// severalChunks returns a number of records that fills more than one chunk.
+func (o Setup) severalChunks() int { return o.Volume(3500, 2100) }
 
-// Store is what the suite checks.
+// Store is the interface that the suite tests.
 type Store interface {
 	activity.Store
 	approval.Store
@@ -38,36 +38,36 @@ type Store interface {
 	ForgetTools(ctx context.Context, server string) error
 	PutResult(ctx context.Context, r store.StoredResult) error
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
-	// Asks are what people are asked about.
-	Asks() *store.Asks
+	// Questions returns the store of questions and leases.
+	Questions() *store.QuestionStore
 	Close() error
 }
 
-// env is a log over a store, both in a folder.
-type env struct {
+// testEnv is an activity log over a store, both in one folder.
+type testEnv struct {
 	t     *testing.T
-	open  Opener
+	setup Setup
 	dir   string
 	clock *activitytest.Clock
 	log   *activity.Log
 	store Store
 }
 
-func start(t *testing.T, open Opener) *env {
-	e := &env{t: t, open: open, dir: t.TempDir(), clock: activitytest.NewClock(time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC))}
-	e.up()
+func startEnv(t *testing.T, setup Setup) *testEnv {
+	e := &testEnv{t: t, setup: setup, dir: t.TempDir(), clock: activitytest.NewClock(time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC))}
+	e.openAll()
 	t.Cleanup(func() {
 		if e.log != nil {
-			e.down()
+			e.closeAll()
 		}
 	})
 	return e
 }
 
-// up opens the log and the store.
-func (e *env) up() {
+// openAll opens the log and the store.
+func (e *testEnv) openAll() {
 	e.t.Helper()
-	e.store = e.open.Open(e.t, e.dir)
+	e.store = e.setup.Open(e.t, e.dir)
 	log, err := activity.Open(activity.Options{Dir: filepath.Join(e.dir, "spool"), Now: e.clock.Now}, e.store)
 	if err != nil {
 		e.t.Fatal(err)
@@ -75,7 +75,7 @@ func (e *env) up() {
 	e.log = log
 }
 
-func (e *env) down() {
+func (e *testEnv) closeAll() {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -88,7 +88,7 @@ func (e *env) down() {
 	e.log = nil
 }
 
-func (e *env) begin(r activity.Record) activity.Record {
+func (e *testEnv) beginRecord(r activity.Record) activity.Record {
 	e.t.Helper()
 	if err := e.log.Begin(&r); err != nil {
 		e.t.Fatal(err)
@@ -96,15 +96,15 @@ func (e *env) begin(r activity.Record) activity.Record {
 	return r
 }
 
-func (e *env) end(id string, s activity.Status) {
+func (e *testEnv) endRecord(id string, s activity.Status) {
 	e.t.Helper()
 	if err := e.log.End(id, activity.Outcome{Status: s, Duration: time.Millisecond}); err != nil {
 		e.t.Fatal(err)
 	}
 }
 
-// put makes a complete record.
-func (e *env) put(r activity.Record) activity.Record {
+// appendRecord writes a complete record.
+func (e *testEnv) appendRecord(r activity.Record) activity.Record {
 	e.t.Helper()
 	if err := e.log.Append(&r); err != nil {
 		e.t.Fatal(err)
@@ -112,7 +112,7 @@ func (e *env) put(r activity.Record) activity.Record {
 	return r
 }
 
-func (e *env) list(f activity.Filter) activity.Page {
+func (e *testEnv) listPage(f activity.Filter) activity.Page {
 	e.t.Helper()
 	p, err := e.log.List(e.t.Context(), f)
 	if err != nil {
@@ -121,11 +121,11 @@ func (e *env) list(f activity.Filter) activity.Page {
 	return p
 }
 
-// all lists everything, the oldest first.
-func (e *env) all() (out []activity.Record) {
+// allRecords lists all records, the oldest first.
+func (e *testEnv) allRecords() (out []activity.Record) {
 	e.t.Helper()
 	for f := (activity.Filter{Limit: 1000}); ; {
-		p := e.list(f)
+		p := e.listPage(f)
 		out = append(out, p.Records...)
 		if f.Cursor = p.NextCursor; f.Cursor != "" {
 			continue
@@ -138,10 +138,10 @@ func (e *env) all() (out []activity.Record) {
 	}
 }
 
-// tidy tidies until there is nothing more to do.
-func (e *env) tidy(keep activity.Retention) {
+// tidyFully calls Tidy until nothing is left to do.
+func (e *testEnv) tidyFully(keep activity.Retention) {
 	e.t.Helper()
-	e.list(activity.Filter{Limit: 1}) // everything is projected
+	e.listPage(activity.Filter{Limit: 1}) // waits until everything is projected
 	for {
 		more, err := e.store.Tidy(e.t.Context(), e.clock.Now(), keep, true)
 		if err != nil {
@@ -153,7 +153,7 @@ func (e *env) tidy(keep activity.Retention) {
 	}
 }
 
-func ids(records []activity.Record) []string {
+func recordIDs(records []activity.Record) []string {
 	out := make([]string, len(records))
 	for i, r := range records {
 		out[i] = r.ID

@@ -11,12 +11,12 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// testPresence: anchors and statements come back as they were, in order, across a restart;
-// a statement is stored once.
-func testPresence(t *testing.T, open Opener) {
+// testPresence checks that anchors and statements are loaded as they were saved, in order, also
+// after a restart, and that a statement is stored once.
+func testPresence(t *testing.T, setup Setup) {
 	dir := t.TempDir()
-	s := open.Open(t, dir)
-	p, ctx := s.Asks().Presence(), t.Context()
+	s := setup.Open(t, dir)
+	p, ctx := s.Questions().Presence(), t.Context()
 	if all, err := p.LoadPresence(ctx); err != nil || all.Anchors != nil || all.Statements != nil || all.Bad != nil {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -58,7 +58,7 @@ func testPresence(t *testing.T, open Opener) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	all, err := open.Open(t, dir).Asks().Presence().LoadPresence(ctx)
+	all, err := setup.Open(t, dir).Questions().Presence().LoadPresence(ctx)
 	want := presence.Saved{Anchors: []presence.Anchor{none, first}, Statements: []presence.Evidence{earlier, later}}
 	if diff := cmp.Diff(want, all); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)

@@ -9,29 +9,29 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// testRefusals has many more refusals than calls: they go by a quota of their
-// own, from among the calls, and push none of these out.
-func testRefusals(t *testing.T, open Opener) {
-	e := start(t, open)
+// testRefusals writes many more refusals than calls. Refusals are pruned by their own quota, from
+// between the calls, and displace no calls.
+func testRefusals(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var calls, refusals []activity.Record
 	add := func(n, refused int) {
 		for i := range n {
-			calls = append(calls, e.put(activity.Record{Type: activity.System, Status: activity.Success,
+			calls = append(calls, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success,
 				ServerName: servers[i%3], ErrorMessage: searches[i%4]}))
 			for range refused {
-				refusals = append(refusals, e.put(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked,
+				refusals = append(refusals, e.appendRecord(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked,
 					ServerName: servers[i%3], ErrorMessage: searches[i%4]}))
 			}
 		}
 	}
 	look := func(what string) {
 		t.Helper()
-		p := e.list(activity.Filter{Types: []activity.Type{activity.PolicyDecision}, Limit: 1})
+		p := e.listPage(activity.Filter{Types: []activity.Type{activity.PolicyDecision}, Limit: 1})
 		refusals = refusals[int64(len(refusals))-p.Total:]
 		all := slices.Concat(calls, refusals)
 		slices.SortFunc(all, func(a, b activity.Record) int { return strings.Compare(a.ID, b.ID) })
 		for _, f := range []activity.Filter{{}, {Types: []activity.Type{activity.System}, Limit: 1000}, {Servers: []string{"github"}}, {Search: "banana", Limit: 1000}} {
-			check(e, f, all)
+			checkList(e, f, all)
 		}
 		for _, r := range []activity.Record{all[0], all[len(all)/2], all[len(all)-1]} {
 			if got, err := e.log.Get(t.Context(), r.ID); err != nil || got.ID != r.ID {
@@ -40,56 +40,56 @@ func testRefusals(t *testing.T, open Opener) {
 		}
 	}
 	keep := activity.Retention{MaxRecords: 600, MaxBytes: 1 << 30, Days: 90}
-	add(100, open.Volume(60, 45))
-	e.list(activity.Filter{Search: "banana"}) // it is in the text index
-	e.tidy(keep)
+	add(100, setup.Volume(60, 45))
+	e.listPage(activity.Filter{Search: "banana"}) // it is in the text index
+	e.tidyFully(keep)
 	look("a first flood")
 	if len(refusals) < 1000 || len(refusals) > 3100 {
 		t.Errorf("%d refusals are left", len(refusals))
 	}
-	e.down()
-	e.up()
+	e.closeAll()
+	e.openAll()
 	look("after a restart")
-	e.list(activity.Filter{Search: "banana"})
-	add(400, open.Volume(20, 6))
-	e.tidy(keep)
+	e.listPage(activity.Filter{Search: "banana"})
+	add(400, setup.Volume(20, 6))
+	e.tidyFully(keep)
 	look("a second flood")
 	if len(calls) != 500 {
 		t.Fatalf("%d calls", len(calls))
 	}
 	add(2000, 0) // more than the chunks that are not sealed
-	e.tidy(keep)
+	e.tidyFully(keep)
 	calls = calls[len(calls)-600:]
 	look("calls go for calls")
-	if p := e.list(activity.Filter{Types: []activity.Type{activity.System}, Limit: 1}); p.Total != 600 {
+	if p := e.listPage(activity.Filter{Types: []activity.Type{activity.System}, Limit: 1}); p.Total != 600 {
 		t.Errorf("%d of 600 calls", p.Total)
 	}
-	e.down()
-	e.up()
+	e.closeAll()
+	e.openAll()
 	look("at the end")
 }
 
-// testSizeOfRefusals has refusals that are large.
-func testSizeOfRefusals(t *testing.T, open Opener) {
-	e := start(t, open)
+// testSizeOfRefusals writes large refusals.
+func testSizeOfRefusals(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	const limit = 8 << 20
-	call := e.put(activity.Record{Type: activity.ToolCall, Status: activity.Success})
+	call := e.appendRecord(activity.Record{Type: activity.ToolCall, Status: activity.Success})
 	body := []byte(`"` + strings.Repeat("some text ", 1000) + `"`)
-	for range open.Volume(6000, 4000) {
-		e.put(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked, Arguments: body})
+	for range setup.Volume(6000, 4000) {
+		e.appendRecord(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked, Arguments: body})
 	}
-	e.tidy(activity.Retention{MaxBytes: limit})
+	e.tidyFully(activity.Retention{MaxBytes: limit})
 	if got, err := e.log.Get(t.Context(), call.ID); err != nil || got.ID != call.ID {
 		t.Errorf("the call is gone: %v", err)
 	}
-	if p := e.list(activity.Filter{Limit: 1}); p.Total > 3*1024+1 {
+	if p := e.listPage(activity.Filter{Limit: 1}); p.Total > 3*1024+1 {
 		t.Errorf("%d records are left", p.Total)
 	}
 }
 
-// testCounts has refusals that come again and again, over restarts and pruning.
-func testCounts(t *testing.T, open Opener) {
-	e := start(t, open)
+// testRefusalCounts repeats refusals, with restarts and pruning.
+func testRefusalCounts(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	refuse := func(tool string, times int) (r activity.Record) {
 		for range times {
 			r = activity.Record{Actor: "agent", ToolName: tool, ErrorMessage: "no", Arguments: []byte(`{"word":"apple"}`)}
@@ -108,21 +108,21 @@ func testCounts(t *testing.T, open Opener) {
 	}
 	first := refuse("a", 7)
 	want(first.ID, 7)
-	e.down()
-	e.up()
+	e.closeAll()
+	e.openAll()
 	want(first.ID, 7)
 	for _, f := range []activity.Filter{{Statuses: []activity.Status{activity.Blocked}}, {Tools: []string{"a"}}, {Search: "apple"}} {
-		if p := e.list(f); p.Total != 1 || p.Records[0].Repeated != 7 {
-			t.Errorf("%s: %+v", show(f), p)
+		if p := e.listPage(f); p.Total != 1 || p.Records[0].Repeated != 7 {
+			t.Errorf("%s: %+v", filterString(f), p)
 		}
 	}
 	var later []activity.Record
-	for i := range open.aBit() {
+	for i := range setup.severalChunks() {
 		later = append(later, refuse(fmt.Sprint(i%400), 1))
 	}
-	e.put(activity.Record{Type: activity.System})
-	e.tidy(activity.Retention{MaxRecords: 2}) // what is said of the flood, and the one above
-	e.down()
-	e.up()
-	want(later[399].ID, int64(open.aBit()/400))
+	e.appendRecord(activity.Record{Type: activity.System})
+	e.tidyFully(activity.Retention{MaxRecords: 2}) // keeps the record about the flood, and the one above
+	e.closeAll()
+	e.openAll()
+	want(later[399].ID, int64(setup.severalChunks()/400))
 }

@@ -1,21 +1,30 @@
-// Package storetest is the suite that every database of the store must pass.
+// Package storetest is the test suite that every database of package store must pass.
 //
-// It looks at a store through a real activity.Log with a real spool, so that it
-// checks what users get: the records that were made, by every filter, in their
-// order, once. It is used by tests only.
+// It uses a store through a real activity.Log with a real spool, so that it checks what users get:
+// the records that were made, by every filter, in order, once. Only tests use it.
+//
+// Files:
+//   - storetest.go: Run and the list of subtests
+//   - env.go: Setup, the Store interface, and a log over a store for one test
+//   - random.go: random records and filters, and a simple reference for filters
+//   - activity.go: filters, pages, search, retention, restarts
+//   - summary.go: summaries and sessions, with a simple reference
+//   - chain.go, refusals.go: the hash chain; the quota and counts of refusals
+//   - approvals.go, questions.go, presence.go, tokens.go, tools.go: the other tables (tools.go
+//     also tests stored results)
 package storetest
 
 import "testing"
 
-// concurrent names the subtests whose own goroutines use the store at the same time, or that
-// restart and prune while the projector of the log works. The race detector looks at these.
+// concurrent names the subtests that use the store from several goroutines, or that restart and
+// prune while the projector of the log works. The race detector runs these.
 var concurrent = map[string]bool{
 	"asks": true, "chain under load": true, "leases": true, "pages under load": true, "restart": true, "retention of calls": true,
 }
 
 // Run runs the suite. The subtests are independent and run in parallel.
-func Run(t *testing.T, open Opener) {
-	for name, test := range map[string]func(*testing.T, Opener){
+func Run(t *testing.T, setup Setup) {
+	for name, test := range map[string]func(*testing.T, Setup){
 		"filters":            testFilters,
 		"random filters":     testRandomFilters,
 		"summaries":          testSummaries,
@@ -23,7 +32,7 @@ func Run(t *testing.T, open Opener) {
 		"chain":              testChain,
 		"chain under load":   testChainUnderLoad,
 		"pruned calls":       testChainOfPrunedCalls,
-		"time":               testTime,
+		"time":               testClockJumps,
 		"pages":              testPages,
 		"pages under load":   testPagesUnderLoad,
 		"cursor":             testCursor,
@@ -31,21 +40,21 @@ func Run(t *testing.T, open Opener) {
 		"search":             testSearch,
 		"restart":            testRestart,
 		"late ends":          testLateEnds,
-		"interrupted":        testInterrupted,
+		"interrupted":        testInterruptedCalls,
 		"lost beginnings":    testLostBeginnings,
 		"retention":          testRetention,
 		"retention of calls": testRetentionWhileCallsRun,
 		"retention of size":  testRetentionOfSize,
 		"refusals":           testRefusals,
 		"size of refusals":   testSizeOfRefusals,
-		"counts":             testCounts,
+		"counts":             testRefusalCounts,
 		"approvals":          testApprovals,
 		"replaced approvals": testReplacedApprovals,
 		"restored approvals": testRestoredApprovals,
 		"tokens":             testTokens,
-		"asks":               testAsks,
-		"a call asked twice": testAskedTwice,
-		"bounds of asks":     testAskBounds,
+		"asks":               testQuestions,
+		"a call asked twice": testCallAskedTwice,
+		"bounds of asks":     testQuestionLimits,
 		"leases":             testLeases,
 		"presence":           testPresence,
 		"tools":              testTools,
@@ -53,10 +62,10 @@ func Run(t *testing.T, open Opener) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !concurrent[name] {
-				open.Serial(t)
+				setup.Serial(t)
 			}
 			t.Parallel()
-			test(t, open)
+			test(t, setup)
 		})
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// summarize counts in the plainest form: records is what the filter selects, the
-// newest first.
-func summarize(q activity.SummaryQuery, records []activity.Record) activity.Summary {
+// expectedSummary is the reference for summaries, as simple as possible. records are the selected
+// records, the newest first.
+func expectedSummary(q activity.SummaryQuery, records []activity.Record) activity.Summary {
 	s := activity.Summary{Records: int64(len(records)), Buckets: []activity.Bucket{}, Groups: []activity.Tally{}}
 	if s.Records > q.Most {
 		records, s.Records, s.Cut = records[:q.Most], q.Most, true
@@ -33,7 +33,7 @@ func summarize(q activity.SummaryQuery, records []activity.Record) activity.Summ
 			continue
 		}
 		bucket := &s.Buckets[r.Timestamp.Sub(first)/q.Step]
-		key := plainKey(q.Group, r)
+		key := expectedGroupKey(q.Group, r)
 		g := groups[key]
 		if g == nil {
 			g = &activity.Tally{Key: key}
@@ -71,9 +71,9 @@ func summarize(q activity.SummaryQuery, records []activity.Record) activity.Summ
 			}
 		}
 	}
-	s.P50, s.P95, s.OwnP50, s.OwnP95 = plainPercentile(all, 50), plainPercentile(all, 95), plainPercentile(allOwn, 50), plainPercentile(allOwn, 95)
+	s.P50, s.P95, s.OwnP50, s.OwnP95 = exactPercentile(all, 50), exactPercentile(all, 95), exactPercentile(allOwn, 50), exactPercentile(allOwn, 95)
 	for key, g := range groups {
-		g.P50, g.P95, g.OwnP50 = plainPercentile(durations[key], 50), plainPercentile(durations[key], 95), plainPercentile(own[key], 50)
+		g.P50, g.P95, g.OwnP50 = exactPercentile(durations[key], 50), exactPercentile(durations[key], 95), exactPercentile(own[key], 50)
 		if q.Group != "" {
 			s.Groups = append(s.Groups, *g)
 		}
@@ -82,7 +82,7 @@ func summarize(q activity.SummaryQuery, records []activity.Record) activity.Summ
 	return s
 }
 
-func plainKey(by activity.Group, r activity.Record) string {
+func expectedGroupKey(by activity.Group, r activity.Record) string {
 	lane := ""
 	if r.Metadata.Intent != nil {
 		lane = r.Metadata.Intent.OperationType
@@ -97,8 +97,8 @@ func plainKey(by activity.Group, r activity.Record) string {
 	return map[activity.Group]string{activity.ByLane: lane, activity.ByClient: r.ClientName, activity.ByServer: r.ServerName, activity.ByTool: name}[by]
 }
 
-// plainPercentile is the least value that p of 100 do not exceed.
-func plainPercentile(values []int64, p int) int64 {
+// exactPercentile returns the smallest value that at least p percent of the values do not exceed.
+func exactPercentile(values []int64, p int) int64 {
 	if len(values) == 0 {
 		return 0
 	}
@@ -106,7 +106,7 @@ func plainPercentile(values []int64, p int) int64 {
 	return values[(len(values)*p+99)/100-1]
 }
 
-// sameSummary takes percentiles for the same within 0.4 %.
+// sameSummary accepts percentiles that differ by at most 0.4 %.
 var sameSummary = gocmp.Options{
 	gocmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }),
 	gocmp.Transformer("list", func(in []activity.Bucket) []activity.Bucket { return append([]activity.Bucket{}, in...) }),
@@ -117,8 +117,8 @@ var sameSummary = gocmp.Options{
 		gocmp.Comparer(func(a, b int64) bool { return max(a, b) < 256 && a == b || 250*max(a, b) <= 251*min(a, b) })),
 }
 
-// sessionsOf is what sessions come to in the plainest form, the newest first.
-func sessionsOf(q activity.SessionQuery, records []activity.Record) (out []activity.Session) {
+// expectedSessions is the reference for sessions, the newest first.
+func expectedSessions(q activity.SessionQuery, records []activity.Record) (out []activity.Session) {
 	byID := map[string]*activity.Session{}
 	for _, r := range records {
 		if r.SessionID == "" {
@@ -155,14 +155,14 @@ func sessionsOf(q activity.SessionQuery, records []activity.Record) (out []activ
 	return out
 }
 
-// refuse has a call refused some times, and returns the record.
-func (e *env) refuse(d draw) activity.Record {
+// refuseRandomCall records one or more refusals of a random call, and returns the record.
+func (e *testEnv) refuseRandomCall(d randomSource) activity.Record {
 	e.t.Helper()
 	e.clock.Pass(time.Millisecond)
 	var first activity.Record
-	times := pick(d, []int64{1, 2, 50})
+	times := pickOne(d, []int64{1, 2, 50})
 	for i := range times {
-		r := activity.Record{ServerName: pick(d, servers), Actor: "agent", ErrorMessage: e.clock.Now().String(), SessionID: pick(d, sessions),
+		r := activity.Record{ServerName: pickOne(d, servers), Actor: "agent", ErrorMessage: e.clock.Now().String(), SessionID: pickOne(d, sessions),
 			Metadata: activity.Metadata{Intent: &activity.Intent{OperationType: "write"}}}
 		if i > 0 {
 			r = first
@@ -178,30 +178,30 @@ func (e *env) refuse(d draw) activity.Record {
 	return first
 }
 
-// testSummaries compares summaries and sessions with the model, over records in
-// every place where a store may keep them; then of those that are left when fields were
-// erased and others pruned.
-func testSummaries(t *testing.T, open Opener) {
-	e := start(t, open)
+// testSummaries compares summaries and sessions with the references, over records in all places of
+// a store; then over the records that are left after some fields were erased and records were
+// pruned.
+func testSummaries(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
 	rounds := 0
 	from := e.clock.Now()
 	run := func(rt *rapid.T) {
-		d := draw{rt}
+		d := randomSource{rt}
 		if rounds++; rounds <= 12 {
-			records = append(records, e.fill(d, open.Volume(300, 100))...)
-			records = append(records, e.refuse(d), e.refuse(d))
+			records = append(records, e.addRandomRecords(d, setup.Volume(300, 100))...)
+			records = append(records, e.refuseRandomCall(d), e.refuseRandomCall(d))
 		}
 		if rounds == 6 {
-			e.down()
-			e.up()
+			e.closeAll()
+			e.openAll()
 			for i := range records {
 				if records[i].Status == activity.Pending {
 					records[i].Status = activity.Interrupted
 				}
 			}
 		}
-		if rounds == 25 { // from here on of what is left
+		if rounds == 25 { // from here on only with the remaining records
 			there, erased := len(records), 0
 			for _, r := range records[there-300:] {
 				if r.Type != activity.ToolCall || r.Arguments == nil || r.Status == activity.Pending {
@@ -212,13 +212,13 @@ func testSummaries(t *testing.T, open Opener) {
 				}
 				erased++
 			}
-			e.tidy(activity.Retention{MaxRecords: int64(there / 3)})
-			if records = e.all(); erased == 0 || len(records) > there*3/4 {
+			e.tidyFully(activity.Retention{MaxRecords: int64(there / 3)})
+			if records = e.allRecords(); erased == 0 || len(records) > there*3/4 {
 				t.Errorf("%d are erased; %d of %d are left", erased, len(records), there)
 			}
 		}
 		for range 4 {
-			f := d.filter(from, e.clock.Now())
+			f := d.randomFilter(from, e.clock.Now())
 			if f.Since.IsZero() {
 				f.Since = from.Add(-time.Minute)
 			}
@@ -226,21 +226,21 @@ func testSummaries(t *testing.T, open Opener) {
 				f.Until = e.clock.Now().Add(time.Minute)
 			}
 			checkSummary(e, activity.SummaryQuery{
-				Filter: f, Step: pick(d, []time.Duration{time.Second, 15 * time.Second, time.Minute, time.Hour, 24 * time.Hour}),
-				Group: pick(d, []activity.Group{"", activity.ByLane, activity.ByServer, activity.ByTool, activity.ByClient}),
-				Most:  pick(d, []int64{1 << 40, 1 << 40, 1000, 10}),
+				Filter: f, Step: pickOne(d, []time.Duration{time.Second, 15 * time.Second, time.Minute, time.Hour, 24 * time.Hour}),
+				Group: pickOne(d, []activity.Group{"", activity.ByLane, activity.ByServer, activity.ByTool, activity.ByClient}),
+				Most:  pickOne(d, []int64{1 << 40, 1 << 40, 1000, 10}),
 			}, records)
-			checkSessions(e, activity.SessionQuery{Since: f.Since, Until: f.Until, Limit: pick(d, []int{1, 2, 50}), Offset: pick(d, []int{0, 0, 1, 5}), Most: 1 << 40}, records)
+			checkSessions(e, activity.SessionQuery{Since: f.Since, Until: f.Until, Limit: pickOne(d, []int{1, 2, 50}), Offset: pickOne(d, []int{0, 0, 1, 5}), Most: 1 << 40}, records)
 		}
 	}
-	// The examples of one seed: the store grows with them.
+	// Examples of one seed: each adds to the store.
 	gen := rapid.Custom(func(rt *rapid.T) bool { run(rt); return true })
-	for i := 0; i < open.Volume(40, 20) && !t.Failed(); i++ {
+	for i := 0; i < setup.Volume(40, 20) && !t.Failed(); i++ {
 		gen.Example(i)
 	}
 }
 
-func checkSummary(e *env, q activity.SummaryQuery, records []activity.Record) {
+func checkSummary(e *testEnv, q activity.SummaryQuery, records []activity.Record) {
 	e.t.Helper()
 	got, err := e.log.Summary(e.t.Context(), q)
 	if err != nil {
@@ -248,18 +248,18 @@ func checkSummary(e *env, q activity.SummaryQuery, records []activity.Record) {
 	}
 	byCalls := slices.IsSortedFunc(got.Groups, func(a, b activity.Tally) int { return cmp.Compare(b.Calls, a.Calls) })
 	slices.SortFunc(got.Groups, func(a, b activity.Tally) int { return cmp.Compare(a.Key, b.Key) })
-	if d := gocmp.Diff(summarize(q, expected(q.Filter, records)), got, sameSummary); d != "" || !byCalls {
+	if d := gocmp.Diff(expectedSummary(q, expectedRecords(q.Filter, records)), got, sameSummary); d != "" || !byCalls {
 		e.t.Errorf("%+v: by calls: %v, (-want +got)\n%s", q, byCalls, d)
 	}
 }
 
-func checkSessions(e *env, q activity.SessionQuery, records []activity.Record) {
+func checkSessions(e *testEnv, q activity.SessionQuery, records []activity.Record) {
 	e.t.Helper()
 	got, err := e.log.Sessions(e.t.Context(), q)
 	if err != nil {
 		e.t.Fatalf("%+v: %v", q, err)
 	}
-	all := sessionsOf(q, expected(activity.Filter{Since: q.Since, Until: q.Until}, records))
+	all := expectedSessions(q, expectedRecords(activity.Filter{Since: q.Since, Until: q.Until}, records))
 	from := min(q.Offset, len(all))
 	want := activity.SessionPage{Sessions: all[from:min(from+q.Limit, len(all))], Total: int64(len(all))}
 	if want.Sessions == nil {
@@ -270,27 +270,27 @@ func checkSessions(e *env, q activity.SessionQuery, records []activity.Record) {
 	}
 }
 
-// testEach goes through everything while more comes in.
-func testEach(t *testing.T, open Opener) {
-	e := start(t, open)
+// testEach reads all records while new ones are written.
+func testEach(t *testing.T, setup Setup) {
+	e := startEnv(t, setup)
 	var records []activity.Record
-	for i := range open.aBit() {
+	for i := range setup.severalChunks() {
 		e.clock.Pass(time.Second)
-		records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%3], RequestID: fmt.Sprint(i)}))
+		records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%3], RequestID: fmt.Sprint(i)}))
 	}
 	for _, f := range []activity.Filter{{}, {Servers: []string{"github"}, Limit: 1}, {Since: records[100].Timestamp, Until: records[200].Timestamp}} {
-		want := expected(f, records)
+		want := expectedRecords(f, records)
 		var got []activity.Record
 		err := e.log.Each(t.Context(), f, func(r *activity.Record) error {
 			if len(got)%500 == 0 {
 				e.clock.Pass(time.Second)
-				records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: "github"}))
+				records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ServerName: "github"}))
 			}
 			got = append(got, *r)
 			return nil
 		})
 		if d := gocmp.Diff(want, got, sameRecord); d != "" || err != nil {
-			t.Errorf("%s: %v\n%s", show(f), err, d)
+			t.Errorf("%s: %v\n%s", filterString(f), err, d)
 		}
 	}
 	enough := errors.New("enough")

@@ -9,11 +9,11 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// testTokens: tokens come back as they were, also from a store that is opened anew,
-// with what is not said apart from what is empty; a name and a hash are there once.
-func testTokens(t *testing.T, open Opener) {
+// testTokens checks that tokens are loaded as they were saved, also after a restart, that nil and
+// empty lists stay different, and that names and hashes are unique.
+func testTokens(t *testing.T, setup Setup) {
 	dir := t.TempDir()
-	s := open.Open(t, dir)
+	s := setup.Open(t, dir)
 	ctx := t.Context()
 	at := func(minute int) time.Time { return time.Date(2026, 1, 15, 10, minute, 0, 1000, time.UTC) }
 	one := auth.Token{ID: "i1", Name: "a.One", Hash: [32]byte{0: 1, 31: 2}, Profile: "research", Servers: []string{"git*", `"é"`}, Lanes: []string{"read"}, By: "admin", Created: at(1), Expires: at(9)}
@@ -46,7 +46,7 @@ func testTokens(t *testing.T, open Opener) {
 	if err := s.SetTokenUsed(ctx, "i2", at(7)); err != nil {
 		t.Error(err)
 	}
-	for range 2 { // what is not there is no error
+	for range 2 { // a missing token is no error
 		if err := s.DropToken(ctx, "i3"); err != nil {
 			t.Error(err)
 		}
@@ -54,7 +54,7 @@ func testTokens(t *testing.T, open Opener) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open.Open(t, dir)
+	s = setup.Open(t, dir)
 	defer func() { _ = s.Close() }()
 	two.Used = at(7)
 	want(one, two)

@@ -12,14 +12,14 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// damageError is what SQLite says of a file that is no database.
+// damageError returns the error of SQLite for a file that is no database.
 func damageError(t *testing.T) error {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "junk")
 	if err := os.WriteFile(path, []byte(strings.Repeat("junk", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := connect(path, 1)
+	db, err := openPool(path, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func damageError(t *testing.T) error {
 	return err
 }
 
-func asides(t *testing.T, db *DB) []string {
+func filesPutAside(t *testing.T, db *SQLite) []string {
 	t.Helper()
 	all, err := filepath.Glob(db.path + ".corrupt-*")
 	if err != nil {
@@ -39,8 +39,8 @@ func asides(t *testing.T, db *DB) []string {
 	return all
 }
 
-// saved waits until the approvals can be read.
-func saved(t *testing.T, db *DB) approval.Saved {
+// waitForApprovals waits until the approvals can be read, and returns them.
+func waitForApprovals(t *testing.T, db *SQLite) approval.Saved {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -58,79 +58,79 @@ func saved(t *testing.T, db *DB) approval.Saved {
 var aPin = approval.Change{Server: "s", Tools: []approval.Row{{Tool: "t", Entry: approval.Entry{
 	Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, Mark: approval.Mark{By: "admin"}}}}}}
 
-// SQLite says of a healthy file that it is damaged, as it does when the disk
-// fails for a moment. However often that happens, the file is gone on with.
+// TestAHealthyFileIsNeverPutAside: SQLite reports damage of a healthy file, as it does when the
+// disk fails for a moment. However often that happens, the file stays in use.
 func TestAHealthyFileIsNeverPutAside(t *testing.T) {
 	t.Parallel()
-	db := OpenImpatient(filepath.Join(t.TempDir(), "mcpproxy.db"))
+	db := OpenWithShortPauses(filepath.Join(t.TempDir(), "mcpproxy.db"))
 	defer db.Close()
 	if err := db.SaveApprovals(t.Context(), aPin); err != nil {
 		t.Fatal(err)
 	}
 	said := damageError(t)
 	for range 8 {
-		e, err := db.use(t.Context())
+		e, err := db.waitOpen(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.failed(e, said); !errors.Is(err, said) {
+		if err := db.blockWritesOnDamage(e, said); !errors.Is(err, said) {
 			t.Fatal(err)
 		}
 		if err := db.SaveApprovals(t.Context(), aPin); err == nil {
 			t.Error("something is stored in a file under suspicion")
 		}
-		if s := saved(t, db); s.Lost || len(s.Tools["s"]) != 1 {
+		if s := waitForApprovals(t, db); s.Lost || len(s.Tools["s"]) != 1 {
 			t.Fatalf("afterwards: %+v", s)
 		}
 		select {
-		case <-db.Reopened():
+		case <-db.ReopenSignal():
 		default:
 			t.Error("it was not told that the database was opened again")
 		}
 	}
-	if all := asides(t, db); len(all) > 0 {
+	if all := filesPutAside(t, db); len(all) > 0 {
 		t.Errorf("put aside: %q", all)
 	}
 }
 
-// A file that can be read, but whose rows are never right, is put aside in the
-// end: otherwise it would be checked for ever.
+// TestRowsThatAreNeverRightAreDamage: a readable file whose rows are always impossible is put aside
+// in the end. Otherwise it would be checked forever.
 func TestRowsThatAreNeverRightAreDamage(t *testing.T) {
 	t.Parallel()
-	db := OpenImpatient(filepath.Join(t.TempDir(), "mcpproxy.db"))
+	db := OpenWithShortPauses(filepath.Join(t.TempDir(), "mcpproxy.db"))
 	defer db.Close()
-	for range maxWrong {
-		saved(t, db)
-		e, err := db.use(t.Context())
+	for range maxDamagedRowErrors {
+		waitForApprovals(t, db)
+		e, err := db.waitOpen(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(asides(t, db)) > 0 {
+		if len(filesPutAside(t, db)) > 0 {
 			t.Fatal("it was put aside too early")
 		}
-		_ = db.failed(e, errDamaged) // which it returns
+		_ = db.blockWritesOnDamage(e, errDamaged) // returns errDamaged
 	}
-	if s := saved(t, db); !s.Lost || len(asides(t, db)) == 0 {
+	if s := waitForApprovals(t, db); !s.Lost || len(filesPutAside(t, db)) == 0 {
 		t.Errorf("it is gone on with: %+v", s)
 	}
 }
 
-// A disk that fails between the looks proves nothing about the file.
+// TestOnlyLooksInARowCount: a disk that fails between the checks proves nothing about the file.
 func TestOnlyLooksInARowCount(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("junk", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db := &DB{path: path, clock: clock{now: time.Now}, opened: notOpened[engine](), reopened: make(chan struct{}, 1)}
-	var x examination
-	const last = 2*maxLooks - 2 // the disk fails at the last but one of the first five
+	db := &SQLite{path: path, clock: steadyClock{now: time.Now}, openState: newOpenState[sqliteEngine](), reopened: make(chan struct{}, 1)}
+	var x damageExamination
+	const last = 2*maxDamagedChecks - 2 // the disk fails at the last but one of the first five checks
 	for i := range last + 1 {
-		_, err := db.look(t.Context(), &x)
-		if i == maxLooks-2 {
+		_, err := db.openAndCheck(t.Context(), &x)
+		if i == maxDamagedChecks-2 {
 			err = errors.New("the disk fails")
 		}
-		if damaged := x.found(err); damaged != (i == last) {
+		if damaged := x.countDamage(err); damaged != (i == last) {
 			t.Errorf("look %d: %v, damaged: %v", i, err, damaged)
 		}
 	}

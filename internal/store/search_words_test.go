@@ -14,11 +14,11 @@ import (
 
 func wordsOf(text string, isJSON bool) []string {
 	var out []string
-	s := splitter{emit: func(w []byte, _ bool) { out = append(out, string(w)) }}
+	s := wordSplitter{emit: func(w []byte, _ bool) { out = append(out, string(w)) }}
 	if isJSON {
-		s.json([]byte(text))
+		s.splitJSON([]byte(text))
 	} else {
-		s.text([]byte(text))
+		s.splitText([]byte(text))
 	}
 	return out
 }
@@ -89,7 +89,7 @@ func TestSearchTerms(t *testing.T) {
 	}
 	for search, want := range tests {
 		var got []string
-		for _, term := range parseSearch(search) {
+		for _, term := range parseSearchTerms(search) {
 			s := term.word
 			if term.prefix {
 				s += "*"
@@ -102,8 +102,8 @@ func TestSearchTerms(t *testing.T) {
 	}
 }
 
-// TestIndexAndReadingAgree compares the two ways in which a search finds a
-// record, for texts and searches made of the same odd pieces.
+// TestIndexAndReadingAgree compares the two ways in which a search finds a record, the index and a
+// scan, for texts and searches made of the same odd pieces.
 func TestIndexAndReadingAgree(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestIndexAndReadingAgree(t *testing.T) {
 		"a", "b", "ab", "X", "7", "70", "-", "_", ".", "/", ":", " ", "\n", `\`, `"`, "n", "é", "İ", "K", "日", "本", "😀", "\u2028", "ß",
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		index := segmentIndex{words: map[string]posting{}}
+		index := segmentWords{words: map[string]postingList{}}
 		var entries [][]byte
 		for i := range rapid.IntRange(1, 6).Draw(t, "records") {
 			text := strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "text"), "")
@@ -122,17 +122,17 @@ func TestIndexAndReadingAgree(t *testing.T) {
 			if rapid.Bool().Draw(t, "nested") {
 				args, _ = json.Marshal(string(args))
 			}
-			e := entry(t, args, text)
-			s := splitter{emit: func(w []byte, _ bool) { index.add(w, uint16(i)) }}
-			s.record(e, nil)
+			e := encodeEntry(t, args, text)
+			s := wordSplitter{emit: func(w []byte, _ bool) { index.addWord(w, uint16(i)) }}
+			s.splitRecord(e, nil)
 			entries = append(entries, e)
 		}
 		search := strings.Join(rapid.SliceOfN(piece, 1, 5).Draw(t, "search"), "") + rapid.SampledFrom([]string{"", "*"}).Draw(t, "star")
-		terms := parseSearch(search)
-		m := newMatcher(terms)
+		terms := parseSearchTerms(search)
+		m := newRecordMatcher(terms)
 		want := uint64(1)<<len(entries) - 1
 		for _, term := range terms {
-			have, _ := lookUp(t, index.pages(), term)
+			have, _ := lookUpTerm(t, index.encodePages(), term)
 			want &= have[0]
 		}
 		for i, e := range entries {
@@ -143,8 +143,8 @@ func TestIndexAndReadingAgree(t *testing.T) {
 	})
 }
 
-// lookUp finds a term in pages as a query does.
-func lookUp(t interface{ Fatal(...any) }, pages []page, want term) (words bitmap, read int) {
+// lookUpTerm finds a term in pages as a query does.
+func lookUpTerm(t interface{ Fatal(...any) }, pages []textPage, want searchTerm) (words bitmap, read int) {
 	at := -1
 	for i, p := range pages {
 		if string(p.first) <= want.word {
@@ -152,7 +152,7 @@ func lookUp(t interface{ Fatal(...any) }, pages []page, want term) (words bitmap
 		}
 	}
 	more := want.prefix
-	look := func(p page) bool {
+	look := func(p textPage) bool {
 		read++
 		m, err := want.markPage(p.data, words[:])
 		if err != nil {
@@ -164,15 +164,15 @@ func lookUp(t interface{ Fatal(...any) }, pages []page, want term) (words bitmap
 		more = look(pages[at])
 	}
 	for _, p := range pages[at+1:] {
-		if more && string(p.first) < string(want.end()) {
+		if more && string(p.first) < string(want.prefixEnd()) {
 			look(p)
 		}
 	}
 	return words, read
 }
 
-// entry is the payload of a record, as activity writes it.
-func entry(t *rapid.T, args []byte, message string) []byte {
+// encodeEntry returns the payload of a record as package activity writes it.
+func encodeEntry(t *rapid.T, args []byte, message string) []byte {
 	text, err := json.Marshal(message)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestPostingsComeBack(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var p posting
+		var p postingList
 		want := make([]uint64, chunkWords)
 		step := rapid.SampledFrom([]int{1, 2, 7, 100}).Draw(t, "step")
 		for at := rapid.IntRange(0, 300).Draw(t, "first"); at < chunkSize; at += rapid.IntRange(1, step).Draw(t, "gap") {
@@ -195,16 +195,16 @@ func TestPostingsComeBack(t *testing.T) {
 		if len(p) == 0 {
 			return
 		}
-		x := segmentIndex{words: map[string]posting{"a": {3}, "word": p, "z": {5}}}
+		x := segmentWords{words: map[string]postingList{"a": {3}, "word": p, "z": {5}}}
 		got := make([]uint64, chunkWords)
 		var seen []string
-		for _, pg := range x.pages() {
-			err := walk(pg.data, func(word, records []byte, bitmap bool) bool {
+		for _, pg := range x.encodePages() {
+			err := eachPageEntry(pg.data, func(word, records []byte, bitmap bool) bool {
 				if !isPrefixEntry(word) {
 					seen = append(seen, string(word))
 				}
 				if string(word) == "word" {
-					mark(records, bitmap, got)
+					setRecordBits(records, bitmap, got)
 				}
 				return true
 			})
@@ -219,13 +219,13 @@ func TestPostingsComeBack(t *testing.T) {
 }
 
 func FuzzPage(f *testing.F) {
-	x := segmentIndex{words: map[string]posting{"a": {3}, "b": {1, 2, 900}}}
-	f.Add(x.pages()[0].data)
+	x := segmentWords{words: map[string]postingList{"a": {3}, "b": {1, 2, 900}}}
+	f.Add(x.encodePages()[0].data)
 	f.Add([]byte{1, 'a', 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		words := make([]uint64, chunkWords)
-		_ = walk(data, func(_, records []byte, bitmap bool) bool {
-			mark(records, bitmap, words)
+		_ = eachPageEntry(data, func(_, records []byte, bitmap bool) bool {
+			setRecordBits(records, bitmap, words)
 			return true
 		})
 	})

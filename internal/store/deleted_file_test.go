@@ -12,22 +12,21 @@ import (
 	"mcpproxy/internal/testutil/faultfs"
 )
 
-// TestADeletedDatabaseIsWrittenAgain: its files, or the folder with all that is
-// in it, while it is in use. What was decided and recorded is there afterwards,
-// also for the next process.
+// TestADeletedDatabaseIsWrittenAgain deletes the files, or their folder, while the database is in
+// use. All decisions and records are there afterwards, also for the next process.
 func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(dir string) error{
 		"the file":    func(dir string) error { return os.Remove(filepath.Join(dir, "mcpproxy.db")) },
 		"the wal":     func(dir string) error { return os.Remove(filepath.Join(dir, "mcpproxy.db-wal")) },
 		"the folder":  faultfs.Delete,
-		"replaced by": func(dir string) error { return replace(filepath.Join(dir, "mcpproxy.db")) },
+		"replaced by": func(dir string) error { return replaceFile(filepath.Join(dir, "mcpproxy.db")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
-			l, db := openBoth(t, dir)
+			l, db := openLogAndDB(t, dir)
 			addCalls(t, l, 20)
-			if _, err := looked(t, l, activity.Filter{}); err != nil {
+			if _, err := listAfterChecks(t, l, activity.Filter{}); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(dir, "mcpproxy.db")
@@ -49,7 +48,7 @@ func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 			}
 			addCalls(t, l, 5)
 			for range 2 {
-				p, err := looked(t, l, activity.Filter{})
+				p, err := listAfterChecks(t, l, activity.Filter{})
 				calls := 0
 				for _, r := range p.Records {
 					if r.Type == activity.ToolCall {
@@ -59,20 +58,20 @@ func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 				if err != nil || calls != 25 {
 					t.Fatalf("%d calls, %v", calls, err)
 				}
-				closeBoth(t, l, db)
-				integrity(t, path)
+				closeLogAndDB(t, l, db)
+				checkIntegrity(t, path)
 				if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 					t.Errorf("%v, %v", info, err)
 				}
-				l, db = openBoth(t, dir)
+				l, db = openLogAndDB(t, dir)
 			}
-			closeBoth(t, l, db)
+			closeLogAndDB(t, l, db)
 		})
 	}
 }
 
-// replace puts something else in the place of a file, as an editor does.
-func replace(path string) error {
+// replaceFile replaces a file by another one, as an editor does.
+func replaceFile(path string) error {
 	if err := os.WriteFile(path+".theirs", fmt.Append(nil, "theirs"), 0o600); err != nil {
 		return err
 	}

@@ -11,11 +11,11 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// logOver opens a log with n records in a database.
-func logOver(t *testing.T, n int) (*activity.Log, *DB, *engine) {
+// openLogWithRecords opens a log with n records in a database.
+func openLogWithRecords(t *testing.T, n int) (*activity.Log, *SQLite, *sqliteEngine) {
 	t.Helper()
 	dir := t.TempDir()
-	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	db := OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func logOver(t *testing.T, n int) (*activity.Log, *DB, *engine) {
 		}
 	})
 	addWords(t, l, n)
-	e, err := db.use(t.Context())
+	e, err := db.waitOpen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,41 +51,41 @@ func addWords(t *testing.T, l *activity.Log, n int) {
 	}
 }
 
-// TestSearchReadsWhatIsNotIndexed searches with every part of the text index
-// missing: a search must not depend on how far that is.
+// TestSearchReadsWhatIsNotIndexed searches with every part of the text index missing: the result
+// must not depend on the progress of the index.
 func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	const records = 5000
-	_, _, e := logOver(t, records)
+	_, _, e := openLogWithRecords(t, records)
 	for {
-		q := query{e: e, words: parseSearch("word7"), since: -1 << 62, until: 1 << 62}
+		q := activityQuery{e: e, terms: parseSearchTerms("word7"), since: -1 << 62, until: 1 << 62}
 		total := int64(0)
-		err := q.within(t.Context(), func(context.Context) error { total = q.sel.count(); return nil })
+		err := q.runInSnapshot(t.Context(), func(context.Context) error { total = q.sel.count(); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		if total != records/10 {
-			_, left := e.unindexed()
+			_, left := e.unindexedChunks()
 			t.Errorf("%d found with %d chunks unindexed, want %d", total, left, records/10)
 		}
-		if _, left := e.unindexed(); left == 0 {
+		if _, left := e.unindexedChunks(); left == 0 {
 			return
 		}
-		if _, err := e.indexNext(t.Context()); err != nil {
+		if _, err := e.indexNextChunk(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestTheIndexIsReadAgainAfterAFailure is about a transaction that failed to
-// commit, and is in the file nevertheless.
+// TestTheIndexIsReadAgainAfterAFailure: a transaction whose commit failed is in the file
+// nevertheless.
 func TestTheIndexIsReadAgainAfterAFailure(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
-	l, db, e := logOver(t, 1500)
+	l, db, e := openLogWithRecords(t, 1500)
 	e.writing.Lock()
-	e.index.nextKey -= 10 // as it would be
+	e.index.nextKey -= 10 // as after such a failure
 	for f := range e.index.tail.columns {
 		e.index.tail.columns[f] = e.index.tail.columns[f][:len(e.index.tail.columns[f])-10]
 	}
@@ -107,7 +107,7 @@ func TestTheIndexIsReadAgainAfterAFailure(t *testing.T) {
 
 func TestExpiredResultsAreRemoved(t *testing.T) {
 	t.Parallel()
-	_, db, e := logOver(t, 1)
+	_, db, e := openLogWithRecords(t, 1)
 	now := time.Now()
 	for i := range 3 {
 		r := StoredResult{Handle: fmt.Sprint(i), Body: []byte("1"), Expires: now.Add(time.Duration(i+1) * time.Hour)}

@@ -16,39 +16,39 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-func aCall(args string) ask.Call {
+func newCall(args string) ask.Call {
 	return ask.Call{Principal: "agent:cursor#1", Session: "s1", ID: tool.ID{Server: "github", Tool: "delete_repo"}, Fingerprint: tool.Fingerprint{1, 31: 2},
 		Arguments: []byte(args), Revision: "abc", Variant: "call_tool_destructive"}
 }
 
-func aQuestion(id, args string, at time.Time) ask.Question {
-	c := aCall(args)
+func newQuestion(id, args string, at time.Time) ask.Question {
+	c := newCall(args)
 	q := ask.Question{ID: id, Key: c.Key(), State: ask.Waiting, Call: c, Shown: []byte(args), Cut: true, Lane: "destructive", Because: "é", Rule: "ask.tools", Reason: "why",
 		Actor: "agent:cursor", Source: "mcp", Client: "cursor", ClientVersion: "1", Record: "01", Asked: at, Last: at, Until: at.Add(ask.Life)}
 	q.Arguments = nil
 	return q
 }
 
-// any counts every lease.
-func anyLease(*ask.Lease) bool { return true }
+// acceptAnyLease accepts every lease.
+func acceptAnyLease(*ask.Lease) bool { return true }
 
-func codeOf(err error) problem.Code {
+func problemCode(err error) problem.Code {
 	if p, ok := errors.AsType[*problem.Problem](err); ok {
 		return p.Code
 	}
 	return ""
 }
 
-// testAsks: a question comes back as it was, is one for all that have its key, is answered
-// once, and its approval is used once, in its time, by its own key; all of that across a
+// testQuestions checks that a question is loaded as it was stored, is shared by all calls with its
+// key, is answered once, and that its approval is used once, in time and with its key; also after a
 // restart.
-func testAsks(t *testing.T, open Opener) {
+func testQuestions(t *testing.T, setup Setup) {
 	dir := t.TempDir()
-	s := open.Open(t, dir)
-	a, ctx := s.Asks(), t.Context()
+	s := setup.Open(t, dir)
+	a, ctx := s.Questions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
-	q := aQuestion("q1", `{"a":1}`, begin)
+	q := newQuestion("q1", `{"a":1}`, begin)
 	if got, found, err := a.Find(ctx, q.Key, begin); found || err != nil {
 		t.Errorf("before it is asked: %+v, %v", got, err)
 	}
@@ -71,29 +71,29 @@ func testAsks(t *testing.T, open Opener) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open.Open(t, dir)
+	s = setup.Open(t, dir)
 	defer func() { _ = s.Close() }()
-	a = s.Asks()
-	if all, err := a.Waiting(ctx, at(3*time.Minute)); err != nil || cmp.Diff([]ask.Question{want}, all) != "" {
+	a = s.Questions()
+	if all, err := a.WaitingQuestions(ctx, at(3*time.Minute)); err != nil || cmp.Diff([]ask.Question{want}, all) != "" {
 		t.Errorf("%v: %s", err, cmp.Diff([]ask.Question{want}, all))
 	}
-	if n, err := a.Count(ctx, at(3*time.Minute)); n != 1 || err != nil {
+	if n, err := a.CountWaiting(ctx, at(3*time.Minute)); n != 1 || err != nil {
 		t.Errorf("%d wait, %v", n, err)
 	}
-	if _, err := a.Answer(ctx, "none", ask.Answer{At: begin}); codeOf(err) != problem.NotFound {
+	if _, err := a.AnswerQuestion(ctx, "none", ask.Answer{At: begin}); problemCode(err) != problem.NotFound {
 		t.Errorf("an answer to nothing: %v", err)
 	}
 	yes := ask.Answer{Approve: true, By: "admin", Via: "cli", At: at(4 * time.Minute)}
-	if got, err := a.Answer(ctx, "q1", yes); err != nil || got.State != ask.Approved || got.By != "admin" || got.Via != "cli" || !got.Until.Equal(at(4*time.Minute+ask.Life)) {
+	if got, err := a.AnswerQuestion(ctx, "q1", yes); err != nil || got.State != ask.Approved || got.By != "admin" || got.Via != "cli" || !got.Until.Equal(at(4*time.Minute+ask.Life)) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := a.Answer(ctx, "q1", ask.Answer{Why: "no", By: "admin", At: at(5 * time.Minute)}); codeOf(err) != problem.Conflict {
+	if _, err := a.AnswerQuestion(ctx, "q1", ask.Answer{Why: "no", By: "admin", At: at(5 * time.Minute)}); problemCode(err) != problem.Conflict {
 		t.Errorf("a second answer: %v", err)
 	}
 	if got, found, err := a.Find(ctx, q.Key, at(5*time.Minute)); !found || err != nil || got.State != ask.Approved || got.Why != "" {
 		t.Errorf("%+v, %v, %v", got, found, err)
 	}
-	other := aCall(`{"a":2}`)
+	other := newCall(`{"a":2}`)
 	for name, use := range map[string]struct {
 		key ask.Key
 		at  time.Time
@@ -122,11 +122,11 @@ func testAsks(t *testing.T, open Opener) {
 	if _, found, err := a.Find(ctx, q.Key, at(5*time.Minute)); found || err != nil {
 		t.Errorf("it is still there: %v", err)
 	}
-	denied := aQuestion("q3", `{"a":1}`, at(6*time.Minute))
+	denied := newQuestion("q3", `{"a":1}`, at(6*time.Minute))
 	if _, fresh, err := a.Add(ctx, denied); !fresh || err != nil {
 		t.Errorf("the same call again: %v, %v", fresh, err)
 	}
-	if _, err := a.Answer(ctx, "q3", ask.Answer{Why: "not now", By: "admin", At: at(7 * time.Minute)}); err != nil {
+	if _, err := a.AnswerQuestion(ctx, "q3", ask.Answer{Why: "not now", By: "admin", At: at(7 * time.Minute)}); err != nil {
 		t.Error(err)
 	}
 	if got, found, err := a.Find(ctx, q.Key, at(8*time.Minute)); !found || err != nil || got.State != ask.Denied || got.Why != "not now" {
@@ -140,28 +140,28 @@ func testAsks(t *testing.T, open Opener) {
 	}
 }
 
-// testAskedTwice: where a clock that is set back has a call asked about twice, an answer counts,
-// and of two the denial.
-func testAskedTwice(t *testing.T, open Opener) {
-	s := open.Open(t, t.TempDir())
+// testCallAskedTwice stores two questions about one call, because the clock was set back. An answer
+// is found, and of two answers the denial.
+func testCallAskedTwice(t *testing.T, setup Setup) {
+	s := setup.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
-	a, ctx := s.Asks(), t.Context()
+	a, ctx := s.Questions(), t.Context()
 	now := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
-	call := aCall(`{"a":1}`)
+	call := newCall(`{"a":1}`)
 	key := call.Key()
-	for _, q := range []ask.Question{aQuestion("before", `{"a":1}`, now.Add(3*time.Minute)), aQuestion("after", `{"a":1}`, now)} {
+	for _, q := range []ask.Question{newQuestion("before", `{"a":1}`, now.Add(3*time.Minute)), newQuestion("after", `{"a":1}`, now)} {
 		if _, fresh, err := a.Add(ctx, q); !fresh || err != nil {
 			t.Errorf("%s: %v, %v", q.ID, fresh, err)
 		}
 	}
 	now = now.Add(2 * time.Minute)
-	if _, err := a.Answer(ctx, "before", ask.Answer{Approve: true, By: "admin", At: now}); err != nil {
+	if _, err := a.AnswerQuestion(ctx, "before", ask.Answer{Approve: true, By: "admin", At: now}); err != nil {
 		t.Error(err)
 	}
 	if got, found, err := a.Find(ctx, key, now); !found || err != nil || got.ID != "before" || got.State != ask.Approved {
 		t.Errorf("%+v, %v, %v", got, found, err)
 	}
-	if _, err := a.Answer(ctx, "after", ask.Answer{By: "admin", At: now}); err != nil {
+	if _, err := a.AnswerQuestion(ctx, "after", ask.Answer{By: "admin", At: now}); err != nil {
 		t.Error(err)
 	}
 	if got, found, err := a.Find(ctx, key, now); !found || err != nil || got.ID != "after" || got.State != ask.Denied {
@@ -169,14 +169,15 @@ func testAskedTwice(t *testing.T, open Opener) {
 	}
 }
 
-// testAskBounds: so many questions wait, so many of one actor, and what is old goes.
-func testAskBounds(t *testing.T, open Opener) {
-	s := open.Open(t, t.TempDir())
+// testQuestionLimits checks the limits of waiting questions, in all and for an actor, and that old
+// questions are deleted.
+func testQuestionLimits(t *testing.T, setup Setup) {
+	s := setup.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
-	a, ctx := s.Asks(), t.Context()
+	a, ctx := s.Questions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
 	add := func(actor, n int, at time.Time) error {
-		q := aQuestion(fmt.Sprintf("q%d-%d-%d", actor, n, at.Unix()), fmt.Sprintf(`{"n":%d}`, n), at)
+		q := newQuestion(fmt.Sprintf("q%d-%d-%d", actor, n, at.Unix()), fmt.Sprintf(`{"n":%d}`, n), at)
 		q.Principal = fmt.Sprint("agent:", actor)
 		call := q.Call
 		call.Arguments = q.Shown
@@ -190,18 +191,18 @@ func testAskBounds(t *testing.T, open Opener) {
 				t.Fatal(err)
 			}
 		}
-		if err := add(actor, ask.MaxOfActor, begin); codeOf(err) != problem.Overloaded {
+		if err := add(actor, ask.MaxOfActor, begin); problemCode(err) != problem.Overloaded {
 			t.Fatalf("one more of an actor: %v", err)
 		}
 	}
-	if err := add(99, 0, begin); codeOf(err) != problem.Overloaded {
+	if err := add(99, 0, begin); problemCode(err) != problem.Overloaded {
 		t.Errorf("one more in all: %v", err)
 	}
 	later := begin.Add(ask.Life)
 	if err := add(99, 0, later); err != nil {
 		t.Errorf("when the others are over: %v", err)
 	}
-	if all, err := a.Waiting(ctx, later); err != nil || len(all) != 1 {
+	if all, err := a.WaitingQuestions(ctx, later); err != nil || len(all) != 1 {
 		t.Errorf("%d wait, %v", len(all), err)
 	}
 	if old, err := a.Question(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); err != nil || old.State != ask.Expired || string(old.Shown) != "null" {
@@ -210,16 +211,17 @@ func testAskBounds(t *testing.T, open Opener) {
 	if err := add(99, 1, begin.AddDate(0, 0, 40)); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.Question(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); codeOf(err) != problem.NotFound {
+	if _, err := a.Question(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); problemCode(err) != problem.NotFound {
 		t.Errorf("what is old is still there: %v", err)
 	}
 }
 
-// testLeases: a lease covers what it says, so many times, in its time, until it is revoked.
-func testLeases(t *testing.T, open Opener) {
+// testLeases checks that a lease covers its calls, as often as allowed, until it ends or is
+// revoked.
+func testLeases(t *testing.T, setup Setup) {
 	dir := t.TempDir()
-	s := open.Open(t, dir)
-	a, ctx := s.Asks(), t.Context()
+	s := setup.Open(t, dir)
+	a, ctx := s.Questions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
 	lease := ask.Lease{ID: "l1", Server: "github", Tools: "delete_*", Lane: auth.Write, Client: "cursor", Actor: "agent:cursor#1", Revision: "abc", Calls: 3, Left: 3,
 		Given: begin, Until: begin.Add(time.Hour), By: "admin", Via: "ui"}
@@ -229,9 +231,9 @@ func testLeases(t *testing.T, open Opener) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open.Open(t, dir)
+	s = setup.Open(t, dir)
 	defer func() { _ = s.Close() }()
-	a = s.Asks()
+	a = s.Questions()
 	if all, err := a.Leases(ctx, begin); err != nil || cmp.Diff([]ask.Lease{lease}, all) != "" {
 		t.Errorf("%v: %s", err, cmp.Diff([]ask.Lease{lease}, all))
 	}
@@ -249,14 +251,14 @@ func testLeases(t *testing.T, open Opener) {
 		"too late":              {func(*ask.Call) {}, auth.Write, begin.Add(time.Hour)},
 		"a clock set back":      {func(*ask.Call) {}, auth.Write, begin.AddDate(0, 0, -2)},
 	} {
-		call := aCall("{}")
+		call := newCall("{}")
 		c.call(&call)
-		if id, _, err := a.Lease(ctx, &call, call.Key(), c.lane, c.at, anyLease); id != "" || err != nil {
+		if id, _, err := a.Lease(ctx, &call, call.Key(), c.lane, c.at, acceptAnyLease); id != "" || err != nil {
 			t.Errorf("%s: %q, %v", name, id, err)
 		}
 	}
-	call := aCall("{}")
-	waits := aQuestion("q", "{}", begin)
+	call := newCall("{}")
+	waits := newQuestion("q", "{}", begin)
 	if _, fresh, err := a.Add(ctx, waits); err != nil || !fresh {
 		t.Fatal(err)
 	}
@@ -264,7 +266,7 @@ func testLeases(t *testing.T, open Opener) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			id, record, err := a.Lease(ctx, &call, call.Key(), auth.Read, begin, anyLease)
+			id, record, err := a.Lease(ctx, &call, call.Key(), auth.Read, begin, acceptAnyLease)
 			if err != nil {
 				t.Error(err)
 			} else if id == "l1" {
@@ -278,7 +280,7 @@ func testLeases(t *testing.T, open Opener) {
 	if all.Wait(); taken.Load() != 3 {
 		t.Errorf("%d calls were taken of 3", taken.Load())
 	}
-	if n, err := a.Count(ctx, begin); closed.Load() != 1 || n != 0 || err != nil {
+	if n, err := a.CountWaiting(ctx, begin); closed.Load() != 1 || n != 0 || err != nil {
 		t.Errorf("the question of a call that goes on by a lease: over %d times, %d wait, %v", closed.Load(), n, err)
 	}
 	for i := range ask.MaxLeases + 1 {
@@ -288,10 +290,10 @@ func testLeases(t *testing.T, open Opener) {
 			t.Fatalf("lease %d: %v", i, err)
 		}
 	}
-	if l, err := a.Revoke(ctx, "m0", begin); err != nil || l.Revoked.IsZero() {
+	if l, err := a.RevokeLease(ctx, "m0", begin); err != nil || l.Revoked.IsZero() {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if _, err := a.Revoke(ctx, "m0", begin); codeOf(err) != problem.NotFound {
+	if _, err := a.RevokeLease(ctx, "m0", begin); problemCode(err) != problem.NotFound {
 		t.Errorf("revoked twice: %v", err)
 	}
 	if left, err := a.Leases(ctx, begin); err != nil || len(left) != ask.MaxLeases-1 {

@@ -11,14 +11,14 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// A database from before records were found by their client has no such column
-// of its chunks. It gets them when they are asked for.
+// TestClientsOfAnOlderDatabase: a database of a version without the client column gets it when a
+// query needs it.
 func TestClientsOfAnOlderDatabase(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	const n = 5000
-	dir := goodFile(t, n)
-	raw := database(t, filepath.Join(dir, "mcpproxy.db"))
+	dir := newClosedDatabase(t, n)
+	raw := openSQL(t, filepath.Join(dir, "mcpproxy.db"))
 	gone, err := raw.Exec("DELETE FROM activity_column WHERE id >= 10 << 40")
 	if err != nil {
 		t.Fatal(err)
@@ -29,8 +29,8 @@ func TestClientsOfAnOlderDatabase(t *testing.T) {
 	if err := raw.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // what was made is there the second time
-		l, db := openBoth(t, dir)
+	for range 2 { // the second query finds the new columns
+		l, db := openLogAndDB(t, dir)
 		page, err := l.List(t.Context(), activity.Filter{Clients: []string{"client 3"}})
 		if err != nil || page.Total != n/5 || page.Incomplete {
 			t.Errorf("%d records, incomplete %v, %v", page.Total, page.Incomplete, err)
@@ -38,33 +38,33 @@ func TestClientsOfAnOlderDatabase(t *testing.T) {
 		if page, err := l.List(t.Context(), activity.Filter{Since: page.Records[0].Timestamp}); err != nil || page.Total == 0 || page.Total > 10 {
 			t.Errorf("since the newest: %d, %v", page.Total, err)
 		}
-		closeBoth(t, l, db)
+		closeLogAndDB(t, l, db)
 	}
 }
 
-// TestTimesOfAnOlderDatabase: how long each call took can be read without the record,
-// also of calls that end when their record is in a chunk, and in a database from before.
+// TestTimesOfAnOlderDatabase: durations are columns, also of calls that end when their record is in
+// a chunk, and in a database of an older version.
 func TestTimesOfAnOlderDatabase(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	dir := t.TempDir()
-	l, db := openBoth(t, dir)
+	l, db := openLogAndDB(t, dir)
 	for i := range 3 {
 		long := activity.Record{Type: activity.ToolCall}
 		if err := l.Begin(&long); err != nil {
 			t.Fatal(err)
 		}
 		addCalls(t, l, 3000)
-		if i == 2 { // as a process from before has left it
-			closeBoth(t, l, db)
-			raw := database(t, filepath.Join(dir, "mcpproxy.db"))
+		if i == 2 { // as an older version has left it
+			closeLogAndDB(t, l, db)
+			raw := openSQL(t, filepath.Join(dir, "mcpproxy.db"))
 			if _, err := raw.Exec("DELETE FROM activity_column WHERE id >= 11 << 40"); err != nil {
 				t.Fatal(err)
 			}
 			if err := raw.Close(); err != nil {
 				t.Fatal(err)
 			}
-			l, db = openBoth(t, dir) // which ends the call
+			l, db = openLogAndDB(t, dir) // which ends the call
 			checkTimes(t, l, db)
 			break
 		}
@@ -76,14 +76,14 @@ func TestTimesOfAnOlderDatabase(t *testing.T) {
 		}
 		checkTimes(t, l, db)
 	}
-	closeBoth(t, l, db)
-	l, db = openBoth(t, dir)
+	closeLogAndDB(t, l, db)
+	l, db = openLogAndDB(t, dir)
 	checkTimes(t, l, db)
-	closeBoth(t, l, db)
+	closeLogAndDB(t, l, db)
 }
 
-// checkTimes compares the columns of the times with the records.
-func checkTimes(t *testing.T, l *activity.Log, db *store.DB) {
+// checkTimes compares the columns of durations with the records.
+func checkTimes(t *testing.T, l *activity.Log, db *store.SQLite) {
 	t.Helper()
 	var durations, own []uint64
 	for f := (activity.Filter{Limit: 1000}); ; {
@@ -100,7 +100,7 @@ func checkTimes(t *testing.T, l *activity.Log, db *store.DB) {
 	}
 	slices.Reverse(durations)
 	slices.Reverse(own)
-	gotDurations, gotOwn, err := db.Times(t.Context())
+	gotDurations, gotOwn, err := db.DurationColumns(t.Context())
 	if err != nil || !slices.Equal(gotDurations, durations) || !slices.Equal(gotOwn, own) || !slices.Contains(own, 1000) || !slices.Contains(durations, 3600_000) {
 		t.Fatalf("%d and %d times of %d records, %v", len(gotDurations), len(gotOwn), len(own), err)
 	}

@@ -10,42 +10,42 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The primary result codes of SQLite after which a file is looked at. The first is
-// that of a statement which does not fit the tables.
+// The primary result codes of SQLite after which a file is checked. codeStatementError is the code
+// of a statement that does not fit the tables.
 const (
-	codeError   = 1
-	codeIOErr   = 10
-	codeCorrupt = 11
-	codeNotADB  = 26
-	codePrimary = 0xff
+	codeStatementError = 1
+	codeIOErr          = 10
+	codeCorrupt        = 11
+	codeNotADB         = 26
+	primaryCodeMask    = 0xff
 )
 
 var (
-	// errForeign is a database that another program has made.
+	// errForeign is the error for a database of another program.
 	errForeign = errors.New("the file is a database of another program")
-	// errDamaged is what SQLite does not notice: the rows cannot be right.
+	// errDamaged is the error for damage that SQLite does not detect: impossible rows.
 	errDamaged = errors.New("the database is damaged")
 )
 
-// The primary result codes of SQLite that tell of the disk, beside codeIOErr.
+// The primary result codes of SQLite for errors of the disk, in addition to codeIOErr.
 const (
 	codeReadOnly = 8
 	codeFull     = 13
 )
 
-// ofDisk makes an error of the disk known as one to the activity log.
-func ofDisk(err error) error {
-	if err == nil || !isOfDisk(err) {
+// wrapDiskError wraps an error of the disk in activity.ErrIO, which the activity log understands.
+func wrapDiskError(err error) error {
+	if err == nil || !isDiskError(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", activity.ErrIO, err)
 }
 
-func isOfDisk(err error) bool {
+func isDiskError(err error) bool {
 	if errors.Is(err, errDeleted) {
 		return true
 	}
-	switch code(err) {
+	switch sqliteCode(err) {
 	case codeReadOnly, codeIOErr, codeFull:
 		return true
 	}
@@ -57,17 +57,17 @@ func isOfDisk(err error) bool {
 	return false
 }
 
-func code(err error) int {
+func sqliteCode(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
-		return e.Code() & codePrimary
+		return e.Code() & primaryCodeMask
 	}
 	return 0
 }
 
-// isCorrupt reports whether err says that the file is damaged.
+// isCorrupt reports whether err means that the file is damaged.
 func isCorrupt(err error) bool {
-	c := code(err)
+	c := sqliteCode(err)
 	return c == codeCorrupt || c == codeNotADB || errors.Is(err, errForeign) || errors.Is(err, errDamaged)
 }
 

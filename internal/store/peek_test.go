@@ -15,15 +15,15 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// TestSee: who only looks sees what waits, while the database is open and when it is
-// not, and changes nothing.
+// TestSee: Peek returns what waits for review, whether the database is open or not, and changes
+// nothing.
 func TestSee(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	if _, err := store.Peek(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("no file: %v", err)
 	}
-	db := store.Open(path, nil)
+	db := store.OpenSQLite(path, nil)
 	now := time.Now()
 	print := func(n byte) (f tool.Fingerprint) { f[0] = n; return f }
 	held := func(kind tool.Kind, name string, n byte) approval.Held {
@@ -45,7 +45,7 @@ func TestSee(t *testing.T) {
 	look := func(when string) {
 		t.Helper()
 		s, err := store.Peek(t.Context(), path)
-		if err != nil || s.Version != s.Newest || s.Newest < 8 || !maps.Equal(s.Waiting, map[string]store.Waiting{"s": {Tools: 2, Offers: 1}}) ||
+		if err != nil || s.Version != s.Newest || s.Newest < 8 || !maps.Equal(s.Waiting, map[string]store.WaitingCounts{"s": {Tools: 2, Primitives: 1}}) ||
 			len(s.Proposed) != 1 || s.Proposed[0] != "idea" {
 			t.Errorf("%s: %+v, %v", when, s, err)
 		}
@@ -55,7 +55,7 @@ func TestSee(t *testing.T) {
 		t.Fatal(err)
 	}
 	look("closed")
-	if _, err := database(t, path).Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"); err != nil {
+	if _, err := openSQL(t, path).Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := store.Peek(t.Context(), path); err != nil || s.Version != 99 {
@@ -63,7 +63,7 @@ func TestSee(t *testing.T) {
 	}
 }
 
-// TestSeeWhatIsNotOurs: a file that is no database of ours is an error.
+// TestSeeWhatIsNotOurs: a file that is no database of MCPProxy is an error.
 func TestSeeWhatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

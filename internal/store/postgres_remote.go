@@ -8,13 +8,13 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Steps reads what Shared.Log tells of: what has happened elsewhere, without places. Missed
-// reports whether there was more.
-func (db *Postgres) Steps(ctx context.Context, told []string) (steps []activity.Step, missed bool, err error) {
-	err = db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+// ReadRemoteSteps reads the steps of calls in other instances that notifications announce, without
+// their positions in the chain. missed reports whether there were more.
+func (db *Postgres) ReadRemoteSteps(ctx context.Context, told []string) (steps []activity.Step, missed bool, err error) {
+	err = db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		for _, payload := range told {
 			var numbers []int64
-			for _, text := range strings.Fields(strings.TrimPrefix(payload, pgToldLog)) {
+			for _, text := range strings.Fields(strings.TrimPrefix(payload, notifyLog)) {
 				n, err := strconv.ParseInt(text, 10, 64)
 				if err != nil {
 					break
@@ -34,15 +34,15 @@ func (db *Postgres) Steps(ctx context.Context, told []string) (steps []activity.
 	return steps, missed, err
 }
 
-// eachStep calls fn for the beginnings and the ends of records from a key to before
-// another, and for the ends of others.
+// eachStep calls fn for the beginnings and ends of the records in [from, next), and for the ends of
+// the records with the keys ended.
 func (c *pgConn) eachStep(ctx context.Context, instance, from, next int64, ended []int64, fn func(activity.Step)) error {
 	var s activity.Step
 	f := &s.Facts
 	var kind, status string
 	var key, seq int64
-	var endSeq nullable
-	return c.each(ctx, into{&key, &seq, &endSeq, &s.ID, &f.Time, &kind, &status, &f.Server, &f.Tool, &f.Session, &f.Request, &f.Intent, &f.Sensitivity,
+	var endSeq nullInt
+	return c.eachRow(ctx, scanTargets{&key, &seq, &endSeq, &s.ID, &f.Time, &kind, &status, &f.Server, &f.Tool, &f.Session, &f.Request, &f.Intent, &f.Sensitivity,
 		&f.Actor, &f.Client, &f.ErrorCode, &f.Duration, &f.Own, &f.Times}, func() error {
 		f.Type, f.Status = activity.Type(kind), activity.Status(status)
 		s.Kind = activity.KindWhole
@@ -60,5 +60,5 @@ func (c *pgConn) eachStep(ctx context.Context, instance, from, next int64, ended
 		}
 		return nil
 	}, `SELECT key, seq, end_seq, id, time, type, status, server, tool, session, request, intent, sensitivity, actor, client, error_code, duration, own, times
-		FROM activity WHERE instance = $1 AND (key >= $2 AND key < $3 OR key = ANY($4::bigint[])) ORDER BY key`, instance, from, next, pgIntegers(ended))
+		FROM activity WHERE instance = $1 AND (key >= $2 AND key < $3 OR key = ANY($4::bigint[])) ORDER BY key`, instance, from, next, pgIntArray(ended))
 }

@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+// pgFoundRecord is a stored record with its key.
+type pgFoundRecord struct {
+	pgRecordKey
+	activity.Stored
+}
+
+// findByID returns at most two records with IDs in [low, high].
+func (c *pgConn) findByID(ctx context.Context, low, high string) (out []pgFoundRecord, err error) {
+	var r pgFoundRecord
+	var endSeq nullInt
+	err = c.eachRow(ctx, scanTargets{&r.instance, &r.key, &r.Seq, &r.Hash, &endSeq, &r.EndHash, &r.Entry, &r.Outcome}, func() error {
+		r.EndSeq = endSeq.int64
+		out = append(out, r)
+		return nil
+	}, "SELECT instance, key, seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT 2", low, high)
+	return out, err
+}
+
+// Get returns the record whose ID begins with prefix.
+func (db *Postgres) Get(ctx context.Context, prefix string) (r activity.Record, err error) {
+	low, high := idBounds(prefix)
+	err = db.readSnapshot(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+		found, err := c.findByID(ctx, low, high)
+		switch {
+		case err != nil:
+			return err
+		case len(found) == 0:
+			return noActivityError(prefix)
+		case len(found) > 1:
+			return ambiguousIDError(prefix)
+		}
+		r, err = found[0].recordWithChain(ctx, c)
+		return err
+	})
+	return r, err
+}
+
+// recordWithChain returns the record with its position in the chain.
+func (f *pgFoundRecord) recordWithChain(ctx context.Context, c *pgConn) (activity.Record, error) {
+	r := activity.DecodeAny(f.Entry, f.Outcome)
+	r.Chain = &activity.Chain{Seq: f.Seq, Hash: hex.EncodeToString(f.Hash)}
+	if f.EndHash != nil {
+		r.Chain.EndSeq, r.Chain.EndHash = f.EndSeq, hex.EncodeToString(f.EndHash)
+	}
+	if f.Entry == nil {
+		return r, nil
+	}
+	before, err := f.previousEntryHash(ctx, c)
+	if err == nil && string(activity.ChainHash(before, f.Entry)) == string(f.Hash) {
+		r.Chain.Previous = hex.EncodeToString(before)
+	}
+	return r, err
+}
+
+// selectNearbyHash selects the hash of an entry among the $4 records before a record.
+const selectNearbyHash = `SELECT CASE seq WHEN $2 THEN hash ELSE end_hash END FROM activity
+	WHERE instance = $1 AND key < $3 AND key >= $3 - $4::bigint AND (seq = $2 AND hash IS NOT NULL OR end_seq = $2) ORDER BY key DESC LIMIT 1`
+
+// previousEntryHash returns the hash of the entry before the one that began the record; nil if it
+// is not there any more.
+func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash []byte, err error) {
+	before := f.Seq - 1
+	if before == 0 {
+		return make([]byte, len(activity.Hash{})), nil
+	}
+	for _, look := range []struct {
+		query string
+		args  []any
+	}{
+		// Mostly it is one of the nearest records, and so few are fast however the server plans the
+		// query.
+		{selectNearbyHash, []any{f.instance, before, f.key, int64(64)}},
+		{"SELECT hash FROM activity_checkpoint WHERE instance = $1 AND seq = $2", []any{f.instance, before}},
+		{"SELECT hash FROM activity_gap WHERE instance = $1 AND seq = $2", []any{f.instance, before}},
+		{selectNearbyHash, []any{f.instance, before, f.key, int64(100_000)}},
+	} {
+		if found, err := c.firstRow(ctx, scanTargets{&hash}, look.query, look.args...); found || err != nil {
+			return hash, err
+		}
+	}
+	return nil, nil
+}
+
+// Stored returns the record with an ID as it is stored. The record must be one of this instance,
+// whose spool has it, too.
+func (p pgChainStore) Stored(ctx context.Context, id string) (s activity.Stored, err error) {
+	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+		found, err := c.findByID(ctx, id, id)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return noActivityError(id)
+		}
+		if s = found[0].Stored; found[0].instance == e.instance {
+			return nil
+		}
+		var name, host string
+		if _, err := c.firstRow(ctx, scanTargets{&name, &host}, "SELECT name, host FROM instance WHERE id = $1", found[0].instance); err != nil {
+			return err
+		}
+		return problem.Newf(problem.Conflict, "Record %s was written by another instance, %s on %s, and is chained there.", id, name, host).
+			WithHint("Ask that instance: it erases what its own files have of it, too.").With("instance", name)
+	})
+	return s, err
+}

@@ -1,0 +1,446 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/problem"
+)
+
+// QuestionStore stores the questions about calls that wait for approval, and the leases, in SQLite
+// or PostgreSQL. Writes survive a loss of power: an approval that was used is never valid again.
+type QuestionStore struct {
+	write func(ctx context.Context, fn func(t portableTx) error) error
+	read  func(ctx context.Context, fn func(t portableTx) error) error
+}
+
+// portableTx runs statements on either database. A ? is a placeholder for a value: int64, string or
+// []byte. Rows are scanned into the same types.
+type portableTx interface {
+	eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error
+	exec(ctx context.Context, query string, values ...any) error
+	// lockExclusive waits until no other transaction holds this lock.
+	lockExclusive(ctx context.Context) error
+	// notifyInstances notifies the other instances of a change.
+	notifyInstances(ctx context.Context) error
+}
+
+// Questions returns the store of questions in the file.
+func (db *SQLite) Questions() *QuestionStore {
+	return &QuestionStore{
+		write: func(ctx context.Context, fn func(portableTx) error) error {
+			return writeTxDurably(ctx, db, func(c *sqliteWriteConn) error { return fn(sqliteTx{c, c}) })
+		},
+		read: func(ctx context.Context, fn func(portableTx) error) error {
+			e, err := db.waitOpen(ctx)
+			if err != nil {
+				return err
+			}
+			return fn(sqliteTx{db: e.reads})
+		},
+	}
+}
+
+// Questions returns the store of questions of all instances.
+func (db *Postgres) Questions() *QuestionStore {
+	return &QuestionStore{
+		write: func(ctx context.Context, fn func(portableTx) error) error {
+			return db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(pgTx{c}) })
+		},
+		read: func(ctx context.Context, fn func(portableTx) error) error {
+			return db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(pgTx{c}) })
+		},
+	}
+}
+
+type sqliteTx struct {
+	conn *sqliteWriteConn // nil if read only
+	db   querier
+}
+
+func (t sqliteTx) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error {
+	return eachRow(ctx, t.db, to, fn, query, values...)
+}
+
+func (t sqliteTx) exec(_ context.Context, query string, values ...any) error {
+	args := make([]driver.Value, len(values))
+	for i, v := range values {
+		args[i] = v
+	}
+	return t.conn.exec(query, args...)
+}
+
+func (sqliteTx) lockExclusive(context.Context) error   { return nil } // there is one writer
+func (sqliteTx) notifyInstances(context.Context) error { return nil }
+
+type pgTx struct{ conn *pgConn }
+
+func (t pgTx) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error {
+	return t.conn.eachRow(ctx, to, fn, numberPlaceholders(query), cleanPgTexts(values)...)
+}
+
+func (t pgTx) exec(ctx context.Context, query string, values ...any) error {
+	_, err := t.conn.exec(ctx, numberPlaceholders(query), cleanPgTexts(values)...)
+	return err
+}
+
+// pgQuestionLock is the advisory lock for transactions that count questions before they add one.
+const pgQuestionLock = pgMigrationLock + 1
+
+func (t pgTx) lockExclusive(ctx context.Context) error {
+	return t.exec(ctx, "SELECT pg_advisory_xact_lock(?)", pgQuestionLock)
+}
+
+func (t pgTx) notifyInstances(ctx context.Context) error {
+	return t.exec(ctx, "SELECT pg_notify(?, ?)", pgChannel, notifyQuestions)
+}
+
+// numberPlaceholders replaces each ? by $1, $2, … for PostgreSQL.
+func numberPlaceholders(query string) string {
+	var out strings.Builder
+	for n := 1; ; n++ {
+		before, after, more := strings.Cut(query, "?")
+		out.WriteString(before)
+		if !more {
+			return out.String()
+		}
+		out.WriteString("$" + strconv.Itoa(n))
+		query = after
+	}
+}
+
+func cleanPgTexts(values []any) []any {
+	for i, v := range values {
+		if text, ok := v.(string); ok {
+			values[i] = cleanPgText(text)
+		}
+	}
+	return values
+}
+
+const questionColumns = `id, key, state, principal, session, server, tool, fingerprint, revision, variant, arguments, cut, lane, because, rule, reason,
+	actor, source, client, client_version, record, asked, last_asked, ends, answered, answered_by, answered_via, answer`
+
+// queryQuestions returns the questions that a query selects.
+func queryQuestions(ctx context.Context, t portableTx, query string, values ...any) (all []ask.Question, err error) {
+	var q ask.Question
+	var key, print, shown []byte
+	var state string
+	var cut, asked, last, until, answered int64
+	err = t.eachRow(ctx, scanTargets{&q.ID, &key, &state, &q.Principal, &q.Session, &q.Server, &q.Tool, &print, &q.Revision, &q.Variant, &shown, &cut, &q.Lane, &q.Because,
+		&q.Rule, &q.Reason, &q.Actor, &q.Source, &q.Client, &q.ClientVersion, &q.Record, &asked, &last, &until, &answered, &q.By, &q.Via, &q.Why}, func() error {
+		one := q
+		if copy(one.Key[:], key) != len(one.Key) || len(key) != len(one.Key) {
+			return fmt.Errorf("%w: the key of a question has %d bytes", errDamaged, len(key))
+		}
+		one.State, one.Shown, one.Cut = ask.State(state), shown, cut != 0
+		one.Asked, one.Last, one.Until, one.Answered = timeFromMicros(asked), timeFromMicros(last), timeFromMicros(until), timeFromMicros(answered)
+		all = append(all, one)
+		return parseFingerprint(&all[len(all)-1].Fingerprint, print)
+	}, query, values...)
+	return all, err
+}
+
+func timeFromMicros(micros int64) time.Time {
+	if micros == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros).UTC()
+}
+
+func timeToMicros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// validEndRange returns the range of end times that are neither over nor the result of a wrong
+// clock.
+func validEndRange(now time.Time, longest time.Duration) (after, latest int64) {
+	return now.UnixMicro(), now.Add(longest + ask.Skew).UnixMicro()
+}
+
+// Find returns the question of a call that has a valid answer at a time, or that still waits; a
+// waiting question gets a new end. found reports whether there is one. If a clock was set back
+// there may be a waiting and an answered question, or two answers: then the denial counts.
+func (a *QuestionStore) Find(ctx context.Context, k ask.Key, now time.Time) (q ask.Question, found bool, err error) {
+	err = a.write(ctx, func(t portableTx) error {
+		q, found, err = renewOrFindQuestion(ctx, t, k, now)
+		return err
+	})
+	return q, found, err
+}
+
+func renewOrFindQuestion(ctx context.Context, t portableTx, k ask.Key, now time.Time) (ask.Question, bool, error) {
+	after, latest := validEndRange(now, ask.Life)
+	all, err := queryQuestions(ctx, t, "UPDATE question SET last_asked = ?, ends = ? WHERE key = ? AND state = 'waiting' AND ends > ? AND ends <= ? RETURNING "+questionColumns,
+		after, now.Add(ask.Life).UnixMicro(), k[:], after, latest)
+	if err == nil { // read the answers last: a waiting question may be answered meanwhile
+		var answered []ask.Question
+		answered, err = queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE key = ? AND state IN ('approved', 'denied') AND ends > ? AND ends <= ? ORDER BY state DESC LIMIT 1", k[:], after, latest)
+		all = append(answered, all...)
+	}
+	if err != nil || len(all) == 0 {
+		return ask.Question{}, false, err
+	}
+	return all[0], true, nil
+}
+
+// Add stores a question unless there is one with the same key; fresh reports whether it was added.
+// The problem is OVERLOADED if too many questions wait.
+func (a *QuestionStore) Add(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error) {
+	err = a.write(ctx, func(t portableTx) error {
+		if err := t.lockExclusive(ctx); err != nil {
+			return err
+		}
+		var found bool
+		if stored, found, err = renewOrFindQuestion(ctx, t, q.Key, q.Asked); err != nil || found {
+			return err
+		}
+		stored, fresh = q, true
+		if err := checkQuestionLimits(ctx, t, &q); err != nil {
+			return err
+		}
+		if err := insertQuestion(ctx, t, &q); err != nil {
+			return err
+		}
+		if err := expireAndDeleteQuestions(ctx, t, q.Asked); err != nil {
+			return err
+		}
+		return t.notifyInstances(ctx)
+	})
+	return stored, fresh && err == nil, err
+}
+
+// checkQuestionLimits returns a problem if too many questions wait.
+func checkQuestionLimits(ctx context.Context, t portableTx, q *ask.Question) error {
+	var all, own int64
+	after, latest := validEndRange(q.Asked, ask.Life)
+	err := t.eachRow(ctx, scanTargets{&all, &own}, func() error { return nil },
+		"SELECT count(*), count(CASE WHEN principal = ? THEN 1 END) FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ?", q.Principal, after, latest)
+	if err == nil && (all >= ask.MaxWaiting || own >= ask.MaxOfActor) {
+		return ask.TooMany()
+	}
+	return err
+}
+
+func insertQuestion(ctx context.Context, t portableTx, q *ask.Question) error {
+	cut := int64(0)
+	if q.Cut {
+		cut = 1
+	}
+	return t.exec(ctx, "INSERT INTO question ("+questionColumns+") VALUES (?"+strings.Repeat(", ?", 27)+")",
+		q.ID, q.Key[:], string(q.State), q.Principal, q.Session, q.Server, q.Tool, q.Fingerprint[:], q.Revision, q.Variant, []byte(q.Shown), cut, q.Lane, q.Because, q.Rule, q.Reason,
+		q.Actor, q.Source, q.Client, q.ClientVersion, q.Record, timeToMicros(q.Asked), timeToMicros(q.Last), timeToMicros(q.Until), timeToMicros(q.Answered), q.By, q.Via, q.Why)
+}
+
+// A question that is over stays for some time, without its arguments.
+const (
+	questionRetention  = 30 * 24 * time.Hour
+	maxQuestions       = 10_000
+	deleteOldQuestions = "DELETE FROM question WHERE id IN (SELECT id FROM question ORDER BY asked DESC LIMIT 1000 OFFSET ?)"
+)
+
+// erasedArguments replaces arguments that are no longer kept; the activity log has them.
+var erasedArguments = []byte("null")
+
+func expireAndDeleteQuestions(ctx context.Context, t portableTx, now time.Time) error {
+	before := now.Add(-questionRetention).UnixMicro()
+	over := t.exec(ctx, "UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE state IN ('waiting', 'approved', 'denied') AND ends <= ?", erasedArguments, now.UnixMicro())
+	return errors.Join(over, t.exec(ctx, "DELETE FROM question WHERE asked < ?", before), t.exec(ctx, deleteOldQuestions, int64(maxQuestions)), t.exec(ctx, "DELETE FROM lease WHERE ends < ?", before))
+}
+
+// Question returns a question by its ID, or NOT_FOUND.
+func (a *QuestionStore) Question(ctx context.Context, id string) (q ask.Question, err error) {
+	err = a.read(ctx, func(t portableTx) error {
+		q, err = readQuestion(ctx, t, id)
+		return err
+	})
+	return q, err
+}
+
+func readQuestion(ctx context.Context, t portableTx, id string) (ask.Question, error) {
+	all, err := queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE id = ?", id)
+	if err == nil && len(all) == 0 {
+		err = problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", problem.Brief(id)).WithHint("See the calls that wait with `mcpproxy pending list`.")
+	}
+	if err != nil {
+		return ask.Question{}, err
+	}
+	return all[0], nil
+}
+
+// WaitingQuestions returns the questions that wait at a time, the oldest first.
+func (a *QuestionStore) WaitingQuestions(ctx context.Context, now time.Time) (all []ask.Question, err error) {
+	err = a.read(ctx, func(t portableTx) error {
+		after, latest := validEndRange(now, ask.Life)
+		all, err = queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ? ORDER BY asked, id", after, latest)
+		return err
+	})
+	return all, err
+}
+
+// CountWaiting returns how many questions wait at a time.
+func (a *QuestionStore) CountWaiting(ctx context.Context, now time.Time) (n int, err error) {
+	err = a.read(ctx, func(t portableTx) error {
+		var all int64
+		after, latest := validEndRange(now, ask.Life)
+		err := t.eachRow(ctx, scanTargets{&all}, func() error { return nil }, "SELECT count(*) FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ?", after, latest)
+		n = int(all)
+		return err
+	})
+	return n, err
+}
+
+// AnswerQuestion stores the answer of a reviewer. The first answer counts. The problems are NOT_FOUND and
+// CONFLICT.
+func (a *QuestionStore) AnswerQuestion(ctx context.Context, id string, given ask.Answer) (q ask.Question, err error) {
+	err = a.write(ctx, func(t portableTx) error {
+		if q, err = readQuestion(ctx, t, id); err != nil {
+			return err
+		}
+		answered := q
+		if p := answered.Give(given); p != nil {
+			return p
+		}
+		found := false
+		err := t.eachRow(ctx, scanTargets{new(string)}, func() error { found = true; return nil },
+			"UPDATE question SET state = ?, ends = ?, answered = ?, answered_by = ?, answered_via = ?, answer = ? WHERE id = ? AND state = 'waiting' RETURNING id",
+			string(answered.State), timeToMicros(answered.Until), timeToMicros(answered.Answered), answered.By, answered.Via, answered.Why, id)
+		if err == nil && !found { // another instance was first
+			if q, err = readQuestion(ctx, t, id); err == nil {
+				err = problem.From(q.Give(given))
+			}
+		}
+		if q = answered; err != nil {
+			return err
+		}
+		return t.notifyInstances(ctx)
+	})
+	return q, err
+}
+
+// Use spends the approval of a question for the call with the key, once; ok reports whether the
+// approval is valid.
+func (a *QuestionStore) Use(ctx context.Context, id string, k ask.Key, now time.Time) (ok bool, err error) {
+	err = a.write(ctx, func(t portableTx) error {
+		after, latest := validEndRange(now, ask.Life)
+		return t.eachRow(ctx, scanTargets{new(string)}, func() error { ok = true; return nil },
+			"UPDATE question SET state = 'used', arguments = ?, cut = 0 WHERE id = ? AND key = ? AND state = 'approved' AND ends > ? AND ends <= ? RETURNING id", erasedArguments, id, k[:], after, latest)
+	})
+	return ok && err == nil, err
+}
+
+const leaseColumns = "id, server, tools, lane, client, actor, revision, calls, calls_left, given, ends, given_by, given_via, revoked"
+
+func queryLeases(ctx context.Context, t portableTx, query string, values ...any) (all []ask.Lease, err error) {
+	var l ask.Lease
+	var lane, given, until, revoked int64
+	err = t.eachRow(ctx, scanTargets{&l.ID, &l.Server, &l.Tools, &lane, &l.Client, &l.Actor, &l.Revision, &l.Calls, &l.Left, &given, &until, &l.By, &l.Via, &revoked}, func() error {
+		one := l
+		one.Lane, one.Given, one.Until, one.Revoked = auth.Lane(lane), timeFromMicros(given), timeFromMicros(until), timeFromMicros(revoked)
+		all = append(all, one)
+		return nil
+	}, query, values...)
+	return all, err
+}
+
+const selectRunningLeases = "SELECT " + leaseColumns + " FROM lease WHERE revoked = 0 AND calls_left > 0 AND ends > ? AND ends <= ? ORDER BY ends, id"
+
+// Leases returns the leases that are neither revoked, used up nor over at a time.
+func (a *QuestionStore) Leases(ctx context.Context, now time.Time) (all []ask.Lease, err error) {
+	after, latest := validEndRange(now, ask.LongestLease)
+	err = a.read(ctx, func(t portableTx) error {
+		all, err = queryLeases(ctx, t, selectRunningLeases, after, latest)
+		return err
+	})
+	return all, err
+}
+
+// AddLease stores a lease. The problem is OVERLOADED if there are too many.
+func (a *QuestionStore) AddLease(ctx context.Context, l ask.Lease) error {
+	return a.write(ctx, func(t portableTx) error {
+		if err := t.lockExclusive(ctx); err != nil {
+			return err
+		}
+		after, latest := validEndRange(l.Given, ask.LongestLease)
+		all, err := queryLeases(ctx, t, selectRunningLeases, after, latest)
+		if err == nil && len(all) >= ask.MaxLeases {
+			err = problem.Newf(problem.Overloaded, "There are %d leases, which is the most.", ask.MaxLeases).WithHint("Revoke some: `mcpproxy lease list`.")
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.exec(ctx, "INSERT INTO lease ("+leaseColumns+") VALUES (?"+strings.Repeat(", ?", 13)+")", l.ID, l.Server, l.Tools, int64(l.Lane), l.Client, l.Actor, l.Revision,
+			l.Calls, l.Left, timeToMicros(l.Given), timeToMicros(l.Until), l.By, l.Via, timeToMicros(l.Revoked)); err != nil {
+			return err
+		}
+		return t.notifyInstances(ctx)
+	})
+}
+
+// RevokeLease ends a lease and returns it. The problem is NOT_FOUND.
+func (a *QuestionStore) RevokeLease(ctx context.Context, id string, now time.Time) (l ask.Lease, err error) {
+	err = a.write(ctx, func(t portableTx) error {
+		all, err := queryLeases(ctx, t, "UPDATE lease SET revoked = ? WHERE id = ? AND revoked = 0 RETURNING "+leaseColumns, now.UnixMicro(), id)
+		if err == nil && len(all) == 0 {
+			err = problem.Newf(problem.NotFound, "There is no lease '%s'.", problem.Brief(id)).WithHint("See the leases with `mcpproxy lease list`.")
+		}
+		if err != nil {
+			return err
+		}
+		l = all[0]
+		return t.notifyInstances(ctx)
+	})
+	return l, err
+}
+
+// Void ends an approval that must not be used.
+func (a *QuestionStore) Void(ctx context.Context, id string) error {
+	return a.write(ctx, func(t portableTx) error {
+		if err := t.exec(ctx, "UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE id = ? AND state = 'approved'", erasedArguments, id); err != nil {
+			return err
+		}
+		return t.notifyInstances(ctx)
+	})
+}
+
+// Lease takes one call from a lease that covers it and for which counts returns true; id is "" if
+// there is none. It ends a question that waits with the key: record is the activity record of the
+// held call.
+func (a *QuestionStore) Lease(ctx context.Context, c *ask.Call, k ask.Key, lane auth.Lane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
+	all, err := a.Leases(ctx, now)
+	for _, l := range all {
+		if err != nil || id != "" {
+			break
+		}
+		if l.Covers(c, lane) && counts(&l) {
+			id, record, err = a.takeLeaseCall(ctx, l.ID, k, now)
+		}
+	}
+	return id, record, err
+}
+
+func (a *QuestionStore) takeLeaseCall(ctx context.Context, lease string, k ask.Key, now time.Time) (id, record string, err error) {
+	after, latest := validEndRange(now, ask.LongestLease)
+	err = a.write(ctx, func(t portableTx) error {
+		if err := t.eachRow(ctx, scanTargets{&id}, func() error { return nil },
+			"UPDATE lease SET calls_left = calls_left - 1 WHERE id = ? AND calls_left > 0 AND revoked = 0 AND ends > ? AND ends <= ? RETURNING id", lease, after, latest); err != nil || id == "" {
+			return err
+		}
+		if err := t.eachRow(ctx, scanTargets{&record}, func() error { return nil },
+			"UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE key = ? AND state = 'waiting' RETURNING record", erasedArguments, k[:]); err != nil {
+			return err
+		}
+		return t.notifyInstances(ctx)
+	})
+	return id, record, err
+}

@@ -1,0 +1,292 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// SQLite reports damage for a damaged file, and also when a healthy disk fails for a moment. So one
+// report decides nothing: the database is closed, opened again, read completely and checked, with
+// growing pauses. A file that passes one check stays in use. A file is put aside only if every
+// check finds it damaged, without a disk error in between.
+
+const (
+	// maxDamagedChecks is how many checks in a row must find a file damaged before it is put aside.
+	// With their pauses this takes about four seconds.
+	maxDamagedChecks = 5
+	// maxDamagedRowErrors is how many errors about impossible rows count as damage, though the
+	// integrity check passes.
+	maxDamagedRowErrors = 3
+)
+
+// blockWritesOnDamage returns err. If err shows damage or an I/O error, it blocks writes until the
+// file was checked. Queries continue after an I/O error: a disk that cannot write may still read.
+func (db *SQLite) blockWritesOnDamage(e *sqliteEngine, err error) error {
+	corrupt := isCorrupt(err)
+	err = wrapDiskError(err)
+	if err == nil || !corrupt && sqliteCode(err) != codeIOErr {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.engine != e || db.writeErr != nil {
+		return err
+	}
+	db.logger.Warn("the database has failed and is checked before it is used again", "error", err)
+	db.writeErr = fmt.Errorf("the database is being checked: %w", err)
+	if corrupt {
+		db.engine, db.err = nil, db.writeErr
+	}
+	if errors.Is(err, errDamaged) {
+		db.damagedRowErrors++
+	}
+	e.suspected <- err // sent once for each engine
+	return err
+}
+
+// waitUntilSuspected waits until the file is suspected and returns why; nil when ctx ends. While
+// only writes fail it waits for the disk, so that queries continue.
+func (db *SQLite) waitUntilSuspected(ctx context.Context, e *sqliteEngine) error {
+	var why error
+	select {
+	case <-ctx.Done():
+		db.setState(nil, errClosed)
+		return nil
+	case why = <-e.suspected:
+	}
+	for wait := db.firstRetryDelay; errors.Is(why, errDeleted); wait = min(2*wait, maxOpenDelay) {
+		db.setState(nil, why) // until the file exists again, nothing may depend on the database
+		err := e.rewriteFile()
+		if err == nil {
+			break
+		}
+		db.logger.Error("the database was deleted and cannot be written again", "error", err)
+		if !sleepContext(ctx, wait) {
+			db.setState(nil, errClosed)
+			return nil
+		}
+	}
+	if sqliteCode(why) == codeIOErr {
+		for wait := db.firstRetryDelay; !db.ensureWritable(e) && sleepContext(ctx, wait); {
+			wait = min(2*wait, maxOpenDelay)
+		}
+	}
+	db.setState(nil, fmt.Errorf("the database is being checked: %v", why)) // the disk works by now
+	return why
+}
+
+// ensureWritable reports whether the file can be written again. If the file is missing, it writes the
+// open database in its place: a new database would look like a first start.
+func (db *SQLite) ensureWritable(e *sqliteEngine) bool {
+	err := checkWritable(db.path)
+	if errors.Is(err, os.ErrNotExist) {
+		err = e.rewriteFile()
+	}
+	return err == nil
+}
+
+// checkWritable opens the file for writing and syncs it.
+func checkWritable(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// sleepContext waits and reports whether ctx is still active.
+func sleepContext(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// damageExamination is the state of the checks of one file.
+type damageExamination struct {
+	suspicion     error // why the file is suspected; nil if it is not
+	damagedInARow int   // checks in a row that found damage
+	retryDelay    time.Duration
+}
+
+// countDamage counts the result of a check and reports whether the file counts as damaged now.
+func (x *damageExamination) countDamage(err error) (damaged bool) {
+	if !isCorrupt(err) {
+		x.damagedInARow = 0
+		return false
+	}
+	x.suspicion, x.damagedInARow = err, x.damagedInARow+1
+	return x.damagedInARow >= maxDamagedChecks
+}
+
+// openWithRetries opens the database and retries until it succeeds; nil when ctx ends. It puts a
+// damaged file aside and creates a new one.
+func (db *SQLite) openWithRetries(ctx context.Context, x *damageExamination) *sqliteEngine {
+	for {
+		e, err := db.openAndCheck(ctx, x)
+		if err == nil {
+			return e
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if x.countDamage(err) {
+			if err = db.putFileAside(err); err == nil {
+				*x = damageExamination{retryDelay: db.firstRetryDelay}
+				continue
+			}
+		}
+		db.logger.Error("the database cannot be opened", "path", db.path, "look", x.damagedInARow, "error", err)
+		db.setState(nil, err)
+		if !sleepContext(ctx, x.retryDelay) {
+			return nil
+		}
+		x.retryDelay = min(2*x.retryDelay, maxOpenDelay)
+	}
+}
+
+// openAndCheck opens the database. It checks a suspected file first.
+func (db *SQLite) openAndCheck(ctx context.Context, x *damageExamination) (*sqliteEngine, error) {
+	if x.suspicion == nil {
+		return openSQLiteEngine(ctx, db.path, db.clock.steadyNow)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		if err := checkReadable(db.path + suffix); err != nil {
+			return nil, err
+		}
+	}
+	e, err := openSQLiteEngine(ctx, db.path, db.clock.steadyNow)
+	if err != nil {
+		return nil, err
+	}
+	err = e.checkIntegrity(ctx)
+	db.mu.Lock()
+	if err == nil && db.damagedRowErrors >= maxDamagedRowErrors { // though the check finds no damage
+		err = x.suspicion
+	}
+	db.mu.Unlock()
+	if err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return e, nil
+}
+
+// explainSchemaError adds errDamaged to a statement error if the tables differ from those that the
+// migrations create.
+func (e *sqliteEngine) explainSchemaError(ctx context.Context, err error) error {
+	if sqliteCode(err) != codeStatementError {
+		return err
+	}
+	db := e.writes
+	if e.reads != nil {
+		db = e.reads // the pool for writes has one connection, which is taken
+	}
+	is, isErr := readSchema(ctx, db)
+	should, shouldErr := expectedSchema(ctx)
+	if isErr == nil && shouldErr == nil && is != should {
+		return fmt.Errorf("%w: its tables are not those of its version: %w", errDamaged, err)
+	}
+	return err
+}
+
+// expectedSchema returns the schema of a new database.
+func expectedSchema(ctx context.Context) (text string, err error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return "", err
+	}
+	db.SetMaxOpenConns(1)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := migrateSQLite(ctx, db); err != nil {
+		return "", err
+	}
+	return readSchema(ctx, db)
+}
+
+// readSchema returns the SQL of all tables of a database.
+func readSchema(ctx context.Context, db *sql.DB) (text string, err error) {
+	err = db.QueryRowContext(ctx, "SELECT group_concat(name || char(10) || coalesce(sql, ''), char(10)) FROM (SELECT name, sql FROM sqlite_master ORDER BY name)").Scan(&text)
+	return text, err
+}
+
+// checkReadable reads a file to its end. A missing file is no error.
+func checkReadable(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, f)
+	return errors.Join(err, f.Close())
+}
+
+// checkIntegrity reads the whole database and checks its pages and approvals.
+func (e *sqliteEngine) checkIntegrity(ctx context.Context) error {
+	var said string
+	if err := e.reads.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
+		return err
+	}
+	if said != "ok" {
+		return fmt.Errorf("%w: %s", errDamaged, said)
+	}
+	_, err := readApprovals(ctx, e.reads)
+	return e.explainSchemaError(ctx, err)
+}
+
+// putFileAside renames a damaged file and keeps it.
+func (db *SQLite) putFileAside(why error) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.filesPutAside++; db.filesPutAside > maxFilesPutAside {
+		return fmt.Errorf("the database was damaged %d times; check the disk: %w", db.filesPutAside, why)
+	}
+	aside, err := renameAside(db.path, "corrupt", db.clock.now())
+	if err != nil {
+		return fmt.Errorf("put a damaged database aside: %w", err)
+	}
+	db.damagedRowErrors = 0
+	db.logger.Error("the database is damaged; it was put aside and a new one is begun",
+		"error", why, "looks", maxDamagedChecks, "aside", aside)
+	db.pendingNotes = append(db.pendingNotes, fmt.Sprintf(
+		"The database was damaged and is kept as %s; a new one was begun. It has the records that are still in the spool, the damaged file has the older ones.",
+		filepath.Base(aside)))
+	return nil
+}
+
+// keepOpen opens the database, and opens it again after each failure, until ctx ends.
+func (db *SQLite) keepOpen(ctx context.Context) {
+	defer close(db.done)
+	x := damageExamination{retryDelay: db.firstRetryDelay}
+	for before := false; ; before = true {
+		e := db.openWithRetries(ctx, &x)
+		if e == nil {
+			db.setState(nil, errClosed)
+			return
+		}
+		x = damageExamination{retryDelay: db.firstRetryDelay}
+		db.setState(e, nil)
+		if before {
+			select {
+			case db.reopened <- struct{}{}:
+			default:
+			}
+		}
+		x.suspicion = db.waitUntilSuspected(ctx, e)
+		if err := e.close(); err != nil {
+			db.logger.Warn("the database did not close well", "error", err)
+		}
+		if x.suspicion == nil {
+			return
+		}
+	}
+}

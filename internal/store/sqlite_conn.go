@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+)
+
+// sqliteWriteConn is the only connection that writes. It passes prepared statements to the driver
+// directly: database/sql would double their cost.
+type sqliteWriteConn struct {
+	conn  *sql.Conn
+	stmts map[string]driver.Stmt
+	args  []driver.NamedValue
+	// txErr is the first error of a statement in the current transaction.
+	txErr error
+}
+
+func openWriteConn(ctx context.Context, db *sql.DB) (*sqliteWriteConn, error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &sqliteWriteConn{conn: c, stmts: map[string]driver.Stmt{}}, nil
+}
+
+func (c *sqliteWriteConn) close() error {
+	var errs []error
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, c.conn.Close())...)
+}
+
+// exec runs a statement. Values are int64, string, []byte or nil.
+func (c *sqliteWriteConn) exec(query string, values ...driver.Value) error {
+	s, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	c.args = c.args[:0]
+	for i, v := range values {
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
+	}
+	// The background context is intended: the driver starts a goroutine for each statement whose
+	// context can end. Transactions are short.
+	_, err = s.(driver.StmtExecContext).ExecContext(context.Background(), c.args)
+	return err
+}
+
+func (c *sqliteWriteConn) prepare(query string) (driver.Stmt, error) {
+	if s, ok := c.stmts[query]; ok {
+		return s, nil
+	}
+	var s driver.Stmt
+	err := c.conn.Raw(func(dc any) (err error) {
+		s, err = dc.(driver.Conn).Prepare(query)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare %q: %w", query, err)
+	}
+	c.stmts[query] = s
+	return s, nil
+}
+
+// execInTx runs a statement of the transaction. After an error the transaction fails and runs no
+// further statement.
+func (c *sqliteWriteConn) execInTx(query string, values ...driver.Value) {
+	if c.txErr == nil {
+		c.txErr = c.exec(query, values...)
+	}
+}
+
+// runTx runs fn in a transaction.
+func (c *sqliteWriteConn) runTx(ctx context.Context, fn func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	c.txErr = nil
+	err := fn()
+	if c.txErr != nil {
+		err = c.txErr // later errors follow from it
+	}
+	if err == nil {
+		err = c.exec("COMMIT")
+	}
+	if err != nil {
+		// SQLite may have ended the transaction already.
+		_ = c.exec("ROLLBACK")
+	}
+	return err
+}
+
+// QueryRowContext reads one row in the current transaction.
+func (c *sqliteWriteConn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return c.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// QueryContext reads rows in the current transaction.
+func (c *sqliteWriteConn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return c.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// querier is a connection, a pool or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// scanTargets are pointers that receive the columns of a row.
+type scanTargets []any
+
+// eachRow runs a query and calls fn after it has scanned each row.
+func eachRow(ctx context.Context, db querier, to scanTargets, fn func() error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(to...); err != nil {
+			return err
+		}
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// firstRow scans the first row of a query and reports whether there is one.
+func firstRow(ctx context.Context, db querier, to scanTargets, query string, args ...any) (found bool, err error) {
+	err = db.QueryRowContext(ctx, query, args...).Scan(to...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
