@@ -30,7 +30,7 @@ func (p *projection) eraseFields(ctx context.Context, r activity.Redaction) erro
 		}
 		for _, payload := range []*[]byte{&entry, &outcome} {
 			if *payload != nil {
-				*payload = r.Erase(*payload)
+				*payload = r.ErasePayload(*payload)
 			}
 		}
 		c.execInTx("UPDATE activity SET entry = ?, outcome = ? WHERE key = ?", nullIfNil(entry), nullIfNil(outcome), key)
@@ -80,7 +80,7 @@ func (p sqliteChainStore) Erasing(ctx context.Context) ([]activity.Redaction, er
 	err = eachRow(ctx, e.reads, scanTargets{&id, &fields, &at}, func() error {
 		r := activity.Redaction{ID: id, At: time.Unix(at, 0).UTC()}
 		for f := range strings.SplitSeq(fields, ",") {
-			r.Fields = append(r.Fields, activity.Field(f))
+			r.Fields = append(r.Fields, activity.ErasableField(f))
 		}
 		out = append(out, r)
 		return nil
@@ -123,20 +123,20 @@ func (e *sqliteEngine) finishErasure(ctx context.Context, what []activity.Redact
 }
 
 // Stored returns the record with an ID as it is stored.
-func (p sqliteChainStore) Stored(ctx context.Context, id string) (activity.Stored, error) {
+func (p sqliteChainStore) Stored(ctx context.Context, id string) (activity.StoredRecord, error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
-		return activity.Stored{}, err
+		return activity.StoredRecord{}, err
 	}
 	e.mu.RLock()
 	from, to := e.index.firstKey, e.index.nextKey
 	e.mu.RUnlock()
 	keys, err := findKeysByID(ctx, e.reads, id, id, from, to)
 	if err != nil {
-		return activity.Stored{}, err
+		return activity.StoredRecord{}, err
 	}
 	if len(keys) == 0 {
-		return activity.Stored{}, noActivityError(id)
+		return activity.StoredRecord{}, noActivityError(id)
 	}
 	return scanStored(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
 }

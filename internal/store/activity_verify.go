@@ -22,7 +22,7 @@ const (
 )
 
 // Chain calls fn for every entry in order, in one snapshot of the database. It blocks no writer.
-func (p sqliteChainStore) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+func (p sqliteChainStore) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return 0, end, err
@@ -31,7 +31,7 @@ func (p sqliteChainStore) Chain(ctx context.Context, fn func(activity.ChainPart)
 }
 
 // readChain calls fn for every entry of a database, in order.
-func readChain(ctx context.Context, db *sql.DB, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+func readChain(ctx context.Context, db *sql.DB, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return 0, end, err

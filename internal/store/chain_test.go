@@ -91,7 +91,7 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 				}
 			}
 			for range 2 {
-				if err := l.Refuse(&activity.Record{ToolName: fmt.Sprint(i), Actor: "agent"}); err != nil {
+				if err := l.AppendRefusal(&activity.Record{ToolName: fmt.Sprint(i), Actor: "agent"}); err != nil {
 					t.Fatal(err)
 				}
 			}

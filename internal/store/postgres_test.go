@@ -170,7 +170,7 @@ func TestPostgresMigrates(t *testing.T) {
 		}
 		return strings.TrimPrefix(out, "SET\n")
 	}
-	add := func(n int) activity.Page {
+	add := func(n int) activity.RecordPage {
 		t.Helper()
 		db := openPostgres(t, address, dir)
 		defer db.Close()
@@ -238,7 +238,7 @@ func TestPostgresMigrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer newer.Close()
-	if _, _, err := newer.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "this program knows up to 5") {
+	if _, _, err := newer.ResumePosition(t.Context()); err == nil || !strings.Contains(err.Error(), "this program knows up to 5") {
 		t.Errorf("tables of a later program: %v", err)
 	}
 }

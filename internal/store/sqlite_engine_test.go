@@ -93,7 +93,7 @@ func TestTheIndexIsReadAgainAfterAFailure(t *testing.T) {
 	e.writing.Unlock()
 	failing, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := db.Project(failing, nil, activity.Position{}); err == nil {
+	if err := db.Project(failing, nil, activity.SpoolPosition{}); err == nil {
 		t.Fatal("it did not fail")
 	}
 	if _, _, err := db.Resume(t.Context()); err != nil {

@@ -6,179 +6,179 @@ import (
 	"slices"
 )
 
-// Audit checks entries that come in any order, as an export has them, with nothing but
+// ExportAudit checks entries that come in any order, as an export has them, with nothing but
 // themselves. What is gone and what is signed is told first.
-type Audit struct {
+type ExportAudit struct {
 	Filtered bool   // not all entries come
 	Key      []byte // that the log signs with; nil: it is not signed
-	End      Position
+	End      SpoolPosition
 
 	Entries  int64 // that were checked
 	Linked   int64 // of which the one before is known
 	Withheld int64 // values of which there is the commitment alone
 	Erased   int64 // values that a person has erased
 
-	hashes   map[int64]Hash         // of entries whose next one is to come
-	waiting  map[int64]waitingEntry // entries whose one before is to come
-	covered  []stretchOf
-	marked   map[int64]*Checkpoint
-	unproven []*Checkpoint // by another key
-	erasures
-	signatures
+	hashBySeq           map[int64]Hash          // of entries whose next one is to come
+	waiting             map[int64]unlinkedEntry // entries whose one before is to come
+	coveredRanges       []seqRange
+	checkpointBySeq     map[int64]*Checkpoint
+	otherKeyCheckpoints []*Checkpoint // by another key
+	erasureCheck
+	signatureCheck
 }
 
 // maxWaiting is how many entries of a filtered export are kept until the one before comes.
 const maxWaiting = 1 << 16
 
-// waitingEntry is what is chained of an entry.
-type waitingEntry struct {
+// unlinkedEntry is what is chained of an entry.
+type unlinkedEntry struct {
 	sealed []byte
 	hash   Hash
 }
 
-// stretchOf is some entries in a row.
-type stretchOf struct{ first, last int64 }
+// seqRange is some entries in a row.
+type seqRange struct{ first, last int64 }
 
-// NewAudit makes an Audit of what a log says of itself.
-func NewAudit(filtered bool, key []byte, end Position) *Audit {
-	return &Audit{
-		Filtered: filtered, Key: key, End: end, hashes: map[int64]Hash{0: {}}, waiting: map[int64]waitingEntry{}, marked: map[int64]*Checkpoint{},
-		signatures: signatures{key: key},
+// NewExportAudit makes an Audit of what a log says of itself.
+func NewExportAudit(filtered bool, key []byte, end SpoolPosition) *ExportAudit {
+	return &ExportAudit{
+		Filtered: filtered, Key: key, End: end, hashBySeq: map[int64]Hash{0: {}}, waiting: map[int64]unlinkedEntry{}, checkpointBySeq: map[int64]*Checkpoint{},
+		signatureCheck: signatureCheck{key: key},
 	}
 }
 
-func breakAt(seq int64, id, reason string, args ...any) *Break {
+func newBreak(seq int64, id, reason string, args ...any) *Break {
 	return &Break{ID: id, Seq: seq, Reason: fmt.Sprintf(reason, args...)}
 }
 
-// Mark takes what is gone, or a signed place.
-func (a *Audit) Mark(p ChainPart) *Break {
+// AddMark takes what is gone, or a signed place.
+func (a *ExportAudit) AddMark(p ChainPart) *Break {
 	if c := p.Checkpoint; c != nil {
 		switch {
 		case c.Chain != a.End.Chain:
-			return breakAt(c.Seq, "", "The signature at entry %d is of another log.", c.Seq)
-		case !c.Signed():
-			return breakAt(c.Seq, "", "The signature at entry %d does not fit.", c.Seq)
+			return newBreak(c.Seq, "", "The signature at entry %d is of another log.", c.Seq)
+		case !c.HasValidSignature():
+			return newBreak(c.Seq, "", "The signature at entry %d does not fit.", c.Seq)
 		}
 		if string(c.Key) != string(a.Key) {
-			a.unproven = append(a.unproven, c)
+			a.otherKeyCheckpoints = append(a.otherKeyCheckpoints, c)
 		}
-		if h, ok := a.hashes[c.Seq]; ok && h != c.Hash {
-			return breakAt(c.Seq, "", "Entry %d is not the one that was signed.", c.Seq)
+		if h, ok := a.hashBySeq[c.Seq]; ok && h != c.Hash {
+			return newBreak(c.Seq, "", "Entry %d is not the one that was signed.", c.Seq)
 		}
-		a.marked[c.Seq] = c
-		a.signatures.add(c)
+		a.checkpointBySeq[c.Seq] = c
+		a.signatureCheck.noteCheckpoint(c)
 		return nil
 	}
 	if p.Pruned {
-		a.cut = p.Seq
+		a.prunedUpTo = p.Seq
 	}
-	a.hashes[p.Seq] = p.Hash
-	a.cover(p.First, p.Seq)
+	a.hashBySeq[p.Seq] = p.Hash
+	a.addCovered(p.First, p.Seq)
 	return nil
 }
 
-func (a *Audit) cover(first, last int64) {
-	for i := len(a.covered) - 1; i >= max(0, len(a.covered)-8); i-- {
-		if c := &a.covered[i]; first <= c.last+1 && last >= c.first-1 {
+func (a *ExportAudit) addCovered(first, last int64) {
+	for i := len(a.coveredRanges) - 1; i >= max(0, len(a.coveredRanges)-8); i-- {
+		if c := &a.coveredRanges[i]; first <= c.last+1 && last >= c.first-1 {
 			c.first, c.last = min(c.first, first), max(c.last, last)
 			return
 		}
 	}
-	a.covered = append(a.covered, stretchOf{first, last})
+	a.coveredRanges = append(a.coveredRanges, seqRange{first, last})
 }
 
-// Add takes an entry of the record with an id.
-func (a *Audit) Add(id string, e *Exported) *Break {
-	a.cover(e.Seq, e.Seq)
-	if c := a.marked[e.Seq]; c != nil && c.Hash != e.Hash {
-		return breakAt(e.Seq, id, "Entry %d is not the one that was signed.", e.Seq)
+// AddEntry takes an entry of the record with an id.
+func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
+	a.addCovered(e.Seq, e.Seq)
+	if c := a.checkpointBySeq[e.Seq]; c != nil && c.Hash != e.Hash {
+		return newBreak(e.Seq, id, "Entry %d is not the one that was signed.", e.Seq)
 	}
-	if h, ok := a.hashes[e.Seq]; ok && h != e.Hash {
-		return breakAt(e.Seq, id, "Entry %d is not the one that was there when it was removed.", e.Seq)
+	if h, ok := a.hashBySeq[e.Seq]; ok && h != e.Hash {
+		return newBreak(e.Seq, id, "Entry %d is not the one that was there when it was removed.", e.Seq)
 	}
 	if e.Sealed != nil {
-		if b := a.look(id, e); b != nil {
+		if b := a.checkEntry(id, e); b != nil {
 			return b
 		}
 		if a.Filtered && len(a.waiting) > maxWaiting {
 			clear(a.waiting) // of most the one before does not come
 		}
-		a.waiting[e.Seq] = waitingEntry{e.Sealed, e.Hash}
+		a.waiting[e.Seq] = unlinkedEntry{e.Sealed, e.Hash}
 	}
-	a.hashes[e.Seq] = e.Hash
-	if b := a.link(e.Seq); b != nil {
+	a.hashBySeq[e.Seq] = e.Hash
+	if b := a.checkLink(e.Seq); b != nil {
 		return b
 	}
-	return a.link(e.Seq + 1)
+	return a.checkLink(e.Seq + 1)
 }
 
-// look checks what an entry says by itself.
-func (a *Audit) look(id string, e *Exported) *Break {
+// checkEntry checks what an entry says by itself.
+func (a *ExportAudit) checkEntry(id string, e *ExportedEntry) *Break {
 	a.Entries++
-	left, ok := e.opened()
-	if !ok || idOf(e.Sealed) != id {
-		return breakAt(e.Seq, id, "Entry %d was changed.", e.Seq)
+	left, ok := e.checkCommitments()
+	if !ok || parseRecordID(e.Sealed) != id {
+		return newBreak(e.Seq, id, "Entry %d was changed.", e.Seq)
 	}
 	a.Withheld += int64(left)
-	payload := e.payload()
-	before := len(a.said)
-	if !a.erasures.add(e.Seq, payload) {
-		return a.erasures.first
+	payload := e.rebuildPayload()
+	before := len(a.claimed)
+	if !a.erasureCheck.checkEntry(e.Seq, payload) {
+		return a.erasureCheck.first
 	}
-	a.Erased += int64(len(a.said) - before)
-	if key := keyOf(payload); key != nil {
-		a.told(e.Seq, key)
+	a.Erased += int64(len(a.claimed) - before)
+	if key := parseSigningKeyRecord(payload); key != nil {
+		a.noteKey(e.Seq, key)
 	}
 	return nil
 }
 
-// link checks an entry against the one before, when both have come.
-func (a *Audit) link(seq int64) *Break {
-	before, ok := a.hashes[seq-1]
+// chainLink checks an entry against the one before, when both have come.
+func (a *ExportAudit) checkLink(seq int64) *Break {
+	before, ok := a.hashBySeq[seq-1]
 	e, waits := a.waiting[seq]
 	if !ok || !waits {
 		return nil
 	}
 	delete(a.waiting, seq)
-	delete(a.hashes, seq-1)
-	if chainHash(before, e.sealed) != e.hash {
-		return breakAt(seq, idOf(e.sealed), "Entry %d was changed, or is not the one that followed entry %d.", seq, seq-1)
+	delete(a.hashBySeq, seq-1)
+	if hashChained(before, e.sealed) != e.hash {
+		return newBreak(seq, parseRecordID(e.sealed), "Entry %d was changed, or is not the one that followed entry %d.", seq, seq-1)
 	}
 	a.Linked++
 	return nil
 }
 
-// Finish returns the first break of the whole, when everything has come.
-func (a *Audit) Finish() *Break {
-	if h, ok := a.hashes[a.End.Seq]; ok && h != a.End.Hash {
-		return breakAt(a.End.Seq, "", "Entry %d is not the one that the export ends with.", a.End.Seq)
+// FinishAudit returns the first break of the whole, when everything has come.
+func (a *ExportAudit) FinishAudit() *Break {
+	if h, ok := a.hashBySeq[a.End.Seq]; ok && h != a.End.Hash {
+		return newBreak(a.End.Seq, "", "Entry %d is not the one that the export ends with.", a.End.Seq)
 	}
-	for _, c := range a.unproven {
+	for _, c := range a.otherKeyCheckpoints {
 		if !a.Filtered && !a.known[string(c.Key)] {
-			return breakAt(c.Seq, "", "Entry %d is signed with the key %x, which is not on record.", c.Seq, c.Key)
+			return newBreak(c.Seq, "", "Entry %d is signed with the key %x, which is not on record.", c.Seq, c.Key)
 		}
 	}
 	if a.Filtered {
 		return nil
 	}
-	slices.SortFunc(a.covered, func(x, y stretchOf) int { return cmp.Compare(x.first, y.first) })
+	slices.SortFunc(a.coveredRanges, func(x, y seqRange) int { return cmp.Compare(x.first, y.first) })
 	next := int64(1)
-	for _, c := range a.covered {
+	for _, c := range a.coveredRanges {
 		if c.first > next {
-			return breakAt(next, "", "The entries from %d to %d are missing.", next, c.first-1)
+			return newBreak(next, "", "The entries from %d to %d are missing.", next, c.first-1)
 		}
 		next = max(next, c.last+1)
 	}
-	switch seq := a.missing(a.End.Seq); {
+	switch seq := a.firstUnsigned(a.End.Seq); {
 	case next <= a.End.Seq:
-		return breakAt(next, "", "What follows entry %d is missing: the log had %d.", next-1, a.End.Seq)
-	case a.erasures.end() != nil:
-		return a.erasures.first
-	case a.Key != nil && a.cut > 0 && !a.named && a.from == 0:
-		return breakAt(a.cut, "", "The log begins after entry %d, and nobody has signed that what was before was pruned.", a.cut)
+		return newBreak(next, "", "What follows entry %d is missing: the log had %d.", next-1, a.End.Seq)
+	case a.erasureCheck.firstUnrecorded() != nil:
+		return a.erasureCheck.first
+	case a.Key != nil && a.prunedUpTo > 0 && !a.cutSigned && a.signedFrom == 0:
+		return newBreak(a.prunedUpTo, "", "The log begins after entry %d, and nobody has signed that what was before was pruned.", a.prunedUpTo)
 	case a.Key != nil && seq > 0:
-		return breakAt(seq, "", "Entry %d should be signed, and is not.", seq)
+		return newBreak(seq, "", "Entry %d should be signed, and is not.", seq)
 	}
 	return nil
 }

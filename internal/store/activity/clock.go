@@ -12,13 +12,13 @@ const (
 	clockDrift  = time.Minute // in that time
 )
 
-// clockWatch compares the wall clock, which people and programs set, with the
+// clockMonitor compares the wall clock, which people and programs set, with the
 // monotonic one. A clock that is set forward would make every record old.
-type clockWatch struct{ wall, monotonic time.Time }
+type clockMonitor struct{ wall, monotonic time.Time }
 
-// steady reports whether the wall clock has run evenly for long enough.
+// isSteady reports whether the wall clock has run evenly for long enough.
 // monotonic must come from time.Now.
-func (c *clockWatch) steady(wall, monotonic time.Time) bool {
+func (c *clockMonitor) isSteady(wall, monotonic time.Time) bool {
 	wall = wall.Round(0) // without its monotonic reading
 	ran := monotonic.Sub(c.monotonic)
 	if off := wall.Sub(c.wall) - ran; c.monotonic.IsZero() || off.Abs() > clockDrift {
@@ -34,7 +34,7 @@ func (c *clockWatch) steady(wall, monotonic time.Time) bool {
 	return true
 }
 
-func stopped() *time.Timer {
+func newStoppedTimer() *time.Timer {
 	t := time.NewTimer(math.MaxInt64)
 	t.Stop()
 	return t

@@ -12,24 +12,24 @@ import (
 	"unicode"
 )
 
-// Kind is what an entry of the spool says about its record.
-type Kind uint8
+// EntryKind is what an entry of the spool says about its record.
+type EntryKind uint8
 
 // The kinds.
 const (
-	KindBegin  Kind = iota + 1 // the record began; its end is still to come
-	KindEnd                    // the outcome of a record that began earlier
-	KindWhole                  // a record that was complete at once
-	KindRepeat                 // how often a refusal that is on record has happened by now
+	KindBegin  EntryKind = iota + 1 // the record began; its end is still to come
+	KindEnd                         // the outcome of a record that began earlier
+	KindWhole                       // a record that was complete at once
+	KindRepeat                      // how often a refusal that is on record has happened by now
 )
 
 // Hash is the place of an entry in the chain: the SHA-256 of its line in the
 // spool, written with the hash of the entry before in the place of its own.
 type Hash [sha256.Size]byte
 
-// put writes h in hexadecimal to the beginning of dst, as hex.Encode does. A call writes
+// writeHex writes h in hexadecimal to the beginning of dst, as hex.Encode does. A call writes
 // seven of them, so it takes eight digits at a time.
-func (h *Hash) put(dst []byte) {
+func (h *Hash) writeHex(dst []byte) {
 	const each = 0x0101010101010101
 	dst = dst[:hexLen]
 	for i := 0; i < len(h); i += 4 {
@@ -42,8 +42,8 @@ func (h *Hash) put(dst []byte) {
 	}
 }
 
-// link is a place in the chain.
-type link struct {
+// chainLink is a place in the chain.
+type chainLink struct {
 	seq  int64
 	hash Hash
 }
@@ -51,16 +51,16 @@ type link struct {
 // Entry is one link of the chain, as the Store gets it. It is valid until the
 // call that got it returns.
 type Entry struct {
-	Seq     int64 // counts entries, one by one, from the first of the spool
-	Kind    Kind
-	ID      string // of the record
-	Of      int64  // KindEnd, KindRepeat: the Seq of the entry that began the record
-	Hash    Hash
-	Payload []byte // JSON, as chained
+	Seq      int64 // counts entries, one by one, from the first of the spool
+	Kind     EntryKind
+	ID       string // of the record
+	BeginSeq int64  // KindEnd, KindRepeat: the Seq of the entry that began the record
+	Hash     Hash
+	Payload  []byte // JSON, as chained
 	// Facts is what the record can be found by. After a restart an end may come
 	// without (Facts.Type is empty): the store then takes those of the beginning,
-	// EndedBy these. A KindRepeat changes Times alone.
-	Facts Facts
+	// WithOutcome these. A KindRepeat changes Times alone.
+	Facts RecordFacts
 	// Redacts is what the entry erases of another record; nil of most.
 	Redacts *Redaction
 	// Signature is that of the place after the entry, when it is one that is signed.
@@ -70,9 +70,9 @@ type Entry struct {
 	offset  int64
 }
 
-// Facts are the values that a record is filtered and counted by, and what else
+// RecordFacts are the values that a record is filtered and counted by, and what else
 // those are told who follow the log.
-type Facts struct {
+type RecordFacts struct {
 	Type        Type
 	Status      Status
 	Server      string
@@ -87,22 +87,22 @@ type Facts struct {
 	ErrorCode   string // of the refusal or failure
 	Time        int64  // microseconds since 1970
 	Duration    int64  // milliseconds
-	Own         int64  // microseconds of it that were MCPProxy's; 0: not known
-	Times       int64  // how often the refusal has happened; 0 = once
+	OwnTime     int64  // microseconds of it that were MCPProxy's; 0: not known
+	Repeats     int64  // how often the refusal has happened; 0 = once
 }
 
-// EndedBy returns the facts of a record that an entry with the facts end has ended.
-func (f Facts) EndedBy(end *Facts) Facts {
-	f.Status, f.Duration, f.Own, f.ErrorCode = end.Status, end.Duration, end.Own, cmp.Or(end.ErrorCode, f.ErrorCode)
+// WithOutcome returns the facts of a record that an entry with the facts end has ended.
+func (f RecordFacts) WithOutcome(end *RecordFacts) RecordFacts {
+	f.Status, f.Duration, f.OwnTime, f.ErrorCode = end.Status, end.Duration, end.OwnTime, cmp.Or(end.ErrorCode, f.ErrorCode)
 	return f
 }
 
-// FactsOf returns what a record is found by.
-func FactsOf(r *Record) Facts {
-	f := Facts{
+// NewRecordFacts returns what a record is found by.
+func NewRecordFacts(r *Record) RecordFacts {
+	f := RecordFacts{
 		Type: r.Type, Status: r.Status, Server: r.ServerName, Tool: r.ToolName,
 		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor, Client: r.ClientName,
-		ErrorCode: r.Metadata.ErrorCode, Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, Own: r.OwnUS, Times: r.Repeated,
+		ErrorCode: r.Metadata.ErrorCode, Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, OwnTime: r.OwnUS, Repeats: r.Repeated,
 	}
 	if in := r.Metadata.Intent; in != nil {
 		f.Intent, f.Sensitivity, f.Reason = in.OperationType, in.DataSensitivity, in.Reason
@@ -126,11 +126,11 @@ type ChainPart struct {
 	Checkpoint *Checkpoint
 }
 
-// id returns the id of the entry's record, "" when there is none to be read.
-func (p *ChainPart) id() string { return idOf(p.Payload) }
+// recordID returns the id of the entry's record, "" when there is none to be read.
+func (p *ChainPart) recordID() string { return parseRecordID(p.Payload) }
 
-// idOf returns the id in a payload, "" when there is none to be read.
-func idOf(payload []byte) string {
+// parseRecordID returns the id in a payload, "" when there is none to be read.
+func parseRecordID(payload []byte) string {
 	const at = len(`{"id":"`)
 	if len(payload) < at+ulidLen || !IsIDPrefix(string(payload[at:at+ulidLen])) {
 		return ""
@@ -145,21 +145,21 @@ func idOf(payload []byte) string {
 // so that the chain can be checked with nothing but a shell: the hash of a line
 // is sha256sum of "<hash of the line before> <what is chained of the payload>".
 const (
-	hexLen    = 2 * sha256.Size
-	lineExtra = hexLen + 2 // the blank and the newline
+	hexLen       = 2 * sha256.Size
+	lineOverhead = hexLen + 2 // the blank and the newline
 )
 
-// seal hashes the line in buf, which holds room for the hash, the blank and what is
+// sealLine hashes the line in buf, which holds room for the hash, the blank and what is
 // chained of the payload, and writes the hash into its place.
-func seal(buf []byte, prev Hash) Hash {
-	prev.put(buf)
+func sealLine(buf []byte, prev Hash) Hash {
+	prev.writeHex(buf)
 	h := Hash(sha256.Sum256(buf))
-	h.put(buf)
+	h.writeHex(buf)
 	return h
 }
 
-// splitLine takes a line without its newline apart.
-func splitLine(line []byte) (h Hash, payload []byte, ok bool) {
+// splitSpoolLine takes a line without its newline apart.
+func splitSpoolLine(line []byte) (h Hash, payload []byte, ok bool) {
 	if len(line) < hexLen+3 || line[hexLen] != ' ' || line[hexLen+1] != '{' || line[len(line)-1] != '}' {
 		return h, nil, false
 	}
@@ -182,8 +182,8 @@ type Checkpoint struct {
 	Signature []byte
 }
 
-// statement is what is signed.
-func (c *Checkpoint) statement() []byte {
+// signedText is what is signed.
+func (c *Checkpoint) signedText() []byte {
 	what := "checkpoint"
 	if c.Pruned {
 		what = "pruned"
@@ -191,15 +191,15 @@ func (c *Checkpoint) statement() []byte {
 	return fmt.Appendf(nil, "mcpproxy %s %s %d %x %d", what, c.Chain, c.Seq, c.Hash, c.Time.UnixMicro())
 }
 
-// Signed reports whether the signature is one of the key over the rest.
-func (c *Checkpoint) Signed() bool {
-	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.statement(), c.Signature)
+// HasValidSignature reports whether the signature is one of the key over the rest.
+func (c *Checkpoint) HasValidSignature() bool {
+	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.signedText(), c.Signature)
 }
 
 // Redaction is what one entry erases: fields of a record.
 type Redaction struct {
 	ID     string
-	Fields []Field
+	Fields []ErasableField
 	At     time.Time // whole seconds
 }
 

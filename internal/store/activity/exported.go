@@ -11,26 +11,26 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Exported is an entry as an export has it: with what is needed to prove it outside.
-type Exported struct {
+// ExportedEntry is an entry as an export has it: with what is needed to prove it outside.
+type ExportedEntry struct {
 	Seq    int64
 	Hash   Hash
 	Sealed []byte // what is chained, with its commitments; nil where it would tell what is left out
-	Open   []Opened
+	Fields []ExportedField
 
 	whole []byte // see payload
 }
 
-// Opened is the text that a commitment is made of, or that takes its place when it was
+// ExportedField is the text that a commitment is made of, or that takes its place when it was
 // erased.
-type Opened struct {
-	Field Field
+type ExportedField struct {
+	Field ErasableField
 	Text  []byte
 }
 
-// Export returns the entries of a record as an export has them. Without bodies the texts of
+// ExportEntries returns the entries of a record as an export has them. Without bodies the texts of
 // arguments and responses are left out.
-func (s *Stored) Export(bodies bool) (entries []Exported) {
+func (s *StoredRecord) ExportEntries(bodies bool) (entries []ExportedEntry) {
 	for _, e := range []struct {
 		payload, hash []byte
 		seq           int64
@@ -38,17 +38,17 @@ func (s *Stored) Export(bodies bool) (entries []Exported) {
 		if len(e.hash) != len(Hash{}) {
 			continue
 		}
-		sealed, open, old := parts(e.payload)
-		out := Exported{Seq: e.seq, Hash: Hash(e.hash)}
+		sealed, open, old := splitPayload(e.payload)
+		out := ExportedEntry{Seq: e.seq, Hash: Hash(e.hash)}
 		if !old || bodies { // what is damaged is not what was chained, and is named for it
-			chained, ok := appendChained([]byte{}, sealed, open)
+			chained, ok := appendChainedText([]byte{}, sealed, open)
 			if out.Sealed = chained; !ok || !utf8.Valid(chained) {
 				out.Sealed = bytes.ToValidUTF8(append([]byte{}, sealed...), []byte("\uFFFD"))
 			}
 		}
-		_ = eachOpen(open, func(f openField) {
-			if bodies || f.erased() != nil || f.name != FieldArguments && f.name != FieldResponse {
-				out.Open = append(out.Open, Opened{f.name, bytes.TrimRight(f.inner, " ")})
+		_ = eachStoredField(open, func(f storedField) {
+			if bodies || f.erasedTimeText() != nil || f.name != FieldArguments && f.name != FieldResponse {
+				out.Fields = append(out.Fields, ExportedField{f.name, bytes.TrimRight(f.content, " ")})
 			}
 		})
 		entries = append(entries, out)
@@ -56,15 +56,15 @@ func (s *Stored) Export(bodies bool) (entries []Exported) {
 	return entries
 }
 
-// Append appends the entry as JSON.
-func (e *Exported) Append(dst []byte) []byte {
+// AppendJSON appends the entry as JSON.
+func (e *ExportedEntry) AppendJSON(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `{"seq":`...), e.Seq, 10)
 	dst = append(hex.AppendEncode(append(dst, `,"hash":"`...), e.Hash[:]), '"')
 	if e.Sealed == nil {
 		return append(dst, '}')
 	}
 	dst = wirejson.AppendString(append(dst, `,"sealed":`...), e.Sealed)
-	for i, o := range e.Open {
+	for i, o := range e.Fields {
 		head := `,"open":{`
 		if i > 0 {
 			head = ","
@@ -72,15 +72,15 @@ func (e *Exported) Append(dst []byte) []byte {
 		dst = append(wirejson.AppendString(append(dst, head...), string(o.Field)), ':')
 		dst = wirejson.AppendString(dst, o.Text)
 	}
-	if len(e.Open) > 0 {
+	if len(e.Fields) > 0 {
 		dst = append(dst, '}')
 	}
 	return append(dst, '}')
 }
 
-// ReadExported reads what Append has written; ok is false when it is something else. That
+// ParseExportedEntry reads what Append has written; ok is false when it is something else. That
 // Append writes the same again is for others to look at.
-func ReadExported(data []byte) (e Exported, ok bool) {
+func ParseExportedEntry(data []byte) (e ExportedEntry, ok bool) {
 	ok = true
 	err := wirejson.Members(data, func(name, value []byte) error {
 		var text string
@@ -100,7 +100,7 @@ func ReadExported(data []byte) (e Exported, ok bool) {
 		case "open":
 			return wirejson.Members(value, func(name, value []byte) error {
 				text, good := wirejson.String(value)
-				e.Open = append(e.Open, Opened{Field(name), []byte(text)})
+				e.Fields = append(e.Fields, ExportedField{ErasableField(name), []byte(text)})
 				ok = ok && good
 				return nil
 			})
@@ -111,9 +111,9 @@ func ReadExported(data []byte) (e Exported, ok bool) {
 	return e, ok && err == nil
 }
 
-// payload is that of the entry, as far as it is there.
-func (e *Exported) payload() []byte {
-	if len(e.Open) == 0 {
+// rebuildPayload is that of the entry, as far as it is there.
+func (e *ExportedEntry) rebuildPayload() []byte {
+	if len(e.Fields) == 0 {
 		return e.Sealed
 	}
 	if e.whole != nil {
@@ -121,7 +121,7 @@ func (e *Exported) payload() []byte {
 	}
 	out := append(bytes.Clone(e.Sealed), '\t')
 	before := byte('{')
-	for _, o := range e.Open {
+	for _, o := range e.Fields {
 		out = append(append(append(out, before, '"'), o.Field...), `":[`...)
 		out = append(append(strconv.AppendInt(out, int64(len(o.Text)), 10), ','), o.Text...)
 		out = append(out, ']')
@@ -131,39 +131,39 @@ func (e *Exported) payload() []byte {
 	return e.whole
 }
 
-// opened reports whether what is open is what was committed to, or was erased, and how many
+// openedAtSeq reports whether what is open is what was committed to, or was erased, and how many
 // values are left out.
-func (e *Exported) opened() (left int, ok bool) {
-	sealed, open, old := parts(e.payload())
+func (e *ExportedEntry) checkCommitments() (left int, ok bool) {
+	sealed, open, old := splitPayload(e.rebuildPayload())
 	if old {
 		return 0, true
 	}
-	commits, ok := commitments(sealed)
+	commits, ok := parseCommitments(sealed)
 	left = len(commits)
-	return left, ok && eachOpen(open, func(f openField) {
+	return left, ok && eachStoredField(open, func(f storedField) {
 		for len(commits) > 0 && commits[0].name != f.name {
 			commits = commits[1:]
 		}
-		commit, good := f.commitment()
+		commit, good := f.commitmentHash()
 		ok = ok && good && len(commits) > 0 && commit == commits[0].hash
 		left--
 	}) && ok
 }
 
-// RecordOf is what exported entries say of their record. ok is false when that is not
+// DecodeExportedRecord is what exported entries say of their record. ok is false when that is not
 // proven, or is left out.
-func RecordOf(entries []Exported) (r Record, ok bool) {
+func DecodeExportedRecord(entries []ExportedEntry) (r Record, ok bool) {
 	var begun, ended *payload
 	for i := range entries {
 		e := &entries[i]
 		if e.Sealed == nil {
 			return r, false
 		}
-		p, args, response, err := parse(e.payload(), true) // its hash is held against the next one's
+		p, args, response, err := parsePayload(e.rebuildPayload(), true) // its hash is held against the next one's
 		if err != nil || p.seq != e.Seq {
 			return r, false
 		}
-		p.Arguments, p.Response = asJSON(args), asJSON(response)
+		p.Arguments, p.Response = toValidJSON(args), toValidJSON(response)
 		to := &begun
 		if p.kind == KindEnd || p.kind == KindRepeat {
 			to = &ended
@@ -175,50 +175,50 @@ func RecordOf(entries []Exported) (r Record, ok bool) {
 	}
 	switch {
 	case begun != nil && ended != nil:
-		return begun.endedBy(ended), true
+		return begun.recordWithOutcome(ended), true
 	case begun != nil:
 		return begun.Record, true
 	case ended != nil:
-		return ended.orphan(), true
+		return ended.recordOfLoneOutcome(), true
 	}
 	return r, false
 }
 
-// Export calls fn for every record that f selects, as Each does, with its entries. It
+// ExportEntries calls fn for every record that f selects, as Each does, with its entries. It
 // returns where the log ended when that began. Where instances share a store it is about
 // the records of this one: what can be proven is one chain.
-func (l *Log) Export(ctx context.Context, f Filter, fn func(*Stored) error) (end Position, err error) {
-	l.refusals.write(time.Now(), true) // an export tells what is in the log, and nothing of memory
-	end = l.spool.mark().end
-	if err := l.progress.flush(ctx); err != nil {
+func (l *Log) EachStoredRecord(ctx context.Context, f Filter, fn func(*StoredRecord) error) (end SpoolPosition, err error) {
+	l.refusals.writeCounts(time.Now(), true) // an export tells what is in the log, and nothing of memory
+	end = l.spool.snapshot().end
+	if err := l.progress.waitProjected(ctx); err != nil {
 		return end, err
 	}
-	each := l.store.Each
+	each := l.store.EachRecord
 	if s, ok := l.store.(interface {
-		EachOwn(ctx context.Context, f Filter, fn func(*Stored) error) error
+		EachOwn(ctx context.Context, f Filter, fn func(*StoredRecord) error) error
 	}); ok {
 		each = s.EachOwn
 	}
 	var failed error
-	err = each(ctx, f.masked(), func(s *Stored) error {
+	err = each(ctx, f.withMaskedNames(), func(s *StoredRecord) error {
 		failed = fn(s)
 		return failed
 	})
 	if failed != nil {
 		return end, failed
 	}
-	return end, l.queryError(ctx, err)
+	return end, l.toQueryError(ctx, err)
 }
 
-// Marks calls fn for the runs of entries that are gone, and for the signed places.
-func (l *Log) Marks(ctx context.Context, fn func(ChainPart) error) error {
+// EachChainMark calls fn for the runs of entries that are gone, and for the signed places.
+func (l *Log) EachChainMark(ctx context.Context, fn func(ChainPart) error) error {
 	var failed error
-	err := l.store.Marks(ctx, func(p ChainPart) error {
+	err := l.store.EachChainMark(ctx, func(p ChainPart) error {
 		failed = fn(p)
 		return failed
 	})
 	if failed != nil {
 		return failed
 	}
-	return l.queryError(ctx, err)
+	return l.toQueryError(ctx, err)
 }

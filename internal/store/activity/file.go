@@ -23,8 +23,8 @@ type spoolFile interface {
 	Reserve(size int64) (upTo int64, err error)
 }
 
-// openFile opens a segment to append to, with write(2).
-func openFile(path string) (spoolFile, error) {
+// openPlainFile opens a segment to append to, with write(2).
+func openPlainFile(path string) (spoolFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err

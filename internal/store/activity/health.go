@@ -21,13 +21,13 @@ type Health struct {
 
 // Health says how the log is. It waits for nothing.
 func (l *Log) Health() Health {
-	refused, records := l.refusals.floods(), l.store.Count()
+	refused, records := l.refusals.floodMessages(), l.store.RecordCount()
 	l.spool.mu.Lock()
-	h := Health{Records: records, Verified: l.verifier.verified(), Refused: refused, Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.bytes()}
-	failure, full := cmp.Or(l.spool.sick, l.spool.failure), h.Spool >= l.spool.maxBytes
-	storeSick := l.spool.storeSick
+	h := Health{Records: records, Verified: l.verifier.lastResult(), Refused: refused, Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.diskSize()}
+	failure, full := cmp.Or(l.spool.blockedBy, l.spool.writeError), h.Spool >= l.spool.maxBytes
+	storeSick := l.spool.storeError
 	l.spool.mu.Unlock()
-	storeErr, waiting := l.progress.failure(), l.ends.count()
+	storeErr, waiting := l.progress.storeError(), l.outcomes.waitingCount()
 	if s, ok := l.store.(interface{ Ill() error }); ok && storeErr == nil {
 		storeErr = s.Ill() // nothing was to be written since
 	}

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	lookEvery = time.Second
+	defaultCheckEvery = time.Second
 	// stalledAfter is how long the disk may take to answer a look.
 	stalledAfter = 10 * time.Second
 )
 
-// watcher looks whether a spool is well, and heals it: what is written through a
+// spoolWatcher looks whether a spool is well, and heals it: what is written through a
 // mapping tells nothing when its disk is dead, and a file that was deleted can be
 // written to.
-type watcher struct{ *spool }
+type spoolWatcher struct{ *spool }
 
-// work looks as long as ctx lives. After each look it calls looked.
-func (w *watcher) work(ctx context.Context, every time.Duration, looked func()) {
+// run looks as long as ctx lives. After each look it calls looked.
+func (w *spoolWatcher) watch(ctx context.Context, every time.Duration, looked func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -30,17 +30,17 @@ func (w *watcher) work(ctx context.Context, every time.Duration, looked func()) 
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-w.ill:
+		case <-w.checkWake:
 		}
-		w.look()
+		w.checkAndRepair()
 		looked()
 	}
 }
 
-// look makes sure that the spool is where it should be and can be written, and
+// checkEntry makes sure that the spool is where it should be and can be written, and
 // that what was appended is on the disk. When it is not so, nothing may begin
 // until it is.
-func (w *watcher) look() {
+func (w *spoolWatcher) checkAndRepair() {
 	w.mu.Lock()
 	closed := w.closed
 	w.mu.Unlock()
@@ -48,36 +48,36 @@ func (w *watcher) look() {
 		return
 	}
 	stalled := time.AfterFunc(stalledAfter, func() {
-		w.fallIll(fmt.Errorf("the disk of %s has not answered for %s", w.dir, stalledAfter))
+		w.blockNewRecords(fmt.Errorf("the disk of %s has not answered for %s", w.dir, stalledAfter))
 	})
 	defer stalled.Stop()
-	target, syncErr := w.syncAll()
-	err := w.probe(w.lock)       // after the sync, which may seem to go well on a disk that dies meanwhile
-	gone, lostErr := w.examine() // after the sync: what was synced counts when it is still there
+	target, syncErr := w.syncFiles()
+	err := w.probeDisk(w.lock)      // after the sync, which may seem to go well on a disk that dies meanwhile
+	gone, lostErr := w.checkFiles() // after the sync: what was synced counts when it is still there
 	if err = errors.Join(err, syncErr, lostErr); err == nil {
-		w.foundGood(target)
+		w.markSynced(target)
 	}
 	if err != nil {
-		w.fallIll(err)
+		w.blockNewRecords(err)
 	}
 	w.mu.Lock()
-	ill, failing := w.sick != nil, w.failure != nil
+	ill, failing := w.blockedBy != nil, w.writeError != nil
 	w.mu.Unlock()
 	switch {
 	case ill && (err == nil || gone): // the disk may take it
-		if err = w.heal(gone); err != nil {
-			w.fallIll(err)
+		if err = w.repairSpool(gone); err != nil {
+			w.blockNewRecords(err)
 		}
 	case failing && err == nil:
-		w.tryRoom()
+		w.retryFailedWrites()
 	}
-	w.keepRecent()
-	w.noteSafe()
+	w.replaceDeletedCopy()
+	w.markSafeInCopy()
 }
 
-// keepRecent begins a new second copy when the file of the old one was deleted:
+// replaceDeletedCopy begins a new second copy when the file of the old one was deleted:
 // the end of a user's session clears its folder.
-func (w *watcher) keepRecent() {
+func (w *spoolWatcher) replaceDeletedCopy() {
 	if w.recent.file == nil {
 		return
 	}
@@ -88,41 +88,41 @@ func (w *watcher) keepRecent() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for w.writing {
-		w.wrote.Wait()
+		w.writeDone.Wait()
 	}
-	if w.closed || w.sick != nil {
+	if w.closed || w.blockedBy != nil {
 		return // the next look tries again
 	}
 	// What only the old one has comes to the disk first.
-	for _, f := range w.files() {
+	for _, f := range w.openFiles() {
 		if err := f.Sync(); err != nil {
-			w.sick = err
+			w.blockedBy = err
 			return
 		}
 	}
-	w.good = w.durable
-	carry, ok := w.recent.newest(min(w.good.seq, w.projected))
+	w.synced = w.durable
+	carry, ok := w.recent.newestLines(min(w.synced.seq, w.projected))
 	if err := w.recent.close(false); err != nil {
 		w.logger.Debug("the second copy of the newest entries did not close", "error", err)
 	}
-	next, _, _, err := openRecent(path)
+	next, _, _, err := openRecentCopy(path)
 	if err != nil {
 		w.logger.Warn("the newest entries are kept in one place only", "error", err)
-		next = processRecent()
+		next = newInProcessCopy()
 	}
 	w.recent = next
-	if ok && len(carry.lines) > 0 && next.ready(len(carry.lines), 0) {
-		err := next.put(w.chain, carry.prev, carry.last, carry.at, []blockRange{{data: carry.lines}})
+	if ok && len(carry.lines) > 0 && next.makeRoom(len(carry.lines), 0) {
+		err := next.appendRanges(w.chain, carry.prev, carry.last, carry.at, []blockRange{{data: carry.lines}})
 		if err != nil {
 			w.logger.Warn("the newest entries are kept in one place only", "error", err)
 		}
 	}
 }
 
-// examine looks at the names of the files: each must be there, and be the file
+// checkFiles looks at the names of the files: each must be there, and be the file
 // that is used.
-func (w *watcher) examine() (gone bool, err error) {
-	m := w.mark()
+func (w *spoolWatcher) checkFiles() (gone bool, err error) {
+	m := w.snapshot()
 	if ok, err := ondisk.Named(w.lockPath(), w.lock); err != nil || !ok {
 		return err == nil, errors.Join(err, fmt.Errorf("%s was deleted or replaced", w.dir))
 	}
@@ -130,7 +130,7 @@ func (w *watcher) examine() (gone bool, err error) {
 		info, err := os.Stat(seg.path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			if w.pruned(seg.first) {
+			if w.isPruned(seg.first) {
 				continue
 			}
 			return true, fmt.Errorf("%s was deleted", seg.path)
@@ -148,29 +148,29 @@ func (w *watcher) examine() (gone bool, err error) {
 	return false, nil
 }
 
-// pruned reports whether a segment was taken off the list.
-func (w *watcher) pruned(first int64) bool {
+// isPruned reports whether a segment was taken off the list.
+func (w *spoolWatcher) isPruned(first int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.segments) == 0 || first < w.segments[0].first
 }
 
-// foundGood notes that a look has found entries on the disk.
-func (w *watcher) foundGood(target link) {
+// markSynced notes that a look has found entries on the disk.
+func (w *spoolWatcher) markSynced(target chainLink) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.sick == nil && target.seq > w.good.seq {
-		w.good = target
+	if w.blockedBy == nil && target.seq > w.synced.seq {
+		w.synced = target
 	}
 }
 
-// tryRoom tries whether what had failed works again, so that this is known
+// retryFailedWrites tries whether what had failed works again, so that this is known
 // though nobody calls.
-func (w *watcher) tryRoom() {
+func (w *spoolWatcher) retryFailedWrites() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for !w.closed {
-		done, err := w.prepare(int64(w.owed+1)*endRoom, false)
+		done, err := w.prepareRoom(int64(w.owedOutcomes+1)*outcomeRoom, false)
 		if err != nil {
 			return
 		}
@@ -178,71 +178,71 @@ func (w *watcher) tryRoom() {
 			break
 		}
 	}
-	w.failure = nil
+	w.writeError = nil
 }
 
-// noteSafe tells the second copy what is safe without it.
-func (w *watcher) noteSafe() {
+// markSafeInCopy tells the second copy what is safe without it.
+func (w *spoolWatcher) markSafeInCopy() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.writing && !w.closed {
-		w.recent.safe(min(w.good.seq, w.projected))
+		w.recent.markSafe(min(w.synced.seq, w.projected))
 	}
 }
 
-// heal makes the spool well: in a new segment stands again, from the second
+// repairSpool makes the spool well: in a new segment stands again, from the second
 // copy, what may be lost.
-func (w *watcher) heal(gone bool) error {
-	if err := w.lockAgain(); err != nil {
+func (w *spoolWatcher) repairSpool(gone bool) error {
+	if err := w.relockDir(); err != nil {
 		return err
 	}
-	if err := w.probe(w.lock); err != nil {
+	if err := w.probeDisk(w.lock); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	for w.writing {
-		w.wrote.Wait()
+		w.writeDone.Wait()
 	}
 	if w.closed {
 		w.mu.Unlock()
 		return nil
 	}
 	w.writing = true
-	base, owed, was := min(w.good.seq, w.projected), w.owed, w.sick
+	base, owed, was := min(w.synced.seq, w.projected), w.owedOutcomes, w.blockedBy
 	w.mu.Unlock()
 
-	there, base, err := w.there(w.chain, base)
-	again, ok := w.recent.newest(base)
+	there, base, err := w.listChainSegments(w.chain, base)
+	again, ok := w.recent.newestLines(base)
 	if !ok || again.last != w.durable {
-		again = byteRange{prev: w.durable, last: w.durable, at: w.ids.ms}
+		again = chainLines{prev: w.durable, last: w.durable, at: w.ids.ms}
 	}
-	var next place
+	var next writeTarget
 	if err == nil {
-		next, err = w.rewrite(w.chain, again, int64(owed+1)*endRoom)
+		next, err = w.createReplacementSegment(w.chain, again, int64(owed+1)*outcomeRoom)
 	}
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writing = false
-	w.wrote.Broadcast()
+	w.writeDone.Broadcast()
 	if err != nil {
 		return err
 	}
 	if gone {
-		w.goneAt = time.Now()
+		w.deletedAt = time.Now()
 	}
-	w.segments = w.upTo(again.prev.seq, there)
-	w.abandon()
-	w.goOnIn(next)
-	w.good, w.sick, w.failure = w.durable, nil, nil
+	w.segments = w.keepSegmentsUpTo(again.prev.seq, there)
+	w.closeAbandonedFiles()
+	w.switchTo(next)
+	w.synced, w.blockedBy, w.writeError = w.durable, nil, nil
 	w.logger.Info("the activity log is kept again", "after", was, "written_again", again.last.seq-again.prev.seq)
 	return nil
 }
 
-// abandon closes the files of which it is not known what the disk has: all that
+// closeAbandonedFiles closes the files of which it is not known what the disk has: all that
 // counts stands elsewhere by now.
-func (w *watcher) abandon() {
-	for _, f := range w.files() {
+func (w *spoolWatcher) closeAbandonedFiles() {
+	for _, f := range w.openFiles() {
 		if err := f.Close(); err != nil {
 			w.logger.Debug("a segment of the activity log did not close", "error", err)
 		}
@@ -250,12 +250,12 @@ func (w *watcher) abandon() {
 	w.retired, w.file = nil, nil
 }
 
-// lockAgain locks a folder that was deleted and is made again.
-func (w *watcher) lockAgain() error {
+// relockDir locks a folder that was deleted and is made again.
+func (w *spoolWatcher) relockDir() error {
 	if ok, err := ondisk.Named(w.lockPath(), w.lock); err == nil && ok {
 		return nil
 	}
-	lock, err := w.claim()
+	lock, err := w.lockDir()
 	if err != nil {
 		return err
 	}

@@ -18,20 +18,20 @@ const pieceSize = hexLen
 // mappedFile is a spoolFile that is written through memory. What is copied into
 // the mapping is in the page cache, where it outlives the process as what is
 // written outlives it, and no entry costs a system call. The file is extended
-// window by window; what it has behind its last entry is zeros, which usedSize
+// window by window; what it has behind its last entry is zeros, which sizeWithoutZeros
 // does not count and Close cuts off.
 type mappedFile struct {
-	f      *os.File
-	off    int64 // where the next byte goes
-	base   int64 // of the window in the file
-	backed int64 // how far blocks are reserved
-	window []byte
-	fault  error // the file is not what it was: nothing more is written to it
+	f        *os.File
+	off      int64 // where the next byte goes
+	base     int64 // of the window in the file
+	reserved int64 // how far blocks are reserved
+	window   []byte
+	fault    error // the file is not what it was: nothing more is written to it
 }
 
-// openMapped opens a segment to append to. Where blocks cannot be reserved or
+// openMappedFile opens a segment to append to. Where blocks cannot be reserved or
 // the file cannot be mapped, it is written in the plain way.
-func openMapped(path string) (spoolFile, error) {
+func openMappedFile(path string) (spoolFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func openMapped(path string) (spoolFile, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	m := &mappedFile{f: f, off: info.Size()}
-	switch err := m.advance(); {
+	switch err := m.mapNextWindow(); {
 	case err == nil:
 		return m, nil
 	case errors.Is(err, syscall.ENOSPC):
@@ -50,31 +50,31 @@ func openMapped(path string) (spoolFile, error) {
 	if err := m.Close(); err != nil {
 		return nil, err
 	}
-	return openFile(path)
+	return openPlainFile(path)
 }
 
 // Reserve reserves blocks: a hole would take them when it is written to, and
 // there may be none.
 func (m *mappedFile) Reserve(size int64) (int64, error) {
 	page := int64(os.Getpagesize())
-	m.backed = max(m.backed, m.off/page*page)
-	for m.backed < size {
-		n := max(windowSize, (size-m.backed+page-1)/page*page)
-		err := syscall.Fallocate(int(m.f.Fd()), 0, m.backed, n)
+	m.reserved = max(m.reserved, m.off/page*page)
+	for m.reserved < size {
+		n := max(windowSize, (size-m.reserved+page-1)/page*page)
+		err := syscall.Fallocate(int(m.f.Fd()), 0, m.reserved, n)
 		if errors.Is(err, syscall.ENOSPC) { // as little as will do
-			n = (size - m.backed + page - 1) / page * page
-			err = syscall.Fallocate(int(m.f.Fd()), 0, m.backed, n)
+			n = (size - m.reserved + page - 1) / page * page
+			err = syscall.Fallocate(int(m.f.Fd()), 0, m.reserved, n)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("reserve room for the activity log: %w", err)
 		}
-		m.backed += n
+		m.reserved += n
 	}
-	return m.backed, nil
+	return m.reserved, nil
 }
 
-// advance maps the window in which the next byte goes.
-func (m *mappedFile) advance() error {
+// mapNextWindow maps the window in which the next byte goes.
+func (m *mappedFile) mapNextWindow() error {
 	if err := m.unmap(); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (m *mappedFile) advance() error {
 	}
 	page := int64(os.Getpagesize())
 	base := m.off / page * page
-	window, err := syscall.Mmap(int(m.f.Fd()), base, int(min(windowSize, m.backed-base)), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	window, err := syscall.Mmap(int(m.f.Fd()), base, int(min(windowSize, m.reserved-base)), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("map the activity log: %w", err)
 	}
@@ -113,7 +113,7 @@ func (m *mappedFile) Write(p []byte) (n int, err error) {
 	}()
 	for n < len(p) {
 		if m.off >= m.base+int64(len(m.window)) {
-			if err := m.advance(); err != nil {
+			if err := m.mapNextWindow(); err != nil {
 				return n, err
 			}
 		}
@@ -127,7 +127,7 @@ func (m *mappedFile) Write(p []byte) (n int, err error) {
 // Truncate takes back what is behind size.
 func (m *mappedFile) Truncate(size int64) error {
 	err := errors.Join(m.fault, m.unmap(), m.f.Truncate(size))
-	m.off, m.base, m.backed = size, 0, 0
+	m.off, m.base, m.reserved = size, 0, 0
 	return err
 }
 

@@ -36,26 +36,26 @@ const (
 	saltText   = 22
 	erasedText = "2006-01-02T15:04:05Z"
 	commitText = 43 // in base64
-	// innerLen is the least length of a salt with its value, and that of what takes their
+	// minContentLen is the least length of a salt with its value, and that of what takes their
 	// place.
-	innerLen = len(erasedText) + commitText + len(`" "`)
+	minContentLen = len(erasedText) + commitText + len(`" "`)
 	// commitsMax is room for all commitments.
-	commitsMax = len(commitName) + len(fields)*(16+hexLen+len(`"":"",`)) + len("}}")
+	commitsMax = len(commitName) + len(erasableFields)*(16+hexLen+len(`"":"",`)) + len("}}")
 )
 
-// prefixMax is room for everything appendPrefix writes.
+// prefixMax is room for everything appendPayloadPrefix writes.
 const prefixMax = 160
 
-// salts are random texts of 132 bits, made beforehand.
-type salts struct {
+// saltPool are random texts of 132 bits, made beforehand.
+type saltPool struct {
 	texts [64 * saltText]byte
 	left  int
 }
 
 const saltLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// append appends a salt with some blanks as a JSON text.
-func (s *salts) append(dst []byte, blanks int) []byte {
+// appendSalt appends a salt with some blanks as a JSON text.
+func (s *saltPool) appendSalt(dst []byte, blanks int) []byte {
 	if s.left == 0 {
 		_, _ = rand.Read(s.texts[:]) // it never fails
 		for i, b := range s.texts {
@@ -70,11 +70,11 @@ func (s *salts) append(dst []byte, blanks int) []byte {
 	return append(append(dst, spaces[:blanks]...), '"')
 }
 
-const spaces = "                                                                  " // innerLen
+const spaces = "                                                                  " // minContentLen
 
-// parts takes a payload apart. open is nil when there is no such part. old reports whether
+// splitPayload takes a payload apart. open is nil when there is no such part. old reports whether
 // an earlier version wrote it: then all of it is sealed.
-func parts(payload []byte) (sealed, open []byte, old bool) {
+func splitPayload(payload []byte) (sealed, open []byte, old bool) {
 	_, rest, _ := bytes.Cut(payload[:min(len(payload), prefixMax+32)], []byte(`"kind":"`))
 	_, rest, _ = bytes.Cut(rest, []byte{'"'})
 	if bytes.HasPrefix(rest, []byte(`,"raw":`)) {
@@ -84,87 +84,87 @@ func parts(payload []byte) (sealed, open []byte, old bool) {
 	return sealed, open, false
 }
 
-// openField is a field as the open part has it.
-type openField struct {
-	name  Field
-	at    int    // where inner begins
-	inner []byte // what is committed to, or what stands there since it was erased
+// storedField is a field as the open part has it.
+type storedField struct {
+	name    ErasableField
+	at      int    // where inner begins
+	content []byte // what is committed to, or what stands there since it was erased
 }
 
-// erased is when the field was erased, as a text; nil when it was not.
-func (f *openField) erased() []byte {
-	if f.inner[1+len(erasedText)] != ' ' { // a salt is longer
+// erasedTimeText is when the field was erased, as a text; nil when it was not.
+func (f *storedField) erasedTimeText() []byte {
+	if f.content[1+len(erasedText)] != ' ' { // a salt is longer
 		return nil
 	}
-	return f.inner[1 : 1+len(erasedText)]
+	return f.content[1 : 1+len(erasedText)]
 }
 
-// erasedAt is the time of erased; ok is false when it is none, or more is left than
+// parseErasedTime is the time of erased; ok is false when it is none, or more is left than
 // blanks.
-func (f *openField) erasedAt() (at time.Time, ok bool) {
-	at, err := time.Parse(erasedText, string(f.erased()))
-	return at, err == nil && len(bytes.TrimLeft(f.inner[innerLen:], " ")) == 0
+func (f *storedField) parseErasedTime() (at time.Time, ok bool) {
+	at, err := time.Parse(erasedText, string(f.erasedTimeText()))
+	return at, err == nil && len(bytes.TrimLeft(f.content[minContentLen:], " ")) == 0
 }
 
-// erasedInner is what takes the place of a field that is erased.
-func erasedInner(at time.Time, commit Hash) []byte {
+// newErasedContent is what takes the place of a field that is erased.
+func newErasedContent(at time.Time, commit Hash) []byte {
 	inner := append(at.UTC().AppendFormat([]byte{'"'}, erasedText), ' ')
 	return append(base64.RawURLEncoding.AppendEncode(inner, commit[:]), '"')
 }
 
-// commitment is that to the value; ok is false when it is not as it was written.
-func (f *openField) commitment() (h Hash, ok bool) {
-	if f.erased() == nil {
-		return sha256.Sum256(f.inner), true
+// fieldCommitment is that to the value; ok is false when it is not as it was written.
+func (f *storedField) commitmentHash() (h Hash, ok bool) {
+	if f.erasedTimeText() == nil {
+		return sha256.Sum256(f.content), true
 	}
 	var raw [len(h) + 1]byte
-	n, err := base64.RawURLEncoding.Strict().Decode(raw[:], f.inner[innerLen-1-commitText:innerLen-1])
+	n, err := base64.RawURLEncoding.Strict().Decode(raw[:], f.content[minContentLen-1-commitText:minContentLen-1])
 	return Hash(raw[:len(h)]), err == nil && n == len(h)
 }
 
-// value is what the field holds; nil when it was erased.
-func (f *openField) value() []byte {
-	if f.erased() != nil {
+// fieldValue is what the field holds; nil when it was erased.
+func (f *storedField) jsonValue() []byte {
+	if f.erasedTimeText() != nil {
 		return nil
 	}
-	return f.inner[f.saltEnd()+1:]
+	return f.content[f.saltEnd()+1:]
 }
 
 // saltEnd is where the comma behind the salt is; -1 when there is no salt.
-func (f *openField) saltEnd() int {
-	n := bytes.IndexByte(f.inner[1:], '"') + 2
-	if n < saltText+2 || n >= len(f.inner) || f.inner[n] != ',' || len(bytes.TrimRight(f.inner[1+saltText:n-1], " ")) > 0 {
+func (f *storedField) saltEnd() int {
+	n := bytes.IndexByte(f.content[1:], '"') + 2
+	if n < saltText+2 || n >= len(f.content) || f.content[n] != ',' || len(bytes.TrimRight(f.content[1+saltText:n-1], " ")) > 0 {
 		return -1
 	}
 	return n
 }
 
-// nextOpen reads a field of an open part, from at on, and returns where it ends. ok is
+// parseStoredField reads a field of an open part, from at on, and returns where it ends. ok is
 // false when it is not as it was written.
-func nextOpen(open []byte, at int) (f openField, next int, ok bool) {
+func parseStoredField(open []byte, at int) (f storedField, next int, ok bool) {
 	rest, ok := bytes.CutPrefix(open[at:], []byte{'"'})
 	name, rest, found := bytes.Cut(rest, []byte(`":[`))
 	number, rest, digits := bytes.Cut(rest[:min(len(rest), 1<<30)], []byte{','})
 	n, err := strconv.Atoi(string(number))
-	if !ok || !found || !digits || err != nil || n < innerLen || n >= len(rest) || rest[n] != ']' || number[0] == '0' || number[0] == '+' {
+	if !ok || !found || !digits || err != nil || n < minContentLen || n >= len(rest) || rest[n] != ']' || number[0] == '0' || number[0] == '+' {
 		return f, 0, false
 	}
-	f = openField{name: fieldNamed(name), at: len(open) - len(rest), inner: rest[:n]}
+	f = storedField{name: parseFieldName(name), at: len(open) - len(rest), content: rest[:n]}
 	switch {
-	case f.name == "" || f.inner[0] != '"':
+	case f.name == "" || f.content[0] != '"':
 		return f, 0, false
-	case f.erased() != nil:
-		ok = f.inner[innerLen-1] == '"'
+	case f.erasedTimeText() != nil:
+		ok = f.content[minContentLen-1] == '"'
 	default:
 		ok = f.saltEnd() > 0
 	}
 	return f, f.at + n + 1, ok
 }
 
-// fieldNamed returns the field with a name, "" when there is none: what is no name could
+// parseFieldName returns the field with a name, "" when there is none: what is no name could
 // stand for more than one commitment.
-func fieldNamed(name []byte) Field {
-	for _, f := range fields {
+func parseFieldName(name []byte) ErasableField {
+	for _, f := range erasableFields {
 		if string(name) == string(f) {
 			return f
 		}
@@ -172,9 +172,9 @@ func fieldNamed(name []byte) Field {
 	return ""
 }
 
-// eachOpen calls fn for the fields of an open part. ok is false when it is not as it
+// eachStoredField calls fn for the fields of an open part. ok is false when it is not as it
 // was written.
-func eachOpen(open []byte, fn func(f openField)) (ok bool) {
+func eachStoredField(open []byte, fn func(f storedField)) (ok bool) {
 	if open == nil {
 		return true
 	}
@@ -182,7 +182,7 @@ func eachOpen(open []byte, fn func(f openField)) (ok bool) {
 		return false
 	}
 	for at := 1; ; at++ {
-		f, next, ok := nextOpen(open, at)
+		f, next, ok := parseStoredField(open, at)
 		if !ok {
 			return false
 		}
@@ -196,9 +196,9 @@ func eachOpen(open []byte, fn func(f openField)) (ok bool) {
 	}
 }
 
-// appendChained appends what is chained of a payload: what is sealed, with its commitments.
+// appendChainedText appends what is chained of a payload: what is sealed, with its commitments.
 // ok is false when it is not as it was written.
-func appendChained(dst, sealed, open []byte) (_ []byte, ok bool) {
+func appendChainedText(dst, sealed, open []byte) (_ []byte, ok bool) {
 	if open == nil {
 		return append(dst, sealed...), true
 	}
@@ -207,28 +207,28 @@ func appendChained(dst, sealed, open []byte) (_ []byte, ok bool) {
 	}
 	dst = append(dst, sealed[:len(sealed)-1]...)
 	head, all := commitName, true
-	ok = eachOpen(open, func(f openField) {
-		commit, good := f.commitment()
+	ok = eachStoredField(open, func(f storedField) {
+		commit, good := f.commitmentHash()
 		dst = appendCommitment(append(dst, head...), f.name, commit)
 		head, all = ",", all && good
 	})
 	return append(dst, "}}"...), ok && all
 }
 
-func appendCommitment(dst []byte, name Field, commit Hash) []byte {
+func appendCommitment(dst []byte, name ErasableField, commit Hash) []byte {
 	dst = append(append(append(dst, '"'), name...), `":"`...)
 	return append(hex.AppendEncode(dst, commit[:]), '"')
 }
 
-// commitment is what a chained text says of one field.
-type commitment struct {
-	name Field
+// fieldCommitment is what a chained text says of one field.
+type fieldCommitment struct {
+	name ErasableField
 	hash Hash
 }
 
-// commitments reads those of a chained text. ok is false when they are not as they were
+// parseCommitments reads those of a chained text. ok is false when they are not as they were
 // written.
-func commitments(chained []byte) (all []commitment, ok bool) {
+func parseCommitments(chained []byte) (all []fieldCommitment, ok bool) {
 	at := bytes.LastIndex(chained, []byte(commitName))
 	if at < 0 {
 		return nil, true
@@ -239,7 +239,7 @@ func commitments(chained []byte) (all []commitment, ok bool) {
 		if len(name) < 2 || name[0] != '"' || !found || len(after) < hexLen+3 || after[hexLen] != '"' {
 			return nil, false
 		}
-		c := commitment{name: Field(name[1:])}
+		c := fieldCommitment{name: ErasableField(name[1:])}
 		if _, err := hex.Decode(c.hash[:], after[:hexLen]); err != nil {
 			return nil, false
 		}
@@ -254,26 +254,26 @@ func commitments(chained []byte) (all []commitment, ok bool) {
 	}
 }
 
-// erase returns the payload without fields, and whether it had one of them. in keeps the length of what
+// eraseFields returns the payload without fields, and whether it had one of them. in keeps the length of what
 // is erased, which blanks take the place of.
-func erase(payload []byte, fields []Field, at time.Time, in bool) (erased []byte, had bool) {
-	sealed, open, old := parts(payload)
+func erasePayloadFields(payload []byte, fields []ErasableField, at time.Time, in bool) (erased []byte, had bool) {
+	sealed, open, old := splitPayload(payload)
 	if old || open == nil {
 		return payload, false
 	}
 	out := append(bytes.Clone(sealed), "\t{"...)
 	all := true
-	ok := eachOpen(open, func(f openField) {
+	ok := eachStoredField(open, func(f storedField) {
 		if out[len(out)-1] != '{' {
 			out = append(out, ',')
 		}
-		inner := f.inner
+		inner := f.content
 		if slices.Contains(fields, f.name) {
 			had = true
-			commit, good := f.commitment()
-			inner, all = erasedInner(at, commit), all && good
+			commit, good := f.commitmentHash()
+			inner, all = newErasedContent(at, commit), all && good
 			if in {
-				inner = append(inner, bytes.Repeat([]byte{' '}, len(f.inner)-len(inner))...)
+				inner = append(inner, bytes.Repeat([]byte{' '}, len(f.content)-len(inner))...)
 			}
 		}
 		out = append(append(append(out, '"'), f.name...), `":[`...)
@@ -286,8 +286,8 @@ func erase(payload []byte, fields []Field, at time.Time, in bool) (erased []byte
 	return append(out, '}'), true
 }
 
-// Erase returns the payload of an entry of the record without what the redaction is about.
-func (r *Redaction) Erase(payload []byte) []byte {
-	erased, _ := erase(payload, r.Fields, r.At, false)
+// ErasePayload returns the payload of an entry of the record without what the redaction is about.
+func (r *Redaction) ErasePayload(payload []byte) []byte {
+	erased, _ := erasePayloadFields(payload, r.Fields, r.At, false)
 	return erased
 }

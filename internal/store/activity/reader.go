@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// mark is the end of what is durable, and the files that hold it.
-type mark struct {
-	end      Position
-	good     int64 // the last entry that is known to be on the disk
+// safeMark is the end of what is durable, and the files that hold it.
+type spoolSnapshot struct {
+	end      SpoolPosition
+	synced   int64 // the last entry that is known to be on the disk
 	segments []segment
 	file     spoolFile // of the last segment; nil until something is written
 }
 
-func (s *spool) mark() mark {
+func (s *spool) snapshot() spoolSnapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := mark{
-		end:      Position{Chain: s.chain, Seq: s.durable.seq, Hash: s.durable.hash},
-		good:     s.good.seq,
+	m := spoolSnapshot{
+		end:      SpoolPosition{Chain: s.chain, Seq: s.durable.seq, Hash: s.durable.hash},
+		synced:   s.synced.seq,
 		file:     s.file,
 		segments: make([]segment, len(s.segments)),
 	}
@@ -38,18 +38,18 @@ func (s *spool) mark() mark {
 	return m
 }
 
-// after returns the number of the first entry in the segment after one. Entries
+// newULIDGeneratorAfter returns the number of the first entry in the segment after one. Entries
 // from there on in the segment itself were never acknowledged, since the write had
 // failed and could not be taken back, or were written again in the next one.
-func (m *mark) after(first int64) int64 {
-	if i := m.upTo(first); i < len(m.segments) {
+func (m *spoolSnapshot) firstOfNextSegment(first int64) int64 {
+	if i := m.countSegmentsUpTo(first); i < len(m.segments) {
 		return m.segments[i].first
 	}
 	return math.MaxInt64
 }
 
-// upTo returns how many segments begin with an entry or before it.
-func (m *mark) upTo(seq int64) int {
+// keepSegmentsUpTo returns how many segments begin with an entry or before it.
+func (m *spoolSnapshot) countSegmentsUpTo(seq int64) int {
 	return sort.Search(len(m.segments), func(i int) bool { return m.segments[i].first > seq })
 }
 
@@ -59,16 +59,16 @@ func (m *mark) upTo(seq int64) int {
 // is not there, stands in the second copy, from which the spool is made well: it
 // is an error until then.
 type spoolReader struct {
-	dir   string
-	until mark
-	at    Position
-	known bool // at.Hash is that of the entry before
-	notes []string
+	dir       string
+	snapshot  spoolSnapshot
+	position  SpoolPosition
+	hashKnown bool // at.Hash is that of the entry before
+	notes     []string
 
-	file *os.File
-	buf  *bufio.Reader
-	skip int64 // entries that are numbered up to here are in the store
-	keep int64 // but not those after here
+	file           *os.File
+	buf            *bufio.Reader
+	storedUpTo     int64 // entries that are numbered up to here are in the store
+	neverSkipAfter int64 // but not those after here
 
 	missing int64 // entries that no segment has, though they come first
 }
@@ -78,49 +78,49 @@ const (
 	maxNotes   = 16
 )
 
-// readFrom makes a reader that goes on after pos. Entries that are numbered up
+// newSpoolReader makes a reader that goes on after pos. Entries that are numbered up
 // to pos.Seq are left out, unless they are after keep.
-func (s *spool) readFrom(pos Position, keep int64) *spoolReader {
-	r := &spoolReader{dir: s.dir, until: s.mark(), at: pos, skip: pos.Seq, keep: keep}
-	if r.known = r.resumes(); !r.known {
-		r.rewind()
+func (s *spool) newSpoolReader(pos SpoolPosition, keep int64) *spoolReader {
+	r := &spoolReader{dir: s.dir, snapshot: s.snapshot(), position: pos, storedUpTo: pos.Seq, neverSkipAfter: keep}
+	if r.hashKnown = r.canResume(); !r.hashKnown {
+		r.rewindToSegment()
 	}
 	return r
 }
 
-// resumes reports whether the position is a link of the spool, as it should be.
-func (r *spoolReader) resumes() bool {
-	seg, ok := r.segment(r.at.Segment)
-	if !ok || r.at.Offset > seg.size || r.at.Seq >= r.until.after(r.at.Segment) {
+// canResume reports whether the position is a link of the spool, as it should be.
+func (r *spoolReader) canResume() bool {
+	seg, ok := r.findSegment(r.position.Segment)
+	if !ok || r.position.Offset > seg.size || r.position.Seq >= r.snapshot.firstOfNextSegment(r.position.Segment) {
 		return false
 	}
-	seg.size = r.at.Offset
-	t, ok, err := tailOf(&seg)
-	return err == nil && ok && t.size == r.at.Offset && t.hash == r.at.Hash
+	seg.size = r.position.Offset
+	t, ok, err := readSegmentTail(&seg)
+	return err == nil && ok && t.size == r.position.Offset && t.hash == r.position.Hash
 }
 
-// rewind goes back to the beginning of the segment where the first entry to read
+// rewindToSegment goes back to the beginning of the segment where the first entry to read
 // must be, or of the oldest.
-func (r *spoolReader) rewind() {
-	segs := r.until.segments
-	first := min(r.skip, r.keep) + 1
-	r.at = Position{Chain: r.until.end.Chain, Seq: r.skip}
-	if i := max(r.until.upTo(first)-1, 0); i < len(segs) {
-		r.at.Segment = segs[i].first
+func (r *spoolReader) rewindToSegment() {
+	segs := r.snapshot.segments
+	first := min(r.storedUpTo, r.neverSkipAfter) + 1
+	r.position = SpoolPosition{Chain: r.snapshot.end.Chain, Seq: r.storedUpTo}
+	if i := max(r.snapshot.countSegmentsUpTo(first)-1, 0); i < len(segs) {
+		r.position.Segment = segs[i].first
 		r.missing = max(0, segs[i].first-first)
 	}
 }
 
-func (r *spoolReader) segment(first int64) (segment, bool) {
-	i := r.until.upTo(first) - 1
-	if i < 0 || r.until.segments[i].first != first {
+func (r *spoolReader) findSegment(first int64) (segment, bool) {
+	i := r.snapshot.countSegmentsUpTo(first) - 1
+	if i < 0 || r.snapshot.segments[i].first != first {
 		return segment{}, false
 	}
-	return r.until.segments[i], true
+	return r.snapshot.segments[i], true
 }
 
-// next returns the next entry, or io.EOF at the mark.
-func (r *spoolReader) next() (Entry, error) {
+// readEntry returns the next entry, or io.EOF at the mark.
+func (r *spoolReader) readEntry() (Entry, error) {
 	for {
 		if r.file == nil {
 			if err := r.openSegment(); err != nil {
@@ -129,21 +129,21 @@ func (r *spoolReader) next() (Entry, error) {
 		}
 		var line []byte
 		err := io.EOF // what follows in the segment is the rest of a failed write, or stands again in the next one
-		if !r.known || r.at.Seq+1 < r.until.after(r.at.Segment) {
-			line, err = r.line()
+		if !r.hashKnown || r.position.Seq+1 < r.snapshot.firstOfNextSegment(r.position.Segment) {
+			line, err = r.readLine()
 		}
 		if err == io.EOF {
-			if err := r.nextSegment(); err != io.EOF && err != nil {
+			if err := r.advanceSegment(); err != io.EOF && err != nil {
 				return Entry{}, err
 			} else if err == io.EOF {
-				return Entry{}, cmp.Or(r.absent(r.until.end.Seq), err)
+				return Entry{}, cmp.Or(r.checkOnDisk(r.snapshot.end.Seq), err)
 			}
 			continue
 		}
 		if err != nil {
 			return Entry{}, err
 		}
-		e, ok, err := r.entry(line)
+		e, ok, err := r.parseLine(line)
 		if ok || err != nil {
 			return e, err
 		}
@@ -154,17 +154,17 @@ func (r *spoolReader) next() (Entry, error) {
 // anybody knew that it is on the disk.
 var errNotOnDisk = errors.New("the newest entries of the spool are not on the disk")
 
-// absent is an error when an entry up to that number was not there, and was not
+// checkOnDisk is an error when an entry up to that number was not there, and was not
 // known to be on the disk.
-func (r *spoolReader) absent(upTo int64) error {
-	if upTo > r.at.Seq && upTo > r.until.good {
+func (r *spoolReader) checkOnDisk(upTo int64) error {
+	if upTo > r.position.Seq && upTo > r.snapshot.synced {
 		return errNotOnDisk
 	}
 	return nil
 }
 
 func (r *spoolReader) openSegment() error {
-	seg, ok := r.segment(r.at.Segment)
+	seg, ok := r.findSegment(r.position.Segment)
 	if !ok {
 		return io.EOF // nothing was ever written
 	}
@@ -172,25 +172,25 @@ func (r *spoolReader) openSegment() error {
 	if err != nil {
 		return fmt.Errorf("read the spool: %w", err)
 	}
-	if _, err := f.Seek(r.at.Offset, io.SeekStart); err != nil {
+	if _, err := f.Seek(r.position.Offset, io.SeekStart); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	r.file = f
 	if r.buf == nil {
 		r.buf = bufio.NewReaderSize(nil, readBuffer)
 	}
-	r.buf.Reset(io.LimitReader(f, seg.size-r.at.Offset))
+	r.buf.Reset(io.LimitReader(f, seg.size-r.position.Offset))
 	return nil
 }
 
-func (r *spoolReader) nextSegment() error {
-	segs := r.until.segments
-	i := r.until.upTo(r.at.Segment)
+func (r *spoolReader) advanceSegment() error {
+	segs := r.snapshot.segments
+	i := r.snapshot.countSegmentsUpTo(r.position.Segment)
 	if i == len(segs) {
 		return io.EOF
 	}
 	err := r.close()
-	r.at.Segment, r.at.Offset = segs[i].first, 0
+	r.position.Segment, r.position.Offset = segs[i].first, 0
 	return err
 }
 
@@ -203,96 +203,96 @@ func (r *spoolReader) close() error {
 	return err
 }
 
-// line reads up to the next newline, or the end of the segment, and moves on.
-func (r *spoolReader) line() ([]byte, error) {
+// readLine reads up to the next newline, or the end of the segment, and moves on.
+func (r *spoolReader) readLine() ([]byte, error) {
 	line, err := r.buf.ReadBytes('\n')
-	r.at.Offset += int64(len(line))
+	r.position.Offset += int64(len(line))
 	if err == io.EOF && len(line) > 0 {
-		return nil, cmp.Or(r.keepAside(line), err)
+		return nil, cmp.Or(r.saveDamagedBytes(line), err)
 	}
 	return line, err
 }
 
-// entry looks at one line. Headers, bad lines and entries that the store has
+// parseLine looks at one line. Headers, bad lines and entries that the store has
 // are no entries.
-func (r *spoolReader) entry(line []byte) (e Entry, ok bool, err error) {
+func (r *spoolReader) parseLine(line []byte) (e Entry, ok bool, err error) {
 	body := bytes.TrimSuffix(line, []byte{'\n'})
-	if r.at.Offset == int64(len(line)) {
-		if h, prev, ok := parseHeader(body); ok {
-			r.expect(prev, h.First)
-			r.at.Hash, r.known = prev, true
+	if r.position.Offset == int64(len(line)) {
+		if h, prev, ok := parseSegmentHeader(body); ok {
+			r.checkHeader(prev, h.First)
+			r.position.Hash, r.hashKnown = prev, true
 			return e, false, nil
 		}
 	}
-	h, data, ok := splitLine(body)
+	h, data, ok := splitSpoolLine(body)
 	if !ok {
-		return e, false, r.keepAside(line)
+		return e, false, r.saveDamagedBytes(line)
 	}
-	linked := r.known && follows(r.at.Hash, data, h)
-	if e, err = decodeEntry(h, data, linked); err != nil {
-		return e, false, r.keepAside(line)
+	linked := r.hashKnown && isNextInChain(r.position.Hash, data, h)
+	if e, err = decodeSpoolEntry(h, data, linked); err != nil {
+		return e, false, r.saveDamagedBytes(line)
 	}
-	if e.Seq >= r.until.after(r.at.Segment) {
+	if e.Seq >= r.snapshot.firstOfNextSegment(r.position.Segment) {
 		return e, false, nil // the next segment has it, or it was never acknowledged
 	}
-	if err := r.absent(e.Seq - 1); err != nil {
+	if err := r.checkOnDisk(e.Seq - 1); err != nil {
 		return e, false, err
 	}
-	inStore := e.Seq <= r.skip && e.Seq <= r.keep
-	if !inStore && r.known && !linked {
-		r.broken(e.Seq)
+	inStore := e.Seq <= r.storedUpTo && e.Seq <= r.neverSkipAfter
+	if !inStore && r.hashKnown && !linked {
+		r.noteBrokenChain(e.Seq)
 	}
-	r.at.Seq, r.at.Hash, r.known = e.Seq, h, true
-	e.segment, e.offset = r.at.Segment, r.at.Offset
+	r.position.Seq, r.position.Hash, r.hashKnown = e.Seq, h, true
+	e.segment, e.offset = r.position.Segment, r.position.Offset
 	return e, !inStore, nil
 }
 
-// expect checks that the header of a segment continues the one before.
-func (r *spoolReader) expect(prev Hash, first int64) {
-	if r.known && r.at.Hash != prev {
-		r.broken(first)
+// checkHeader checks that the header of a segment continues the one before.
+func (r *spoolReader) checkHeader(prev Hash, first int64) {
+	if r.hashKnown && r.position.Hash != prev {
+		r.noteBrokenChain(first)
 	}
 }
 
-func (r *spoolReader) broken(seq int64) {
-	r.note(fmt.Sprintf("The chain of the spool is broken before entry %d.", seq))
+func (r *spoolReader) noteBrokenChain(seq int64) {
+	r.addNote(fmt.Sprintf("The chain of the spool is broken before entry %d.", seq))
 }
 
-func (r *spoolReader) note(text string) {
+func (r *spoolReader) addNote(text string) {
 	if len(r.notes) < maxNotes {
 		r.notes = append(r.notes, text)
 	}
 }
 
-// keepAside puts bytes that are no entry into a file of their own.
-func (r *spoolReader) keepAside(line []byte) error {
-	if err := r.absent(r.at.Seq + 1); err != nil {
+// saveDamagedBytes puts bytes that are no entry into a file of their own.
+func (r *spoolReader) saveDamagedBytes(line []byte) error {
+	if err := r.checkOnDisk(r.position.Seq + 1); err != nil {
 		return err
 	}
-	name := fmt.Sprintf("%0*d%s.damaged-%d", segmentDigits, r.at.Segment, segmentSuffix, r.at.Offset-int64(len(line)))
+	name := fmt.Sprintf("%0*d%s.damaged-%d", segmentDigits, r.position.Segment, segmentSuffix, r.position.Offset-int64(len(line)))
 	kept := "are kept in " + name
 	if err := os.WriteFile(filepath.Join(r.dir, name), line, 0o600); err != nil {
 		kept = "could not be kept aside"
 	}
-	r.note(fmt.Sprintf("%d bytes of the spool are no entry; they %s.", len(line), kept))
+	r.addNote(fmt.Sprintf("%d bytes of the spool are no entry; they %s.", len(line), kept))
 	return nil
 }
 
-// missed is an error as long as entries that the store lacks may come back with a
+// checkMissingEntries is an error as long as entries that the store lacks may come back with a
 // disk that is away. After that it is told that they are lost.
-func (s *spool) missed(r *spoolReader) error {
+func (s *spool) checkMissingEntries(r *spoolReader) error {
 	s.mu.Lock()
-	gone := s.goneAt
+	gone := s.deletedAt
 	s.mu.Unlock()
 	switch {
 	case r.missing == 0 || gone.IsZero():
 		return nil
-	case time.Since(gone) < awayTime:
+	case time.Since(gone) < missingGrace:
 		return fmt.Errorf("%d entries of the spool are missing since it was deleted, or its disk was taken away", r.missing)
 	}
-	r.note(fmt.Sprintf("%d entries of the spool were deleted before they were in the database.", r.missing))
+	r.addNote(fmt.Sprintf("%d entries of the spool were deleted before they were in the database.", r.missing))
 	return nil
 }
 
-// awayTime is how long entries are waited for that were there, and are not.
-const awayTime = 30 * time.Second
+// missingGrace is how long entries are waited for that were there, and are not.
+const missingGrace = 30 * time.Second

@@ -120,12 +120,12 @@ type Record struct {
 }
 
 // HasErased reports whether the record had a field that was erased.
-func (r *Record) HasErased(f Field) bool {
+func (r *Record) HasErased(f ErasableField) bool {
 	return slices.ContainsFunc(r.Erased, func(e Erased) bool { return e.Field == f })
 }
 
-// By puts into the record who asks and from where.
-func (r *Record) By(c *auth.Caller) {
+// SetCaller puts into the record who asks and from where.
+func (r *Record) SetCaller(c *auth.Caller) {
 	r.Source, r.Actor, r.Origin = c.Source, c.Actor.String(), c.Origin
 	r.SessionID, r.RequestID = c.SessionID, c.RequestID
 	r.ClientName, r.ClientVersion = c.ClientName, c.ClientVersion
@@ -150,8 +150,8 @@ type Metadata struct {
 
 // Redacted names fields of a record that were erased.
 type Redacted struct {
-	ID     string  `json:"id" doc:"The record that had them."`
-	Fields []Field `json:"fields"`
+	ID     string          `json:"id" doc:"The record that had them."`
+	Fields []ErasableField `json:"fields"`
 }
 
 // Intent is the declared intent as the record keeps it.
@@ -172,7 +172,7 @@ type Search struct {
 	Rank  int    `json:"rank,omitempty"`
 }
 
-// Chain is the place of a record in the log, in which each entry holds the hash of the
+// EachChainPart is the place of a record in the log, in which each entry holds the hash of the
 // one before: the entry that began the record, and the one that ended it. Hashes are
 // in hexadecimal digits.
 type Chain struct {
@@ -217,8 +217,8 @@ type Filter struct {
 	Cursor        string    `query:"cursor" doc:"The next_cursor of the page before; not together with offset."`
 }
 
-// Page is the answer to a Filter, newest first.
-type Page struct {
+// RecordPage is the answer to a Filter, newest first.
+type RecordPage struct {
 	Records    []Record
 	Total      int64  // all that the filter selects
 	NextCursor string // empty on the last page
@@ -227,34 +227,34 @@ type Page struct {
 	Incomplete bool
 }
 
-// Field is a value of a record that can be erased.
-type Field string
+// ErasableField is a value of a record that can be erased.
+type ErasableField string
 
 // The fields.
 const (
-	FieldArguments Field = "arguments"
-	FieldResponse  Field = "response"
-	FieldError     Field = "error_message"
-	FieldReason    Field = "reason"   // of the intent
-	FieldDeclared  Field = "declared" // in the intent
-	FieldQuery     Field = "query"    // of the search
-	FieldWarnings  Field = "warnings"
+	FieldArguments ErasableField = "arguments"
+	FieldResponse  ErasableField = "response"
+	FieldError     ErasableField = "error_message"
+	FieldReason    ErasableField = "reason"   // of the intent
+	FieldDeclared  ErasableField = "declared" // in the intent
+	FieldQuery     ErasableField = "query"    // of the search
+	FieldWarnings  ErasableField = "warnings"
 )
 
-// fields are all that there are, in the order in which they stand.
-var fields = [...]Field{FieldArguments, FieldResponse, FieldError, FieldReason, FieldDeclared, FieldQuery, FieldWarnings}
+// erasableFields are all that there are, in the order in which they stand.
+var erasableFields = [...]ErasableField{FieldArguments, FieldResponse, FieldError, FieldReason, FieldDeclared, FieldQuery, FieldWarnings}
 
 // Words are all fields.
-func (Field) Words() []string {
+func (ErasableField) Words() []string {
 	var words []string
-	for _, f := range fields {
+	for _, f := range erasableFields {
 		words = append(words, string(f))
 	}
 	return words
 }
 
-// Erased is a field that a record had.
+// FinishErasures is a field that a record had.
 type Erased struct {
-	Field Field     `json:"field"`
-	At    time.Time `json:"at"`
+	Field ErasableField `json:"field"`
+	At    time.Time     `json:"at"`
 }

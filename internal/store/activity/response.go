@@ -16,54 +16,54 @@ const cutMargin = 4 << 10
 // Shown returns JSON as records keep it: masked, and where it is longer than most bytes,
 // its beginning as a JSON string.
 func Shown(raw json.RawMessage, most int) (shown json.RawMessage, cut bool) {
-	return keptJSON(raw, most)
+	return maskAndCutJSON(raw, most)
 }
 
-// keptJSON is the part of a response, or of arguments, that the record keeps:
+// maskAndCutJSON is the part of a response, or of arguments, that the record keeps:
 // masked, and where it is longer than max, its beginning as a JSON string.
-func keptJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncated bool) {
+func maskAndCutJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncated bool) {
 	if len(raw) <= max {
 		masked := redact.JSON(raw)
 		if len(masked) <= max {
 			return masked, false
 		}
-		return beginning(masked, max), true
+		return clipToJSONString(masked, max), true
 	}
 	whole := raw
 	if len(raw) > max+cutMargin {
-		whole = closeJSON(raw[:max+cutMargin])
+		whole = completeJSON(raw[:max+cutMargin])
 	}
 	masked := redact.JSON(whole)
 	if !json.Valid(masked) { // an upstream that does not write JSON
 		masked = []byte(redact.Text(string(whole)))
 	}
-	return beginning(masked, max), true
+	return clipToJSONString(masked, max), true
 }
 
-// beginning returns the first max bytes of text, not splitting a character, as a
+// clipToJSONString returns the first max bytes of text, not splitting a character, as a
 // JSON string.
-func beginning(text []byte, max int) json.RawMessage {
+func clipToJSONString(text []byte, max int) json.RawMessage {
 	text = wirejson.Clip(text, max)
 	return wirejson.AppendString(make([]byte, 0, len(text)+len(text)/8+2), text)
 }
 
-// closeJSON makes the beginning of a JSON text a JSON text: a string that is a
+// completeJSON makes the beginning of a JSON text a JSON text: a string that is a
 // value ends where the beginning stops, what else is not complete is left out, and
 // what is open is closed. Masking needs the structure, since what a value is
 // depends on its name. What is no JSON comes out as some bytes, never a panic.
-func closeJSON(cut []byte) []byte {
-	s := cutScanner{}
+func completeJSON(cut []byte) []byte {
+	s := truncatedJSONScanner{}
 	for i, c := range cut {
-		s.step(c, i)
+		s.scanByte(c, i)
 	}
 	end, closing := s.whole, ""
 	switch {
-	case s.inString && !s.wantsName():
+	case s.inString && !s.expectsName():
 		end, closing = len(cut), `"`
 		if s.missing > 0 {
 			end = s.escape
 		}
-		end = len(trimRune(cut[:end]))
+		end = len(trimPartialRune(cut[:end]))
 	case end == 0:
 		closing = "null"
 	}
@@ -72,9 +72,9 @@ func closeJSON(cut []byte) []byte {
 	return append(out, s.open...)
 }
 
-// cutScanner follows a JSON text byte by byte, just closely enough to know how
+// truncatedJSONScanner follows a JSON text byte by byte, just closely enough to know how
 // to end it.
-type cutScanner struct {
+type truncatedJSONScanner struct {
 	open     []byte // the closing brackets that are missing
 	names    []bool // per open bracket: an object in which a name comes next
 	whole    int    // up to here the text needs nothing but these brackets
@@ -84,11 +84,11 @@ type cutScanner struct {
 	missing  int  // characters that are missing of it
 }
 
-func (s *cutScanner) wantsName() bool { return len(s.names) > 0 && s.names[len(s.names)-1] }
+func (s *truncatedJSONScanner) expectsName() bool { return len(s.names) > 0 && s.names[len(s.names)-1] }
 
-func (s *cutScanner) step(c byte, i int) {
+func (s *truncatedJSONScanner) scanByte(c byte, i int) {
 	if s.inString {
-		s.stepString(c, i)
+		s.scanStringByte(c, i)
 		return
 	}
 	switch c {
@@ -123,7 +123,7 @@ func (s *cutScanner) step(c byte, i int) {
 	}
 }
 
-func (s *cutScanner) stepString(c byte, i int) {
+func (s *truncatedJSONScanner) scanStringByte(c byte, i int) {
 	switch {
 	case s.missing > 0:
 		if s.missing--; s.escape == i-1 && c == 'u' {
@@ -132,14 +132,14 @@ func (s *cutScanner) stepString(c byte, i int) {
 	case c == '\\':
 		s.escape, s.missing = i, 1
 	case c == '"':
-		if s.inString = false; !s.wantsName() {
+		if s.inString = false; !s.expectsName() {
 			s.whole = i + 1
 		}
 	}
 }
 
-// trimRune takes half a character off the end.
-func trimRune(b []byte) []byte {
+// trimPartialRune takes half a character off the end.
+func trimPartialRune(b []byte) []byte {
 	for i := len(b) - 1; i >= max(0, len(b)-utf8.UTFMax); i-- {
 		if utf8.RuneStart(b[i]) {
 			if !utf8.FullRune(b[i:]) {

@@ -16,30 +16,30 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// signEvery is the number of entries between two that are signed: each whose number is
+// checkpointEvery is the number of entries between two that are signed: each whose number is
 // a multiple of it. It is part of the format.
-const signEvery = 4096
+const checkpointEvery = 4096
 
-// signAfter is how long entries may come before one of them is signed.
-const signAfter = time.Hour
+// checkpointInterval is how long entries may come before one of them is signed.
+const checkpointInterval = time.Hour
 
-// signingKey is the action of the record that says with which key is signed from there
+// signingKeyAction is the action of the record that says with which key is signed from there
 // on.
-const signingKey = "signing_key"
+const signingKeyAction = "signing_key"
 
-// Key is what a log signs with. A nil one signs nothing.
-type Key struct {
+// SigningKey is what a log signs with. A nil one signs nothing.
+type SigningKey struct {
 	path string
 	key  ed25519.PrivateKey
 }
 
-// openKey reads the key in a file, or makes one.
-func openKey(path string) (*Key, error) {
+// openSigningKey reads the key in a file, or makes one.
+func openSigningKey(path string) (*SigningKey, error) {
 	if path == "" {
 		return nil, nil
 	}
-	k := &Key{path: path}
-	err := k.read()
+	k := &SigningKey{path: path}
+	err := k.readFile()
 	if !errors.Is(err, fs.ErrNotExist) {
 		return k, err
 	}
@@ -47,12 +47,12 @@ func openKey(path string) (*Key, error) {
 		return nil, err
 	}
 	if _, k.key, err = ed25519.GenerateKey(nil); err == nil {
-		err = k.write()
+		err = k.writeFile()
 	}
 	return k, err
 }
 
-func (k *Key) read() error {
+func (k *SigningKey) readFile() error {
 	text, err := os.ReadFile(k.path)
 	if err != nil {
 		return fmt.Errorf("read the key of the activity log: %w", err)
@@ -70,7 +70,7 @@ func (k *Key) read() error {
 	return os.Chmod(k.path, 0o600)
 }
 
-func (k *Key) write() error {
+func (k *SigningKey) writeFile() error {
 	der, err := x509.MarshalPKCS8PrivateKey(k.key)
 	if err == nil {
 		err = ondisk.Replace(k.path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
@@ -81,8 +81,8 @@ func (k *Key) write() error {
 	return nil
 }
 
-// keep writes the key again when its file was deleted.
-func (k *Key) keep() error {
+// neverSkipAfter writes the key again when its file was deleted.
+func (k *SigningKey) restoreDeletedFile() error {
 	if k == nil {
 		return nil
 	}
@@ -92,68 +92,68 @@ func (k *Key) keep() error {
 	if _, err := os.Lstat(filepath.Dir(k.path)); err != nil {
 		return nil // the folder comes first
 	}
-	return k.write()
+	return k.writeFile()
 }
 
-// public is the public key; nil where nothing is signed.
-func (k *Key) public() []byte {
+// publicKey is the public key; nil where nothing is signed.
+func (k *SigningKey) publicKey() []byte {
 	if k == nil {
 		return nil
 	}
 	return k.key.Public().(ed25519.PublicKey)
 }
 
-// Sign returns c, signed.
-func (k *Key) Sign(c Checkpoint) Checkpoint {
-	c.Key, c.Time = k.public(), c.Time.UTC().Truncate(time.Microsecond)
-	c.Signature = ed25519.Sign(k.key, c.statement())
+// SignCheckpoint returns c, signed.
+func (k *SigningKey) SignCheckpoint(c Checkpoint) Checkpoint {
+	c.Key, c.Time = k.publicKey(), c.Time.UTC().Truncate(time.Microsecond)
+	c.Signature = ed25519.Sign(k.key, c.signedText())
 	return c
 }
 
-// checkpoints has the projector sign places of the chain.
-type checkpoints struct {
-	*Key
+// checkpointScheduler has the projector sign places of the chain.
+type checkpointScheduler struct {
+	*SigningKey
 	last time.Time // when the last one was signed
 }
 
-// add signs what is to be signed of entries that are about to be stored.
-func (c *checkpoints) add(chain string, entries []Entry, now time.Time) {
-	if c.Key == nil {
+// addRefusal signs what is to be signed of entries that are about to be stored.
+func (c *checkpointScheduler) signDueEntries(chain string, entries []Entry, now time.Time) {
+	if c.SigningKey == nil {
 		return
 	}
 	for i := range entries {
 		e := &entries[i]
-		if e.Seq%signEvery != 0 && (i < len(entries)-1 || now.Sub(c.last) < signAfter) {
+		if e.Seq%checkpointEvery != 0 && (i < len(entries)-1 || now.Sub(c.last) < checkpointInterval) {
 			continue
 		}
-		signed := c.Sign(Checkpoint{Chain: chain, Seq: e.Seq, Hash: e.Hash, Time: now})
+		signed := c.SignCheckpoint(Checkpoint{Chain: chain, Seq: e.Seq, Hash: e.Hash, Time: now})
 		e.Signature, c.last = &signed, now
 	}
 }
 
-// keyRecord says with which key is signed from now on.
-func keyRecord(public []byte) Record {
-	return Record{Type: System, Status: Success, Actor: "system", Metadata: Metadata{Action: signingKey, Detail: hex.EncodeToString(public)}}
+// newSigningKeyRecord says with which key is signed from now on.
+func newSigningKeyRecord(public []byte) Record {
+	return Record{Type: System, Status: Success, Actor: "system", Metadata: Metadata{Action: signingKeyAction, Detail: hex.EncodeToString(public)}}
 }
 
 // String is the public key in hexadecimal digits; empty where nothing is signed.
-func (k *Key) String() string { return hex.EncodeToString(k.public()) }
+func (k *SigningKey) String() string { return hex.EncodeToString(k.publicKey()) }
 
 // SignText signs what an export says of itself. It is nil where nothing is signed.
-func (k *Key) SignText(text []byte) []byte {
+func (k *SigningKey) SignText(text []byte) []byte {
 	if k == nil {
 		return nil
 	}
 	return ed25519.Sign(k.key, text)
 }
 
-// keyOf returns the key that a payload puts on record, nil for other ones.
-func keyOf(payload []byte) []byte {
-	if !strings.Contains(string(payload[max(0, len(payload)-256):]), `"action":"`+signingKey+`","detail":"`) {
+// parseSigningKeyRecord returns the key that a payload puts on record, nil for other ones.
+func parseSigningKeyRecord(payload []byte) []byte {
+	if !strings.Contains(string(payload[max(0, len(payload)-256):]), `"action":"`+signingKeyAction+`","detail":"`) {
 		return nil
 	}
 	p, err := decodePayload(payload)
-	if err != nil || p.Type != System || p.Metadata.Action != signingKey {
+	if err != nil || p.Type != System || p.Metadata.Action != signingKeyAction {
 		return nil
 	}
 	key, err := hex.DecodeString(p.Metadata.Detail)

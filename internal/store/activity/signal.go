@@ -1,12 +1,12 @@
 package activity
 
-// signal wakes a goroutine that waits for it. Raised again before it was seen, it
+// wakeSignal wakes a goroutine that waits for it. Raised again before it was seen, it
 // is one.
-type signal chan struct{}
+type wakeSignal chan struct{}
 
-func newSignal() signal { return make(signal, 1) }
+func newWakeSignal() wakeSignal { return make(wakeSignal, 1) }
 
-func (s signal) raise() {
+func (s wakeSignal) wake() {
 	select {
 	case s <- struct{}{}:
 	default:

@@ -17,8 +17,8 @@ var ErrIO = errors.New("the disk failed")
 // some time.
 var ErrAgain = errors.New("the database has closed its connections or was opened again")
 
-// again makes a query up to three times when the store has lost its connections meanwhile.
-func again(query func() error) (err error) {
+// countRepeat makes a query up to three times when the store has lost its connections meanwhile.
+func retryQuery(query func() error) (err error) {
 	for range 3 {
 		if err = query(); !errors.Is(err, ErrAgain) {
 			break
@@ -34,13 +34,13 @@ type Store interface {
 	// Resume waits until the store is open and returns how far it is, and what
 	// has to be told about it: an earlier file that was put aside, and the
 	// like. It is called at the start and after every failure.
-	Resume(ctx context.Context) (pos Position, notes []string, err error)
+	ResumePosition(ctx context.Context) (pos SpoolPosition, notes []string, err error)
 	// Project stores entries in their order, MaxBatch at most, and how far the log is
 	// then, all or nothing. An end makes its beginning a finished record; what an entry redacts is
 	// erased.
-	Project(ctx context.Context, entries []Entry, pos Position) error
+	ProjectEntries(ctx context.Context, entries []Entry, pos SpoolPosition) error
 	// Pending returns the records that have no end.
-	Pending(ctx context.Context) ([]Unfinished, error)
+	UnfinishedRecords(ctx context.Context) ([]UnfinishedRecord, error)
 	// Sync makes what was projected survive the loss of power.
 	Sync(ctx context.Context) error
 	// Tidy does one short piece of work that can wait, and reports whether
@@ -50,66 +50,66 @@ type Store interface {
 
 	// List returns the records that f selects. An invalid cursor is a
 	// *problem.Problem with code INVALID_PARAMETER.
-	List(ctx context.Context, f Filter) (Page, error)
+	List(ctx context.Context, f Filter) (RecordPage, error)
 	// Get returns the record whose id begins with prefix: NOT_FOUND, AMBIGUOUS.
 	Get(ctx context.Context, prefix string) (Record, error)
 	// Count returns how many records there are, 0 when that is not known yet. It waits
 	// for nothing.
-	Count() int64
+	RecordCount() int64
 	// Calls returns how many calls of each server have ended since a time, by the hour.
-	Calls(ctx context.Context, since time.Time) (map[string]int64, error)
-	// ServerUse returns how each server was called in the latest hours, that of now
+	CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error)
+	// ServerUsage returns how each server was called in the latest hours, that of now
 	// included; those that were not are left out.
-	ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUse, error)
+	ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUsage, error)
 	// ToolUse returns how each tool was called, by server and tool, as far back as
 	// there are records.
-	ToolUse(ctx context.Context) (map[[2]string]Use, error)
+	ToolUse(ctx context.Context) (map[[2]string]ToolUsage, error)
 	// Each calls fn for every record that f selects when it is called, the newest
 	// first, and holds up nothing while fn takes its time. The error of fn ends it.
-	Each(ctx context.Context, f Filter, fn func(*Stored) error) error
+	EachRecord(ctx context.Context, f Filter, fn func(*StoredRecord) error) error
 	// Stored returns the record with this id: NOT_FOUND.
-	Stored(ctx context.Context, id string) (Stored, error)
+	GetStored(ctx context.Context, id string) (StoredRecord, error)
 	// Erasing returns what projected entries have erased from the store, and is still
 	// in the files of the spool.
-	Erasing(ctx context.Context) ([]Redaction, error)
+	PendingErasures(ctx context.Context) ([]Redaction, error)
 	// Erased notes that the spool is done with it, when the files of the store have
 	// nothing left of it, either; if they have at this time, it is not done.
-	Erased(ctx context.Context, what []Redaction) (done bool, err error)
+	FinishErasures(ctx context.Context, what []Redaction) (done bool, err error)
 	// Marks calls fn for the runs of entries that are gone, and for the signed places, in
 	// the order of their numbers.
-	Marks(ctx context.Context, fn func(ChainPart) error) error
+	EachChainMark(ctx context.Context, fn func(ChainPart) error) error
 	// Chain calls fn for every entry and for those that are gone by the retention, in
 	// the order of their numbers, all as they are at one time. It holds up nobody. It
 	// returns the number of records, and how far the log is by then. The error of fn
 	// ends it.
-	Chain(ctx context.Context, fn func(ChainPart) error) (records int64, end Position, err error)
+	EachChainPart(ctx context.Context, fn func(ChainPart) error) (records int64, end SpoolPosition, err error)
 	// Summary counts what q selects.
 	Summary(ctx context.Context, q SummaryQuery) (Summary, error)
 	// Sessions returns the sessions that q asks for.
 	Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 }
 
-// Use is how a tool was called.
-type Use struct {
+// ToolUsage is how a tool was called.
+type ToolUsage struct {
 	Calls int64
 	Last  time.Time // when the last one began; of hours from before it was kept, their beginning
 }
 
-// ServerUse is how a server was called.
-type ServerUse struct {
-	Hours []HourUse     // oldest first
+// ServerUsage is how a server was called.
+type ServerUsage struct {
+	Hours []HourlyCalls // oldest first
 	P95   time.Duration // at most one call in twenty took longer; within 4 %, and 0 when it is not known
 }
 
-// HourUse is how it was called in an hour: calls that have ended, and those of them
+// HourlyCalls is how it was called in an hour: calls that have ended, and those of them
 // that failed.
-type HourUse struct{ Calls, Errors int64 }
+type HourlyCalls struct{ Calls, Errors int64 }
 
-// Unfinished is a record in the store that has no end.
-type Unfinished struct {
+// UnfinishedRecord is a record in the store that has no end.
+type UnfinishedRecord struct {
 	ID    string
 	Seq   int64
-	Facts Facts
+	Facts RecordFacts
 }
 
 // Retention is how much the store keeps. Zero means no limit.
@@ -118,11 +118,11 @@ type Retention struct {
 	MaxRecords int64
 	MaxBytes   int64
 	// Signer signs the place up to which the log is pruned; nil: nobody does.
-	Signer Signer
+	Signer CheckpointSigner
 }
 
-// Signer signs places of the chain.
-type Signer interface{ Sign(Checkpoint) Checkpoint }
+// CheckpointSigner signs places of the chain.
+type CheckpointSigner interface{ SignCheckpoint(Checkpoint) Checkpoint }
 
 // The limits of Filter.Limit.
 const (
@@ -130,17 +130,17 @@ const (
 	MaxLimit     = 1000
 )
 
-// Bounded returns the filter's limit within what is allowed.
-func (f Filter) Bounded() int {
+// BoundedLimit returns the filter's limit within what is allowed.
+func (f Filter) BoundedLimit() int {
 	if f.Limit <= 0 {
 		return DefaultLimit
 	}
 	return min(f.Limit, MaxLimit)
 }
 
-// Position is how far the entries of the spool are in the store: the entry that
+// SpoolPosition is how far the entries of the spool are in the store: the entry that
 // was projected last, and where it ends in the files.
-type Position struct {
+type SpoolPosition struct {
 	Chain   string
 	Seq     int64
 	Hash    Hash
@@ -152,29 +152,29 @@ type Position struct {
 	Erasing bool
 }
 
-// Stored is a record as the log has it: the entry that began it and the one that ended
+// StoredRecord is a record as the log has it: the entry that began it and the one that ended
 // it, or counted a refusal last, with their places in the chain. One of them may not
 // be there.
-type Stored struct {
+type StoredRecord struct {
 	Entry, Outcome []byte
 	Seq, EndSeq    int64
 	Hash, EndHash  []byte
 }
 
-// look finds which of the fields the record has, and which are erased already.
-func (s *Stored) look(fields []Field) (there, already []Field, old bool) {
+// checkEntry finds which of the fields the record has, and which are erased already.
+func (s *StoredRecord) findFields(fields []ErasableField) (there, already []ErasableField, old bool) {
 	for _, payload := range [][]byte{s.Entry, s.Outcome} {
 		if len(payload) == 0 {
 			continue
 		}
-		_, open, before := parts(payload)
+		_, open, before := splitPayload(payload)
 		old = old || before
-		_ = eachOpen(open, func(f openField) {
+		_ = eachStoredField(open, func(f storedField) {
 			switch {
 			case !slices.Contains(fields, f.name):
-			case f.erased() == nil && !slices.Contains(there, f.name):
+			case f.erasedTimeText() == nil && !slices.Contains(there, f.name):
 				there = append(there, f.name)
-			case f.erased() != nil:
+			case f.erasedTimeText() != nil:
 				already = append(already, f.name)
 			}
 		})

@@ -11,26 +11,26 @@ import (
 type SummaryQuery struct {
 	Filter
 	Step  time.Duration // of a bucket; whole seconds
-	Group Group         // empty for no groups
+	Group GroupBy       // empty for no groups
 	Most  int64         // how many records are looked at, the newest
 	// Times is how often refusals have happened by now, by the id of their record,
 	// where the store may have an earlier count.
 	Times map[string]int64
 }
 
-// Group is what calls are counted by.
-type Group string
+// GroupBy is what calls are counted by.
+type GroupBy string
 
 // The groups.
 const (
-	ByLane   Group = "lane"
-	ByServer Group = "server"
-	ByTool   Group = "tool"
-	ByClient Group = "client"
+	ByLane   GroupBy = "lane"
+	ByServer GroupBy = "server"
+	ByTool   GroupBy = "tool"
+	ByClient GroupBy = "client"
 )
 
 // Words are all groups.
-func (Group) Words() []string {
+func (GroupBy) Words() []string {
 	return []string{string(ByLane), string(ByServer), string(ByTool), string(ByClient)}
 }
 

@@ -2,68 +2,68 @@ package redact
 
 import "bytes"
 
-// atOperator looks at what may join a name and a value: name=value,
+// findAssignedValue looks at what may join a name and a value: name=value,
 // "name": "value", name := `value`, <name>value, set("name", "value"). It returns
 // the place to go on from.
-func (f *finder) atOperator(t []byte, i int) int {
+func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 	next := i + 1
-	if name, kind := comparedName(t, i); kind != "" {
-		f.atCompared(t, i, name, kind)
+	if name, kind := parseComparedName(t, i); kind != "" {
+		f.findComparedText(t, i, name, kind)
 		return next
 	}
-	name, nameQuoted := nameBefore(t, i)
-	if len(name) == 0 || t[i] == ',' && !nameQuoted || t[i] == '>' && !isTag(t, i, len(name)) {
+	name, nameQuoted := nameBeforeOperator(t, i)
+	if len(name) == 0 || t[i] == ',' && !nameQuoted || t[i] == '>' && !isTagName(t, i, len(name)) {
 		return next
 	}
-	kind, how := classify(name)
-	if kind == "" && isValue(name) {
-		kind, how = classify(identBefore(t, 0, pairedNameEnd(t, i))) // name="api_key" value="…"
+	kind, how := classifyName(name)
+	if kind == "" && isValueName(name) {
+		kind, how = classifyName(identifierBefore(t, 0, siblingNameEnd(t, i))) // name="api_key" value="…"
 		nameQuoted = true
 	}
 	if kind == "" {
 		return next
 	}
-	v := valueAt(t, afterOperator(t, i))
+	v := parseValue(t, valueStart(t, i))
 	value := t[v.from:v.to]
-	if to := oddEnd(t, v, how); to > 0 {
-		return f.addValue(t, v.from, to, kind)
+	if to := unbalancedValueEnd(t, v, how); to > 0 {
+		return f.addNamedValue(t, v.from, to, kind)
 	}
-	if v.to < len(t) && (t[i] == '>' && t[v.to] != '<' && !has(t[v.to], space) || !v.quoted && (t[v.to] == '(' || t[v.to] == '[')) {
+	if v.to < len(t) && (t[i] == '>' && t[v.to] != '<' && !inCharSet(t[v.to], space) || !v.quoted && (t[v.to] == '(' || t[v.to] == '[')) {
 		return next // not what the tag holds; a call, an index
 	}
-	if v.quoted && isMember(t, v.to) || t[i] == ',' && !(v.quoted && len(value) >= 8 && looksRandom(value, 1)) {
+	if v.quoted && isMemberName(t, v.to) || t[i] == ',' && !(v.quoted && len(value) >= 8 && looksRandom(value, 1)) {
 		return next // the name of what comes next in a list
 	}
 	if kind == "cookie" && !v.quoted && t[i] == ':' {
 		if bytes.IndexByte(t[v.from:min(len(t), v.from+maxName)], '=') < 0 {
 			return next
 		}
-		return f.addValue(t, v.from, lineEnd(t, v.from), kind)
+		return f.addNamedValue(t, v.from, lineEnd(t, v.from), kind)
 	}
-	if kind == "authorization" && !v.quoted && schemeLength(value) == 0 && v.to < len(t) && t[v.to] == ' ' && plainWord(value) { // a scheme of its own
+	if kind == "authorization" && !v.quoted && authSchemeLength(value) == 0 && v.to < len(t) && t[v.to] == ' ' && isPlainWord(value) { // a scheme of its own
 		if to := runEnd(t, v.to+1, base64|dot); to-v.to > minToken && looksRandom(t[v.to+1:to], 1) {
-			return f.addValue(t, v.to+1, to, kind)
+			return f.addNamedValue(t, v.to+1, to, kind)
 		}
 	}
-	if n := schemeLength(value); n > 0 && kind == "authorization" {
-		if len(value)-n >= 8 && !placeholder(value[n:]) {
-			return f.addValue(t, v.from, v.whole(t), kind)
+	if n := authSchemeLength(value); n > 0 && kind == "authorization" {
+		if len(value)-n >= 8 && !isPlaceholder(value[n:]) {
+			return f.addNamedValue(t, v.from, v.fullEnd(t), kind)
 		}
 		return next
 	}
-	if f.isSecret(t, i, name, value, how, kind, nameQuoted, v.quoted) {
-		to := f.addValue(t, v.from, v.whole(t), kind)
+	if f.looksSecret(t, i, name, value, how, kind, nameQuoted, v.quoted) {
+		to := f.addNamedValue(t, v.from, v.fullEnd(t), kind)
 		if v.quoted {
-			to = f.addPieces(t, to, kind)
+			to = f.addConcatenatedTexts(t, to, kind)
 		}
 		return to
 	}
 	return next
 }
 
-// comparedName returns the telling name that stands behind the operator of a
+// parseComparedName returns the telling name that stands behind the operator of a
 // comparison, "value" == name, whose last character is at i.
-func comparedName(t []byte, i int) (name []byte, kind string) {
+func parseComparedName(t []byte, i int) (name []byte, kind string) {
 	if i < 3 || t[i] != '=' || t[i-1] != '=' && t[i-1] != '!' {
 		return nil, ""
 	}
@@ -72,38 +72,38 @@ func comparedName(t []byte, i int) (name []byte, kind string) {
 		from++
 	}
 	to := runEnd(t[:min(len(t), from+maxName)], from, ident)
-	if !mayBeCredential(t[:to], to) || to == from {
+	if !mayEndCredentialName(t[:to], to) || to == from {
 		return nil, ""
 	}
-	kind, _ = classify(t[from:to])
+	kind, _ = classifyName(t[from:to])
 	return t[from:to], kind
 }
 
-// atCompared masks the text in quotes that a telling name is compared with.
-func (f *finder) atCompared(t []byte, i int, name []byte, kind string) {
-	low := max(0, i-probe)
+// findComparedText masks the text in quotes that a telling name is compared with.
+func (f *credentialFinder) findComparedText(t []byte, i int, name []byte, kind string) {
+	low := max(0, i-maxProbe)
 	if n := len(f.spans); n > 0 {
 		low = max(low, f.spans[n-1].to)
 	}
 	to := i
-	for to > low && (isOperator(t[to-1]) || has(t[to-1], space)) {
+	for to > low && (isOperatorChar(t[to-1]) || inCharSet(t[to-1], space)) {
 		to--
 	}
-	if to-1 <= low || !has(t[to-1], quoted) {
+	if to-1 <= low || !inCharSet(t[to-1], quoted) {
 		return
 	}
 	quote := t[to-1]
 	for to--; to > low && t[to-1] == '\\'; to-- {
 	}
 	from := low + bytes.LastIndexByte(t[low:to], quote) + 1
-	if _, how := classify(name); from > low && bytes.IndexByte(t[from:to], '\n') < 0 && f.isSecret(t, i, name, t[from:to], how, kind, false, true) {
-		f.addValue(t, from, to, kind)
+	if _, how := classifyName(name); from > low && bytes.IndexByte(t[from:to], '\n') < 0 && f.looksSecret(t, i, name, t[from:to], how, kind, false, true) {
+		f.addNamedValue(t, from, to, kind)
 	}
 }
 
-// oddEnd returns the end of a value without quotes that goes on to the end of its
+// unbalancedValueEnd returns the end of a value without quotes that goes on to the end of its
 // line over brackets which do not fit each other, as in no program; or 0.
-func oddEnd(t []byte, v value, how strength) int {
+func unbalancedValueEnd(t []byte, v valueRange, how nameStrength) int {
 	const longest = 128
 	if v.quoted || how != strong || v.to == len(t) || bytes.IndexByte([]byte("([{)]}"), t[v.to]) < 0 {
 		return 0
@@ -115,17 +115,17 @@ func oddEnd(t []byte, v value, how strength) int {
 	if to < len(t) && t[to] != '\n' && t[to] != '\r' {
 		return 0
 	}
-	for to > v.from && (has(t[to-1], quoted) || t[to-1] == ',' || t[to-1] == ';') {
+	for to > v.from && (inCharSet(t[to-1], quoted) || t[to-1] == ',' || t[to-1] == ';') {
 		to--
 	}
-	if text := t[v.from:to]; len(text) >= 8 && !pair(text) {
+	if text := t[v.from:to]; len(text) >= 8 && !hasMatchingBrackets(text) {
 		return to
 	}
 	return 0
 }
 
-// pair reports whether no bracket is closed by one of another kind.
-func pair(text []byte) bool {
+// hasMatchingBrackets reports whether no bracket is closed by one of another kind.
+func hasMatchingBrackets(text []byte) bool {
 	var open []byte
 	for _, c := range text {
 		switch c {
@@ -143,11 +143,11 @@ func pair(text []byte) bool {
 	return true
 }
 
-// isSecret reports whether the value after the operator i looks like a secret, for
+// looksSecret reports whether the value after the operator i looks like a secret, for
 // a name of that strength. Text is full of names without a secret: examples,
 // types, calls, words.
-func (f *finder) isSecret(t []byte, i int, name, value []byte, how strength, kind string, nameQuoted, valueQuoted bool) bool {
-	if len(value) == 0 || placeholder(value) || bytes.EqualFold(value, name) {
+func (f *credentialFinder) looksSecret(t []byte, i int, name, value []byte, how nameStrength, kind string, nameQuoted, valueQuoted bool) bool {
+	if len(value) == 0 || isPlaceholder(value) || bytes.EqualFold(value, name) {
 		return false
 	}
 	if how == weak {
@@ -170,8 +170,8 @@ func (f *finder) isSecret(t []byte, i int, name, value []byte, how strength, kin
 			len(value) >= 8 && bytes.ContainsAny(value, symbols) || len(value) >= minToken && runEnd(value, 0, digit) == len(value))
 	case bytes.ContainsAny(value, "([{$"):
 		return false
-	case tight && (isShout(name) || afterAny(t, i-len(name), ";?&")): // NAME=value, …;name=value, …&name=value
-		return len(value) >= 4 && (looksRandom(value, 1) || !plainWord(value) || kind == "password")
+	case tight && (isUpperCaseName(name) || isPrecededByAny(t, i-len(name), ";?&")): // NAME=value, …;name=value, …&name=value
+		return len(value) >= 4 && (looksRandom(value, 1) || !isPlainWord(value) || kind == "password")
 	}
 	if len(value) >= minToken && runEnd(value, 0, digit) == len(value) {
 		return true
@@ -179,55 +179,55 @@ func (f *finder) isSecret(t []byte, i int, name, value []byte, how strength, kin
 	return len(value) >= 6 && looksRandom(value, 1) && (bytes.IndexByte(value, '.') < 0 || looksRandom(value, 4))
 }
 
-// isMember reports whether the quoted text that ends at i is followed by a colon.
-func isMember(t []byte, i int) bool {
-	for i < len(t) && (has(t[i], space|quoted) || t[i] == '\\') {
+// isMemberName reports whether the quoted text that ends at i is followed by a colon.
+func isMemberName(t []byte, i int) bool {
+	for i < len(t) && (inCharSet(t[i], space|quoted) || t[i] == '\\') {
 		i++
 	}
 	return i < len(t) && t[i] == ':'
 }
 
-// nameBefore returns the name that ends before the operator i and whether it
+// nameBeforeOperator returns the name that ends before the operator i and whether it
 // stands in quotes. What a language puts between a name and its value (a type,
 // brackets, a longer operator) is skipped.
-func nameBefore(t []byte, i int) (name []byte, inQuotes bool) {
+func nameBeforeOperator(t []byte, i int) (name []byte, inQuotes bool) {
 	low := max(0, i-2*maxName)
 	end := i
-	for end > low && (has(t[end-1], space) || isOperator(t[end-1])) {
+	for end > low && (inCharSet(t[end-1], space) || isOperatorChar(t[end-1])) {
 		end--
 	}
 	if end == i && end > low+1 && t[end-1] == '.' && t[end-2] == ' ' { // .=
 		end = runStart(t, low, end-1, space)
 	}
 	if end > low+1 && t[end-1] == ']' { // name[] = , name[32] = , x["name"] =
-		for end > low && t[end-1] != '[' && (has(t[end-1], digit|quoted) || t[end-1] == ']') {
+		for end > low && t[end-1] != '[' && (inCharSet(t[end-1], digit|quoted) || t[end-1] == ']') {
 			end--
 		}
 		if end > low && t[end-1] == '[' {
 			end--
 		}
 	}
-	for end > low && (has(t[end-1], quoted) || t[end-1] == '\\') {
+	for end > low && (inCharSet(t[end-1], quoted) || t[end-1] == '\\') {
 		end--
 		inQuotes = inQuotes || t[end] != '\\'
 	}
-	name = identBefore(t, low, end)
-	if isType(name) {
+	name = identifierBefore(t, low, end)
+	if isTypeName(name) {
 		before := runStart(t, low, end-len(name), space)
-		if earlier := identBefore(t, low, before); len(earlier) > 0 && before < end-len(name) {
+		if earlier := identifierBefore(t, low, before); len(earlier) > 0 && before < end-len(name) {
 			name = earlier
 		}
 	}
 	return name, inQuotes
 }
 
-// pairedNameEnd returns the end of the name that stands in the member or attribute
+// siblingNameEnd returns the end of the name that stands in the member or attribute
 // before the one named value, which ends at i: name="api_key" value=,
 // "name": "api_key", "value":.
-func pairedNameEnd(t []byte, i int) int {
+func siblingNameEnd(t []byte, i int) int {
 	low := max(0, i-2*maxName)
 	skip := func() {
-		for i > low && (has(t[i-1], space|quoted) || t[i-1] == ',' || t[i-1] == '\\') {
+		for i > low && (inCharSet(t[i-1], space|quoted) || t[i-1] == ',' || t[i-1] == '\\') {
 			i--
 		}
 	}
@@ -237,26 +237,26 @@ func pairedNameEnd(t []byte, i int) int {
 	return i
 }
 
-// isTag reports whether the name of length n that ends at i is that of a tag, as
+// isTagName reports whether the name of length n that ends at i is that of a tag, as
 // in <name>.
-func isTag(t []byte, i, n int) bool { return i-n > 0 && t[i-n-1] == '<' }
+func isTagName(t []byte, i, n int) bool { return i-n > 0 && t[i-n-1] == '<' }
 
-// afterOperator returns the place where the value begins, or its opening quote.
-func afterOperator(t []byte, i int) int {
+// valueStart returns the place where the value begins, or its opening quote.
+func valueStart(t []byte, i int) int {
 	const most = 24
 	high := min(len(t), i+most)
-	for i < high && (isOperator(t[i]) || t[i] == ',') {
+	for i < high && (isOperatorChar(t[i]) || t[i] == ',') {
 		i++
 	}
-	for i < high && has(t[i], space) {
+	for i < high && inCharSet(t[i], space) {
 		i++
 	}
-	if i+1 < high && t[i] == '@' && has(t[i+1], quoted) {
+	if i+1 < high && t[i] == '@' && inCharSet(t[i+1], quoted) {
 		i++
 	}
 	return i
 }
 
-func afterAny(t []byte, i int, chars string) bool {
+func isPrecededByAny(t []byte, i int, chars string) bool {
 	return i > 0 && bytes.IndexByte([]byte(chars), t[i-1]) >= 0
 }

@@ -4,9 +4,9 @@ package redact
 
 const minHex = 2 * minToken // digits of the shortest token
 
-// hexText returns where in a run of letters and digits the hexadecimal digits
+// findHexText returns where in a run of letters and digits the hexadecimal digits
 // are that stand for text as long as the shortest token, or 0, 0.
-func hexText(run []byte) (from, to int) {
+func findHexText(run []byte) (from, to int) {
 	for i := 0; i+minHex <= len(run); {
 		if before := runStart(run, i, i+minHex, hexAny); before > i {
 			i = before
@@ -14,7 +14,7 @@ func hexText(run []byte) (from, to int) {
 		}
 		end := runEnd(run, i+minHex, hexAny)
 		for first := range 2 {
-			if digits := run[i+first : end-(end-i-first)%2]; spellsText(digits) {
+			if digits := run[i+first : end-(end-i-first)%2]; hexEncodesText(digits) {
 				return i + first, i + first + len(digits)
 			}
 		}
@@ -23,12 +23,12 @@ func hexText(run []byte) (from, to int) {
 	return 0, 0
 }
 
-// spellsText reports whether enough pairs of hexadecimal digits side by side stand
+// hexEncodesText reports whether enough pairs of hexadecimal digits side by side stand
 // for text. Of those it looks at the last one first.
-func spellsText(digits []byte) bool {
+func hexEncodesText(digits []byte) bool {
 	for i := 0; i+minHex <= len(digits); {
 		last := minToken - 1
-		for last >= 0 && isText(hexByte(digits[i+2*last:])) {
+		for last >= 0 && isTextByte(parseHexByte(digits[i+2*last:])) {
 			last--
 		}
 		if last < 0 {
@@ -39,24 +39,24 @@ func spellsText(digits []byte) bool {
 	return false
 }
 
-func isText(c byte) bool { return printable(c) || c == '\n' || c == '\r' || c == '\t' }
+func isTextByte(c byte) bool { return isPrintable(c) || c == '\n' || c == '\r' || c == '\t' }
 
-// hexByte returns the byte that text begins with in hexadecimal.
-func hexByte(text []byte) byte { return hexDigit(text[0])<<4 | hexDigit(text[1]) }
+// parseHexByte returns the byte that text begins with in hexadecimal.
+func parseHexByte(text []byte) byte { return hexDigitValue(text[0])<<4 | hexDigitValue(text[1]) }
 
-func hexDigit(c byte) byte {
+func hexDigitValue(c byte) byte {
 	if c > '9' {
 		return c&7 + 9
 	}
 	return c & 15
 }
 
-// dumped returns the end of the pairs of hexadecimal digits with blanks between
+// hexDumpEnd returns the end of the pairs of hexadecimal digits with blanks between
 // them that begin at i, of which there are to be so many that stand for text; or 0.
-func dumped(t []byte, i, least int) int {
+func hexDumpEnd(t []byte, i, least int) int {
 	n := 0
-	for i+2 <= len(t) && has(t[i], hexAny) && has(t[i+1], hexAny) && (i+2 == len(t) || !has(t[i+2], alnum)) {
-		if !isText(hexByte(t[i:])) {
+	for i+2 <= len(t) && inCharSet(t[i], hexAny) && inCharSet(t[i+1], hexAny) && (i+2 == len(t) || !inCharSet(t[i+2], alnum)) {
+		if !isTextByte(parseHexByte(t[i:])) {
 			return 0
 		}
 		n++
@@ -70,9 +70,9 @@ func dumped(t []byte, i, least int) int {
 	return i - 1
 }
 
-// escapedBytes returns the end of the escapes \x41 that begin at i.
-func escapedBytes(t []byte, i int) int {
-	for i+4 <= len(t) && t[i] == '\\' && t[i+1] == 'x' && has(t[i+2], hexAny) && has(t[i+3], hexAny) {
+// hexEscapesEnd returns the end of the escapes \x41 that begin at i.
+func hexEscapesEnd(t []byte, i int) int {
+	for i+4 <= len(t) && t[i] == '\\' && t[i+1] == 'x' && inCharSet(t[i+2], hexAny) && inCharSet(t[i+3], hexAny) {
 		i += 4
 		if i+1 < len(t) && t[i] == '\\' && t[i+1] == '\\' { // in JSON
 			i++
@@ -83,28 +83,28 @@ func escapedBytes(t []byte, i int) int {
 
 // Escapes of URLs, as %3D.
 
-const inQuery = alnum | under | dash | dot // and % + ~
+const queryChars = alnum | under | dash | dot // and % + ~
 
-func isQuery(c byte) bool { return has(c, inQuery) || c == '%' || c == '+' || c == '~' }
+func isQueryChar(c byte) bool { return inCharSet(c, queryChars) || c == '%' || c == '+' || c == '~' }
 
-// percentByte returns what the escape at i stands for.
-func percentByte(t []byte, i int) (byte, bool) {
-	if i+3 > len(t) || t[i] != '%' || !has(t[i+1], hexAny) || !has(t[i+2], hexAny) {
+// parsePercentEscape returns what the escape at i stands for.
+func parsePercentEscape(t []byte, i int) (byte, bool) {
+	if i+3 > len(t) || t[i] != '%' || !inCharSet(t[i+1], hexAny) || !inCharSet(t[i+2], hexAny) {
 		return 0, false
 	}
-	return hexByte(t[i+1:]), true
+	return parseHexByte(t[i+1:]), true
 }
 
-// query returns the part of a URL around i, not before low, and appends to dst
+// decodeQueryAround returns the part of a URL around i, not before low, and appends to dst
 // what it stands for.
-func query(dst, t []byte, low, i int) (text []byte, from, to int) {
+func decodeQueryAround(dst, t []byte, low, i int) (text []byte, from, to int) {
 	from = i
-	for from > low && isQuery(t[from-1]) {
+	for from > low && isQueryChar(t[from-1]) {
 		from--
 	}
-	from = pastEscapeStart(t, from, i)
-	for to = from; to < len(t) && isQuery(t[to]); to++ {
-		switch c, ok := percentByte(t, to); {
+	from = skipEscapeRest(t, from, i)
+	for to = from; to < len(t) && isQueryChar(t[to]); to++ {
+		switch c, ok := parsePercentEscape(t, to); {
 		case ok:
 			dst, to = append(dst, c), to+2
 		case t[to] == '+':
@@ -116,14 +116,14 @@ func query(dst, t []byte, low, i int) (text []byte, from, to int) {
 	return dst, from, to
 }
 
-// dense reports whether a part of a URL holds what the quick test stops at: escapes
+// needsQueryDecoding reports whether a part of a URL holds what the quick test stops at: escapes
 // side by side, or a long word behind one.
-func dense(t []byte) bool {
+func needsQueryDecoding(t []byte) bool {
 	const aside = 5
 	n, word := 0, 0
 	for i := 0; i < len(t); i++ {
 		if t[i] == '%' {
-			_, escape := percentByte(t, i)
+			_, escape := parsePercentEscape(t, i)
 			if word != 2 || !escape {
 				n = 0
 			}

@@ -4,54 +4,54 @@ import (
 	"encoding/json"
 )
 
-// inside looks for credentials in what a part of the text stands for, which is
+// findInDecoded looks for credentials in what a part of the text stands for, which is
 // JSON or plain text, and returns what is found there.
-func (f *finder) inside(text []byte) []span {
-	if !suspicious(text) {
+func (f *credentialFinder) findInDecoded(text []byte) []credentialSpan {
+	if !mayHoldCredential(text) {
 		return nil
 	}
-	inner := finder{encodings: f.encodings + 1}
+	inner := credentialFinder{decodings: f.decodings + 1}
 	if first := skipSpace(text, 0); first < len(text) && (text[first] == '{' || text[first] == '[') && json.Valid(text) {
-		inner.json(text, maxNesting)
+		inner.findInJSON(text, maxNesting)
 	} else {
-		inner.text(text)
+		inner.findInText(text)
 	}
 	return inner.spans
 }
 
-// atHex looks at the letters and digits at i to end, which may be hexadecimal
+// findInHex looks at the letters and digits at i to end, which may be hexadecimal
 // digits, and masks them when a credential is in what they stand for.
-func (f *finder) atHex(t []byte, i, end int) (next int, found bool) {
-	if f.encodings == maxEncodings {
+func (f *credentialFinder) findInHex(t []byte, i, end int) (next int, found bool) {
+	if f.decodings == maxEncodings {
 		return end, false
 	}
-	from, to := hexText(t[i:end])
+	from, to := findHexText(t[i:end])
 	if to == 0 {
 		return end, false
 	}
-	return f.bytesIn(t, i+from, i+to, i+from+2, 2)
+	return f.findInHexBytes(t, i+from, i+to, i+from+2, 2)
 }
 
-// bytesIn masks what stands from to to when a credential is in the bytes that it
+// findInHexBytes masks what stands from to to when a credential is in the bytes that it
 // stands for: of pairs of hexadecimal digits, the first of which ends at first and
 // each other one unit further on.
-func (f *finder) bytesIn(t []byte, from, to, first, unit int) (next int, found bool) {
+func (f *credentialFinder) findInHexBytes(t []byte, from, to, first, unit int) (next int, found bool) {
 	text := make([]byte, 0, (to-from)/unit+1)
 	for i := first; i <= to; i += unit {
-		text = append(text, hexByte(t[i-2:]))
+		text = append(text, parseHexByte(t[i-2:]))
 	}
-	if spans := f.inside(text); len(spans) > 0 {
-		f.add(t, from, to, spans[0].kind)
+	if spans := f.findInDecoded(text); len(spans) > 0 {
+		f.addSpan(t, from, to, spans[0].kind)
 		return to, true
 	}
 	return to, false
 }
 
-// afterBackslash looks at the backslash i: at escapes that stand for a text, and
+// findAtBackslash looks at the backslash i: at escapes that stand for a text, and
 // at a token that follows an escape such as \n. It returns the place to go on from.
-func (f *finder) afterBackslash(t []byte, i int) int {
-	if end := escapedBytes(t, i); end-i >= 4*minToken && f.encodings < maxEncodings {
-		next, _ := f.bytesIn(t, i, end, i+4, 4)
+func (f *credentialFinder) findAtBackslash(t []byte, i int) int {
+	if end := hexEscapesEnd(t, i); end-i >= 4*minToken && f.decodings < maxEncodings {
+		next, _ := f.findInHexBytes(t, i, end, i+4, 4)
 		return next
 	}
 	if i+2 < len(t) {
@@ -62,37 +62,37 @@ func (f *finder) afterBackslash(t []byte, i int) int {
 	return i + 1
 }
 
-// atPercent looks at the escape of a URL at i, with what stands around it, and
+// findAtPercentEscape looks at the escape of a URL at i, with what stands around it, and
 // masks the credentials in what that stands for. It returns the place to go on
 // from.
-func (f *finder) atPercent(t []byte, i int) int {
-	if _, ok := percentByte(t, i); !ok {
+func (f *credentialFinder) findAtPercentEscape(t []byte, i int) int {
+	if _, ok := parsePercentEscape(t, i); !ok {
 		return i + 1
 	}
-	if i < f.decoded || f.encodings == maxEncodings {
+	if i < f.queryDoneTo || f.decodings == maxEncodings {
 		return i + 3
 	}
 	low := 0
 	if n := len(f.spans); n > 0 {
 		low = f.spans[n-1].to
 	}
-	text, from, to := query(nil, t, max(low, i-maxName), i)
-	if f.decoded = to; !dense(t[i:to]) {
+	text, from, to := decodeQueryAround(nil, t, max(low, i-maxName), i)
+	if f.queryDoneTo = to; !needsQueryDecoding(t[i:to]) {
 		return i + 3
 	}
 	at, decoded := from, 0
 	forward := func(target int) int {
 		for ; decoded < target && at < to; decoded++ {
-			if _, ok := percentByte(t, at); ok {
+			if _, ok := parsePercentEscape(t, at); ok {
 				at += 2
 			}
 			at++
 		}
 		return at
 	}
-	for _, s := range f.inside(text) {
+	for _, s := range f.findInDecoded(text) {
 		begin := forward(s.from)
-		f.add(t, begin, forward(s.to), s.kind)
+		f.addSpan(t, begin, forward(s.to), s.kind)
 	}
 	if n := len(f.spans); n > 0 && f.spans[n-1].to > i {
 		return f.spans[n-1].to

@@ -2,16 +2,16 @@ package redact
 
 // A token that is parted, as in "abc" + "def", is in no word as a whole.
 
-// inPiece is what the pieces of a token are made of.
-const inPiece = base64 | dot
+// pieceChars is what the pieces of a token are made of.
+const pieceChars = base64 | dot
 
-// joint returns the place behind what joins two pieces of a text, which begins at
+// nextPieceStart returns the place behind what joins two pieces of a text, which begins at
 // i, or 0: quotes and what adds them, a comma in a list, the end of a line. added
 // is set where a program adds them.
-func joint(t []byte, i int) (next int, added bool) {
-	j, lines := gap(t, i)
-	if j >= len(t) || !has(t[j], quoted) {
-		if j == len(t) || lines != 1 || !has(t[j], inPiece) {
+func nextPieceStart(t []byte, i int) (next int, added bool) {
+	j, lines := skipSpaceAndEscapes(t, i)
+	if j >= len(t) || !inCharSet(t[j], quoted) {
+		if j == len(t) || lines != 1 || !inCharSet(t[j], pieceChars) {
 			return 0, false
 		}
 		return j, false
@@ -20,24 +20,24 @@ func joint(t []byte, i int) (next int, added bool) {
 		return 0, false
 	}
 	quote := t[j]
-	j, _ = gap(t, j+1)
+	j, _ = skipSpaceAndEscapes(t, j+1)
 	added = true
 	if j < len(t) && (t[j] == '+' || t[j] == '.' || t[j] == '&' || t[j] == ',') {
 		added = t[j] != ','
-		j, _ = gap(t, j+1)
+		j, _ = skipSpaceAndEscapes(t, j+1)
 	}
 	if !added {
-		j = afterName(t, j, quote)
+		j = memberValueStart(t, j, quote)
 	}
-	if j+1 >= len(t) || t[j] != quote || !has(t[j+1], inPiece) {
+	if j+1 >= len(t) || t[j] != quote || !inCharSet(t[j+1], pieceChars) {
 		return 0, false
 	}
 	return j + 1, added
 }
 
-// afterName returns the place of the value of the member whose name begins with the
+// memberValueStart returns the place of the value of the member whose name begins with the
 // quote at i, or i where none does: "part1": "abc", "part2": "def".
-func afterName(t []byte, i int, quote byte) int {
+func memberValueStart(t []byte, i int, quote byte) int {
 	if i >= len(t) || t[i] != quote {
 		return i
 	}
@@ -48,13 +48,13 @@ func afterName(t []byte, i int, quote byte) int {
 	if end+1 >= len(t) || t[end] != quote || t[end+1] != ':' {
 		return i
 	}
-	v, _ := gap(t, end+2)
+	v, _ := skipSpaceAndEscapes(t, end+2)
 	return v
 }
 
-// gap returns the place behind the space at i, behind backslashes and escapes that
+// skipSpaceAndEscapes returns the place behind the space at i, behind backslashes and escapes that
 // stand for space, too, and how many lines end in it.
-func gap(t []byte, i int) (end, lines int) {
+func skipSpaceAndEscapes(t []byte, i int) (end, lines int) {
 	const longest = 32
 	for end = i; end < len(t) && end < i+longest; end++ {
 		switch c := t[end]; {
@@ -67,25 +67,25 @@ func gap(t []byte, i int) (end, lines int) {
 					lines++
 				}
 			}
-		case !has(c, space):
+		case !inCharSet(c, space):
 			return end, lines
 		}
 	}
 	return end, lines
 }
 
-// parted is where the pieces of a token stand.
-type parted struct {
+// tokenPieces is where the pieces of a token stand.
+type tokenPieces struct {
 	kind string
 	n    int
 	at   [8][2]int
 }
 
-func (p *parted) add(from, to int) { p.at[p.n], p.n = [2]int{from, to}, p.n+1 }
+func (p *tokenPieces) addPiece(from, to int) { p.at[p.n], p.n = [2]int{from, to}, p.n+1 }
 
-// long reports whether one of the pieces is a long word, at which the quick test
+// hasLongPiece reports whether one of the pieces is a long word, at which the quick test
 // stops.
-func (p *parted) long() bool {
+func (p *tokenPieces) hasLongPiece() bool {
 	for _, at := range p.at[:p.n] {
 		if at[1]-at[0] >= minToken {
 			return true
@@ -94,36 +94,36 @@ func (p *parted) long() bool {
 	return false
 }
 
-// joined looks for a token that begins at i and is parted. Where no program adds
+// findSplitToken looks for a token that begins at i and is parted. Where no program adds
 // the pieces, which may only stand in a list or on lines, they have to be all of a
 // token, which looks random.
-func joined(t []byte, i int) (p parted, ok bool) {
+func findSplitToken(t []byte, i int) (p tokenPieces, ok bool) {
 	const longest = 1024
-	if i+3 > len(t) || !known.tokenStarts.has(t[i], t[i+1], t[i+2]) {
+	if i+3 > len(t) || !rules.tokenStarts.has(t[i], t[i+1], t[i+2]) {
 		return p, false
 	}
-	to := runEnd(t[:min(len(t), i+longest)], i, inPiece)
-	next, added := joint(t, to)
+	to := runEnd(t[:min(len(t), i+longest)], i, pieceChars)
+	next, added := nextPieceStart(t, to)
 	if next == 0 {
 		return p, false
 	}
 	var buffer [longest]byte
 	text := append(buffer[:0], t[i:to]...)
-	p.add(i, to)
+	p.addPiece(i, to)
 	for p.n < len(p.at) {
 		if end, _ := matchToken(text, 0); end > 0 && !added {
 			return p, false // a token ends here
 		}
-		to = runEnd(t[:min(len(t), next+longest-len(text))], next, inPiece)
+		to = runEnd(t[:min(len(t), next+longest-len(text))], next, pieceChars)
 		if to == next {
 			return p, false
 		}
 		text = append(text, t[next:to]...)
-		p.add(next, to)
-		more, another := joint(t, to)
+		p.addPiece(next, to)
+		more, another := nextPieceStart(t, to)
 		if end, kind := matchToken(text, 0); end == len(text) && (more == 0 || !another) {
 			p.kind = kind
-			return p, p.long() && (added || looksRandom(text, 3))
+			return p, p.hasLongPiece() && (added || looksRandom(text, 3))
 		}
 		if more == 0 {
 			return p, false
@@ -133,56 +133,56 @@ func joined(t []byte, i int) (p parted, ok bool) {
 	return p, false
 }
 
-// atJoined masks the pieces of a token that begins at i, and returns the place
+// addSplitToken masks the pieces of a token that begins at i, and returns the place
 // behind them, or 0.
-func (f *finder) atJoined(t []byte, i int) int {
-	p, ok := joined(t, i)
+func (f *credentialFinder) addSplitToken(t []byte, i int) int {
+	p, ok := findSplitToken(t, i)
 	if !ok {
 		return 0
 	}
 	for _, at := range p.at[:p.n] {
-		f.add(t, at[0], at[1], p.kind)
+		f.addSpan(t, at[0], at[1], p.kind)
 	}
 	return p.at[p.n-1][1]
 }
 
-// addPieces adds what a program adds to the value that was just masked, which ends
+// addConcatenatedTexts adds what a program adds to the value that was just masked, which ends
 // at to: the texts "b" and "c" in password = "a" + "b" + "c".
-func (f *finder) addPieces(t []byte, to int, kind string) int {
+func (f *credentialFinder) addConcatenatedTexts(t []byte, to int, kind string) int {
 	for {
-		next, added := joint(t, to)
+		next, added := nextPieceStart(t, to)
 		if next == 0 || !added {
 			return to
 		}
-		v := quotedAt(t, next, t[next-1], next >= 2 && t[next-2] == '\\')
+		v := parseQuotedValue(t, next, t[next-1], next >= 2 && t[next-2] == '\\')
 		if v.to == v.from || v.to == len(t) {
 			return to
 		}
-		to = f.addValue(t, v.from, v.whole(t), kind)
+		to = f.addNamedValue(t, v.from, v.fullEnd(t), kind)
 	}
 }
 
-// endsJoined reports whether the word at begin, which is a long one, is a piece of
+// isSplitTokenPiece reports whether the word at begin, which is a long one, is a piece of
 // a token that begins before it.
-func endsJoined(b []byte, begin int) bool {
+func isSplitTokenPiece(b []byte, begin int) bool {
 	const farthest = 96
 	for i, low := begin, max(0, begin-farthest); i > low; {
 		end := i
 		for end > low && b[end-1] == ' ' {
 			end--
 		}
-		if end == low || !has(b[end-1], quoted) && b[end-1] != '\n' && b[end-1] != '\\' && (b[end-1] != 'n' || end < 2 || b[end-2] != '\\') {
+		if end == low || !inCharSet(b[end-1], quoted) && b[end-1] != '\n' && b[end-1] != '\\' && (b[end-1] != 'n' || end < 2 || b[end-2] != '\\') {
 			return false
 		}
-		for end > low && (has(b[end-1], space|quoted|slash|dot) || b[end-1] == '\\' || b[end-1] == ',' || b[end-1] == '&' || end > low+1 && b[end-1] == 'n' && b[end-2] == '\\') {
+		for end > low && (inCharSet(b[end-1], space|quoted|slash|dot) || b[end-1] == '\\' || b[end-1] == ',' || b[end-1] == '&' || end > low+1 && b[end-1] == 'n' && b[end-2] == '\\') {
 			end--
 		}
-		from := runStart(b, low, end, inPiece)
+		from := runStart(b, low, end, pieceChars)
 		if from == end {
 			return false
 		}
 		for at := from; at < min(end, from+2); at++ { // a letter of an escape may stand before it
-			if _, ok := joined(b, at); ok {
+			if _, ok := findSplitToken(b, at); ok {
 				return true
 			}
 		}

@@ -6,14 +6,14 @@ import (
 	"encoding/hex"
 )
 
-// A span is one credential in a text: where it is, and what is shown instead.
-type span struct {
+// A credentialSpan is one credential in a text: where it is, and what is shown instead.
+type credentialSpan struct {
 	from, to int
 	kind     string
 	sum      [4]byte
 }
 
-func digest(secret []byte) (sum [4]byte) {
+func shortHash(secret []byte) (sum [4]byte) {
 	full := sha256.Sum256(secret)
 	copy(sum[:], full[:])
 	return sum
@@ -50,14 +50,14 @@ func maskLength(text []byte) int {
 		return 0
 	}
 	i := len(maskOpen)
-	for i < len(text) && i < len(maskOpen)+longestKind && (text[i] == '-' || has(text[i], lower|digit)) {
+	for i < len(text) && i < len(maskOpen)+longestKind && (text[i] == '-' || inCharSet(text[i], lower|digit)) {
 		i++
 	}
 	if i+10 > len(text) || text[i] != ' ' || text[i+9] != ']' {
 		return 0
 	}
 	for _, c := range text[i+1 : i+9] {
-		if !has(c, hexLower) {
+		if !inCharSet(c, hexLower) {
 			return 0
 		}
 	}

@@ -35,37 +35,37 @@ import (
 // JSON masks what looks like a credential in a JSON text. The slice that came
 // in is returned when nothing was found; it is never written to.
 func JSON(raw json.RawMessage) json.RawMessage {
-	return repeat(raw, func(f *finder, raw []byte) { f.json(raw, 0) })
+	return maskUntilStable(raw, func(f *credentialFinder, raw []byte) { f.findInJSON(raw, 0) })
 }
 
 // Text masks what looks like a credential in plain text. It allocates nothing
 // when nothing looks like one.
 func Text(s string) string {
-	if len(s) < shortest || !suspicious(unsafe.Slice(unsafe.StringData(s), len(s))) {
+	if len(s) < minCredential || !mayHoldCredential(unsafe.Slice(unsafe.StringData(s), len(s))) {
 		return s
 	}
 	text := []byte(s)
-	if got := repeat(text, (*finder).text); len(got) != len(s) || string(got) != s {
+	if got := maskUntilStable(text, (*credentialFinder).findInText); len(got) != len(s) || string(got) != s {
 		return string(got)
 	}
 	return s
 }
 
-// repeat masks what find finds until it finds nothing more, which is nearly
+// maskUntilStable masks what find finds until it finds nothing more, which is nearly
 // always the second time: where a credential was cut out, what stood beside it
 // may have become one, and masking twice has to be masking once.
-func repeat(text []byte, find func(f *finder, text []byte)) []byte {
+func maskUntilStable(text []byte, find func(f *credentialFinder, text []byte)) []byte {
 	const most = 8
 	for range most {
-		if !suspicious(text) {
+		if !mayHoldCredential(text) {
 			break
 		}
-		var f finder
+		var f credentialFinder
 		find(&f, text)
 		if len(f.spans) == 0 {
 			break
 		}
-		text = f.masked(text)
+		text = f.replaceSpans(text)
 	}
 	return text
 }
@@ -90,13 +90,13 @@ func Args(args []string) []string {
 	expect := ""
 	for i, arg := range args {
 		name, value, assigned := strings.Cut(arg, "=")
-		kind, how := classify([]byte(name))
+		kind, how := classifyName([]byte(name))
 		flag := strings.HasPrefix(arg, "-")
 		switch {
 		case expect != "" && !flag:
-			shown[i] = mask(expect, arg)
+			shown[i] = maskValue(expect, arg)
 		case assigned && kind != "" && (flag || how == strong):
-			shown[i] = name + "=" + mask(kind, value)
+			shown[i] = name + "=" + maskValue(kind, value)
 		default:
 			shown[i] = Text(arg)
 		}
@@ -104,31 +104,31 @@ func Args(args []string) []string {
 		switch {
 		case flag && !assigned && how == strong:
 			expect = kind
-		case takesPassword(args, i):
+		case isPasswordFlag(args, i):
 			expect = "password"
 		}
 	}
 	return shown
 }
 
-// Tells reports whether a name, also one that tells little, as key, is that of a
+// IsCredentialName reports whether a name, also one that tells little, as key, is that of a
 // credential. It is wider than what is masked: it is for asking a person. A limit
 // (MAX_TOKENS) and what is public (PUBLIC_KEY) are none.
-func Tells(name string) bool {
+func IsCredentialName(name string) bool {
 	first, _, _ := strings.Cut(strings.ToLower(name), "_")
-	kind, _ := classify([]byte(name))
+	kind, _ := classifyName([]byte(name))
 	return kind != "" && first != "max" && first != "public"
 }
 
-// Hidden returns the parts of raw, from and to as pairs of offsets, that shown
+// MaskedRanges returns the parts of raw, from and to as pairs of offsets, that shown
 // masks, where shown is what this package made of it. Where it cannot be told for
 // certain which they are, that is all of raw.
-func Hidden(raw, shown string) (parts [][2]int) {
+func MaskedRanges(raw, shown string) (parts [][2]int) {
 	if raw == shown {
 		return nil
 	}
 	whole := [][2]int{{0, len(raw)}}
-	around := aroundMasks(shown)
+	around := splitAtMasks(shown)
 	rest, ok := strings.CutPrefix(raw, around[0])
 	if !ok || len(around) == 1 {
 		return whole
@@ -148,8 +148,8 @@ func Hidden(raw, shown string) (parts [][2]int) {
 	return parts
 }
 
-// aroundMasks returns the texts before, between and after the masks in a text.
-func aroundMasks(text string) (around []string) {
+// splitAtMasks returns the texts before, between and after the masks in a text.
+func splitAtMasks(text string) (around []string) {
 	from := 0
 	for i := 0; i < len(text); i++ {
 		if n := maskLength([]byte(text[i:min(len(text), i+64)])); n > 0 {

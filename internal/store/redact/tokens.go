@@ -5,12 +5,12 @@ import "bytes"
 // minToken is shorter than every token that can be told by its form.
 const minToken = 15
 
-// mayBeToken is the quick test for a token that begins at i.
-func mayBeToken(text []byte, i int) bool {
+// mayBeTokenAt is the quick test for a token that begins at i.
+func mayBeTokenAt(text []byte, i int) bool {
 	if i+minToken > len(text) {
 		return false
 	}
-	if known.tokenStarts.has(text[i], text[i+1], text[i+2]) {
+	if rules.tokenStarts.has(text[i], text[i+1], text[i+2]) {
 		return true
 	}
 	switch c := text[i]; {
@@ -27,15 +27,15 @@ func mayBeToken(text []byte, i int) bool {
 // What it looks at before it fails is bounded; what it looks at when it
 // succeeds is skipped.
 func matchToken(text []byte, i int) (end int, kind string) {
-	if !mayBeToken(text, i) {
+	if !mayBeTokenAt(text, i) {
 		return 0, ""
 	}
 	rest := text[i:]
-	for _, r := range known.tokens[text[i]] {
+	for _, r := range rules.tokens[text[i]] {
 		if len(rest) < len(r.prefix)+r.min || string(rest[:len(r.prefix)]) != r.prefix {
 			continue
 		}
-		if n := r.match(rest[len(r.prefix):]); n > 0 {
+		if n := r.matchAfterPrefix(rest[len(r.prefix):]); n > 0 {
 			return i + len(r.prefix) + n, r.kind
 		}
 	}
@@ -48,7 +48,7 @@ func matchToken(text []byte, i int) (end int, kind string) {
 		if n := runEnd(rest, 0, base64); n >= 100 {
 			return i + n, "jwt"
 		}
-	case has(text[i], digit):
+	case inCharSet(text[i], digit):
 		if n := telegramLength(rest); n > 0 {
 			return i + n, "telegram-token"
 		}
@@ -63,8 +63,8 @@ func matchToken(text []byte, i int) (end int, kind string) {
 	return 0, ""
 }
 
-// match returns the length of what follows the prefix, or 0.
-func (r *tokenRule) match(rest []byte) int {
+// matchAfterPrefix returns the length of what follows the prefix, or 0.
+func (r *tokenRule) matchAfterPrefix(rest []byte) int {
 	const enough = 64 // a digit comes early in what is random
 	bound := r.max
 	if bound == 0 {
@@ -80,7 +80,7 @@ func (r *tokenRule) match(rest []byte) int {
 	for n > r.min && r.set&dot != 0 && rest[n-1] == '.' { // the end of a sentence
 		n--
 	}
-	if n < len(rest) && has(rest[n], alnum) {
+	if n < len(rest) && inCharSet(rest[n], alnum) {
 		return 0
 	}
 	return n
@@ -102,7 +102,7 @@ func jwtLength(text []byte) int {
 	if end < minPart {
 		return 0
 	}
-	for end < len(claims) && claims[end] == '.' && end+1 < len(claims) && has(claims[end+1], word) {
+	for end < len(claims) && claims[end] == '.' && end+1 < len(claims) && inCharSet(claims[end+1], word) {
 		end = runEnd(claims, end+1, word|equals)
 	}
 	return header + 1 + end
@@ -116,7 +116,7 @@ func telegramLength(text []byte) int {
 		return 0
 	}
 	end := runEnd(text[:min(len(text), n+40)], n+1, word)
-	if end-n-1 < 34 || end-n-1 > 36 || end < len(text) && has(text[end], alnum) {
+	if end-n-1 < 34 || end-n-1 > 36 || end < len(text) && inCharSet(text[end], alnum) {
 		return 0
 	}
 	return end
@@ -151,14 +151,14 @@ func discordLength(text []byte) int {
 
 const mailchimpDigits = 32
 
-// mailchimpEnd returns the end of the Mailchimp key whose last dash is at i: 32
+// mailchimpKeyEnd returns the end of the Mailchimp key whose last dash is at i: 32
 // hexadecimal digits and the place of the account, as -us12; or 0.
-func mailchimpEnd(t []byte, i int) int {
-	if from := i - mailchimpDigits; from < 0 || i+3 >= len(t) || t[i+1] != 'u' || t[i+2] != 's' || runEnd(t, from, hexLower) != i || from > 0 && has(t[from-1], alnum) && (from < 2 || t[from-2] != '\\') {
+func mailchimpKeyEnd(t []byte, i int) int {
+	if from := i - mailchimpDigits; from < 0 || i+3 >= len(t) || t[i+1] != 'u' || t[i+2] != 's' || runEnd(t, from, hexLower) != i || from > 0 && inCharSet(t[from-1], alnum) && (from < 2 || t[from-2] != '\\') {
 		return 0
 	}
 	end := runEnd(t, i+3, digit)
-	if end == i+3 || end > i+5 || end < len(t) && has(t[end], alnum) {
+	if end == i+3 || end > i+5 || end < len(t) && inCharSet(t[end], alnum) {
 		return 0
 	}
 	return end

@@ -8,24 +8,24 @@ import (
 
 // Values that text tells in words: my password is …
 
-// told returns the value that the text tells behind a name of a credential which
+// findStatedValue returns the value that the text tells behind a name of a credential which
 // ends at end: "the password for the database is …", password "…".
-func told(t []byte, end int) (v value, kind string, ok bool) {
-	if end+2 >= len(t) || t[end] != ' ' || !mayBeCredential(t, end) {
+func findStatedValue(t []byte, end int) (v valueRange, kind string, ok bool) {
+	if end+2 >= len(t) || t[end] != ' ' || !mayEndCredentialName(t, end) {
 		return v, "", false
 	}
 	low := max(0, end-maxName)
-	from := pastEscapeStart(t, runStart(t, low, end, ident), end)
-	short := sayable(t[from:end])
+	from := skipEscapeRest(t, runStart(t, low, end, ident), end)
+	short := holdsPasswordWord(t[from:end])
 	if from > low && t[from-1] == ' ' { // API key
-		from = pastEscapeStart(t, runStart(t, low, from-1, ident), from-1)
+		from = skipEscapeRest(t, runStart(t, low, from-1, ident), from-1)
 	}
-	kind, how := classify(t[from:end])
+	kind, how := classifyName(t[from:end])
 	if how != strong {
 		return v, "", false
 	}
-	at, said := toldAt(t, end+1)
-	v = valueAt(t, at)
+	at, said := skipStatementWords(t, end+1)
+	v = parseValue(t, at)
 	for !v.cut && v.to > v.from && !v.quoted && (t[v.to-1] == '!' || t[v.to-1] == '?') {
 		v.to--
 	}
@@ -33,7 +33,7 @@ func told(t []byte, end int) (v value, kind string, ok bool) {
 	if v.quoted && (v.to == len(t) || t[v.to] != v.quote && t[v.to] != '\\') {
 		return v, "", false
 	}
-	if len(text) < 6 || placeholder(text) || bytes.ContainsAny(text, " /(") || !short && (len(text) < minToken || runEnd(text, 0, base64|dot) < len(text)) {
+	if len(text) < 6 || isPlaceholder(text) || bytes.ContainsAny(text, " /(") || !short && (len(text) < minToken || runEnd(text, 0, base64|dot) < len(text)) {
 		return v, "", false
 	}
 	switch {
@@ -41,21 +41,21 @@ func told(t []byte, end int) (v value, kind string, ok bool) {
 	case said, v.quoted:
 		ok = looksRandom(text, 1) || len(text) >= 8 && bytes.ContainsAny(text[1:len(text)-1], symbols)
 	default:
-		ok = len(text) >= 8 && looksRandom(text, 2) && bytes.IndexByte(text, '.') < 0 && (text[0] != 'v' || !has(text[1], digit))
+		ok = len(text) >= 8 && looksRandom(text, 2) && bytes.IndexByte(text, '.') < 0 && (text[0] != 'v' || !inCharSet(text[1], digit))
 	}
 	return v, kind, ok
 }
 
-// sayable reports whether a name holds password or passwd, with which the quick
+// holdsPasswordWord reports whether a name holds password or passwd, with which the quick
 // test finds it, whatever follows.
-func sayable(name []byte) bool {
+func holdsPasswordWord(name []byte) bool {
 	last := name[runStart(name, 0, len(name), alnum):]
 	return bytes.Contains(last, []byte("swo")) || bytes.Contains(last, []byte("swd"))
 }
 
-// toldAt goes over the words from i that may stand between a name and its value,
+// skipStatementWords goes over the words from i that may stand between a name and its value,
 // and returns where they end and whether they say that the value follows.
-func toldAt(t []byte, i int) (at int, said bool) {
+func skipStatementWords(t []byte, i int) (at int, said bool) {
 	const most = 8
 	about := false
 	for at = i; at < i+maxName; {
@@ -67,7 +67,7 @@ func toldAt(t []byte, i int) (at int, said bool) {
 		switch {
 		case w == "is" || w == "was" || w == "be" || w == "are":
 			said, about = true, false
-		case said && saying(t[at:end]):
+		case said && isStatementWord(t[at:end]):
 		case !said && (w == "for" || w == "of" || w == "on" || w == "in" || w == "to"), about, w == "will":
 			about = true
 		default:
@@ -83,19 +83,19 @@ func toldAt(t []byte, i int) (at int, said bool) {
 	return at, said
 }
 
-// atTold masks the value that the text tells behind a name that ends at end, and
+// addStatedValueAfter masks the value that the text tells behind a name that ends at end, and
 // returns the place behind it, or end.
-func (f *finder) atTold(t []byte, end int) int {
-	if v, kind, ok := told(t, end); ok {
-		return f.addValue(t, v.from, v.whole(t), kind)
+func (f *credentialFinder) addStatedValueAfter(t []byte, end int) int {
+	if v, kind, ok := findStatedValue(t, end); ok {
+		return f.addNamedValue(t, v.from, v.fullEnd(t), kind)
 	}
 	return end
 }
 
-// toldBefore reports whether text tells the long word at begin behind a name.
-func toldBefore(b []byte, begin, end int) bool {
+// isStatedWord reports whether text tells the long word at begin behind a name.
+func isStatedWord(b []byte, begin, end int) bool {
 	i := begin - 1
-	for i > 0 && (has(b[i], quoted) || b[i] == '\\') {
+	for i > 0 && (inCharSet(b[i], quoted) || b[i] == '\\') {
 		i--
 	}
 	if i < 3 || b[i] != ' ' {
@@ -104,12 +104,12 @@ func toldBefore(b []byte, begin, end int) bool {
 	if b[i-1] == ':' {
 		i--
 	}
-	if !mayBeCredential(b, i) && !saying(b[runStart(b, max(0, i-10), i, lower):i]) || !looksRandom(b[begin:end], 1) {
+	if !mayEndCredentialName(b, i) && !isStatementWord(b[runStart(b, max(0, i-10), i, lower):i]) || !looksRandom(b[begin:end], 1) {
 		return false
 	}
 	for i := max(0, begin-2*maxName); i < begin; i++ {
 		if b[i] == ' ' {
-			if v, _, ok := told(b, i); ok && v.from >= begin-1 {
+			if v, _, ok := findStatedValue(b, i); ok && v.from >= begin-1 {
 				return true
 			}
 		}
@@ -117,8 +117,8 @@ func toldBefore(b []byte, begin, end int) bool {
 	return false
 }
 
-// saying reports whether a word may stand right before a value that is told.
-func saying(w []byte) bool {
+// isStatementWord reports whether a word may stand right before a value that is told.
+func isStatementWord(w []byte) bool {
 	switch string(w) {
 	case "is", "was", "are", "be", "set", "to", "now", "currently", "still":
 		return true
@@ -126,9 +126,9 @@ func saying(w []byte) bool {
 	return false
 }
 
-// toldRaw is told for text in JSON, where an escape may go on with the value.
-func toldRaw(b []byte, end int) bool {
-	v, _, ok := told(b, end)
+// isStatedInJSON is told for text in JSON, where an escape may go on with the value.
+func isStatedInJSON(b []byte, end int) bool {
+	v, _, ok := findStatedValue(b, end)
 	if ok {
 		return true
 	}

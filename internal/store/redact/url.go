@@ -19,7 +19,7 @@ func URL(u string) string {
 	path, query, hasQuery := strings.Cut(tail, "?")
 
 	var b strings.Builder
-	b.WriteString(scheme + "://" + maskUserinfo(authority) + maskSegments(path))
+	b.WriteString(scheme + "://" + maskUserinfo(authority) + maskPathSegments(path))
 	if hasQuery {
 		b.WriteString("?" + maskParameters(query))
 	}
@@ -38,17 +38,17 @@ func maskUserinfo(authority string) string {
 	}
 	user, password, ok := strings.Cut(authority[:at], ":")
 	if ok {
-		return user + ":" + mask("url-password", password) + authority[at:]
+		return user + ":" + maskValue("url-password", password) + authority[at:]
 	}
-	return mask("url-user", user) + authority[at:]
+	return maskValue("url-user", user) + authority[at:]
 }
 
-func maskSegments(path string) string {
+func maskPathSegments(path string) string {
 	const long = 24
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
 		if len(s) >= long && looksRandom([]byte(s), 3) {
-			segments[i] = mask("url-path", s)
+			segments[i] = maskValue("url-path", s)
 		}
 	}
 	return strings.Join(segments, "/")
@@ -59,8 +59,8 @@ func maskParameters(query string) string {
 	parameters := strings.Split(query, "&")
 	for i, p := range parameters {
 		if name, value, ok := strings.Cut(p, "="); ok {
-			if kind, _ := classify([]byte(name)); kind != "" {
-				parameters[i] = name + "=" + mask(kind, value)
+			if kind, _ := classifyName([]byte(name)); kind != "" {
+				parameters[i] = name + "=" + maskValue(kind, value)
 			}
 		}
 	}
