@@ -55,7 +55,7 @@ func vocabulary(name string) []string {
 	case "tool status":
 		return api.ListTools.Words("status")
 	case "field":
-		return activity.Field("").Words()
+		return activity.ErasableField("").Words()
 	case "export format":
 		return ops.Format("").Words()
 	case "group":

@@ -46,7 +46,7 @@ func readLinks(ctx context.Context, db querier, from, past int64, want func(key 
 // pruned are in the order of these ends. But such an end is stored behind the records of its
 // transaction that began later, so the first entry that stays is that of the first record of
 // either kind.
-func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time, signer activity.Signer) error {
+func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time, signer activity.CheckpointSigner) error {
 	cut := link{}
 	err := c.QueryRowContext(ctx, `SELECT coalesce(min(first) - 1, (SELECT seq FROM activity_position)) FROM (
 		SELECT * FROM (SELECT seq AS first FROM activity WHERE key >= ?1 AND entry IS NOT NULL ORDER BY key LIMIT 1)
@@ -74,7 +74,7 @@ func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time, si
 		return err
 	}
 	if signer != nil {
-		at = signer.Sign(at)
+		at = signer.SignCheckpoint(at)
 	}
 	c.do("DELETE FROM activity_signed WHERE chain <> ? OR seq <= ?", at.Chain, cut.seq)
 	c.do("DELETE FROM activity_checkpoint")

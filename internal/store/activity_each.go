@@ -8,10 +8,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Each calls fn for every record that f selects when it is called, the newest first.
+// EachRecord calls fn for every record that f selects when it is called, the newest first.
 // What is selected are bits in memory; each record is read by itself, so that a slow
 // fn keeps no snapshot of the database open.
-func (db *DB) Each(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
+func (db *DB) EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	q, err := db.query(ctx, &f)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (db *DB) Each(ctx context.Context, f activity.Filter, fn func(*activity.Sto
 		if err = ctx.Err(); err != nil {
 			return false
 		}
-		var r activity.Stored
+		var r activity.StoredRecord
 		r, err = readStored(stmt.QueryRowContext(context.WithoutCancel(ctx), key))
 		if errors.Is(err, sql.ErrNoRows) { // pruned meanwhile
 			err = nil

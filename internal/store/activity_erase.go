@@ -30,7 +30,7 @@ func (p *projection) erase(ctx context.Context, r activity.Redaction) error {
 		}
 		for _, payload := range []*[]byte{&entry, &outcome} {
 			if *payload != nil {
-				*payload = r.Erase(*payload)
+				*payload = r.ErasePayload(*payload)
 			}
 		}
 		c.do("UPDATE activity SET entry = ?, outcome = ? WHERE key = ?", orNull(entry), orNull(outcome), key)
@@ -68,8 +68,8 @@ func (p *projection) sign(s *activity.Checkpoint) {
 		s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 }
 
-// Erasing returns what is erased here, and not in the spool yet.
-func (p proofs) Erasing(ctx context.Context) ([]activity.Redaction, error) {
+// PendingErasures returns what is erased here, and not in the spool yet.
+func (p proofs) PendingErasures(ctx context.Context) ([]activity.Redaction, error) {
 	e, err := p.db.use(ctx)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (p proofs) Erasing(ctx context.Context) ([]activity.Redaction, error) {
 	err = each(ctx, e.reads, into{&id, &fields, &at}, func() error {
 		r := activity.Redaction{ID: id, At: time.Unix(at, 0).UTC()}
 		for f := range strings.SplitSeq(fields, ",") {
-			r.Fields = append(r.Fields, activity.Field(f))
+			r.Fields = append(r.Fields, activity.ErasableField(f))
 		}
 		out = append(out, r)
 		return nil
@@ -88,9 +88,9 @@ func (p proofs) Erasing(ctx context.Context) ([]activity.Redaction, error) {
 	return out, err
 }
 
-// Erased empties the WAL, in which the values still are, and forgets what was noted. A
+// FinishErasures empties the WAL, in which the values still are, and forgets what was noted. A
 // reader who needs the WAL is no failure.
-func (p proofs) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+func (p proofs) FinishErasures(ctx context.Context, what []activity.Redaction) (done bool, err error) {
 	e, err := p.db.writer(ctx)
 	if err != nil {
 		return false, err
@@ -122,21 +122,21 @@ func (e *engine) erased(ctx context.Context, what []activity.Redaction) (done bo
 	return err == nil, err
 }
 
-// Stored returns the record with an id as it is stored.
-func (p proofs) Stored(ctx context.Context, id string) (activity.Stored, error) {
+// GetStored returns the record with an id as it is stored.
+func (p proofs) GetStored(ctx context.Context, id string) (activity.StoredRecord, error) {
 	e, err := p.db.use(ctx)
 	if err != nil {
-		return activity.Stored{}, err
+		return activity.StoredRecord{}, err
 	}
 	e.mu.RLock()
 	from, to := e.index.firstKey, e.index.nextKey
 	e.mu.RUnlock()
 	keys, err := find(ctx, e.reads, id, id, from, to)
 	if err != nil {
-		return activity.Stored{}, err
+		return activity.StoredRecord{}, err
 	}
 	if len(keys) == 0 {
-		return activity.Stored{}, noActivity(id)
+		return activity.StoredRecord{}, noActivity(id)
 	}
 	return readStored(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
 }

@@ -51,16 +51,16 @@ func wanted[T ~string](out []want, fd field, values ...T) []want {
 }
 
 // List returns the records that f selects.
-func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error) {
+func (db *DB) List(ctx context.Context, f activity.Filter) (activity.RecordPage, error) {
 	before, err := decodeCursor(f.Cursor)
 	if err != nil {
-		return activity.Page{}, err
+		return activity.RecordPage{}, err
 	}
 	q, err := db.query(ctx, &f)
 	if err != nil {
-		return activity.Page{}, err
+		return activity.RecordPage{}, err
 	}
-	page := activity.Page{Incomplete: q.incomplete}
+	page := activity.RecordPage{Incomplete: q.incomplete}
 	err = q.within(ctx, func(ctx context.Context) (err error) {
 		page.Total = q.sel.count()
 		keys, more := q.keys(&f, before)
@@ -276,7 +276,7 @@ func (q *query) filterTime(ctx context.Context, chunk int64) error {
 
 // keys returns the keys of the page, and whether there are more behind it.
 func (q *query) keys(f *activity.Filter, before int64) (keys []int64, more bool) {
-	limit, skip := f.Bounded(), max(0, f.Offset)
+	limit, skip := f.BoundedLimit(), max(0, f.Offset)
 	if f.Cursor != "" {
 		skip = 0
 	}
@@ -326,7 +326,7 @@ func readRecord(row *sql.Row) (activity.Record, error) {
 	if err := row.Scan(&entry, &outcome); err != nil {
 		return activity.Record{}, err
 	}
-	return activity.DecodeAny(entry, outcome), nil
+	return activity.DecodeForDisplay(entry, outcome), nil
 }
 
 const noCursor = int64(1) << 62

@@ -107,9 +107,9 @@ func (x *index) readTail(ctx context.Context, db *sql.DB, hashes hashes) error {
 }
 
 // factsOfRow reads what a record is found by from what is stored of it.
-func factsOfRow(entry, outcome []byte) activity.Facts {
-	r := activity.DecodeAny(entry, outcome)
-	return activity.FactsOf(&r)
+func factsOfRow(entry, outcome []byte) activity.RecordFacts {
+	r := activity.DecodeForDisplay(entry, outcome)
+	return activity.NewRecordFacts(&r)
 }
 
 // readRefused reads which records of the chunks are refusals.

@@ -16,9 +16,9 @@ import (
 // it was opened again meanwhile, and may be another one.
 var errUnresumed = fmt.Errorf("%w: how far it is has to be looked up", activity.ErrAgain)
 
-// Resume returns how far the spool is in the database.
-func (db *DB) Resume(ctx context.Context) (activity.Position, []string, error) {
-	var pos activity.Position
+// ResumePosition returns how far the spool is in the database.
+func (db *DB) ResumePosition(ctx context.Context) (activity.SpoolPosition, []string, error) {
+	var pos activity.SpoolPosition
 	e, err := db.use(ctx)
 	if err != nil {
 		return pos, nil, err
@@ -69,7 +69,7 @@ func split(entries []activity.Entry) batch {
 			b.rows = append(b.rows, row{begin: e})
 			continue
 		}
-		if at, ok := begun[e.Of]; ok && b.rows[at].end == nil && b.rows[at].begin.ID == e.ID {
+		if at, ok := begun[e.BeginSeq]; ok && b.rows[at].end == nil && b.rows[at].begin.ID == e.ID {
 			b.rows[at].end = e
 		} else {
 			b.late = append(b.late, e)
@@ -78,8 +78,8 @@ func split(entries []activity.Entry) batch {
 	return b
 }
 
-// Project stores entries and how far the log is then.
-func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+// ProjectEntries stores entries and how far the log is then.
+func (db *DB) ProjectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	e, err := db.writer(ctx)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activit
 	return db.failed(e, err)
 }
 
-func (e *engine) project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+func (e *engine) project(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	b := split(entries)
 	p := projection{e: e, next: e.index.nextKey, rollUp: rollUp{map[hour]counts{}, map[took]int64{}}, sealed: map[int64]map[int64]uint64{}}
 	err := e.conn.tx(ctx, func() error {
@@ -191,7 +191,7 @@ const (
 )
 
 func (p *projection) insert(r *row) {
-	var facts *activity.Facts
+	var facts *activity.RecordFacts
 	var endSeq, hash, endHash, entry, outcome driver.Value
 	seq := int64(0)
 	if b := r.begin; b != nil {
@@ -203,7 +203,7 @@ func (p *projection) insert(r *row) {
 	if d := r.end; d != nil {
 		facts, endSeq, endHash, outcome = &d.Facts, d.Seq, d.Hash[:], d.Payload
 		if r.begin == nil {
-			seq = d.Of
+			seq = d.BeginSeq
 		}
 	}
 	facts = completed(facts, r)
@@ -222,13 +222,13 @@ func (p *projection) insert(r *row) {
 
 // completed returns the facts of a row: those of an end that came without (it
 // was read from the spool) are those of its beginning, ended.
-func completed(f *activity.Facts, r *row) *activity.Facts {
+func completed(f *activity.RecordFacts, r *row) *activity.RecordFacts {
 	if f.Type != "" {
 		return f
 	}
-	facts := activity.Facts{}
+	facts := activity.RecordFacts{}
 	if r.begin != nil {
-		facts = r.begin.Facts.EndedBy(f)
+		facts = r.begin.Facts.WithOutcome(f)
 	} else {
 		facts = factsOfRow(nil, r.end.Payload)
 	}
@@ -243,7 +243,7 @@ func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error 
 		// What the record was begun with is read only when the end comes without.
 		found, err := first(ctx, p.e.conn, into{&key, &entry}, `SELECT key, CASE WHEN ? THEN entry END FROM activity
 			WHERE end_seq IS NULL AND seq = ? AND CAST(substr(entry, 8, 26) AS TEXT) = ?
-			ORDER BY key DESC LIMIT 1`, end.Facts.Type == "", end.Of, end.ID)
+			ORDER BY key DESC LIMIT 1`, end.Facts.Type == "", end.BeginSeq, end.ID)
 		if err != nil {
 			return err
 		}
@@ -355,18 +355,18 @@ func (e *engine) sealChunk(ctx context.Context) error {
 	return nil
 }
 
-// Pending returns the records that have no end.
-func (db *DB) Pending(ctx context.Context) ([]activity.Unfinished, error) {
+// UnfinishedRecords returns the records that have no end.
+func (db *DB) UnfinishedRecords(ctx context.Context) ([]activity.UnfinishedRecord, error) {
 	e, err := db.use(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []activity.Unfinished
-	var u activity.Unfinished
+	var out []activity.UnfinishedRecord
+	var u activity.UnfinishedRecord
 	var entry []byte
 	err = each(ctx, e.reads, into{&u.Seq, &entry}, func() error {
-		if r, err := activity.Decode(entry, nil); err == nil { // a damaged one stays as it is
-			u.ID, u.Facts = r.ID, activity.FactsOf(&r)
+		if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged one stays as it is
+			u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
 			out = append(out, u)
 		}
 		return nil
@@ -388,9 +388,9 @@ func (db *DB) Sync(ctx context.Context) error {
 	return db.failed(e, err)
 }
 
-// Count returns how many records there are, 0 while the database is not open. It
+// RecordCount returns how many records there are, 0 while the database is not open. It
 // waits for nothing.
-func (db *DB) Count() int64 {
+func (db *DB) RecordCount() int64 {
 	db.mu.Lock()
 	e := db.engine
 	db.mu.Unlock()

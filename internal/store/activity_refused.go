@@ -182,7 +182,7 @@ func (p *projection) repeat(ctx context.Context, n *activity.Entry) error {
 		}
 	}
 	p.e.conn.do(updateEnd, n.Seq, n.Hash[:], n.Payload, key)
-	p.set(key, fieldTimes, uint64(n.Facts.Times))
+	p.set(key, fieldTimes, uint64(n.Facts.Repeats))
 	return nil
 }
 

@@ -32,7 +32,7 @@ const microsecondsPerHour = 3600 * 1e6
 // hourOf returns the hour of a time in microseconds, both since 1970.
 func hourOf(t int64) int64 { return t / microsecondsPerHour }
 
-func (r *rollUp) add(f *activity.Facts) {
+func (r *rollUp) add(f *activity.RecordFacts) {
 	kind := string(f.Type)
 	if f.Status == activity.Held { // nothing was called: if it is, that is another record
 		kind = string(activity.Held)
@@ -81,7 +81,7 @@ func middle(bucket int64) int64 {
 }
 
 // toolUse is how often tools were called.
-type toolUse map[[2]string]activity.Use // by server and tool
+type toolUse map[[2]string]activity.ToolUsage // by server and tool
 
 func (u toolUse) add(k hour, records, last int64) {
 	if k.kind != string(activity.ToolCall) {
@@ -95,5 +95,5 @@ func (u toolUse) add(k hour, records, last int64) {
 	if was.Last.After(at) {
 		at = was.Last
 	}
-	u[id] = activity.Use{Calls: was.Calls + records, Last: at}
+	u[id] = activity.ToolUsage{Calls: was.Calls + records, Last: at}
 }

@@ -233,7 +233,7 @@ func (q *query) tallies(ctx context.Context, in *activity.SummaryQuery, s *summa
 
 // keyOf is the key of a record's group.
 func keyOf(by activity.Group, r *activity.Record) string {
-	f := activity.FactsOf(r)
+	f := activity.NewRecordFacts(r)
 	switch {
 	case by == activity.ByLane:
 		return f.Intent

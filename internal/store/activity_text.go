@@ -223,7 +223,7 @@ func (e *engine) indexChunk(ctx context.Context, chunk int64) ([]segment, error)
 }
 
 // record splits what a search looks at.
-func (s *splitter) record(entry, outcome []byte) { activity.Texts(entry, outcome, s.json) }
+func (s *splitter) record(entry, outcome []byte) { activity.EachSearchText(entry, outcome, s.json) }
 
 // save stores the segment that ends before key past.
 func (b *segmentBuilder) save(past int64) {

@@ -165,7 +165,7 @@ func tooLarge(ctx context.Context, db *sql.DB, limit int64) (bool, error) {
 
 // prune removes the records below key to, and leaves what is needed to verify
 // the rest of the chain.
-func (e *engine) prune(ctx context.Context, to int64, now time.Time, signer activity.Signer) error {
+func (e *engine) prune(ctx context.Context, to int64, now time.Time, signer activity.CheckpointSigner) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	from := e.index.firstKey

@@ -9,7 +9,7 @@ import (
 )
 
 // ToolUse returns how often each tool was called, as far back as the log goes.
-func (db *DB) ToolUse(ctx context.Context) (map[[2]string]activity.Use, error) {
+func (db *DB) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage, error) {
 	e, err := db.use(ctx)
 	if err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func (db *DB) ToolUse(ctx context.Context) (map[[2]string]activity.Use, error) {
 	return used, nil
 }
 
-// Calls returns how many calls of each server have ended since a time, by the hour.
-func (db *DB) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
+// CallsByServer returns how many calls of each server have ended since a time, by the hour.
+func (db *DB) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
 	e, err := db.use(ctx)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (db *DB) Calls(ctx context.Context, since time.Time) (map[string]int64, err
 
 // ServerUse returns how each server was called in the latest hours, the present one
 // included.
-func (db *DB) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUse, error) {
+func (db *DB) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUsage, error) {
 	e, err := db.use(ctx)
 	if err != nil {
 		return nil, err
@@ -78,12 +78,12 @@ func (db *DB) ServerUse(ctx context.Context, now time.Time, latest int) (map[str
 // serverUses is how servers were called, as it comes about.
 type serverUses struct {
 	first, latest int64 // the first hour, and how many there are
-	all           map[string]activity.ServerUse
+	all           map[string]activity.ServerUsage
 	below         map[string]int64 // of each server, the calls that took longer than what was looked at
 }
 
 func newServerUses(now time.Time, latest int) *serverUses {
-	return &serverUses{hourOf(now.UnixMicro()) - int64(latest) + 1, int64(latest), map[string]activity.ServerUse{}, map[string]int64{}}
+	return &serverUses{hourOf(now.UnixMicro()) - int64(latest) + 1, int64(latest), map[string]activity.ServerUsage{}, map[string]int64{}}
 }
 
 // calls counts calls of an hour.
@@ -93,7 +93,7 @@ func (s *serverUses) calls(server string, at int64, status string, n int64) {
 	}
 	u := s.all[server]
 	if u.Hours == nil {
-		u.Hours = make([]activity.HourUse, s.latest)
+		u.Hours = make([]activity.HourlyCalls, s.latest)
 	}
 	u.Hours[at].Calls += n
 	if status == string(activity.Failed) {

@@ -21,9 +21,9 @@ const (
 	chainHeld = 16 << 20
 )
 
-// Chain calls fn for every entry in order. Readers of this database see it as it was
+// EachChainPart calls fn for every entry in order. Readers of this database see it as it was
 // when they began, and hold up no writer.
-func (p proofs) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+func (p proofs) EachChainPart(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	e, err := p.db.use(ctx)
 	if err != nil {
 		return 0, end, err
@@ -32,7 +32,7 @@ func (p proofs) Chain(ctx context.Context, fn func(activity.ChainPart) error) (r
 }
 
 // chainIn calls fn for every entry that a database has, in order.
-func chainIn(ctx context.Context, db *sql.DB, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+func chainIn(ctx context.Context, db *sql.DB, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return 0, end, err
@@ -126,8 +126,8 @@ func (h *chainParts) Pop() any {
 	return last
 }
 
-// Marks calls fn for what is gone and for what is signed.
-func (p proofs) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
+// EachChainMark calls fn for what is gone and for what is signed.
+func (p proofs) EachChainMark(ctx context.Context, fn func(activity.ChainPart) error) error {
 	e, err := p.db.use(ctx)
 	if err != nil {
 		return err

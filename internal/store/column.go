@@ -82,8 +82,8 @@ func (h hashes) of(f field, s string) uint64 {
 	return v
 }
 
-func (h hashes) all(f *activity.Facts) *[fields]uint64 {
-	out := [fields]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwn: uint64(max(0, f.Own)), fieldTimes: uint64(max(0, f.Times))}
+func (h hashes) all(f *activity.RecordFacts) *[fields]uint64 {
+	out := [fields]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwn: uint64(max(0, f.OwnTime)), fieldTimes: uint64(max(0, f.Repeats))}
 	for i, v := range valuesOf(f) {
 		out[i] = h.of(field(i), v)
 	}
@@ -91,7 +91,7 @@ func (h hashes) all(f *activity.Facts) *[fields]uint64 {
 }
 
 // valuesOf returns the values of a record that are hashed, by field.
-func valuesOf(f *activity.Facts) [hashed]string {
+func valuesOf(f *activity.RecordFacts) [hashed]string {
 	return [hashed]string{
 		fieldType: string(f.Type), fieldStatus: string(f.Status), fieldServer: f.Server,
 		fieldTool: f.Tool, fieldSession: f.Session, fieldRequest: f.Request,

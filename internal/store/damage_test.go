@@ -41,7 +41,7 @@ func integrity(t *testing.T, path string) {
 func openBoth(t *testing.T, dir string) (*activity.Log, *store.DB) {
 	t.Helper()
 	db := store.OpenImpatient(filepath.Join(dir, "mcpproxy.db"))
-	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Alongside: db.Look}, db)
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), AfterCheck: db.Look}, db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestDamagedFiles(t *testing.T) {
 }
 
 // looked lists records, as soon as the database was looked at often enough.
-func looked(t *testing.T, l *activity.Log, f activity.Filter) (activity.Page, error) {
+func looked(t *testing.T, l *activity.Log, f activity.Filter) (activity.RecordPage, error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

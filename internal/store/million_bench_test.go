@@ -42,7 +42,7 @@ func BenchmarkFirstPage(b *testing.B) {
 	last := first.Records[0].Timestamp
 	for _, f := range millionFilters(last) {
 		b.Run(f.name, func(b *testing.B) {
-			var p activity.Page
+			var p activity.RecordPage
 			for range b.N {
 				if p, err = l.List(b.Context(), f.filter); err != nil {
 					b.Fatal(err)
@@ -155,7 +155,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 	})
 	b.Run("each", func(b *testing.B) {
 		for range b.N {
-			if err := l.Each(b.Context(), activity.Filter{}, func(*activity.Record) error { return nil }); err != nil {
+			if err := l.EachRecord(b.Context(), activity.Filter{}, func(*activity.Record) error { return nil }); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -36,7 +36,7 @@ func BenchmarkPostgresMillion(b *testing.B) {
 		}
 		db.Close()
 	})
-	list := func(f activity.Filter) activity.Page {
+	list := func(f activity.Filter) activity.RecordPage {
 		p, err := l.List(b.Context(), f)
 		if err != nil {
 			b.Fatal(err)

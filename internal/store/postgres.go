@@ -192,8 +192,8 @@ func (db *Postgres) Look() {}
 // nobody stores it again.
 func (db *Postgres) Reopened() <-chan struct{} { return nil }
 
-// Count returns how many records there are, as of less than a second ago.
-func (db *Postgres) Count() int64 { return db.count.Load() }
+// RecordCount returns how many records there are, as of less than a second ago.
+func (db *Postgres) RecordCount() int64 { return db.count.Load() }
 
 // Close closes the database.
 func (db *Postgres) Close() error {

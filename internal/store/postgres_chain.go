@@ -33,7 +33,7 @@ func (p pgChain) chainOutcome(ctx context.Context, key int64) (outcome []byte, e
 }
 
 // end is how far the chain is.
-func (p pgChain) end(ctx context.Context) (end activity.Position, err error) {
+func (p pgChain) end(ctx context.Context) (end activity.SpoolPosition, err error) {
 	var hash []byte
 	_, err = p.c.first(ctx, into{&end.Chain, &end.Seq, &hash, &end.Segment, &end.Offset},
 		"SELECT chain, seq, hash, segment, file_offset FROM instance WHERE id = $1", p.instance)
@@ -66,8 +66,8 @@ func (p pgChain) eachMark(ctx context.Context, chain string, fn func(activity.Ch
 		p.instance, chain)
 }
 
-// Chain calls fn for every entry of this instance in order, all as they are at one time.
-func (p pgProofs) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+// EachChainPart calls fn for every entry of this instance in order, all as they are at one time.
+func (p pgProofs) EachChainPart(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	stopped := ctx.Err
 	err = p.db.view(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		records, end, err = pgChain{c, e.instance}.walk(ctx, stopped, fn)
@@ -76,7 +76,7 @@ func (p pgProofs) Chain(ctx context.Context, fn func(activity.ChainPart) error) 
 	return records, end, err
 }
 
-func (p pgChain) walk(ctx context.Context, stopped func() error, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+func (p pgChain) walk(ctx context.Context, stopped func() error, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	if end, err = p.end(ctx); err != nil {
 		return 0, end, err
 	}
@@ -89,7 +89,7 @@ func (p pgChain) walk(ctx context.Context, stopped func() error, fn func(activit
 
 // Others calls fn for the other instances, with a function that reads the chain of each as Chain
 // does.
-func (p pgProofs) Others(ctx context.Context, fn func(name string, chain activity.Chained) error) error {
+func (p pgProofs) Others(ctx context.Context, fn func(name string, chain activity.ChainReader) error) error {
 	stopped := ctx.Err
 	return p.db.view(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		type other struct {
@@ -103,7 +103,7 @@ func (p pgProofs) Others(ctx context.Context, fn func(name string, chain activit
 			return err
 		}
 		for _, o := range all {
-			err := fn(o.name+" on "+o.host, func(fn func(activity.ChainPart) error) (int64, activity.Position, error) {
+			err := fn(o.name+" on "+o.host, func(fn func(activity.ChainPart) error) (int64, activity.SpoolPosition, error) {
 				return pgChain{c, o.id}.walk(ctx, stopped, fn)
 			})
 			if err != nil {
@@ -114,8 +114,8 @@ func (p pgProofs) Others(ctx context.Context, fn func(name string, chain activit
 	})
 }
 
-// Marks calls fn for what is gone and for what is signed of this instance.
-func (p pgProofs) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
+// EachChainMark calls fn for what is gone and for what is signed of this instance.
+func (p pgProofs) EachChainMark(ctx context.Context, fn func(activity.ChainPart) error) error {
 	return p.db.view(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		chain := pgChain{c, e.instance}
 		end, err := chain.end(ctx)
@@ -126,15 +126,15 @@ func (p pgProofs) Marks(ctx context.Context, fn func(activity.ChainPart) error) 
 	})
 }
 
-// Erasing returns what is erased here, and not in the spool yet.
-func (p pgProofs) Erasing(ctx context.Context) (out []activity.Redaction, err error) {
+// PendingErasures returns what is erased here, and not in the spool yet.
+func (p pgProofs) PendingErasures(ctx context.Context) (out []activity.Redaction, err error) {
 	err = p.db.read(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		var id, fields string
 		var at int64
 		return c.each(ctx, into{&id, &fields, &at}, func() error {
 			r := activity.Redaction{ID: id, At: time.Unix(at, 0).UTC()}
 			for f := range strings.SplitSeq(fields, ",") {
-				r.Fields = append(r.Fields, activity.Field(f))
+				r.Fields = append(r.Fields, activity.ErasableField(f))
 			}
 			out = append(out, r)
 			return nil
@@ -143,10 +143,10 @@ func (p pgProofs) Erasing(ctx context.Context) (out []activity.Redaction, err er
 	return out, err
 }
 
-// Erased has the server take the values out of its tables, where no transaction sees them
+// FinishErasures has the server take the values out of its tables, where no transaction sees them
 // any more, and forgets what was noted. What its own log and its backups have is for who
 // runs it.
-func (p pgProofs) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+func (p pgProofs) FinishErasures(ctx context.Context, what []activity.Redaction) (done bool, err error) {
 	if len(what) == 0 {
 		return true, nil
 	}
@@ -226,7 +226,7 @@ func pgLeaveRun(ctx context.Context, c *pgConn, instance, from int64, last link)
 // The first entry that stays belongs to one of the next activity.MaxBatch records. They are in
 // the order of their first entry, with one exception: an end whose beginning was pruned is
 // stored behind the records of its transaction that began later.
-func pgCut(ctx context.Context, c *pgConn, instance, from, to int64, now time.Time, signer activity.Signer) error {
+func pgCut(ctx context.Context, c *pgConn, instance, from, to int64, now time.Time, signer activity.CheckpointSigner) error {
 	cut := link{}
 	_, err := c.first(ctx, into{&cut.seq}, `SELECT coalesce(min(first) - 1, (SELECT seq FROM instance WHERE id = $1)) FROM (
 		SELECT CASE WHEN entry IS NULL THEN end_seq ELSE seq END AS first FROM activity
@@ -253,7 +253,7 @@ func pgCut(ctx context.Context, c *pgConn, instance, from, to int64, now time.Ti
 		return err
 	}
 	if signer != nil {
-		at = signer.Sign(at)
+		at = signer.SignCheckpoint(at)
 	}
 	b := pgBatch{conn: c}
 	b.do(ctx, "DELETE FROM activity_gap WHERE instance = $1 AND seq <= $2", instance, cut.seq)

@@ -80,8 +80,8 @@ func (db *Postgres) GetResult(ctx context.Context, handle string) (StoredResult,
 	return r, r.open(body)
 }
 
-// Calls returns how many calls of each server have ended since a time, by the hour.
-func (db *Postgres) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
+// CallsByServer returns how many calls of each server have ended since a time, by the hour.
+func (db *Postgres) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
 	calls := map[string]int64{}
 	err := db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		var server string
@@ -94,7 +94,7 @@ func (db *Postgres) Calls(ctx context.Context, since time.Time) (map[string]int6
 
 // ServerUse returns how each server was called in the latest hours, the present one
 // included.
-func (db *Postgres) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUse, error) {
+func (db *Postgres) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUsage, error) {
 	u := newServerUses(now, latest)
 	err := db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		var server, status string
@@ -111,7 +111,7 @@ func (db *Postgres) ServerUse(ctx context.Context, now time.Time, latest int) (m
 }
 
 // ToolUse returns how often each tool was called, as far back as the log goes.
-func (db *Postgres) ToolUse(ctx context.Context) (map[[2]string]activity.Use, error) {
+func (db *Postgres) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage, error) {
 	used := toolUse{}
 	err := db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		var k hour

@@ -156,7 +156,7 @@ func (m *pgMerge) next(ctx context.Context, c *pgConn, skip, n int) (out []pgKey
 }
 
 // List returns the records that f selects.
-func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.Page, err error) {
+func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.RecordPage, err error) {
 	before, err := decodePgCursor(f.Cursor)
 	if err != nil {
 		return page, err
@@ -176,7 +176,7 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 		if err != nil {
 			return err
 		}
-		skip, limit := max(0, f.Offset), f.Bounded()
+		skip, limit := max(0, f.Offset), f.BoundedLimit()
 		if before != nil {
 			skip = 0
 		}
@@ -193,8 +193,8 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 			}
 			page.NextCursor = last.cursor()
 		}
-		return c.eachStored(ctx, keys, func(_ int64, s *activity.Stored) error {
-			page.Records = append(page.Records, activity.DecodeAny(s.Entry, s.Outcome))
+		return c.eachStored(ctx, keys, func(_ int64, s *activity.StoredRecord) error {
+			page.Records = append(page.Records, activity.DecodeForDisplay(s.Entry, s.Outcome))
 			return nil
 		})
 	})
@@ -203,12 +203,12 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 
 // eachStored calls fn for records, in the order of the keys, those that are there: with the
 // place of each among the keys.
-func (c *pgConn) eachStored(ctx context.Context, keys []pgKey, fn func(at int64, s *activity.Stored) error) error {
+func (c *pgConn) eachStored(ctx context.Context, keys []pgKey, fn func(at int64, s *activity.StoredRecord) error) error {
 	instances, numbers := make([]int64, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
 		instances[i], numbers[i] = k.instance, k.key
 	}
-	var s activity.Stored
+	var s activity.StoredRecord
 	var at int64
 	var endSeq nullable
 	return c.each(ctx, into{&at, &s.Seq, &s.Hash, &endSeq, &s.EndHash, &s.Entry, &s.Outcome}, func() error {
@@ -223,19 +223,19 @@ func (c *pgConn) eachStored(ctx context.Context, keys []pgKey, fn func(at int64,
 // pgEachRecords is how many records Each reads at a time.
 const pgEachRecords = 256
 
-// Each calls fn for every record that f selects when it is called, the newest first.
+// EachRecord calls fn for every record that f selects when it is called, the newest first.
 // What is selected are bits in memory; records are read some at a time, so that a slow
 // fn holds up nothing.
-func (db *Postgres) Each(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
+func (db *Postgres) EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	return db.eachOf(ctx, f, false, fn)
 }
 
 // EachOwn is Each for the records of this instance.
-func (db *Postgres) EachOwn(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
+func (db *Postgres) EachOwn(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	return db.eachOf(ctx, f, true, fn)
 }
 
-func (db *Postgres) eachOf(ctx context.Context, f activity.Filter, own bool, fn func(*activity.Stored) error) error {
+func (db *Postgres) eachOf(ctx context.Context, f activity.Filter, own bool, fn func(*activity.StoredRecord) error) error {
 	if f.Search != "" {
 		if err := db.indexText(ctx); err != nil {
 			return err
@@ -253,13 +253,13 @@ func (db *Postgres) eachOf(ctx context.Context, f activity.Filter, own bool, fn 
 		return err
 	})
 	for err == nil {
-		var all []*activity.Stored
+		var all []*activity.StoredRecord
 		var keys []pgKey
 		err = db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) (err error) {
 			if keys, err = m.next(ctx, c, 0, pgEachRecords); err != nil {
 				return err
 			}
-			return c.eachStored(ctx, keys, func(_ int64, s *activity.Stored) error { all = append(all, s); return nil })
+			return c.eachStored(ctx, keys, func(_ int64, s *activity.StoredRecord) error { all = append(all, s); return nil })
 		})
 		if err != nil || len(keys) == 0 {
 			return err
@@ -276,7 +276,7 @@ func (db *Postgres) eachOf(ctx context.Context, f activity.Filter, own bool, fn 
 // pgFound is a record with where it is.
 type pgFound struct {
 	pgKey
-	activity.Stored
+	activity.StoredRecord
 }
 
 // find returns at most two records whose ids are from low to high.
@@ -312,7 +312,7 @@ func (db *Postgres) Get(ctx context.Context, prefix string) (r activity.Record, 
 
 // chained returns the record with its place in the chain.
 func (f *pgFound) chained(ctx context.Context, c *pgConn) (activity.Record, error) {
-	r := activity.DecodeAny(f.Entry, f.Outcome)
+	r := activity.DecodeForDisplay(f.Entry, f.Outcome)
 	r.Chain = &activity.Chain{Seq: f.Seq, Hash: hex.EncodeToString(f.Hash)}
 	if f.EndHash != nil {
 		r.Chain.EndSeq, r.Chain.EndHash = f.EndSeq, hex.EncodeToString(f.EndHash)
@@ -321,7 +321,7 @@ func (f *pgFound) chained(ctx context.Context, c *pgConn) (activity.Record, erro
 		return r, nil
 	}
 	before, err := f.hashBefore(ctx, c)
-	if err == nil && string(activity.ChainHash(before, f.Entry)) == string(f.Hash) {
+	if err == nil && string(activity.HashPayloadAfter(before, f.Entry)) == string(f.Hash) {
 		r.Chain.Previous = hex.EncodeToString(before)
 	}
 	return r, err
@@ -355,9 +355,9 @@ func (f *pgFound) hashBefore(ctx context.Context, c *pgConn) (hash []byte, err e
 	return nil, nil
 }
 
-// Stored returns the record with an id as it is stored. It must be one of this instance,
+// GetStored returns the record with an id as it is stored. It must be one of this instance,
 // whose spool has it, too.
-func (p pgProofs) Stored(ctx context.Context, id string) (s activity.Stored, err error) {
+func (p pgProofs) GetStored(ctx context.Context, id string) (s activity.StoredRecord, err error) {
 	err = p.db.read(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		found, err := c.find(ctx, id, id)
 		if err != nil {
@@ -366,7 +366,7 @@ func (p pgProofs) Stored(ctx context.Context, id string) (s activity.Stored, err
 		if len(found) == 0 {
 			return noActivity(id)
 		}
-		if s = found[0].Stored; found[0].instance == e.instance {
+		if s = found[0].StoredRecord; found[0].instance == e.instance {
 			return nil
 		}
 		var name, host string
@@ -443,8 +443,8 @@ func (v *pgView) records(ctx context.Context, places []int64, fn func(at int64, 
 	for i, place := range places {
 		keys[i].instance, keys[i].key = v.key(place)
 	}
-	return v.c.eachStored(ctx, keys, func(at int64, s *activity.Stored) error {
-		r := activity.DecodeAny(s.Entry, s.Outcome)
+	return v.c.eachStored(ctx, keys, func(at int64, s *activity.StoredRecord) error {
+		r := activity.DecodeForDisplay(s.Entry, s.Outcome)
 		fn(at, &r)
 		return nil
 	})

@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Resume returns how far the spool is in the database.
-func (db *Postgres) Resume(ctx context.Context) (pos activity.Position, notes []string, err error) {
+// ResumePosition returns how far the spool is in the database.
+func (db *Postgres) ResumePosition(ctx context.Context) (pos activity.SpoolPosition, notes []string, err error) {
 	e, err := db.use(ctx)
 	if err != nil {
 		return pos, nil, err
@@ -25,9 +25,9 @@ func (db *Postgres) Resume(ctx context.Context) (pos activity.Position, notes []
 	return pos, nil, err
 }
 
-// Project stores entries and how far the log is then. Whether a transaction that failed
+// ProjectEntries stores entries and how far the log is then. Whether a transaction that failed
 // to commit is in the database is only known by looking: Resume does.
-func (db *Postgres) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	e, err := db.use(ctx)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ type pgProjection struct {
 const pgActivity = `activity (instance, key, id, place, seq, end_seq, hash, end_hash, entry, outcome, time, type, status, server, tool,
 	session, request, intent, sensitivity, actor, client, error_code, duration, own, times)`
 
-func (p *pgProjection) project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+func (p *pgProjection) project(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	// One of an earlier connection, which was cut off, may have gone on.
 	var at pgPlace
 	if _, err := p.c.first(ctx, into{&at.chain, &at.seq, &p.next, &p.sealed, &p.place},
@@ -132,7 +132,7 @@ func orNil(n int64, there bool) any {
 
 // insert notes a row.
 func (p *pgProjection) insert(r *row) {
-	var facts *activity.Facts
+	var facts *activity.RecordFacts
 	var hash, endHash, entry, outcome []byte
 	var seq, endSeq int64
 	id, ended := "", true
@@ -143,14 +143,14 @@ func (p *pgProjection) insert(r *row) {
 	if d := r.end; d != nil {
 		facts, endSeq, endHash, outcome, ended = &d.Facts, d.Seq, d.Hash[:], d.Payload, true
 		if r.begin == nil {
-			id, seq = d.ID, d.Of
+			id, seq = d.ID, d.BeginSeq
 		}
 	}
 	f := pgFacts(completed(facts, r))
 	p.place = max(p.place, id)
 	p.rows.add(int32(p.e.instance), p.next, id, p.place, seq, orNil(endSeq, ended), hash, endHash, entry, outcome, f.Time,
 		string(f.Type), string(f.Status), f.Server, f.Tool, f.Session, f.Request, f.Intent, f.Sensitivity, f.Actor, f.Client, f.ErrorCode,
-		f.Duration, f.Own, f.Times)
+		f.Duration, f.OwnTime, f.Repeats)
 	p.next++
 	if ended {
 		p.rollUp.add(f)
@@ -158,12 +158,12 @@ func (p *pgProjection) insert(r *row) {
 }
 
 // pgFacts are facts as PostgreSQL can have them.
-func pgFacts(facts *activity.Facts) *activity.Facts {
+func pgFacts(facts *activity.RecordFacts) *activity.RecordFacts {
 	f := *facts
 	for _, s := range []*string{(*string)(&f.Type), (*string)(&f.Status), &f.Server, &f.Tool, &f.Session, &f.Request, &f.Intent, &f.Sensitivity, &f.Actor, &f.Client, &f.ErrorCode} {
 		*s = pgClean(*s)
 	}
-	f.Duration, f.Own, f.Times = max(0, f.Duration), max(0, f.Own), max(0, f.Times)
+	f.Duration, f.OwnTime, f.Repeats = max(0, f.Duration), max(0, f.OwnTime), max(0, f.Repeats)
 	return &f
 }
 
@@ -194,7 +194,7 @@ func (p *pgProjection) endLate(ctx context.Context, late []*activity.Entry) erro
 	}
 	for _, end := range late {
 		b, there := open[end.ID]
-		if !there || bySeq[end.ID] != end.Of { // its beginning is gone: pruned, or lost
+		if !there || bySeq[end.ID] != end.BeginSeq { // its beginning is gone: pruned, or lost
 			p.insert(&row{end: end})
 			continue
 		}
@@ -207,7 +207,7 @@ func (p *pgProjection) endLate(ctx context.Context, late []*activity.Entry) erro
 		f := pgFacts(facts)
 		p.rollUp.add(f)
 		p.batch.do(ctx, `UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
-			WHERE instance = $1 AND key = $2`, p.e.instance, b.key, end.Seq, end.Hash[:], end.Payload, string(f.Status), f.ErrorCode, f.Duration, f.Own)
+			WHERE instance = $1 AND key = $2`, p.e.instance, b.key, end.Seq, end.Hash[:], end.Payload, string(f.Status), f.ErrorCode, f.Duration, f.OwnTime)
 		p.ended = append(p.ended, b.key)
 		p.change(b.key)
 	}
@@ -243,7 +243,7 @@ func (p *pgProjection) repeat(ctx context.Context, repeats []*activity.Entry) er
 			continue
 		}
 		if _, err := p.c.exec(ctx, "UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, times = $6 WHERE instance = $1 AND key = $2",
-			p.e.instance, key, n.Seq, n.Hash[:], n.Payload, max(0, n.Facts.Times)); err != nil {
+			p.e.instance, key, n.Seq, n.Hash[:], n.Payload, max(0, n.Facts.Repeats)); err != nil {
 			return err
 		}
 		p.change(key)
@@ -281,14 +281,14 @@ func (p *pgProjection) saveRollUp(ctx context.Context) {
 		p.e.instance, pgTexts(servers), pgIntegers(hours), pgIntegers(buckets), pgIntegers(records))
 }
 
-// Pending returns the records of this instance that have no end.
-func (db *Postgres) Pending(ctx context.Context) (out []activity.Unfinished, err error) {
+// UnfinishedRecords returns the records of this instance that have no end.
+func (db *Postgres) UnfinishedRecords(ctx context.Context) (out []activity.UnfinishedRecord, err error) {
 	err = db.read(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
-		var u activity.Unfinished
+		var u activity.UnfinishedRecord
 		var entry []byte
 		return c.each(ctx, into{&u.Seq, &entry}, func() error {
-			if r, err := activity.Decode(entry, nil); err == nil { // a damaged one stays as it is
-				u.ID, u.Facts = r.ID, activity.FactsOf(&r)
+			if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged one stays as it is
+				u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
 				out = append(out, u)
 			}
 			return nil
@@ -323,7 +323,7 @@ func (p *pgProjection) erase(ctx context.Context, r activity.Redaction) error {
 	for _, s := range all {
 		for _, payload := range []*[]byte{&s.entry, &s.outcome} {
 			if *payload != nil {
-				*payload = r.Erase(*payload)
+				*payload = r.ErasePayload(*payload)
 			}
 		}
 		if _, err := p.c.exec(ctx, "UPDATE activity SET entry = $3, outcome = $4 WHERE instance = $1 AND key = $2", p.e.instance, s.key, s.entry, s.outcome); err != nil {
@@ -334,7 +334,7 @@ func (p *pgProjection) erase(ctx context.Context, r activity.Redaction) error {
 	return nil
 }
 
-func joinFields(all []activity.Field) (text string) {
+func joinFields(all []activity.ErasableField) (text string) {
 	for i, f := range all {
 		if i > 0 {
 			text += ","

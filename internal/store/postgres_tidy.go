@@ -164,7 +164,7 @@ func (e *pgEngine) pruneTo(old int64, keep activity.Retention, k *pgKept) int64 
 
 // prune removes the records below key to, and leaves what is needed to verify the rest of
 // the chain.
-func (e *pgEngine) prune(to int64, now time.Time, signer activity.Signer) error {
+func (e *pgEngine) prune(to int64, now time.Time, signer activity.CheckpointSigner) error {
 	return e.write(func(ctx context.Context, c *pgConn) error {
 		return c.tx(ctx, beginWrite, func() error {
 			var from int64

@@ -73,7 +73,7 @@ func CheckLog(ctx context.Context, path, spool string) (*activity.Break, error) 
 	if err != nil {
 		return nil, err
 	}
-	first, err := activity.VerifyFiles(spool, func(fn func(activity.ChainPart) error) (int64, activity.Position, error) {
+	first, err := activity.VerifyClosedLog(spool, func(fn func(activity.ChainPart) error) (int64, activity.SpoolPosition, error) {
 		return chainIn(ctx, db, fn)
 	})
 	return first, errors.Join(err, db.Close())

@@ -121,7 +121,7 @@ func takesCalls(t *testing.T, l *Log) (id string) {
 func wantAll(t *testing.T, l *Log, ids []string) {
 	t.Helper()
 	seen := map[string]Status{}
-	for _, r := range list(t, l) {
+	for _, r := range listRecords(t, l) {
 		if _, twice := seen[r.ID]; twice {
 			t.Errorf("%s is there twice", r.ID)
 		}
@@ -139,7 +139,7 @@ func wantAll(t *testing.T, l *Log, ids []string) {
 	if missing > 0 {
 		t.Errorf("%d of %d calls are not there as successes", missing, len(ids))
 	}
-	if v := verify(t, l.spool); v.Break != "" {
+	if v := readAndVerify(t, l.spool); v.Break != "" {
 		t.Errorf("%+v", v)
 	}
 }
@@ -155,12 +155,12 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 			mounted(t, disk, err)
-			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memory{}
+			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 			var made []string
 			for round := range 2 {
 				l := openLog2(t, opt, st)
 				for range 50 {
-					made = append(made, call(t, l, "before").ID)
+					made = append(made, recordCall(t, l, "before").ID)
 				}
 				running := Record{Type: ToolCall}
 				if err := l.Begin(&running); err != nil {
@@ -182,7 +182,7 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			wantAll(t, openLog(t, opt, &memory{}), made)
+			wantAll(t, openLog(t, opt, &memoryStore{}), made)
 		})
 	}
 }
@@ -203,9 +203,9 @@ func TestADeadFileSystemThatComesBack(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	mounted(t, disk, err)
-	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memory{}
+	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 	l := openLog2(t, opt, st)
-	made := []string{call(t, l, "before").ID}
+	made := []string{recordCall(t, l, "before").ID}
 	if err := disk.Abort(); err != nil {
 		t.Fatal(err)
 	}
@@ -217,12 +217,12 @@ func TestADeadFileSystemThatComesBack(t *testing.T) {
 	if h := l.Health(); h.Degraded {
 		t.Errorf("health: %+v", h)
 	}
-	list(t, l) // the store is in the middle of what was written twice
+	listRecords(t, l) // the store is in the middle of what was written twice
 	dieOf(t, l)
 	l = openLog(t, opt, st)
 	wantAll(t, l, made)
 	closeLog(t, l)
-	wantAll(t, openLog(t, opt, &memory{}), made)
+	wantAll(t, openLog(t, opt, &memoryStore{}), made)
 }
 
 // TestADeletedSpoolIsMadeAgain: the file, and the folder, each while it is in
@@ -231,15 +231,15 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 	for _, what := range []string{"file", "folder"} {
 		for _, kill := range []string{"at once", "later"} {
 			t.Run(what+", killed "+kill, func(t *testing.T) {
-				opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memory{}
+				opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 				l := openLog2(t, opt, st)
 				var made []string
 				for range 50 {
-					made = append(made, call(t, l, "before").ID)
+					made = append(made, recordCall(t, l, "before").ID)
 				}
 				gone := opt.Dir
 				if what == "file" {
-					gone = l.spool.mark().segments[0].path
+					gone = l.spool.snapshot().segments[0].path
 				}
 				if err := faultfs.Delete(gone); err != nil {
 					t.Fatal(err)
@@ -272,7 +272,7 @@ func TestRoomForTheEndIsReserved(t *testing.T) {
 		t.Run(durability, func(t *testing.T) {
 			disk, err := faultfs.Tmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
 			mounted(t, disk, err)
-			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), Durability: durability}, &memory{}
+			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), Durability: durability}, &memoryStore{}
 			l := openLog2(t, opt, st)
 			var open []string
 			filled := false
@@ -300,7 +300,7 @@ func TestRoomForTheEndIsReserved(t *testing.T) {
 				}
 			}
 			dieOf(t, l)
-			l = openLog(t, opt, &memory{})
+			l = openLog(t, opt, &memoryStore{})
 			got := 0
 			for _, r := range listAll(t, l) {
 				if r.Type == ToolCall && r.Status != Success {
@@ -332,8 +332,8 @@ func TestAFullDiskComesBack(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Tmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
 	mounted(t, disk, err)
-	l := openLog(t, Options{Dir: filepath.Join(disk.Dir, "spool")}, &memory{})
-	call(t, l, "before")
+	l := openLog(t, Options{Dir: filepath.Join(disk.Dir, "spool")}, &memoryStore{})
+	recordCall(t, l, "before")
 	if err := disk.Fill(); err != nil {
 		t.Fatal(err)
 	}
@@ -350,22 +350,22 @@ func TestAFullDiskComesBack(t *testing.T) {
 		}
 		return nil
 	})
-	call(t, l, "after")
+	recordCall(t, l, "after")
 }
 
 // TestAHoleThatADiskLeft: a disk that died may have what was written last, but not
 // all that was written before.
 func TestAHoleThatADiskLeft(t *testing.T) {
-	opt := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), lookEvery: time.Hour}
+	opt := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), checkEvery: time.Hour}
 	if opt.RecentDir == "" {
 		t.Skip("there is no folder in memory here")
 	}
-	l := openLog2(t, opt, &memory{})
-	made := []string{call(t, l, "first").ID}
+	l := openLog2(t, opt, &memoryStore{})
+	made := []string{recordCall(t, l, "first").ID}
 	for range 300 {
-		made = append(made, call(t, l, "a").ID)
+		made = append(made, recordCall(t, l, "a").ID)
 	}
-	path := l.spool.mark().segments[0].path
+	path := l.spool.snapshot().segments[0].path
 	dieOf(t, l)
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -375,7 +375,7 @@ func TestAHoleThatADiskLeft(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantAll(t, openLog(t, opt, &memory{}), made)
+	wantAll(t, openLog(t, opt, &memoryStore{}), made)
 }
 
 // TestAHoleBetweenSegments: what one segment has lost is taken from the second
@@ -402,16 +402,16 @@ func TestAHoleBetweenSegments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			opt := Options{
-				Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), lookEvery: time.Hour,
+				Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), checkEvery: time.Hour,
 				maxSegment: 32 << 10,
 			}
-			away := &memory{fail: errors.New("away")} // so nothing is removed
+			away := &memoryStore{fail: errors.New("away")} // so nothing is removed
 			l := openLog2(t, opt, away)
 			var made []string
 			for range 500 {
-				made = append(made, call(t, l, "before").ID)
+				made = append(made, recordCall(t, l, "before").ID)
 			}
-			segments := l.spool.mark().segments
+			segments := l.spool.snapshot().segments
 			if len(segments) < 4 {
 				t.Fatalf("there are %d segments only", len(segments))
 			}
@@ -427,11 +427,11 @@ func TestAHoleBetweenSegments(t *testing.T) {
 			for range 2 {
 				l = openLog2(t, opt, away)
 				for range 50 {
-					made = append(made, call(t, l, "after").ID)
+					made = append(made, recordCall(t, l, "after").ID)
 				}
 				dieOf(t, l)
 			}
-			wantAll(t, openLog(t, opt, &memory{}), made)
+			wantAll(t, openLog(t, opt, &memoryStore{}), made)
 		})
 	}
 }
@@ -443,18 +443,18 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	mounted(t, disk, err)
-	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memory{}
+	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 	l := openLog2(t, opt, st)
 	var made []string
 	for range 500 { // more than memory keeps
-		made = append(made, call(t, l, "before").ID)
+		made = append(made, recordCall(t, l, "before").ID)
 	}
-	list(t, l)
+	listRecords(t, l)
 	within(t, "all is on the disk", func() error {
 		l.spool.mu.Lock()
 		defer l.spool.mu.Unlock()
-		if l.spool.good != l.spool.durable {
-			return fmt.Errorf("up to %d of %d", l.spool.good.seq, l.spool.durable.seq)
+		if l.spool.synced != l.spool.durable {
+			return fmt.Errorf("up to %d of %d", l.spool.synced.seq, l.spool.durable.seq)
 		}
 		return nil
 	})
@@ -466,9 +466,9 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 		return err
 	})
 	made = append(made, takesCalls(t, l))
-	list(t, l)
+	listRecords(t, l)
 	st.setFail(fmt.Errorf("%w: gone", ErrIO))
-	made = append(made, call(t, l, "waits").ID)
+	made = append(made, recordCall(t, l, "waits").ID)
 	if _, err := l.List(t.Context(), Filter{}); err == nil && !l.Health().Degraded {
 		t.Error("the store did not fail")
 	}
@@ -486,29 +486,29 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	})
 	st.setFail(nil)
 	made = append(made, takesCalls(t, l))
-	within(t, "the store takes records again", l.progress.failure)
+	within(t, "the store takes records again", l.progress.storeError)
 	wantAll(t, l, made)
 	dieOf(t, l)
-	wantAll(t, openLog(t, opt, &memory{}), made)
+	wantAll(t, openLog(t, opt, &memoryStore{}), made)
 }
 
-// forget makes the store one that has nothing.
-func (m *memory) forget() {
+// forgetWindow makes the store one that has nothing.
+func (m *memoryStore) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rows, m.pos = nil, Position{}
+	m.rows, m.pos = nil, SpoolPosition{}
 }
 
 // TestASecondCopyThatIsDeletedIsBegunAgain: the end of a user's session clears
 // its folder.
 func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
-	opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memory{}
+	opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 	if opt.RecentDir == "" {
 		t.Skip("there is no folder in memory here")
 	}
 	l := openLog2(t, opt, st)
 	path := l.spool.recent.file.Name()
-	made := []string{call(t, l, "before").ID}
+	made := []string{recordCall(t, l, "before").ID}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -516,7 +516,7 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 		_, err := os.Stat(path)
 		return err
 	})
-	made = append(made, call(t, l, "after").ID)
+	made = append(made, recordCall(t, l, "after").ID)
 	if err := faultfs.Delete(opt.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -530,7 +530,7 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 func TestANewSegmentNeedsItsFolder(t *testing.T) {
 	faultfs.Needed(t)
 	s := newSpool(t, t.TempDir())
-	s.power = true
+	s.syncEachWrite = true
 	if _, err := s.openSpool(); err != nil {
 		t.Fatal(err)
 	}
@@ -539,7 +539,7 @@ func TestANewSegmentNeedsItsFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.append(&draft{kind: KindWhole, body: bodyOf([]byte(`"kind":"record","raw":[0,0],"type":"system"}`))})
+	_, err = s.appendEntry(&entryDraft{kind: KindWhole, body: parseEncodedBody([]byte(`"kind":"record","raw":[0,0],"type":"system"}`))})
 	if stopped := i.Stop(); stopped != nil {
 		t.Fatal(stopped)
 	}

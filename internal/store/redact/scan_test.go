@@ -13,14 +13,14 @@ import (
 // overlooked returns the first credential that the close look finds in a text
 // that the quick test calls clean.
 func overlooked(raw []byte) string {
-	if suspicious(raw) {
+	if mayHoldCredential(raw) {
 		return ""
 	}
-	var f finder
+	var f credentialFinder
 	if json.Valid(raw) {
-		f.json(raw, 0)
+		f.findInJSON(raw, 0)
 	} else {
-		f.text(raw)
+		f.findInText(raw)
 	}
 	if len(f.spans) == 0 {
 		return ""

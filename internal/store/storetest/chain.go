@@ -25,7 +25,7 @@ func testChain(t *testing.T, open Opener) {
 			t.Errorf("the last verification is %+v", last)
 		}
 		var at int64
-		_, end, err := e.store.Chain(t.Context(), func(p activity.ChainPart) error {
+		_, end, err := e.store.EachChainPart(t.Context(), func(p activity.ChainPart) error {
 			if p.First != at+1 || p.Seq < p.First || p.Gone != (p.Payload == nil) {
 				t.Fatalf("%+v follows %d", p, at)
 			}
@@ -45,7 +45,7 @@ func testChain(t *testing.T, open Opener) {
 			e.put(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked})
 		}
 		for range 3 {
-			if err := e.log.Refuse(&activity.Record{ToolName: fmt.Sprint(i), Actor: "agent"}); err != nil {
+			if err := e.log.AppendRefusal(&activity.Record{ToolName: fmt.Sprint(i), Actor: "agent"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -62,7 +62,7 @@ func testChain(t *testing.T, open Opener) {
 	e.tidy(activity.Retention{MaxRecords: 10})
 	verify(e.list(activity.Filter{Limit: 1}).Total)
 	enough := errors.New("enough")
-	if _, _, err := e.store.Chain(t.Context(), func(activity.ChainPart) error { return enough }); err != enough {
+	if _, _, err := e.store.EachChainPart(t.Context(), func(activity.ChainPart) error { return enough }); err != enough {
 		t.Errorf("got %v", err)
 	}
 }
@@ -108,12 +108,12 @@ type gate struct {
 
 type hold struct{ arrived, release chan struct{} }
 
-func (g *gate) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+func (g *gate) ProjectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	if h := g.next.Swap(nil); h != nil {
 		close(h.arrived)
 		<-h.release
 	}
-	return g.Store.Project(ctx, entries, pos)
+	return g.Store.ProjectEntries(ctx, entries, pos)
 }
 
 // together projects the entries that write appends in one transaction.

@@ -112,7 +112,7 @@ func (e *env) put(r activity.Record) activity.Record {
 	return r
 }
 
-func (e *env) list(f activity.Filter) activity.Page {
+func (e *env) list(f activity.Filter) activity.RecordPage {
 	e.t.Helper()
 	p, err := e.log.List(e.t.Context(), f)
 	if err != nil {

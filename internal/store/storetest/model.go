@@ -51,7 +51,7 @@ func check(e *env, f activity.Filter, records []activity.Record) {
 	want := expected(f, records)
 	total := int64(len(want))
 	got := e.list(f)
-	if limit := f.Bounded(); len(want) > limit {
+	if limit := f.BoundedLimit(); len(want) > limit {
 		want = want[:limit]
 	}
 	if got.Total != total {
@@ -182,7 +182,7 @@ func testRandomFilters(t *testing.T, open Opener) {
 func (e *env) fill(d draw, n int) []activity.Record {
 	var out []activity.Record
 	for range n {
-		e.clock.Pass(time.Duration(rapid.Int64Range(-2000, 100_000).Draw(d.t, "wait")) * time.Microsecond)
+		e.clock.Advance(time.Duration(rapid.Int64Range(-2000, 100_000).Draw(d.t, "wait")) * time.Microsecond)
 		r := d.record()
 		switch s := pick(d, statuses); s {
 		case activity.Blocked:

@@ -158,7 +158,7 @@ func sessionsOf(q activity.SessionQuery, records []activity.Record) (out []activ
 // refuse has a call refused some times, and returns the record.
 func (e *env) refuse(d draw) activity.Record {
 	e.t.Helper()
-	e.clock.Pass(time.Millisecond)
+	e.clock.Advance(time.Millisecond)
 	var first activity.Record
 	times := pick(d, []int64{1, 2, 50})
 	for i := range times {
@@ -167,7 +167,7 @@ func (e *env) refuse(d draw) activity.Record {
 		if i > 0 {
 			r = first
 		}
-		if err := e.log.Refuse(&r); err != nil {
+		if err := e.log.AppendRefusal(&r); err != nil {
 			e.t.Fatal(err)
 		}
 		if i == 0 {
@@ -207,7 +207,7 @@ func testSummaries(t *testing.T, open Opener) {
 				if r.Type != activity.ToolCall || r.Arguments == nil || r.Status == activity.Pending {
 					continue
 				}
-				if _, err := e.log.Redact(t.Context(), activity.Record{Actor: "admin"}, r.ID, []activity.Field{activity.FieldArguments}); err != nil {
+				if _, err := e.log.Redact(t.Context(), activity.Record{Actor: "admin"}, r.ID, []activity.ErasableField{activity.FieldArguments}); err != nil {
 					t.Fatal(err)
 				}
 				erased++
@@ -275,15 +275,15 @@ func testEach(t *testing.T, open Opener) {
 	e := start(t, open)
 	var records []activity.Record
 	for i := range open.aBit() {
-		e.clock.Pass(time.Second)
+		e.clock.Advance(time.Second)
 		records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%3], RequestID: fmt.Sprint(i)}))
 	}
 	for _, f := range []activity.Filter{{}, {Servers: []string{"github"}, Limit: 1}, {Since: records[100].Timestamp, Until: records[200].Timestamp}} {
 		want := expected(f, records)
 		var got []activity.Record
-		err := e.log.Each(t.Context(), f, func(r *activity.Record) error {
+		err := e.log.EachRecord(t.Context(), f, func(r *activity.Record) error {
 			if len(got)%500 == 0 {
-				e.clock.Pass(time.Second)
+				e.clock.Advance(time.Second)
 				records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: "github"}))
 			}
 			got = append(got, *r)
@@ -295,7 +295,7 @@ func testEach(t *testing.T, open Opener) {
 	}
 	enough := errors.New("enough")
 	n := 0
-	if err := e.log.Each(t.Context(), activity.Filter{}, func(*activity.Record) error { n++; return enough }); err != enough || n != 1 {
+	if err := e.log.EachRecord(t.Context(), activity.Filter{}, func(*activity.Record) error { n++; return enough }); err != enough || n != 1 {
 		t.Errorf("%d records, %v", n, err)
 	}
 }

@@ -25,5 +25,5 @@ func (c *Clock) Now() time.Time { return time.Unix(0, c.at.Load()).UTC() }
 // Set sets the clock.
 func (c *Clock) Set(at time.Time) { c.at.Store(at.UnixNano()) }
 
-// Pass sets the clock forward, or back.
-func (c *Clock) Pass(d time.Duration) { c.at.Add(int64(d)) }
+// Advance sets the clock forward, or back.
+func (c *Clock) Advance(d time.Duration) { c.at.Add(int64(d)) }
