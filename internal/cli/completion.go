@@ -59,7 +59,7 @@ func vocabulary(name string) []string {
 	case "export format":
 		return ops.Format("").Words()
 	case "group":
-		return activity.Group("").Words()
+		return activity.GroupBy("").Words()
 	case "record status":
 		return api.ListActivity.Words("status")
 	case "record type":

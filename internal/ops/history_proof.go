@@ -404,7 +404,7 @@ func (v *fileVerifier) finishPass() *activity.Break {
 		if !v.closed {
 			return v.breakAtLine("The export ends without its last line: it was cut off.")
 		}
-		return v.audit.Finish()
+		return v.audit.FinishAudit()
 	}
 	v.checking = true
 	e := exportEnd{}

@@ -51,7 +51,7 @@ func (db *DB) Summary(ctx context.Context, in activity.SummaryQuery) (activity.S
 }
 
 // groupFields are the columns that have the key of a group.
-var groupFields = map[activity.Group][]field{
+var groupFields = map[activity.GroupBy][]field{
 	activity.ByLane: {fieldIntent}, activity.ByServer: {fieldServer}, activity.ByTool: {fieldServer, fieldTool}, activity.ByClient: {fieldClient},
 }
 
@@ -207,7 +207,7 @@ func (s *summary) most() []*group {
 }
 
 // tally is what is counted of a group, one of whose records is r.
-func (g *group) tally(by activity.Group, r *activity.Record) activity.Tally {
+func (g *group) tally(by activity.GroupBy, r *activity.Record) activity.Tally {
 	return activity.Tally{
 		Key: keyOf(by, r), Calls: g.calls, Refused: g.refused, Failed: g.failed, Last: time.UnixMicro(g.last).UTC(),
 		P50: g.duration.percentile(50), P95: g.duration.percentile(95), OwnP50: g.own.percentile(50),
@@ -232,7 +232,7 @@ func (q *query) tallies(ctx context.Context, in *activity.SummaryQuery, s *summa
 }
 
 // keyOf is the key of a record's group.
-func keyOf(by activity.Group, r *activity.Record) string {
+func keyOf(by activity.GroupBy, r *activity.Record) string {
 	f := activity.NewRecordFacts(r)
 	switch {
 	case by == activity.ByLane:

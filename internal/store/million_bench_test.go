@@ -132,7 +132,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 		{"90 days", 90, activity.Filter{}, 24 * time.Hour},
 		{"90 days filtered", 90, one, 24 * time.Hour},
 	} {
-		for _, group := range []activity.Group{"", activity.ByTool} {
+		for _, group := range []activity.GroupBy{"", activity.ByTool} {
 			b.Run(bb.name+" "+string(group), func(b *testing.B) {
 				f := bb.filter
 				f.Since, f.Until = clock.AddDate(0, 0, -bb.days), clock.Add(time.Second)

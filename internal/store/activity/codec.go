@@ -36,8 +36,8 @@ type jsonMember struct{ name, value []byte }
 
 var errMalformedPayload = errors.New("read an entry of the log: it is not as it was written")
 
-// isReading reports whether the member with this head is being read.
-func (c *memberCodec) isReading(head string) bool {
+// isReadingMember reports whether the member with this head is being read.
+func (c *memberCodec) isReadingMember(head string) bool {
 	return c.reading && string(c.name) == head[len(`,"`):len(head)-len(`":`)]
 }
 
@@ -51,7 +51,7 @@ func (c *memberCodec) codeText(head string, v *string) {
 func (c *memberCodec) codeRequiredText(head string, v *string) {
 	if !c.reading {
 		c.out = wirejson.AppendString(append(c.out, head...), *v)
-	} else if c.isReading(head) {
+	} else if c.isReadingMember(head) {
 		*v = c.parseText(c.value)
 	}
 }
@@ -66,7 +66,7 @@ func (c *memberCodec) codeNumber(head string, v *int64) {
 func (c *memberCodec) codeRequiredNumber(head string, v *int64) {
 	if !c.reading {
 		c.out = strconv.AppendInt(append(c.out, head...), *v, 10)
-	} else if c.isReading(head) {
+	} else if c.isReadingMember(head) {
 		n, ok := wirejson.Int(c.value)
 		*v = n
 		c.requireValid(ok)
@@ -75,7 +75,7 @@ func (c *memberCodec) codeRequiredNumber(head string, v *int64) {
 
 // codeFlag writes or reads a flag. False is not written.
 func (c *memberCodec) codeFlag(head string, v *bool) {
-	if c.isReading(head) {
+	if c.isReadingMember(head) {
 		*v = string(c.value) == "true"
 	} else if !c.reading && *v {
 		c.out = append(append(c.out, head...), "true"...)
@@ -84,14 +84,14 @@ func (c *memberCodec) codeFlag(head string, v *bool) {
 
 // readOldText reads a text that an earlier version wrote as a member. It is part of the erasable part now.
 func (c *memberCodec) readOldText(head string, v *string) {
-	if c.isReading(head) {
+	if c.isReadingMember(head) {
 		*v = c.parseText(c.value)
 	}
 }
 
 // readOldTexts reads a list of texts that an earlier version wrote as a member.
 func (c *memberCodec) readOldTexts(head string, v *[]string) {
-	if c.isReading(head) {
+	if c.isReadingMember(head) {
 		*v = c.parseTexts(c.value)
 	}
 }
@@ -128,7 +128,7 @@ func (c *memberCodec) codeTime(head string, v *time.Time) {
 	if !c.reading {
 		c.out = append(append(c.out, head...), '"')
 		c.out = append(v.UTC().AppendFormat(c.out, time.RFC3339Nano), '"')
-	} else if c.isReading(head) {
+	} else if c.isReadingMember(head) {
 		t, err := time.Parse(time.RFC3339Nano, c.parseText(c.value))
 		*v = t
 		c.setError(err)
@@ -161,7 +161,7 @@ func (c *memberCodec) enterObject(head string) bool {
 	l := codecObject{head: head, start: len(c.out)}
 	if !c.reading {
 		c.out = append(append(c.out, head...), '{')
-	} else if c.isReading(head) {
+	} else if c.isReadingMember(head) {
 		var rest []jsonMember
 		c.setError(wirejson.Members(c.value, func(name, value []byte) error {
 			rest = append(rest, jsonMember{name, value})

@@ -113,7 +113,7 @@ func (d *Decision) codeLane(c *memberCodec) {
 // style, d if an operation was declared, and the first letter of the schema fit. A hyphen means none.
 func (d *Decision) codeCallFlags(c *memberCodec) {
 	switch {
-	case c.isReading(`,"how":`):
+	case c.isReadingMember(`,"how":`):
 		for i, letter := range []byte(c.parseText(c.value)) {
 			switch {
 			case i == 0:

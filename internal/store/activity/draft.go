@@ -22,8 +22,8 @@ func (d *entryDraft) maxSize() int64 {
 	return int64(lineOverhead + prefixMax + len(d.body.data) - d.body.commitmentsLen + 1)
 }
 
-// entryStamp is the number, ID and time that the spool gave to an entry.
-type entryStamp struct {
+// entryIdentity is the number, ID and time that the spool gave to an entry.
+type entryIdentity struct {
 	seq  int64
 	id   string
 	time time.Time

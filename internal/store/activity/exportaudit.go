@@ -150,8 +150,8 @@ func (a *ExportAudit) checkLink(seq int64) *Break {
 	return nil
 }
 
-// Finish returns the first break of the whole export, after everything was added.
-func (a *ExportAudit) Finish() *Break {
+// FinishAudit returns the first break of the whole export, after everything was added.
+func (a *ExportAudit) FinishAudit() *Break {
 	if h, ok := a.hashBySeq[a.End.Seq]; ok && h != a.End.Hash {
 		return newBreak(a.End.Seq, "", "Entry %d is not the one that the export ends with.", a.End.Seq)
 	}

@@ -118,7 +118,7 @@ func Open(opt Options, st Store) (*Log, error) {
 	go l.refusals.run(ctx)
 	p := &projector{
 		recorder: l.recorder, outcomes: l.outcomes, progress: l.progress, spool: s, store: st,
-		retain: opt.Retention, checkpoints: checkpointScheduler{SigningKey: key}, openedAtSeq: s.lastDurableSeq(), openedAtID: s.ids.text(),
+		retain: opt.Retention, checkpoints: checkpointScheduler{SigningKey: key}, openedAtSeq: s.lastDurableSeq(), openedAtID: s.ids.formatULID(),
 	}
 	go func() {
 		defer close(l.progress.ended)

@@ -73,7 +73,7 @@ func (e *outcomeWriter) keepUntilWritable(d entryDraft, p *payload) {
 	if err := e.spool.keepOutcome(&d); err != nil {
 		e.logger.Warn("an outcome that cannot be written would not outlive the process", "error", err)
 	}
-	e.spool.projectorWake.raise()
+	e.spool.projectorWake.wake()
 }
 
 func (e *outcomeWriter) waitingCount() int {

@@ -51,7 +51,7 @@ func (p *payload) codeMembers(c *memberCodec) {
 	case KindRepeat:
 		c.codeRequiredNumber(`,"of":`, &p.of)
 		c.codeRequiredNumber(`,"repeated":`, &p.Repeated)
-		if p.LastTime == nil && c.isReading(`,"last_time":`) {
+		if p.LastTime == nil && c.isReadingMember(`,"last_time":`) {
 			p.LastTime = new(time.Time)
 		}
 		if p.LastTime != nil {
@@ -84,27 +84,27 @@ func (p *payload) codeMembers(c *memberCodec) {
 }
 
 func (m *Metadata) codeMembers(c *memberCodec) {
-	if m.Intent == nil && c.isReading(`,"intent":`) {
+	if m.Intent == nil && c.isReadingMember(`,"intent":`) {
 		m.Intent = &Intent{}
 	}
 	for m.Intent != nil && c.nextObjectMember(`,"intent":`) {
 		c.codeRequiredText(`,"operation_type":`, &m.Intent.OperationType)
 		c.codeText(`,"data_sensitivity":`, &m.Intent.DataSensitivity)
 		c.readOldText(`,"reason":`, &m.Intent.Reason)
-		if c.isReading(`,"declared":`) {
+		if c.isReadingMember(`,"declared":`) {
 			m.Intent.Declared = toValidJSON(c.value)
 		}
 	}
 	c.codeText(`,"tool_variant":`, &m.ToolVariant)
 	c.readOldTexts(`,"warnings":`, &m.Warnings)
 	c.codeText(`,"error_code":`, &m.ErrorCode)
-	if m.Decision == nil && c.isReading(`,"decision":`) {
+	if m.Decision == nil && c.isReadingMember(`,"decision":`) {
 		m.Decision = &Decision{Outcome: Allowed}
 	}
 	for m.Decision != nil && c.nextObjectMember(`,"decision":`) {
 		m.Decision.codeMembers(c)
 	}
-	if m.Search == nil && c.isReading(`,"search":`) {
+	if m.Search == nil && c.isReadingMember(`,"search":`) {
 		m.Search = &Search{}
 	}
 	for m.Search != nil && c.nextObjectMember(`,"search":`) {
@@ -115,7 +115,7 @@ func (m *Metadata) codeMembers(c *memberCodec) {
 	}
 	c.codeText(`,"action":`, &m.Action)
 	c.codeText(`,"detail":`, &m.Detail)
-	if m.Redacted == nil && c.isReading(`,"redacted":`) {
+	if m.Redacted == nil && c.isReadingMember(`,"redacted":`) {
 		m.Redacted = &Redacted{}
 	}
 	for m.Redacted != nil && c.nextObjectMember(`,"redacted":`) {
@@ -172,7 +172,7 @@ func (p *payload) readSealed(head []byte) error {
 		c.codeText(`,"id":`, &p.ID)
 		c.codeNumber(`,"seq":`, &p.seq)
 		c.codeTime(`,"timestamp":`, &p.Timestamp)
-		if c.isReading(`,"kind":`) {
+		if c.isReadingMember(`,"kind":`) {
 			p.kind = EntryKind(max(0, slices.Index(kindNames[:], string(value))))
 		}
 		p.codeMembers(&c)
@@ -195,7 +195,7 @@ func (p *payload) redaction() *Redaction {
 
 // codeErasableFields writes or reads a list of field names. An empty list is not written.
 func codeErasableFields(c *memberCodec, head string, v []ErasableField) []ErasableField {
-	if c.isReading(head) {
+	if c.isReadingMember(head) {
 		for _, text := range c.parseTexts(c.value) {
 			v = append(v, ErasableField(text))
 		}

@@ -42,7 +42,7 @@ func (p *projectionProgress) waitProjected(ctx context.Context) error {
 		if done {
 			return nil
 		}
-		p.asked.raise()
+		p.asked.wake()
 		select {
 		case <-changed:
 		case <-p.ended:
@@ -53,8 +53,8 @@ func (p *projectionProgress) waitProjected(ctx context.Context) error {
 	}
 }
 
-// update changes the progress and wakes the waiting callers.
-func (p *projectionProgress) update(change func()) {
+// updateAndNotify changes the progress and wakes the waiting callers.
+func (p *projectionProgress) updateAndNotify(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
@@ -65,11 +65,11 @@ func (p *projectionProgress) update(change func()) {
 }
 
 // setProjected sets the last entry that the store has.
-func (p *projectionProgress) setProjected(seq int64) { p.update(func() { p.projected = seq }) }
+func (p *projectionProgress) setProjected(seq int64) { p.updateAndNotify(func() { p.projected = seq }) }
 
 // markStoreWorking notes that the store accepts entries.
 func (p *projectionProgress) markStoreWorking() {
-	p.update(func() {
+	p.updateAndNotify(func() {
 		if p.err != nil {
 			p.logger.Info("the database of the activity log is available again")
 			p.err = nil
@@ -86,11 +86,11 @@ func (p *projectionProgress) storeError() error {
 }
 
 // markCaughtUp notes that the store has everything that earlier processes left.
-func (p *projectionProgress) markCaughtUp() { p.update(func() { p.started = true }) }
+func (p *projectionProgress) markCaughtUp() { p.updateAndNotify(func() { p.started = true }) }
 
 // markStoreFailed notes that the store does not accept entries.
 func (p *projectionProgress) markStoreFailed(err error) {
-	p.update(func() {
+	p.updateAndNotify(func() {
 		if p.err == nil || p.err.Error() != err.Error() {
 			p.logger.Error("the database of the activity log is not available; records wait in the spool", "error", err)
 		}

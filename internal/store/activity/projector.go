@@ -208,7 +208,7 @@ func (p *projector) projectUntilError(ctx context.Context) error {
 		}
 		switch n := p.spool.unprojectedCount(); {
 		case n >= MaxBatch:
-			p.spool.projectorWake.raise()
+			p.spool.projectorWake.wake()
 		case n > 0 && !aging:
 			age.Reset(maxAge)
 			aging = true
@@ -267,7 +267,7 @@ func (p *projector) nextBatch() ([]Entry, error) {
 			if p.entriesLost {
 				keep = p.openedAtSeq
 			}
-			p.reader = p.spool.newReader(p.pos, keep)
+			p.reader = p.spool.newSpoolReader(p.pos, keep)
 			if err := p.spool.checkMissingEntries(p.reader); err != nil {
 				return nil, err
 			}

@@ -39,8 +39,8 @@ const (
 	maxHeaderSize = 512
 )
 
-// newProcessCopy returns a copy that ends with the process.
-func newProcessCopy() *recentCopy { return &recentCopy{safeMark: make([]byte, 8)} }
+// newInProcessCopy returns a copy that ends with the process.
+func newInProcessCopy() *recentCopy { return &recentCopy{safeMark: make([]byte, 8)} }
 
 // newMappedCopy returns a copy in mapped memory that survives the process.
 func newMappedCopy(memory []byte, file, ends *os.File) *recentCopy {
@@ -89,8 +89,8 @@ func (r *recentCopy) appendRanges(chain string, from, target chainLink, at int64
 	return nil
 }
 
-// skipTo notes that the copy lacks entries up to seq, and starts the other half.
-func (r *recentCopy) skipTo(seq int64) {
+// skipEntriesUpTo notes that the copy lacks entries up to seq, and starts the other half.
+func (r *recentCopy) skipEntriesUpTo(seq int64) {
 	r.at, r.off = 1-r.at, 0
 	r.last[r.at] = seq
 }
@@ -147,8 +147,8 @@ func parseChainLines(half []byte) (s chainLines, ok bool) {
 	}
 }
 
-// linesAfter returns the lines after the entry seq, or all lines if that entry is older.
-func (s chainLines) linesAfter(seq int64) chainLines {
+// dropUpTo returns the lines after the entry seq, or all lines if that entry is older.
+func (s chainLines) dropUpTo(seq int64) chainLines {
 	for s.prev.seq < seq && len(s.lines) > 0 {
 		line, rest, _ := bytes.Cut(s.lines, []byte{'\n'})
 		s.prev.seq++
@@ -164,21 +164,21 @@ func (r *recentCopy) newestLines(seq int64) (s chainLines, ok bool) {
 	var err error
 	func() {
 		defer r.recoverFault(debug.SetPanicOnFault(true), &err)
-		s, ok = joinHalves(r.halves, seq)
+		s, ok = joinCopyHalves(r.halves, seq)
 		s.lines = bytes.Clone(s.lines)
 	}()
 	return s, ok && err == nil
 }
 
-// joinHalves returns the end of the chain that the two halves have, without the entries up to seq.
-func joinHalves(halves [2][]byte, seq int64) (s chainLines, ok bool) {
+// joinCopyHalves returns the end of the chain that the two halves have, without the entries up to seq.
+func joinCopyHalves(halves [2][]byte, seq int64) (s chainLines, ok bool) {
 	s, ok = parseChainLines(halves[0])
 	other, okOther := parseChainLines(halves[1])
 	switch {
 	case !ok:
-		return other.linesAfter(seq), okOther
+		return other.dropUpTo(seq), okOther
 	case !okOther:
-		return s.linesAfter(seq), true
+		return s.dropUpTo(seq), true
 	case other.last.seq < s.last.seq:
 		s, other = other, s
 	}
@@ -186,7 +186,7 @@ func joinHalves(halves [2][]byte, seq int64) (s chainLines, ok bool) {
 		other.lines = append(bytes.Clone(s.lines), other.lines...)
 		other.prev = s.prev
 	}
-	return other.linesAfter(seq), true
+	return other.dropUpTo(seq), true
 }
 
 // keptOutcome is an outcome that could not be written.

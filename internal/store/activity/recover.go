@@ -18,7 +18,7 @@ func (s *spool) openSpool() (notes []string, err error) {
 	}
 	s.writeDone.L = &s.mu
 	s.run = &writeRun{}
-	left, safe := s.openCopy()
+	left, safe := s.openSecondCopy()
 	if notes, err = s.recoverSegments(); err != nil {
 		return notes, err
 	}
@@ -78,10 +78,10 @@ func removeOldTornFiles(dir string) error {
 	return err
 }
 
-// openCopy opens the second copy, and returns what an earlier process left in it. If a copy that survives
+// openSecondCopy opens the second copy, and returns what an earlier process left in it. If a copy that survives
 // the process is impossible, the spool uses one that does not.
-func (s *spool) openCopy() (left [2][]byte, safe int64) {
-	s.recent = newProcessCopy()
+func (s *spool) openSecondCopy() (left [2][]byte, safe int64) {
+	s.recent = newInProcessCopy()
 	if s.recentDir == "" {
 		return left, 0
 	}
@@ -101,13 +101,13 @@ func (s *spool) openCopy() (left [2][]byte, safe int64) {
 // restoreFromCopy writes entries again that an earlier process wrote and the disk lost. If the spool
 // itself is gone, it writes the entries after safe.
 func (s *spool) restoreFromCopy(left [2][]byte, safe int64) (note string, err error) {
-	st, ok := joinHalves(left, 0)
+	st, ok := joinCopyHalves(left, 0)
 	if !ok || st.last.seq < s.durable.seq {
 		return "", s.recent.clear()
 	}
 	switch {
 	case s.lastSegment == nil:
-		if st = st.linesAfter(safe); len(st.lines) > 0 {
+		if st = st.dropUpTo(safe); len(st.lines) > 0 {
 			s.chain = st.chain
 			if st.prev.seq > safe {
 				note = lostEntriesNote(safe+1, st.prev.seq)
@@ -121,10 +121,10 @@ func (s *spool) restoreFromCopy(left [2][]byte, safe int64) (note string, err er
 		}
 		switch {
 		case whole.seq < st.prev.seq && st.chain == s.chain: // was already damaged
-		case st.linesAfter(whole.seq).prev != whole:
+		case st.dropUpTo(whole.seq).prev != whole:
 			return "", s.recent.clear() // belongs to an earlier chain
 		default:
-			st = st.linesAfter(whole.seq)
+			st = st.dropUpTo(whole.seq)
 		}
 	case st.chain != s.chain:
 		return "", s.recent.clear()
@@ -172,7 +172,7 @@ func (m *spoolSnapshot) lastWholeEntry(first int64) (last chainLink, all bool, e
 			return last, false, nil
 		}
 		last = s.last
-		if own := s.linesAfter(next - 1).prev; own.seq+1 == next {
+		if own := s.dropUpTo(next - 1).prev; own.seq+1 == next {
 			last = own // the rest was left by a failed write
 		} else if len(s.rest) > 0 {
 			return last, false, nil

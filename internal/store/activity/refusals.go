@@ -47,8 +47,8 @@ type refusalCounter struct {
 	writing sync.Mutex // serializes writing the counts
 
 	mu     sync.Mutex // guards the fields below; held while a record is written
-	actors map[string]*actorWindow
-	ended  []*actorWindow
+	actors map[string]*actorRefusalWindow
+	ended  []*actorRefusalWindow
 	byID   map[string]*countedRefusal
 
 	flooding sync.Map // actor → refusalFlood; readable while mu is held and a disk does not answer
@@ -61,8 +61,8 @@ type refusalFlood struct {
 	times       int64
 }
 
-// actorWindow counts the refusals of one actor since a time.
-type actorWindow struct {
+// actorRefusalWindow counts the refusals of one actor since a time.
+type actorRefusalWindow struct {
 	actor         string
 	began         time.Time
 	first         time.Time // began, as wall clock time
@@ -91,7 +91,7 @@ type countedRefusal struct {
 func newRefusalCounter(l *recordWriter) *refusalCounter {
 	return &refusalCounter{
 		log: l, seed: maphash.MakeSeed(), countDue: newWakeSignal(), done: make(chan struct{}),
-		actors: map[string]*actorWindow{}, byID: map[string]*countedRefusal{},
+		actors: map[string]*actorRefusalWindow{}, byID: map[string]*countedRefusal{},
 	}
 }
 
@@ -113,10 +113,10 @@ func (f *refusalCounter) addRefusal(r *Record) error {
 		f.countRepeat(k, r, w.last, now)
 		return nil
 	case len(w.kinds) >= maxRefusals, r.Origin != "" && w.origins[r.Origin] >= maxRefusalsOfOrigin:
-		return f.countInFurther(w, r, now)
+		return f.countWithoutOwnRecord(w, r, now)
 	}
 	k = &countedRefusal{}
-	if err := f.writeFirst(w, k, w.boundTexts(r, f.log.maxResponse), r); err != nil {
+	if err := f.writeFirstRefusal(w, k, w.toBoundedRecord(r, f.log.maxResponse), r); err != nil {
 		return err
 	}
 	w.kinds[key] = k
@@ -126,7 +126,7 @@ func (f *refusalCounter) addRefusal(r *Record) error {
 
 // currentWindow returns the current window of an actor. A window that is over is kept until its counts are
 // written.
-func (f *refusalCounter) currentWindow(actor string, now time.Time) *actorWindow {
+func (f *refusalCounter) currentWindow(actor string, now time.Time) *actorRefusalWindow {
 	w := f.actors[actor]
 	if w != nil && now.Sub(w.began) < refusalWindow {
 		return w
@@ -134,21 +134,21 @@ func (f *refusalCounter) currentWindow(actor string, now time.Time) *actorWindow
 	if w != nil {
 		f.endWindow(w)
 	}
-	w = &actorWindow{
+	w = &actorRefusalWindow{
 		actor: actor, began: now, first: f.log.spool.now().UTC(),
 		kinds: map[[sha256.Size]byte]*countedRefusal{}, origins: map[string]int{},
 	}
 	f.actors[actor] = w
-	f.countDue.raise()
+	f.countDue.wake()
 	return w
 }
 
-func (f *refusalCounter) endWindow(w *actorWindow) {
+func (f *refusalCounter) endWindow(w *actorRefusalWindow) {
 	delete(f.actors, w.actor)
 	f.ended = append(f.ended, w)
 }
 
-func (f *refusalCounter) forgetWindow(w *actorWindow) {
+func (f *refusalCounter) forgetWindow(w *actorRefusalWindow) {
 	for _, k := range w.all {
 		delete(f.byID, k.id)
 	}
@@ -172,9 +172,9 @@ func refusalKindKey(r *Record) [sha256.Size]byte {
 	return sha256.Sum256(buf)
 }
 
-// boundTexts returns the record that is written for r: complete as long as the window has room for the
+// toBoundedRecord returns the record that is written for r: complete as long as the window has room for the
 // caller's texts, otherwise shortened.
-func (w *actorWindow) boundTexts(r *Record, most int) *Record {
+func (w *actorRefusalWindow) toBoundedRecord(r *Record, most int) *Record {
 	m := *r
 	size := min(len(m.Arguments), most) + min(len(m.Metadata.Detail), most) + min(len(m.ErrorMessage), maxMessage)
 	if m.Metadata.Intent != nil {
@@ -197,8 +197,8 @@ func (w *actorWindow) boundTexts(r *Record, most int) *Record {
 	return &m
 }
 
-// writeFirst writes m, the record of the first refusal of its kind, and sets ID and Timestamp of r.
-func (f *refusalCounter) writeFirst(w *actorWindow, k *countedRefusal, m, r *Record) error {
+// writeFirstRefusal writes m, the record of the first refusal of its kind, and sets ID and Timestamp of r.
+func (f *refusalCounter) writeFirstRefusal(w *actorRefusalWindow, k *countedRefusal, m, r *Record) error {
 	run, err := f.log.writeRecord(KindWhole, m)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (f *refusalCounter) countRepeat(k *countedRefusal, r *Record, at, now time.
 	r.ID, r.Timestamp = k.id, at
 	if k.times == k.written {
 		k.due = now.Add(k.countInterval)
-		f.countDue.raise()
+		f.countDue.wake()
 	}
 	k.times++
 	k.last = at
@@ -223,14 +223,14 @@ func (f *refusalCounter) countRepeat(k *countedRefusal, r *Record, at, now time.
 
 const othersMessage = "refused calls of more kinds than are recorded one by one (1,000 an hour for one actor, 250 for one connection)"
 
-// countInFurther counts a refusal that gets no record of its own.
-func (f *refusalCounter) countInFurther(w *actorWindow, r *Record, now time.Time) error {
+// countWithoutOwnRecord counts a refusal that gets no record of its own.
+func (f *refusalCounter) countWithoutOwnRecord(w *actorRefusalWindow, r *Record, now time.Time) error {
 	f.recordFlood(w)
 	if w.further == nil {
 		k := &countedRefusal{names: map[uint64]struct{}{}}
 		m := &Record{Type: PolicyDecision, Status: Blocked, Actor: r.Actor, Source: r.Source, ErrorMessage: "Further " + othersMessage + ".",
 			Metadata: Metadata{Action: "further_refusals"}}
-		if err := f.writeFirst(w, k, m, r); err != nil {
+		if err := f.writeFirstRefusal(w, k, m, r); err != nil {
 			return err
 		}
 		w.further = k
@@ -244,7 +244,7 @@ func (f *refusalCounter) countInFurther(w *actorWindow, r *Record, now time.Time
 }
 
 // recordFlood records, once per window, that very many calls are refused.
-func (f *refusalCounter) recordFlood(w *actorWindow) {
+func (f *refusalCounter) recordFlood(w *actorRefusalWindow) {
 	if w.floodRecorded {
 		return
 	}
@@ -274,7 +274,7 @@ func (f *refusalCounter) floodMessages() []string {
 }
 
 // updateFlood updates the values that floodMessages reports.
-func (f *refusalCounter) updateFlood(w *actorWindow) {
+func (f *refusalCounter) updateFlood(w *actorRefusalWindow) {
 	if w.floodRecorded {
 		f.flooding.Store(w.actor, refusalFlood{until: w.began.Add(refusalWindow), first: w.first, last: w.last, times: w.times})
 	}
@@ -285,7 +285,7 @@ func (f *refusalCounter) applyCurrentCount(r *Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if k := f.byID[r.ID]; k != nil && k.times > 1 {
-		r.setRepeats(k.times, k.last, k.furtherMessage())
+		r.setRepeats(k.times, k.last, k.furtherRefusalsMessage())
 	}
 }
 
@@ -323,9 +323,9 @@ func (r *Record) setRepeats(times int64, last time.Time, message string) {
 	}
 }
 
-// furtherMessage returns the message that replaces the message of the record for further refusals; "" for
+// furtherRefusalsMessage returns the message that replaces the message of the record for further refusals; "" for
 // other records.
-func (k *countedRefusal) furtherMessage() string {
+func (k *countedRefusal) furtherRefusalsMessage() string {
 	if k.names == nil {
 		return ""
 	}
@@ -391,12 +391,12 @@ func (f *refusalCounter) collectDue(now time.Time, all bool) (due []dueCount, ne
 			next = t
 		}
 	}
-	collect := func(w *actorWindow, all bool) {
+	collect := func(w *actorRefusalWindow, all bool) {
 		for _, k := range w.all {
 			switch {
 			case k.times == k.written:
 			case all || !now.Before(k.due):
-				due = append(due, dueCount{*k, k, k.furtherMessage()})
+				due = append(due, dueCount{*k, k, k.furtherRefusalsMessage()})
 				later(now.Add(2 * k.countInterval))
 			default:
 				later(k.due)
@@ -430,7 +430,7 @@ func (f *refusalCounter) markCountWritten(d *dueCount, well bool, now time.Time)
 
 // dropWrittenWindows drops the windows that are over and written, and the oldest ones if too many wait.
 func (f *refusalCounter) dropWrittenWindows() {
-	f.ended = slices.DeleteFunc(f.ended, func(w *actorWindow) bool {
+	f.ended = slices.DeleteFunc(f.ended, func(w *actorRefusalWindow) bool {
 		if slices.ContainsFunc(w.all, func(k *countedRefusal) bool { return k.times != k.written }) {
 			return false
 		}

@@ -5,7 +5,7 @@ type wakeSignal chan struct{}
 
 func newWakeSignal() wakeSignal { return make(wakeSignal, 1) }
 
-func (s wakeSignal) raise() {
+func (s wakeSignal) wake() {
 	select {
 	case s <- struct{}{}:
 	default:

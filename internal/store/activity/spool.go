@@ -77,11 +77,11 @@ type writeRun struct {
 }
 
 // appendEntry gives the entry its number and hash, and returns when it is written.
-func (s *spool) appendEntry(d *entryDraft) (entryStamp, error) {
+func (s *spool) appendEntry(d *entryDraft) (entryIdentity, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.waitForRoom(d); err != nil {
-		return entryStamp{}, err
+		return entryIdentity{}, err
 	}
 	st, owed := s.encodeEntry(d), s.owedOutcomes
 	s.owedOutcomes = s.owedOutcomesAfter(d)
@@ -96,7 +96,7 @@ func (s *spool) appendEntry(d *entryDraft) (entryStamp, error) {
 	}
 	if r.err != nil && st.seq > r.durable {
 		s.owedOutcomes -= change
-		return entryStamp{}, r.err
+		return entryIdentity{}, r.err
 	}
 	return st, nil
 }
@@ -164,11 +164,11 @@ func (s *spool) hasRoomFor(d *entryDraft, owed int) bool {
 }
 
 // encodeEntry encodes the entry into memory, after the others that wait.
-func (s *spool) encodeEntry(d *entryDraft) entryStamp {
-	st := entryStamp{seq: s.lastEncoded.seq + 1, id: d.id, time: s.now().UTC().Truncate(time.Microsecond)}
+func (s *spool) encodeEntry(d *entryDraft) entryIdentity {
+	st := entryIdentity{seq: s.lastEncoded.seq + 1, id: d.id, time: s.now().UTC().Truncate(time.Microsecond)}
 	s.lastAppendTime = st.time
 	if d.id == "" {
-		st.id = s.ids.next(st.time)
+		st.id = s.ids.nextULID(st.time)
 		d.facts.Time = st.time.UnixMicro()
 	}
 	b := s.queue.blockWithRoom(lineOverhead + prefixMax + len(d.body.data))

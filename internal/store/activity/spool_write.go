@@ -52,10 +52,10 @@ func (s *spool) finishWrite(w *spoolWrite) {
 		s.synced = w.target
 	}
 	if behind == 0 || behind < MaxBatch && s.durable.seq-s.projected >= MaxBatch {
-		s.projectorWake.raise()
+		s.projectorWake.wake()
 	}
 	if s.followerWake != nil {
-		s.followerWake.raise()
+		s.followerWake.wake()
 	}
 }
 
@@ -75,7 +75,7 @@ func (s *spool) markWriteFailed(err error) {
 		s.logger.Error("the activity log cannot be written", "error", err)
 	}
 	s.writeError = err
-	s.checkWake.raise()
+	s.checkWake.wake()
 }
 
 // writeToFiles writes to the last segment, which no other goroutine uses meanwhile, and then to the second
@@ -92,7 +92,7 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 		copied = s.recent.makeRoom(n, w.from.seq)
 	}
 	if s.recent.off == 0 {
-		s.checkWake.raise() // the other half must be on the disk before this one is full
+		s.checkWake.wake() // the other half must be on the disk before this one is full
 	}
 	var err error
 	for _, r := range w.waiting {
@@ -116,7 +116,7 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 		return err
 	}
 	if !copied {
-		s.recent.skipTo(w.target.seq)
+		s.recent.skipEntriesUpTo(w.target.seq)
 	} else if err := s.recent.appendRanges(s.chain, w.from, w.target, w.at, w.waiting); err != nil {
 		s.logger.Warn("the newest entries are kept in one place only", "error", err)
 	}

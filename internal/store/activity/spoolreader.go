@@ -77,9 +77,9 @@ const (
 	maxNotes   = 16
 )
 
-// newReader returns a reader that continues after pos. It leaves out entries up to pos.Seq, unless they
+// newSpoolReader returns a reader that continues after pos. It leaves out entries up to pos.Seq, unless they
 // come after keep.
-func (s *spool) newReader(pos SpoolPosition, keep int64) *spoolReader {
+func (s *spool) newSpoolReader(pos SpoolPosition, keep int64) *spoolReader {
 	r := &spoolReader{dir: s.dir, snapshot: s.snapshot(), position: pos, storedUpTo: pos.Seq, neverSkipAfter: keep}
 	if r.hashKnown = r.canResume(); !r.hashKnown {
 		r.rewindToSegment()

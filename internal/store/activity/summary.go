@@ -11,24 +11,24 @@ import (
 type SummaryQuery struct {
 	Filter
 	Step  time.Duration // of a bucket; whole seconds
-	Group Group         // empty for no groups
+	Group GroupBy       // empty for no groups
 	Most  int64         // maximum number of records that are examined, newest first
 	// Times has the current counts of repeated refusals by record ID, if the store may have older counts.
 	Times map[string]int64
 }
 
-// Group is the property that calls are grouped by.
-type Group string
+// GroupBy is the property that calls are grouped by.
+type GroupBy string
 
 const (
-	ByLane   Group = "lane"
-	ByServer Group = "server"
-	ByTool   Group = "tool"
-	ByClient Group = "client"
+	ByLane   GroupBy = "lane"
+	ByServer GroupBy = "server"
+	ByTool   GroupBy = "tool"
+	ByClient GroupBy = "client"
 )
 
 // Words returns all groups.
-func (Group) Words() []string {
+func (GroupBy) Words() []string {
 	return []string{string(ByLane), string(ByServer), string(ByTool), string(ByClient)}
 }
 

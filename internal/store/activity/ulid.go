@@ -26,7 +26,7 @@ func newULIDGeneratorAfter(ms int64) ulidGenerator {
 	return ulidGenerator{ms: ms, hi: math.MaxUint16, lo: math.MaxUint64}
 }
 
-func (s *ulidGenerator) next(now time.Time) string {
+func (s *ulidGenerator) nextULID(now time.Time) string {
 	if ms := now.UnixMilli(); ms > s.ms {
 		s.ms = ms
 		s.hi = uint16(rand.Uint32()) >> 1 // room to increment within the millisecond
@@ -34,7 +34,7 @@ func (s *ulidGenerator) next(now time.Time) string {
 	} else {
 		s.increment()
 	}
-	return s.text()
+	return s.formatULID()
 }
 
 // increment adds a random amount. So neighboring IDs are hard to guess, and two instances in the same
@@ -50,7 +50,7 @@ func (s *ulidGenerator) increment() {
 	}
 }
 
-func (s *ulidGenerator) text() string {
+func (s *ulidGenerator) formatULID() string {
 	var b [ulidLen]byte
 	ms := uint64(s.ms)
 	for i := 9; i >= 0; i-- {

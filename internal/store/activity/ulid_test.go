@@ -12,10 +12,10 @@ func TestULIDsGrowWhateverTheClockDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.UnixMilli(rapid.Int64Range(0, 1<<45).Draw(t, "start"))
 		s := newULIDGeneratorAfter(rapid.Int64Range(0, 1<<45).Draw(t, "floor"))
-		last := s.text()
+		last := s.formatULID()
 		for _, step := range rapid.SliceOf(rapid.Int64Range(-1e12, 1e12)).Draw(t, "steps") {
 			now = now.Add(time.Duration(step))
-			id := s.next(now)
+			id := s.nextULID(now)
 			if id <= last {
 				t.Fatalf("%s came after %s", id, last)
 			}
@@ -27,7 +27,7 @@ func TestULIDsGrowWhateverTheClockDoes(t *testing.T) {
 func TestULIDGivesItsTimeBack(t *testing.T) {
 	now := time.Date(2026, 1, 15, 10, 30, 0, 123e6, time.UTC)
 	s := ulidGenerator{}
-	id := s.next(now)
+	id := s.nextULID(now)
 	ms, ok := parseULIDMillis(id)
 	if len(id) != ulidLen || !ok || ms != now.UnixMilli() {
 		t.Fatalf("%s gives %d, %v, want %d", id, ms, ok, now.UnixMilli())
@@ -41,7 +41,7 @@ func TestULIDGivesItsTimeBack(t *testing.T) {
 
 func TestULIDCountsUpOverTheEndOfItsRandomPart(t *testing.T) {
 	s := newULIDGeneratorAfter(1000)
-	ids := []string{s.text(), s.next(time.UnixMilli(5)), s.next(time.UnixMilli(5))}
+	ids := []string{s.formatULID(), s.nextULID(time.UnixMilli(5)), s.nextULID(time.UnixMilli(5))}
 	if !slices.IsSorted(ids) {
 		t.Fatalf("not in order: %v", ids)
 	}

@@ -106,7 +106,7 @@ func (w *spoolWatcher) replaceDeletedCopy() {
 	next, _, _, err := openRecentCopy(path)
 	if err != nil {
 		w.logger.Warn("the newest entries are kept in one place only", "error", err)
-		next = newProcessCopy()
+		next = newInProcessCopy()
 	}
 	w.recent = next
 	if ok && len(carry.lines) > 0 && next.makeRoom(len(carry.lines), 0) {

@@ -2,10 +2,10 @@ package redact
 
 import "bytes"
 
-// scanOperator looks at a character that may join a name and a value: name=value, "name": "value", name :=
+// findAssignedValue looks at a character that may join a name and a value: name=value, "name": "value", name :=
 // `value`, <name>value, set("name", "value"). It adds the value if it is a secret, and returns the offset
 // at which scanning continues.
-func (f *credentialFinder) scanOperator(t []byte, i int) int {
+func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 	next := i + 1
 	if name, kind := parseComparedName(t, i); kind != "" {
 		f.findComparedText(t, i, name, kind)
@@ -28,7 +28,7 @@ func (f *credentialFinder) scanOperator(t []byte, i int) int {
 	if to := unbalancedValueEnd(t, v, how); to > 0 {
 		return f.addNamedValue(t, v.from, to, kind)
 	}
-	if v.to < len(t) && (t[i] == '>' && t[v.to] != '<' && !isIn(t[v.to], space) || !v.quoted && (t[v.to] == '(' || t[v.to] == '[')) {
+	if v.to < len(t) && (t[i] == '>' && t[v.to] != '<' && !inCharSet(t[v.to], space) || !v.quoted && (t[v.to] == '(' || t[v.to] == '[')) {
 		return next // the text of the tag goes on; or a call or an index
 	}
 	if v.quoted && isMemberName(t, v.to) || t[i] == ',' && !(v.quoted && len(value) >= 8 && looksRandom(value, 1)) {
@@ -86,10 +86,10 @@ func (f *credentialFinder) findComparedText(t []byte, i int, name []byte, kind s
 		low = max(low, f.spans[n-1].to)
 	}
 	to := i
-	for to > low && (isOperatorChar(t[to-1]) || isIn(t[to-1], space)) {
+	for to > low && (isOperatorChar(t[to-1]) || inCharSet(t[to-1], space)) {
 		to--
 	}
-	if to-1 <= low || !isIn(t[to-1], quoted) {
+	if to-1 <= low || !inCharSet(t[to-1], quoted) {
 		return
 	}
 	quote := t[to-1]
@@ -115,7 +115,7 @@ func unbalancedValueEnd(t []byte, v valueRange, how nameStrength) int {
 	if to < len(t) && t[to] != '\n' && t[to] != '\r' {
 		return 0
 	}
-	for to > v.from && (isIn(t[to-1], quoted) || t[to-1] == ',' || t[to-1] == ';') {
+	for to > v.from && (inCharSet(t[to-1], quoted) || t[to-1] == ',' || t[to-1] == ';') {
 		to--
 	}
 	if text := t[v.from:to]; len(text) >= 8 && !hasMatchingBrackets(text) {
@@ -180,7 +180,7 @@ func (f *credentialFinder) looksSecret(t []byte, i int, name, value []byte, how 
 
 // isMemberName reports whether a colon follows the quoted text that ends at i.
 func isMemberName(t []byte, i int) bool {
-	for i < len(t) && (isIn(t[i], space|quoted) || t[i] == '\\') {
+	for i < len(t) && (inCharSet(t[i], space|quoted) || t[i] == '\\') {
 		i++
 	}
 	return i < len(t) && t[i] == ':'
@@ -191,21 +191,21 @@ func isMemberName(t []byte, i int) bool {
 func nameBeforeOperator(t []byte, i int) (name []byte, inQuotes bool) {
 	low := max(0, i-2*maxName)
 	end := i
-	for end > low && (isIn(t[end-1], space) || isOperatorChar(t[end-1])) {
+	for end > low && (inCharSet(t[end-1], space) || isOperatorChar(t[end-1])) {
 		end--
 	}
 	if end == i && end > low+1 && t[end-1] == '.' && t[end-2] == ' ' { // .=
 		end = runStart(t, low, end-1, space)
 	}
 	if end > low+1 && t[end-1] == ']' { // name[] = , name[32] = , x["name"] =
-		for end > low && t[end-1] != '[' && (isIn(t[end-1], digit|quoted) || t[end-1] == ']') {
+		for end > low && t[end-1] != '[' && (inCharSet(t[end-1], digit|quoted) || t[end-1] == ']') {
 			end--
 		}
 		if end > low && t[end-1] == '[' {
 			end--
 		}
 	}
-	for end > low && (isIn(t[end-1], quoted) || t[end-1] == '\\') {
+	for end > low && (inCharSet(t[end-1], quoted) || t[end-1] == '\\') {
 		end--
 		inQuotes = inQuotes || t[end] != '\\'
 	}
@@ -224,7 +224,7 @@ func nameBeforeOperator(t []byte, i int) (name []byte, inQuotes bool) {
 func siblingNameEnd(t []byte, i int) int {
 	low := max(0, i-2*maxName)
 	skip := func() {
-		for i > low && (isIn(t[i-1], space|quoted) || t[i-1] == ',' || t[i-1] == '\\') {
+		for i > low && (inCharSet(t[i-1], space|quoted) || t[i-1] == ',' || t[i-1] == '\\') {
 			i--
 		}
 	}
@@ -244,10 +244,10 @@ func valueStart(t []byte, i int) int {
 	for i < high && (isOperatorChar(t[i]) || t[i] == ',') {
 		i++
 	}
-	for i < high && isIn(t[i], space) {
+	for i < high && inCharSet(t[i], space) {
 		i++
 	}
-	if i+1 < high && t[i] == '@' && isIn(t[i+1], quoted) {
+	if i+1 < high && t[i] == '@' && inCharSet(t[i+1], quoted) {
 		i++
 	}
 	return i

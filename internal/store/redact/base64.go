@@ -67,9 +67,9 @@ type base64Run struct {
 	triedOffsets uint8 // offsets that were decoded, as bits
 }
 
-// startOffset reports whether the base64 around i still has to be decoded at this offset. Each offset is
+// markOffsetTried reports whether the base64 around i still has to be decoded at this offset. Each offset is
 // decoded once, so that the time stays linear.
-func (e *base64Run) startOffset(t []byte, i, first int) bool {
+func (e *base64Run) markOffsetTried(t []byte, i, first int) bool {
 	if i >= e.to {
 		*e = base64Run{at: i, to: base64End(t, i)}
 	}
@@ -95,7 +95,7 @@ func base64End(t []byte, i int) int {
 		for next < len(t) && (t[next] == '\n' || t[next] == '\r') {
 			next++
 		}
-		if end-i < minWrappedLine || next == end || next == len(t) || !isIn(t[next], set) {
+		if end-i < minWrappedLine || next == end || next == len(t) || !inCharSet(t[next], set) {
 			return end
 		}
 		i = next

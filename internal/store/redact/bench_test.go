@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/testutil/cputime"
 )
 
-// cleanArguments are a call's arguments of about 1 KB without a credential.
+// cleanArguments are arguments of about 1 KB without a credential.
 var cleanArguments = []byte(`{"owner":"octocat","repo":"hello-world","title":"Search returns results in the wrong order",` +
 	`"body":"Steps to reproduce:\n1. Open the search page and type \"annual report\".\n2. Sort by date.\n3. The newest document is last, see https://example.com/docs/search?q=annual+report&sort=date.\n\nExpected: newest first. This started with release 2.14.3 (commit 9f86d081884c7d65).",` +
 	`"labels":["bug","search","needs-triage"],"assignees":["monalisa","hubot"],"milestone":12,"state":"open","draft":false,` +

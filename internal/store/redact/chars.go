@@ -61,8 +61,8 @@ var charSets = func() (t [256]charSet) {
 	return t
 }()
 
-// isIn reports whether c is in one of the classes of s.
-func isIn(c byte, s charSet) bool { return charSets[c]&s != 0 }
+// inCharSet reports whether c is in one of the classes of s.
+func inCharSet(c byte, s charSet) bool { return charSets[c]&s != 0 }
 
 // runEnd returns the end of the run of characters of s that begins at i.
 func runEnd(text []byte, i int, s charSet) int {
@@ -89,7 +89,7 @@ func hasFoldPrefix(text []byte, prefix string) bool {
 	}
 	for i := range len(prefix) {
 		c := text[i]
-		if isIn(c, upper) {
+		if inCharSet(c, upper) {
 			c |= 0x20
 		}
 		if c != prefix[i] {

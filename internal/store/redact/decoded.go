@@ -45,9 +45,9 @@ func (f *credentialFinder) findInHexBytes(t []byte, from, to, first, unit int) (
 	return to, false
 }
 
-// scanBackslash looks at the backslash at i: at escapes that encode text, and at a token after an escape
+// findAtBackslash looks at the backslash at i: at escapes that encode text, and at a token after an escape
 // such as \n. It returns the offset at which scanning continues.
-func (f *credentialFinder) scanBackslash(t []byte, i int) int {
+func (f *credentialFinder) findAtBackslash(t []byte, i int) int {
 	if end := hexEscapesEnd(t, i); end-i >= 4*minToken && f.decodings < maxEncodings {
 		next, _ := f.findInHexBytes(t, i, end, i+4, 4)
 		return next
@@ -60,9 +60,9 @@ func (f *credentialFinder) scanBackslash(t []byte, i int) int {
 	return i + 1
 }
 
-// scanPercentEscape decodes the part of a URL around the escape at i, and adds the credentials in it. It
+// findAtPercentEscape decodes the part of a URL around the escape at i, and adds the credentials in it. It
 // returns the offset at which scanning continues.
-func (f *credentialFinder) scanPercentEscape(t []byte, i int) int {
+func (f *credentialFinder) findAtPercentEscape(t []byte, i int) int {
 	if _, ok := parsePercentEscape(t, i); !ok {
 		return i + 1
 	}

@@ -55,7 +55,7 @@ func hexDigitValue(c byte) byte {
 // encode text; or 0 if there are fewer than least.
 func hexDumpEnd(t []byte, i, least int) int {
 	n := 0
-	for i+2 <= len(t) && isIn(t[i], hexAny) && isIn(t[i+1], hexAny) && (i+2 == len(t) || !isIn(t[i+2], alnum)) {
+	for i+2 <= len(t) && inCharSet(t[i], hexAny) && inCharSet(t[i+1], hexAny) && (i+2 == len(t) || !inCharSet(t[i+2], alnum)) {
 		if !isTextByte(parseHexByte(t[i:])) {
 			return 0
 		}
@@ -72,7 +72,7 @@ func hexDumpEnd(t []byte, i, least int) int {
 
 // hexEscapesEnd returns the end of the escapes like \x41 that begin at i.
 func hexEscapesEnd(t []byte, i int) int {
-	for i+4 <= len(t) && t[i] == '\\' && t[i+1] == 'x' && isIn(t[i+2], hexAny) && isIn(t[i+3], hexAny) {
+	for i+4 <= len(t) && t[i] == '\\' && t[i+1] == 'x' && inCharSet(t[i+2], hexAny) && inCharSet(t[i+3], hexAny) {
 		i += 4
 		if i+1 < len(t) && t[i] == '\\' && t[i+1] == '\\' { // in JSON
 			i++
@@ -85,11 +85,11 @@ func hexEscapesEnd(t []byte, i int) int {
 
 const queryChars = alnum | under | dash | dot // and % + ~
 
-func isQueryChar(c byte) bool { return isIn(c, queryChars) || c == '%' || c == '+' || c == '~' }
+func isQueryChar(c byte) bool { return inCharSet(c, queryChars) || c == '%' || c == '+' || c == '~' }
 
 // parsePercentEscape returns the byte of the escape at i.
 func parsePercentEscape(t []byte, i int) (byte, bool) {
-	if i+3 > len(t) || t[i] != '%' || !isIn(t[i+1], hexAny) || !isIn(t[i+2], hexAny) {
+	if i+3 > len(t) || t[i] != '%' || !inCharSet(t[i+1], hexAny) || !inCharSet(t[i+2], hexAny) {
 		return 0, false
 	}
 	return parseHexByte(t[i+1:]), true

@@ -11,10 +11,10 @@ import (
 // the value.
 func flagPasswordStart(t []byte, i int) int {
 	const farthest = 256
-	if i+3 >= len(t) || !isIn(t[i+1], lower|upper) || i > 0 && !isIn(t[i-1], space|quoted) && (i < 2 || t[i-2] != '\\') {
+	if i+3 >= len(t) || !inCharSet(t[i+1], lower|upper) || i > 0 && !inCharSet(t[i-1], space|quoted) && (i < 2 || t[i-2] != '\\') {
 		return 0
 	}
-	apart := !isIn(t[i+2], ident)
+	apart := !inCharSet(t[i+2], ident)
 	for _, r := range rules.flags {
 		if r.flag == t[i+1] && (apart && r.apart || !apart && r.attached) && containsCommand(commandLineBefore(t, max(0, i-farthest), i), r.command) {
 			return skipSpace(t, i+2)
@@ -40,7 +40,7 @@ func containsCommand(line []byte, command string) bool {
 			return false
 		}
 		end := n + len(command)
-		if (n == 0 || !isIn(line[n-1], ident) || n > 1 && line[n-2] == '\\') && (end == len(line) || !isIn(line[end], ident)) {
+		if (n == 0 || !inCharSet(line[n-1], ident) || n > 1 && line[n-2] == '\\') && (end == len(line) || !inCharSet(line[end], ident)) {
 			return true
 		}
 		line = line[:n]

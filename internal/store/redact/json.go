@@ -29,24 +29,24 @@ func (f *credentialFinder) findInJSON(raw []byte, depth int) {
 		if n < 0 {
 			return
 		}
-		i = j.scanString(i + n + 1)
+		i = j.findAtString(i + n + 1)
 	}
 }
 
-// scanString examines the string whose content begins at from, and returns the offset at which scanning
+// findAtString examines the string whose content begins at from, and returns the offset at which scanning
 // continues.
-func (j *jsonFinder) scanString(from int) int {
+func (j *jsonFinder) findAtString(from int) int {
 	to := jsonStringEnd(j.raw, from)
 	next := skipSpace(j.raw, min(to+1, len(j.raw)))
 	if next < len(j.raw) && j.raw[next] == ':' {
-		return j.scanMember(from, to, skipSpace(j.raw, next+1))
+		return j.findInMember(from, to, skipSpace(j.raw, next+1))
 	}
-	j.scanValue(from, to, next)
+	j.findInValue(from, to, next)
 	return next
 }
 
-// scanValue examines a string that is not the value of a credential name.
-func (j *jsonFinder) scanValue(from, to, next int) {
+// findInValue examines a string that is not the value of a credential name.
+func (j *jsonFinder) findInValue(from, to, next int) {
 	kind := ""
 	if j.expectedKind != "" && j.expectAt == from {
 		kind = j.expectedKind
@@ -81,8 +81,8 @@ func (j *jsonFinder) expectValueAfter(name []byte, next int) {
 	}
 }
 
-// scanMember examines the member whose name is from from to to and whose value begins at v.
-func (j *jsonFinder) scanMember(from, to, v int) int {
+// findInMember examines the member whose name is from from to to and whose value begins at v.
+func (j *jsonFinder) findInMember(from, to, v int) int {
 	j.findInString(from, to) // a map can have secrets as keys
 	var scratch [maxName * 2]byte
 	name := unescapeJSON(scratch[:0], j.raw[from:to])
@@ -108,7 +108,7 @@ func (j *jsonFinder) scanMember(from, to, v int) int {
 		j.findInString(v+1, valueTo)
 	}
 	j.expectedKind = ""
-	if isPairName(name) { // "name": "api_key", "value": "…"
+	if namesSiblingValue(name) { // "name": "api_key", "value": "…"
 		j.expectValueAfter(unescapeJSON(scratch[:0], j.raw[v+1:min(valueTo, v+1+maxName)]), next)
 	}
 	return next

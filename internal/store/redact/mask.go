@@ -49,14 +49,14 @@ func maskLength(text []byte) int {
 		return 0
 	}
 	i := len(maskOpen)
-	for i < len(text) && i < len(maskOpen)+longestKind && (text[i] == '-' || isIn(text[i], lower|digit)) {
+	for i < len(text) && i < len(maskOpen)+longestKind && (text[i] == '-' || inCharSet(text[i], lower|digit)) {
 		i++
 	}
 	if i+10 > len(text) || text[i] != ' ' || text[i+9] != ']' {
 		return 0
 	}
 	for _, c := range text[i+1 : i+9] {
-		if !isIn(c, hexLower) {
+		if !inCharSet(c, hexLower) {
 			return 0
 		}
 	}

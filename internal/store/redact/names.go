@@ -20,12 +20,12 @@ func (s *normalizedName) normalize(name []byte) {
 	}
 	for i, c := range name {
 		switch {
-		case !isIn(c, alnum):
+		case !inCharSet(c, alnum):
 			s.last = s.n
 			continue
-		case isIn(c, upper):
-			afterSmall := i > 0 && isIn(name[i-1], lower|digit)
-			beforeSmall := i > 0 && i+1 < len(name) && isIn(name[i-1], upper) && isIn(name[i+1], lower)
+		case inCharSet(c, upper):
+			afterSmall := i > 0 && inCharSet(name[i-1], lower|digit)
+			beforeSmall := i > 0 && i+1 < len(name) && inCharSet(name[i-1], upper) && inCharSet(name[i+1], lower)
 			if afterSmall || beforeSmall {
 				s.last = s.n
 			}
@@ -76,7 +76,7 @@ func (k *credentialRules) isHarmlessToken(before []byte) bool {
 
 // mayEndCredentialName is the quick test for a name that ends at end.
 func mayEndCredentialName(text []byte, end int) bool {
-	if end == 0 || !isIn(text[end-1], lower|upper) {
+	if end == 0 || !inCharSet(text[end-1], lower|upper) {
 		return false
 	}
 	if end < 3 {

@@ -55,7 +55,7 @@ func mayHoldCredentialAtDepth(b []byte, depth int) bool {
 		last = x >> 56
 		m := ((highs - commas) | (highs - colons) | (highs - slashes) | (highs - sw)) & highs
 		for ; m != 0; m &= m - 1 {
-			if j := i + bits.TrailingZeros64(m)/8; isWorthChecking(b, j) && isSuspiciousChar(b, j) {
+			if j := i + bits.TrailingZeros64(m)/8; isCandidateChar(b, j) && isSuspiciousChar(b, j) {
 				return true
 			}
 		}
@@ -68,23 +68,23 @@ func mayHoldCredentialAtDepth(b []byte, depth int) bool {
 	return false
 }
 
-// isWorthChecking is a quick test before isSuspiciousChar. It rejects what is common in JSON by the
+// isCandidateChar is a quick test before isSuspiciousChar. It rejects what is common in JSON by the
 // character and its neighbors.
-func isWorthChecking(b []byte, i int) bool {
+func isCandidateChar(b []byte, i int) bool {
 	if i < 2 || i+1 >= len(b) {
 		return true
 	}
 	switch before := b[i-1]; b[i] {
 	case ',':
-		return isIn(before, quoted|space) && (before != '"' || b[i-2] == '\\' || !looksLikeJSON(b))
+		return inCharSet(before, quoted|space) && (before != '"' || b[i-2] == '\\' || !looksLikeJSON(b))
 	case '-':
-		return b[i+1] == '-' || b[i+1] == 'u' || isIn(before, space|quoted) || b[i-2] == '\\'
+		return b[i+1] == '-' || b[i+1] == 'u' || inCharSet(before, space|quoted) || b[i-2] == '\\'
 	case '\\':
 		return b[i+1] == 'u' || b[i+1] == 'x'
 	case 'w':
 		return before == 's' && (b[i+1] == 'o' || b[i+1] == 'd')
 	case ':':
-		return before != '"' || !isIn(b[i-2], lower) || mayEndCredentialName(b, i-1) || b[i+1] == '/' || b[i+1] == '\\'
+		return before != '"' || !inCharSet(b[i-2], lower) || mayEndCredentialName(b, i-1) || b[i+1] == '/' || b[i+1] == '\\'
 	}
 	return true
 }
@@ -93,7 +93,7 @@ func isWorthChecking(b []byte, i int) bool {
 func isSuspiciousChar(b []byte, i int) bool {
 	switch b[i] {
 	case ':', '=', '>', ',':
-		return joinsNameAndSecret(b, i)
+		return isSecretJoiner(b, i)
 	case '-':
 		return i+2 < len(b) && ((b[i+1] == '-' || b[i+1] == 'u' && b[i+2] == ' ') && isCredentialDash(b, i) || mailchimpKeyEnd(b, i) > 0 || flagPasswordStart(b, i) > 0)
 	case '\\':
@@ -119,7 +119,7 @@ func checkLongWord(b []byte, i, depth int) (end int, found bool) {
 		return end, false
 	}
 	if begin > 1 && (b[begin-1] != '"' || b[begin-2] != ':') { // not the value of a member
-		if b[begin-1] == ' ' && endsWithAuthScheme(b[:begin-1]) || isIn(b[begin-1], space|quoted) && (isStatedWord(b, begin, end) || isSplitTokenPiece(b, begin)) {
+		if b[begin-1] == ' ' && endsWithAuthScheme(b[:begin-1]) || inCharSet(b[begin-1], space|quoted) && (isStatedWord(b, begin, end) || isSplitTokenPiece(b, begin)) {
 			return end, true
 		}
 	}
@@ -131,7 +131,7 @@ func checkLongWord(b []byte, i, depth int) (end int, found bool) {
 		covered = max(covered, end)
 	}
 	for p := begin; p+minToken <= end; {
-		if isIn(b[p], alnum) {
+		if inCharSet(b[p], alnum) {
 			if isTokenStart(b, p) {
 				return end, true
 			}
@@ -172,9 +172,9 @@ func endsWithAuthScheme(text []byte) bool {
 	return n >= 6 && hasFoldPrefix(text[n-6:], "bearer") || n >= 5 && hasFoldPrefix(text[n-5:], "basic")
 }
 
-// joinsNameAndSecret reports whether the character at i joins a credential name and a value that may be
+// isSecretJoiner reports whether the character at i joins a credential name and a value that may be
 // secret, or begins a URL with a password.
-func joinsNameAndSecret(b []byte, i int) bool {
+func isSecretJoiner(b []byte, i int) bool {
 	if b[i] == ':' && i+2 < len(b) && (b[i+1] == '/' || b[i+1] == '\\') && hasUserinfo(b, i+1) {
 		return true
 	}
@@ -189,7 +189,7 @@ func joinsNameAndSecret(b []byte, i int) bool {
 	switch before := b[i-1]; {
 	case b[i] == ',' && before != '\'' && before != '`' && (before != '"' || i >= 2 && b[i-2] != '\\' && looksLikeJSON(b)):
 		return false // in plain text a comma counts after a quote, which JSON escapes
-	case b[i] == '>' && !isIn(before, ident):
+	case b[i] == '>' && !inCharSet(before, ident):
 		return false
 	}
 	end := nameEndBefore(b, i)
@@ -211,15 +211,15 @@ func nameEndBefore(b []byte, i int) int {
 		switch {
 		case c == ']' || c == '[':
 			brackets = c == ']'
-		case brackets && isIn(c, digit):
+		case brackets && inCharSet(c, digit):
 		case c == '.' && end == i && end > 1 && b[end-2] == ' ': // .=
 		case end >= 6 && b[end-6] == '\\' && b[end-5] == 'u':
 			end -= 5
-		case isIn(c, ident):
+		case inCharSet(c, ident):
 			if end < 2 || b[end-2] != '\\' || c != 'n' && c != 't' && c != 'r' {
 				return end
 			}
-		case !isIn(c, space|quoted) && c != '\\' && !isOperatorChar(c):
+		case !inCharSet(c, space|quoted) && c != '\\' && !isOperatorChar(c):
 			return end
 		}
 	}
@@ -298,7 +298,7 @@ func hasUserinfo(b []byte, i int) bool {
 	if slashes < 2 {
 		return false
 	}
-	for end := min(len(b), i+longest); i+1 < end && !isIn(b[i], space|quoted) && (!isHostEnd(b[i]) || b[i] == '\\' && b[i+1] == 'u'); i++ {
+	for end := min(len(b), i+longest); i+1 < end && !inCharSet(b[i], space|quoted) && (!isHostEnd(b[i]) || b[i] == '\\' && b[i+1] == 'u'); i++ {
 		if b[i] == '@' {
 			return true
 		}
@@ -338,7 +338,7 @@ func isHidingEscape(b []byte, i int) bool {
 		_, kind, _ := classifyNameBefore(b, i)
 		return kind != ""
 	}
-	return r < 0x80 && (r == ':' || r == ',' || r == '%' || isIn(byte(r), ident|slash|equals))
+	return r < 0x80 && (r == ':' || r == ',' || r == '%' || inCharSet(byte(r), ident|slash|equals))
 }
 
 // checkPercentEscape reports whether the part of a URL around the escape at i may hide a credential, and

@@ -10,8 +10,8 @@ const pieceChars = base64 | dot
 // the pieces.
 func nextPieceStart(t []byte, i int) (next int, added bool) {
 	j, lines := skipSpaceAndEscapes(t, i)
-	if j >= len(t) || !isIn(t[j], quoted) {
-		if j == len(t) || lines != 1 || !isIn(t[j], pieceChars) {
+	if j >= len(t) || !inCharSet(t[j], quoted) {
+		if j == len(t) || lines != 1 || !inCharSet(t[j], pieceChars) {
 			return 0, false
 		}
 		return j, false
@@ -29,7 +29,7 @@ func nextPieceStart(t []byte, i int) (next int, added bool) {
 	if !added {
 		j = memberValueStart(t, j, quote)
 	}
-	if j+1 >= len(t) || t[j] != quote || !isIn(t[j+1], pieceChars) {
+	if j+1 >= len(t) || t[j] != quote || !inCharSet(t[j+1], pieceChars) {
 		return 0, false
 	}
 	return j + 1, added
@@ -67,7 +67,7 @@ func skipSpaceAndEscapes(t []byte, i int) (end, lines int) {
 					lines++
 				}
 			}
-		case !isIn(c, space):
+		case !inCharSet(c, space):
 			return end, lines
 		}
 	}
@@ -168,10 +168,10 @@ func isSplitTokenPiece(b []byte, begin int) bool {
 		for end > low && b[end-1] == ' ' {
 			end--
 		}
-		if end == low || !isIn(b[end-1], quoted) && b[end-1] != '\n' && b[end-1] != '\\' && (b[end-1] != 'n' || end < 2 || b[end-2] != '\\') {
+		if end == low || !inCharSet(b[end-1], quoted) && b[end-1] != '\n' && b[end-1] != '\\' && (b[end-1] != 'n' || end < 2 || b[end-2] != '\\') {
 			return false
 		}
-		for end > low && (isIn(b[end-1], space|quoted|slash|dot) || b[end-1] == '\\' || b[end-1] == ',' || b[end-1] == '&' || end > low+1 && b[end-1] == 'n' && b[end-2] == '\\') {
+		for end > low && (inCharSet(b[end-1], space|quoted|slash|dot) || b[end-1] == '\\' || b[end-1] == ',' || b[end-1] == '&' || end > low+1 && b[end-1] == 'n' && b[end-2] == '\\') {
 			end--
 		}
 		from := runStart(b, low, end, pieceChars)

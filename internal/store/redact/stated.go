@@ -8,9 +8,9 @@ import (
 
 // Values in sentences: my password is …
 
-// statedValue returns the value that a sentence gives after a credential name that ends at end: "the
+// findStatedValue returns the value that a sentence gives after a credential name that ends at end: "the
 // password for the database is …", password "…".
-func statedValue(t []byte, end int) (v valueRange, kind string, ok bool) {
+func findStatedValue(t []byte, end int) (v valueRange, kind string, ok bool) {
 	if end+2 >= len(t) || t[end] != ' ' || !mayEndCredentialName(t, end) {
 		return v, "", false
 	}
@@ -41,7 +41,7 @@ func statedValue(t []byte, end int) (v valueRange, kind string, ok bool) {
 	case said, v.quoted:
 		ok = looksRandom(text, 1) || len(text) >= 8 && bytes.ContainsAny(text[1:len(text)-1], symbols)
 	default:
-		ok = len(text) >= 8 && looksRandom(text, 2) && bytes.IndexByte(text, '.') < 0 && (text[0] != 'v' || !isIn(text[1], digit))
+		ok = len(text) >= 8 && looksRandom(text, 2) && bytes.IndexByte(text, '.') < 0 && (text[0] != 'v' || !inCharSet(text[1], digit))
 	}
 	return v, kind, ok
 }
@@ -83,10 +83,10 @@ func skipStatementWords(t []byte, i int) (at int, said bool) {
 	return at, said
 }
 
-// addStatedValue adds the value in a sentence after a name that ends at end. It returns the offset after
+// addStatedValueAfter adds the value in a sentence after a name that ends at end. It returns the offset after
 // the value, or end.
-func (f *credentialFinder) addStatedValue(t []byte, end int) int {
-	if v, kind, ok := statedValue(t, end); ok {
+func (f *credentialFinder) addStatedValueAfter(t []byte, end int) int {
+	if v, kind, ok := findStatedValue(t, end); ok {
 		return f.addNamedValue(t, v.from, v.fullEnd(t), kind)
 	}
 	return end
@@ -95,7 +95,7 @@ func (f *credentialFinder) addStatedValue(t []byte, end int) int {
 // isStatedWord reports whether the long word at begin is the value of a name before it.
 func isStatedWord(b []byte, begin, end int) bool {
 	i := begin - 1
-	for i > 0 && (isIn(b[i], quoted) || b[i] == '\\') {
+	for i > 0 && (inCharSet(b[i], quoted) || b[i] == '\\') {
 		i--
 	}
 	if i < 3 || b[i] != ' ' {
@@ -109,7 +109,7 @@ func isStatedWord(b []byte, begin, end int) bool {
 	}
 	for i := max(0, begin-2*maxName); i < begin; i++ {
 		if b[i] == ' ' {
-			if v, _, ok := statedValue(b, i); ok && v.from >= begin-1 {
+			if v, _, ok := findStatedValue(b, i); ok && v.from >= begin-1 {
 				return true
 			}
 		}
@@ -129,7 +129,7 @@ func isStatementWord(w []byte) bool {
 // isStatedInJSON reports whether a value follows the name that ends at end, in raw JSON, where an escape
 // may continue the value.
 func isStatedInJSON(b []byte, end int) bool {
-	v, _, ok := statedValue(b, end)
+	v, _, ok := findStatedValue(b, end)
 	if ok {
 		return true
 	}

@@ -8,20 +8,20 @@ func (f *credentialFinder) findInText(t []byte) {
 	f.curl, f.base64Run, f.queryDoneTo = bytes.Contains(t, []byte("curl")), base64Run{}, 0
 	for i := 0; i < len(t); {
 		switch c := t[i]; {
-		case isIn(c, alnum):
-			i = f.scanWord(t, i)
+		case inCharSet(c, alnum):
+			i = f.findAtWord(t, i)
 		case c == '-':
-			i = f.scanDash(t, i)
+			i = f.findAtDash(t, i)
 		case c == ':' && bytes.HasPrefix(t[i:], []byte("://")):
-			i = f.scanURLPassword(t, i)
+			i = f.findURLPassword(t, i)
 		case c == ':' || c == '=' || c == '>' || c == ',':
-			i = f.scanOperator(t, i)
+			i = f.findAssignedValue(t, i)
 		case c == '[':
 			i += max(1, maskLength(t[i:]))
 		case c == '\\':
-			i = f.scanBackslash(t, i)
+			i = f.findAtBackslash(t, i)
 		case c == '%':
-			i = f.scanPercentEscape(t, i)
+			i = f.findAtPercentEscape(t, i)
 		case c == '\x1b':
 			i = skipColorEscape(t, i)
 		default:
@@ -30,8 +30,8 @@ func (f *credentialFinder) findInText(t []byte) {
 	}
 }
 
-// scanWord examines the word that begins at i: a token, or an authorization scheme with its credential.
-func (f *credentialFinder) scanWord(t []byte, i int) int {
+// findAtWord examines the word that begins at i: a token, or an authorization scheme with its credential.
+func (f *credentialFinder) findAtWord(t []byte, i int) int {
 	if i+3 <= len(t) && rules.tokenStarts.has(t[i], t[i+1], t[i+2]) {
 		if end := f.addSplitToken(t, i); end > 0 {
 			return end
@@ -53,7 +53,7 @@ func (f *credentialFinder) scanWord(t []byte, i int) int {
 		}
 	}
 	if end < len(t) && t[end] == ' ' && mayEndCredentialName(t, end) {
-		if next := f.addStatedValue(t, end); next > end {
+		if next := f.addStatedValueAfter(t, end); next > end {
 			return next
 		}
 	}
@@ -68,11 +68,11 @@ func (f *credentialFinder) scanWord(t []byte, i int) int {
 			return next
 		}
 	}
-	return f.scanBase64(t, i, end)
+	return f.findInBase64(t, i, end)
 }
 
-// scanDash examines the dash at i: a PEM block, or a flag with a value.
-func (f *credentialFinder) scanDash(t []byte, i int) int {
+// findAtDash examines the dash at i: a PEM block, or a flag with a value.
+func (f *credentialFinder) findAtDash(t []byte, i int) int {
 	if i+1 < len(t) && t[i+1] == '-' {
 		if end := privateKeyEnd(t, i); end > 0 {
 			f.addSpan(t, i, end, "private-key")
@@ -83,7 +83,7 @@ func (f *credentialFinder) scanDash(t []byte, i int) int {
 		f.addSpan(t, i-mailchimpDigits, end, "mailchimp-key")
 		return end
 	}
-	if i > 0 && !isIn(t[i-1], space|quoted|closer) {
+	if i > 0 && !inCharSet(t[i-1], space|quoted|closer) {
 		return i + 1
 	}
 	if end := f.findFlagPassword(t, i); end > 0 {
@@ -127,7 +127,7 @@ func privateKeyEnd(t []byte, i int) int {
 		return 0
 	}
 	body := i + len(begin) + n + len("-----")
-	if body < len(t) && isIn(t[body], quoted) { // only the header, in a program
+	if body < len(t) && inCharSet(t[body], quoted) { // only the header, in a program
 		return 0
 	}
 	footer := bytes.Index(t[i:], []byte(end))
@@ -141,12 +141,12 @@ func privateKeyEnd(t []byte, i int) int {
 	return footer
 }
 
-// scanURLPassword looks for a password before the host, after the "://" at i.
-func (f *credentialFinder) scanURLPassword(t []byte, i int) int {
+// findURLPassword looks for a password before the host, after the "://" at i.
+func (f *credentialFinder) findURLPassword(t []byte, i int) int {
 	const longest = 1024
 	from := i + 3
 	end := from
-	for end < len(t) && end < from+longest && !isIn(t[end], space|quoted) && !isHostEnd(t[end]) {
+	for end < len(t) && end < from+longest && !inCharSet(t[end], space|quoted) && !isHostEnd(t[end]) {
 		end++
 	}
 	at := bytes.LastIndexByte(t[from:end], '@')
@@ -174,23 +174,23 @@ func skipColorEscape(t []byte, i int) int {
 	}
 	const longest = 16
 	end := i + 2
-	for end < len(t) && end < i+longest && (isIn(t[end], digit) || t[end] == ';') {
+	for end < len(t) && end < i+longest && (inCharSet(t[end], digit) || t[end] == ';') {
 		end++
 	}
-	if end < len(t) && isIn(t[end], lower|upper) {
+	if end < len(t) && inCharSet(t[end], lower|upper) {
 		end++
 	}
 	return end
 }
 
-// scanBase64 decodes the letters and digits from i to end if they may be base64, and adds the whole base64
+// findInBase64 decodes the letters and digits from i to end if they may be base64, and adds the whole base64
 // text if it contains a credential. It returns the offset at which scanning continues.
-func (f *credentialFinder) scanBase64(t []byte, i, end int) int {
+func (f *credentialFinder) findInBase64(t []byte, i, end int) int {
 	if end-i < minBase64 || f.decodings == maxEncodings {
 		return end
 	}
 	for first := range 4 {
-		if !holdsBase64TextFrom(t[i:end], first) || !f.base64Run.startOffset(t, i, first) {
+		if !holdsBase64TextFrom(t[i:end], first) || !f.base64Run.markOffsetTried(t, i, first) {
 			continue
 		}
 		to := f.base64Run.to

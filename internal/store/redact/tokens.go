@@ -47,7 +47,7 @@ func matchToken(text []byte, i int) (end int, kind string) {
 		if n := runEnd(rest, 0, base64); n >= 100 {
 			return i + n, "jwt"
 		}
-	case isIn(text[i], digit):
+	case inCharSet(text[i], digit):
 		if n := telegramLength(rest); n > 0 {
 			return i + n, "telegram-token"
 		}
@@ -79,7 +79,7 @@ func (r *tokenRule) matchAfterPrefix(rest []byte) int {
 	for n > r.min && r.set&dot != 0 && rest[n-1] == '.' { // the end of a sentence
 		n--
 	}
-	if n < len(rest) && isIn(rest[n], alnum) {
+	if n < len(rest) && inCharSet(rest[n], alnum) {
 		return 0
 	}
 	return n
@@ -101,7 +101,7 @@ func jwtLength(text []byte) int {
 	if end < minPart {
 		return 0
 	}
-	for end < len(claims) && claims[end] == '.' && end+1 < len(claims) && isIn(claims[end+1], word) {
+	for end < len(claims) && claims[end] == '.' && end+1 < len(claims) && inCharSet(claims[end+1], word) {
 		end = runEnd(claims, end+1, word|equals)
 	}
 	return header + 1 + end
@@ -115,7 +115,7 @@ func telegramLength(text []byte) int {
 		return 0
 	}
 	end := runEnd(text[:min(len(text), n+40)], n+1, word)
-	if end-n-1 < 34 || end-n-1 > 36 || end < len(text) && isIn(text[end], alnum) {
+	if end-n-1 < 34 || end-n-1 > 36 || end < len(text) && inCharSet(text[end], alnum) {
 		return 0
 	}
 	return end
@@ -153,11 +153,11 @@ const mailchimpDigits = 32
 // mailchimpKeyEnd returns the end of the Mailchimp key whose last dash is at i, or 0: 32 hexadecimal
 // digits and the data center, such as -us12.
 func mailchimpKeyEnd(t []byte, i int) int {
-	if from := i - mailchimpDigits; from < 0 || i+3 >= len(t) || t[i+1] != 'u' || t[i+2] != 's' || runEnd(t, from, hexLower) != i || from > 0 && isIn(t[from-1], alnum) && (from < 2 || t[from-2] != '\\') {
+	if from := i - mailchimpDigits; from < 0 || i+3 >= len(t) || t[i+1] != 'u' || t[i+2] != 's' || runEnd(t, from, hexLower) != i || from > 0 && inCharSet(t[from-1], alnum) && (from < 2 || t[from-2] != '\\') {
 		return 0
 	}
 	end := runEnd(t, i+3, digit)
-	if end == i+3 || end > i+5 || end < len(t) && isIn(t[end], alnum) {
+	if end == i+3 || end > i+5 || end < len(t) && inCharSet(t[end], alnum) {
 		return 0
 	}
 	return end

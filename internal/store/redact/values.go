@@ -22,7 +22,7 @@ func parseValue(t []byte, i int) valueRange {
 	for open < len(t) && open < i+8 && t[open] == '\\' { // quotes within quotes
 		open++
 	}
-	if open < len(t) && isIn(t[open], quoted) {
+	if open < len(t) && inCharSet(t[open], quoted) {
 		return parseQuotedValue(t, open+1, t[open], open > i)
 	}
 	if n := maskLength(t[i:]); n > 0 {
@@ -42,7 +42,7 @@ func parseValue(t []byte, i int) valueRange {
 	return valueRange{from: i, to: to, cut: cut}
 }
 
-func isBareValueChar(c byte) bool { return !isIn(c, closer) && c != '\\' }
+func isBareValueChar(c byte) bool { return !inCharSet(c, closer) && c != '\\' }
 
 // parseQuotedValue returns the value that begins at from, after a quote. inner reports whether the quote
 // itself is escaped. A value ends on its line.
@@ -83,7 +83,7 @@ func (v valueRange) fullEnd(t []byte) int {
 
 func lineEnd(t []byte, i int) int {
 	const longest = 4096
-	for end := min(len(t), i+longest); i < end && t[i] >= ' ' && !isIn(t[i], quoted); i++ {
+	for end := min(len(t), i+longest); i < end && t[i] >= ' ' && !inCharSet(t[i], quoted); i++ {
 	}
 	return i
 }
@@ -145,8 +145,8 @@ func isPlainWord(value []byte) bool { return runEnd(value, 0, lower|upper|ident&
 
 func isValueName(name []byte) bool { return string(name) == "value" || string(name) == "Value" }
 
-// isPairName reports whether a member with this name names the value in the member called value.
-func isPairName(name []byte) bool {
+// namesSiblingValue reports whether a member with this name names the value in the member called value.
+func namesSiblingValue(name []byte) bool {
 	switch string(name) {
 	case "name", "Name", "key", "Key", "header", "variable":
 		return true

@@ -82,7 +82,7 @@ func summarize(q activity.SummaryQuery, records []activity.Record) activity.Summ
 	return s
 }
 
-func plainKey(by activity.Group, r activity.Record) string {
+func plainKey(by activity.GroupBy, r activity.Record) string {
 	lane := ""
 	if r.Metadata.Intent != nil {
 		lane = r.Metadata.Intent.OperationType
@@ -94,7 +94,7 @@ func plainKey(by activity.Group, r activity.Record) string {
 			name = r.ServerName + ":" + r.ToolName
 		}
 	}
-	return map[activity.Group]string{activity.ByLane: lane, activity.ByClient: r.ClientName, activity.ByServer: r.ServerName, activity.ByTool: name}[by]
+	return map[activity.GroupBy]string{activity.ByLane: lane, activity.ByClient: r.ClientName, activity.ByServer: r.ServerName, activity.ByTool: name}[by]
 }
 
 // plainPercentile is the least value that p of 100 do not exceed.
@@ -227,7 +227,7 @@ func testSummaries(t *testing.T, open Opener) {
 			}
 			checkSummary(e, activity.SummaryQuery{
 				Filter: f, Step: pick(d, []time.Duration{time.Second, 15 * time.Second, time.Minute, time.Hour, 24 * time.Hour}),
-				Group: pick(d, []activity.Group{"", activity.ByLane, activity.ByServer, activity.ByTool, activity.ByClient}),
+				Group: pick(d, []activity.GroupBy{"", activity.ByLane, activity.ByServer, activity.ByTool, activity.ByClient}),
 				Most:  pick(d, []int64{1 << 40, 1 << 40, 1000, 10}),
 			}, records)
 			checkSessions(e, activity.SessionQuery{Since: f.Since, Until: f.Until, Limit: pick(d, []int{1, 2, 50}), Offset: pick(d, []int{0, 0, 1, 5}), Most: 1 << 40}, records)
