@@ -45,7 +45,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// pieces are what credentials, and what looks like them, are made of.
+// pieces are parts of credentials, and of texts that look like them.
 var pieces = []string{
 	"password", "token", "api_key", "key", "Cookie", "Authorization", "value", "name", "string", "secret", "max_tokens", "nextPageToken", "x", "PASS", "jwt",
 	"=", ":", ": ", " = ", ":=", "=>", " .= ", ">", "<", ",", ", ", "?=", "==", "://", "@", "/", "?", "&", "#",

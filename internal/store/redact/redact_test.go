@@ -116,7 +116,7 @@ func TestText(t *testing.T) {
 		{"https://x.io/?access_token=abc123def&y=1", "https://x.io/?access_token={token}&y=1"},
 		{"https://0a1b2c3d4e5f60718293a4b5c6d7e8f9@sentry.io/1", "https://{url-password}@sentry.io/1"},
 
-		// What only talks about it.
+		// Texts that only mention a secret.
 		{"The password must have 8 characters.", ""},
 		{"password: string", ""},
 		{"password: your-password-here", ""},
