@@ -11,7 +11,7 @@ import (
 // EachRecord calls fn for every record that f selects at the time of the call, the newest first. The
 // selection is bits in memory, and each record is read by itself, so that a slow fn keeps no
 // snapshot of the database open.
-func (db *SQLite) Each(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
+func (db *SQLite) EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	q, err := db.newQuery(ctx, &f)
 	if err != nil {
 		return err

@@ -68,8 +68,8 @@ func (p *projection) saveSignature(s *activity.Checkpoint) {
 		s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 }
 
-// Erasing returns the erasures that the spool still has to make.
-func (p sqliteChainStore) Erasing(ctx context.Context) ([]activity.Redaction, error) {
+// PendingErasures returns the erasures that the spool still has to make.
+func (p sqliteChainStore) PendingErasures(ctx context.Context) ([]activity.Redaction, error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
@@ -88,9 +88,9 @@ func (p sqliteChainStore) Erasing(ctx context.Context) ([]activity.Redaction, er
 	return out, err
 }
 
-// Erased truncates the WAL, which still has the erased values, and deletes the notes of the
+// FinishErasures truncates the WAL, which still has the erased values, and deletes the notes of the
 // erasures. If a reader needs the WAL, it returns done = false without an error.
-func (p sqliteChainStore) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+func (p sqliteChainStore) FinishErasures(ctx context.Context, what []activity.Redaction) (done bool, err error) {
 	e, err := p.db.waitWritable(ctx)
 	if err != nil {
 		return false, err
@@ -122,8 +122,8 @@ func (e *sqliteEngine) finishErasure(ctx context.Context, what []activity.Redact
 	return err == nil, err
 }
 
-// Stored returns the record with an ID as it is stored.
-func (p sqliteChainStore) Stored(ctx context.Context, id string) (activity.StoredRecord, error) {
+// GetStored returns the record with an ID as it is stored.
+func (p sqliteChainStore) GetStored(ctx context.Context, id string) (activity.StoredRecord, error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return activity.StoredRecord{}, err

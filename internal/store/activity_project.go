@@ -18,7 +18,7 @@ var errNotResumed = fmt.Errorf("%w: how far it is has to be looked up", activity
 
 // ResumePosition returns the position of the spool up to which the database has all entries, and notes for
 // the log.
-func (db *SQLite) Resume(ctx context.Context) (activity.SpoolPosition, []string, error) {
+func (db *SQLite) ResumePosition(ctx context.Context) (activity.SpoolPosition, []string, error) {
 	var pos activity.SpoolPosition
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func newProjectionBatch(entries []activity.Entry) projectionBatch {
 }
 
 // ProjectEntries stores entries and the position of the log after them.
-func (db *SQLite) Project(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
+func (db *SQLite) ProjectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	e, err := db.waitWritable(ctx)
 	if err != nil {
 		return err
@@ -355,7 +355,7 @@ func (e *sqliteEngine) sealOldestChunk(ctx context.Context) error {
 }
 
 // UnfinishedRecords returns the records that have no end.
-func (db *SQLite) Pending(ctx context.Context) ([]activity.UnfinishedRecord, error) {
+func (db *SQLite) UnfinishedRecords(ctx context.Context) ([]activity.UnfinishedRecord, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
@@ -388,7 +388,7 @@ func (db *SQLite) Sync(ctx context.Context) error {
 }
 
 // RecordCount returns the number of records, 0 while the database is not open. It does not block.
-func (db *SQLite) Count() int64 {
+func (db *SQLite) RecordCount() int64 {
 	db.mu.Lock()
 	e := db.engine
 	db.mu.Unlock()

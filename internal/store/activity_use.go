@@ -41,7 +41,7 @@ func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage
 }
 
 // CallsByServer returns how many calls of each server have ended since the hour of a time.
-func (db *SQLite) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
+func (db *SQLite) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err

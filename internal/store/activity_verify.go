@@ -21,8 +21,8 @@ const (
 	maxChainHeldBytes = 16 << 20
 )
 
-// Chain calls fn for every entry in order, in one snapshot of the database. It blocks no writer.
-func (p sqliteChainStore) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
+// EachChainPart calls fn for every entry in order, in one snapshot of the database. It blocks no writer.
+func (p sqliteChainStore) EachChainPart(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return 0, end, err
@@ -125,8 +125,8 @@ func (h *waitingHeap) Pop() any {
 	return last
 }
 
-// Marks calls fn for deleted runs of entries and for signed checkpoints.
-func (p sqliteChainStore) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
+// EachChainMark calls fn for deleted runs of entries and for signed checkpoints.
+func (p sqliteChainStore) EachChainMark(ctx context.Context, fn func(activity.ChainPart) error) error {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return err

@@ -67,8 +67,8 @@ func (p pgInstanceChain) eachMark(ctx context.Context, chain string, fn func(act
 		p.instance, chain)
 }
 
-// Chain calls fn for every entry of this instance in order, in one snapshot.
-func (p pgChainStore) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
+// EachChainPart calls fn for every entry of this instance in order, in one snapshot.
+func (p pgChainStore) EachChainPart(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	stopped := ctx.Err
 	err = p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		records, end, err = pgInstanceChain{c, e.instance}.readAll(ctx, stopped, fn)
@@ -114,8 +114,8 @@ func (p pgChainStore) Others(ctx context.Context, fn func(name string, chain act
 	})
 }
 
-// Marks calls fn for deleted runs of entries and signed checkpoints of this instance.
-func (p pgChainStore) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
+// EachChainMark calls fn for deleted runs of entries and signed checkpoints of this instance.
+func (p pgChainStore) EachChainMark(ctx context.Context, fn func(activity.ChainPart) error) error {
 	return p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		chain := pgInstanceChain{c, e.instance}
 		end, err := chain.readPosition(ctx)
@@ -126,8 +126,8 @@ func (p pgChainStore) Marks(ctx context.Context, fn func(activity.ChainPart) err
 	})
 }
 
-// Erasing returns the erasures that the spool still has to make.
-func (p pgChainStore) Erasing(ctx context.Context) (out []activity.Redaction, err error) {
+// PendingErasures returns the erasures that the spool still has to make.
+func (p pgChainStore) PendingErasures(ctx context.Context) (out []activity.Redaction, err error) {
 	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		var id, fields string
 		var at int64
@@ -143,10 +143,10 @@ func (p pgChainStore) Erasing(ctx context.Context) (out []activity.Redaction, er
 	return out, err
 }
 
-// Erased makes the server remove the erased values from its tables (VACUUM), if no transaction
+// FinishErasures makes the server remove the erased values from its tables (VACUUM), if no transaction
 // needs them, and deletes the notes of the erasures. The operator of the server is responsible for
 // its own log and backups.
-func (p pgChainStore) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+func (p pgChainStore) FinishErasures(ctx context.Context, what []activity.Redaction) (done bool, err error) {
 	if len(what) == 0 {
 		return true, nil
 	}

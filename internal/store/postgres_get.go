@@ -91,9 +91,9 @@ func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash 
 	return nil, nil
 }
 
-// Stored returns the record with an ID as it is stored. The record must be one of this instance,
+// GetStored returns the record with an ID as it is stored. The record must be one of this instance,
 // whose spool has it, too.
-func (p pgChainStore) Stored(ctx context.Context, id string) (s activity.StoredRecord, err error) {
+func (p pgChainStore) GetStored(ctx context.Context, id string) (s activity.StoredRecord, err error) {
 	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		found, err := c.findByID(ctx, id, id)
 		if err != nil {

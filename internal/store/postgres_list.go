@@ -83,7 +83,7 @@ func (db *Postgres) EachRecord(ctx context.Context, f activity.Filter, fn func(*
 	return db.eachRecord(ctx, f, false, fn)
 }
 
-// EachOwn is Each for the records of this instance only.
+// EachOwn is EachRecord for the records of this instance only.
 func (db *Postgres) EachOwn(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	return db.eachRecord(ctx, f, true, fn)
 }

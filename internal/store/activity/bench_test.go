@@ -10,9 +10,9 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// discardStore is a store that keeps nothing but the position.
+// discardStore is a store that keeps only the position.
 type discardStore struct {
-	Store // the rest is not asked for
+	Store // the other methods are not called
 	mu    sync.Mutex
 	pos   SpoolPosition
 }
@@ -45,7 +45,7 @@ func (*discardStore) Tidy(context.Context, time.Time, Retention, bool) (bool, er
 func (*discardStore) List(context.Context, Filter) (RecordPage, error) { return RecordPage{}, nil }
 func (*discardStore) Get(context.Context, string) (Record, error)      { return Record{}, nil }
 
-// unavailableStore is a store that never is ready: nothing is projected.
+// unavailableStore is a store that never opens, so nothing is projected.
 type unavailableStore struct{ discardStore }
 
 func (*unavailableStore) ResumePosition(ctx context.Context) (SpoolPosition, []string, error) {
@@ -53,8 +53,8 @@ func (*unavailableStore) ResumePosition(ctx context.Context) (SpoolPosition, []s
 	return SpoolPosition{}, nil, ctx.Err()
 }
 
-// BenchmarkBeginEnd is what recording costs on the path of a call. The rest is what
-// BenchmarkPaced of the package store counts, too.
+// BenchmarkBeginEnd measures the cost of recording during a call. BenchmarkPaced of package store also
+// measures the rest.
 func BenchmarkBeginEnd(b *testing.B) {
 	for _, bb := range []struct {
 		durability string

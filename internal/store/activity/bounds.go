@@ -8,9 +8,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// What a record keeps of the texts that callers and servers choose. Names are
-// keys of the store's roll-up, too: without a limit, a few refused calls with
-// huge names would take the room of the whole log.
+// Limits of the texts in a record that callers and servers choose. Names are also keys of the store's
+// roll-up: without a limit, a few refused calls with huge names would fill the whole log.
 const (
 	maxServerName = 64
 	maxName       = 256
@@ -19,8 +18,8 @@ const (
 	maxQuery      = 512
 )
 
-// maskAndBound cuts what callers and servers chose in r, which is a copy of theirs, and
-// masks the secrets in it. Names are masked, too: a model can put a token
+// maskAndBound masks the secrets in the texts of r that callers and servers choose, and cuts these texts
+// to their limits. r is a copy of the caller's record. Names are masked too: a model can put a token
 // anywhere.
 func maskAndBound(r *Record, maxResponse int) {
 	r.ServerName = maskAndClip(r.ServerName, maxServerName)
@@ -43,7 +42,7 @@ func maskAndBound(r *Record, maxResponse int) {
 			Reason: maskAndClip(in.Reason, maxMessage),
 		}
 		if len(in.Declared) > 0 {
-			kept, _ := maskAndCutJSON(in.Declared, maxMessage)
+			kept, _ := MaskAndCutJSON(in.Declared, maxMessage)
 			changed.Declared = toValidJSON(kept)
 		}
 		if changed.OperationType != in.OperationType || changed.DataSensitivity != in.DataSensitivity || changed.Reason != in.Reason || changed.Declared != nil {
@@ -56,19 +55,19 @@ func maskAndBound(r *Record, maxResponse int) {
 	if len(r.Arguments) > 0 {
 		size := int64(len(r.Arguments))
 		var cut bool
-		if r.Arguments, cut = maskAndCutJSON(r.Arguments, maxResponse); cut {
+		if r.Arguments, cut = MaskAndCutJSON(r.Arguments, maxResponse); cut {
 			r.ArgumentsTruncated = true
 			r.RequestBytes = max(r.RequestBytes, size)
 		}
 	}
 	if len(r.Response) > 0 {
 		var cut bool
-		r.Response, cut = maskAndCutJSON(r.Response, maxResponse)
+		r.Response, cut = MaskAndCutJSON(r.Response, maxResponse)
 		r.ResponseTruncated = r.ResponseTruncated || cut
 	}
 }
 
-// withMaskedNames returns a filter that finds what it names as records hold it.
+// withMaskedNames returns the filter with its names masked as records store them.
 func (f Filter) withMaskedNames() Filter {
 	names := func(list []string) (out []string) {
 		for _, s := range list {
@@ -81,8 +80,8 @@ func (f Filter) withMaskedNames() Filter {
 	return f
 }
 
-// maskAndClip is the beginning of s without secrets. A secret that the cut would
-// split is masked, too.
+// maskAndClip returns the beginning of s with its secrets masked. It also masks a secret that the cut
+// would split.
 func maskAndClip(s string, most int) string {
 	if s == "" {
 		return s
@@ -96,8 +95,8 @@ func maskAndClip(s string, most int) string {
 	return s
 }
 
-// clipText returns at most the first most bytes of s. What is cut is a copy, which
-// does not keep the rest in memory.
+// clipText returns at most the first most bytes of s. A text that was cut is a copy, so that it does not
+// keep the rest in memory.
 func clipText(s string, most int) string {
 	if len(s) <= most {
 		return s

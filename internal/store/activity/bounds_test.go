@@ -87,7 +87,7 @@ func TestCutMessagesHoldNoHalfOfASecret(t *testing.T) {
 	}
 }
 
-// What was searched for is masked and bounded like all that callers choose.
+// Search queries are masked and cut like all texts that callers choose.
 func TestQueriesAreMasked(t *testing.T) {
 	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 1000}, &memoryStore{})
 	secret := "ghp_" + strings.Repeat("aB3", 12)
@@ -101,7 +101,7 @@ func TestQueriesAreMasked(t *testing.T) {
 	}
 }
 
-// BenchmarkBound is what masking and cutting cost on the path of a call.
+// BenchmarkBound measures the cost of masking and cutting during a call.
 func BenchmarkBound(b *testing.B) {
 	r := Record{
 		Type: ToolCall, ServerName: "github", ToolName: "list_issues", SessionID: "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", RequestID: "42",
@@ -115,7 +115,7 @@ func BenchmarkBound(b *testing.B) {
 	}
 }
 
-// newSecretToken makes the 36 characters of a token from a seed.
+// newSecretToken returns a token of 36 characters for a seed.
 func newSecretToken(seed uint64) string {
 	const characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -126,7 +126,7 @@ func newSecretToken(seed uint64) string {
 	return string(token)
 }
 
-// A name that is a secret is masked in every field, and found by it.
+// A secret in a name is masked in every field, and the record can be found by the unmasked name.
 func TestNamesThatAreSecretsAreMasked(t *testing.T) {
 	st := &memoryStore{}
 	l := openLog(t, Options{Dir: t.TempDir()}, st)
@@ -162,14 +162,14 @@ func TestNamesThatAreSecretsAreMasked(t *testing.T) {
 	}
 }
 
-// TestDeclarationsAreBounded: what was declared wrongly is kept masked, as JSON, and
-// only so much of it; nor does it get a refused client more room.
+// TestDeclarationsAreBounded: an invalid declaration is kept as masked JSON, up to a limit. It gives a
+// refused client no extra room.
 func TestDeclarationsAreBounded(t *testing.T) {
 	secret := "ghp_" + strings.Repeat("aB3dE6", 6)
 	for _, declared := range []string{
 		`{"intent":{"operation_type":"` + secret + `"}}`,
 		`{"intent_reason":"` + strings.Repeat("é ", 1<<20) + secret + `"}`,
-		`{"intent":nothing`, // which is taken from nobody
+		`{"intent":nothing`, // invalid JSON
 	} {
 		r := Record{Metadata: Metadata{Intent: &Intent{OperationType: "read", Declared: json.RawMessage(declared)}}}
 		theirs := r.Metadata.Intent

@@ -2,7 +2,7 @@ package activity
 
 import "crypto/sha256"
 
-// hashChained returns the hash of a text that is chained after prev.
+// hashChained returns the hash of a chained text that follows the entry with the hash prev.
 func hashChained(prev Hash, text []byte) Hash {
 	d := sha256.New()
 	var head [hexLen + 1]byte
@@ -13,8 +13,8 @@ func hashChained(prev Hash, text []byte) Hash {
 	return Hash(d.Sum(nil))
 }
 
-// hashPayload returns the hash of a payload after prev; ok is false when its open part is
-// not as it was written.
+// hashPayload returns the hash of a payload that follows the entry with the hash prev. ok is false if the
+// erasable part of the payload was changed.
 func hashPayload(prev Hash, payload []byte) (h Hash, ok bool) {
 	sealed, open, old := splitPayload(payload)
 	if old || open == nil {
@@ -24,15 +24,15 @@ func hashPayload(prev Hash, payload []byte) (h Hash, ok bool) {
 	return hashChained(prev, chained), ok
 }
 
-// isNextInChain reports whether an entry with this payload and hash is what came after prev: its
-// open part, too, is what it was, or erased.
+// isNextInChain reports whether an entry with this payload and hash follows prev, with an erasable part
+// that is unchanged or erased.
 func isNextInChain(prev Hash, payload []byte, h Hash) bool {
 	is, ok := hashPayload(prev, payload)
 	return ok && is == h
 }
 
-// HashPayloadAfter returns the hash of the entry with this payload in a chain, after the one
-// whose hash is before; nil when there is none.
+// HashPayloadAfter returns the hash of the entry with this payload that follows the entry with the hash
+// before, or nil if before is no hash or the payload was changed.
 func HashPayloadAfter(before, payload []byte) []byte {
 	if len(before) != len(Hash{}) {
 		return nil

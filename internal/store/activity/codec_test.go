@@ -26,7 +26,7 @@ func drawJSON(t *rapid.T, name string) json.RawMessage {
 	switch rapid.IntRange(0, 3).Draw(t, name+" kind") {
 	case 0:
 		return nil
-	case 1: // no JSON at all, and what the format itself uses
+	case 1: // no JSON at all, and text that the format itself uses
 		return rapid.SampledFrom([]json.RawMessage{
 			[]byte(`{"a":tru}`), []byte(`}`), []byte(`,"response":`), []byte(`"raw":[1,2]`), []byte("\x00\xff"),
 		}).Draw(t, name)
@@ -40,8 +40,7 @@ func drawJSON(t *rapid.T, name string) json.RawMessage {
 	return b
 }
 
-// toStoredJSON is what comes back for raw JSON: without line ends, and as a string
-// when it is none.
+// toStoredJSON returns the stored form of raw JSON: without line ends, and as a string if it is invalid.
 func toStoredJSON(raw json.RawMessage) json.RawMessage {
 	return toValidJSON(wirejson.AppendLine(nil, raw))
 }
@@ -75,7 +74,7 @@ func drawRecord(t *rapid.T) Record {
 	return r
 }
 
-// drawDeclared draws what bound makes of a declaration: JSON.
+// drawDeclared draws a declaration as maskAndBound returns it: JSON.
 func drawDeclared(t *rapid.T) json.RawMessage {
 	return rapid.SampledFrom([]json.RawMessage{nil, []byte(`{"intent":{"operation_type":"none"}}`), []byte(`"{\"intent\":"`)}).Draw(t, "declared")
 }
@@ -94,7 +93,7 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 		Facts: tool.Facts{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by"),
 			Inferred: text.Draw(t, "inferred"), Unsure: rapid.Bool().Draw(t, "unsure")},
 	}
-	if rapid.Bool().Draw(t, "how") { // else it is from before
+	if rapid.Bool().Draw(t, "how") { // otherwise written by an earlier version
 		d.Called, d.Declared = rapid.SampledFrom([]CallStyle{CalledInLane, CalledByName}).Draw(t, "called"), rapid.Bool().Draw(t, "declared")
 		d.Arguments = rapid.SampledFrom([]SchemaFit{"", ArgumentsFit, ArgumentsUnfit}).Draw(t, "fit")
 	}
@@ -114,7 +113,7 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 	return d
 }
 
-// toUTF8Record is r as JSON can hold it.
+// toUTF8Record returns r as JSON can hold it.
 func toUTF8Record(t *rapid.T, r Record) Record {
 	plain := r
 	plain.Arguments, plain.Response = nil, nil
@@ -137,7 +136,7 @@ var sameRecord = cmp.Options{
 	}),
 }
 
-// toStoredPayload is a payload with a prefix as it is stored.
+// toStoredPayload returns a payload with a prefix as it is stored.
 func toStoredPayload(prefix []byte, b encodedBody) []byte {
 	return b.toStoredLine(append(prefix, b.data[:b.chainedLen]...))
 }
@@ -216,7 +215,8 @@ func withOutcome(r Record, o Outcome, kept []byte, cut bool) Record {
 	return r
 }
 
-// TestEntriesAreTwoObjects pins the format, and that what is chained commits to what is open.
+// TestEntriesAreTwoObjects pins the format: an entry is two objects, and the chained text commits to the
+// erasable values.
 func TestEntriesAreTwoObjects(t *testing.T) {
 	r := Record{Type: ToolCall, ServerName: "a\tb", Arguments: []byte("{\"x\":\t[1]}"), Response: []byte(`{"not JSON`), ErrorMessage: "é\n",
 		Metadata: Metadata{Intent: &Intent{OperationType: "read", Reason: "why", Declared: []byte(`{}`)}, Search: &Search{Query: "q", Rank: 2}, Warnings: []string{"one", "two"}, Detail: "seen"}}
@@ -263,8 +263,8 @@ func TestEntriesAreTwoObjects(t *testing.T) {
 	}
 }
 
-// TestEveryByteIsChained: what is written, and what is left when fields are erased, in the files and in
-// the database. Of an erased field the time, and that nothing else is left, are for a record to prove.
+// TestEveryByteIsChained changes each byte of a payload, also of one with erased fields, in the form of the
+// files and of the database. The chain does not cover the time of an erasure; a record proves it.
 func TestEveryByteIsChained(t *testing.T) {
 	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`"` + strings.Repeat("long ", 20) + `"`), ErrorMessage: "no", Metadata: Metadata{Warnings: []string{"one"}}}
 	whole := toStoredPayload(appendPayloadPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0), encodeNewBody(&payload{Record: r, kind: KindWhole}))
@@ -304,7 +304,7 @@ func TestEveryByteIsChained(t *testing.T) {
 	}
 }
 
-// TestTheChainCanBeCheckedWithAShell pins what the documentation says.
+// TestTheChainCanBeCheckedWithAShell runs the check that the documentation describes.
 func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
 	prev := Hash{1, 2, 3}
 	payload := `{"id":1}`
@@ -389,7 +389,7 @@ func TestKeptResponse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			kept, truncated := maskAndCutJSON([]byte(tt.raw), tt.max)
+			kept, truncated := MaskAndCutJSON([]byte(tt.raw), tt.max)
 			if truncated != tt.truncated || !json.Valid(kept) {
 				t.Fatalf("kept %q, truncated %v", kept, truncated)
 			}

@@ -6,47 +6,44 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Verdict is what was decided about a call.
+// Verdict is the decision about a call.
 type Verdict string
 
-// The verdicts.
 const (
 	Allowed Verdict = "allowed"
 	Warned  Verdict = "warned" // allowed, with a warning
 	Refused Verdict = "refused"
-	Asked   Verdict = "asked" // allowed, when a person has approved it
+	Asked   Verdict = "asked" // allowed after a user approved the call
 )
 
-// Words are all verdicts.
+// Words returns all verdicts.
 func (Verdict) Words() []string {
 	return []string{string(Allowed), string(Warned), string(Refused), string(Asked)}
 }
 
-// CallStyle is how a tool was called.
+// CallStyle is how a tool was called: through a calling tool or by its own name.
 type CallStyle string
 
-// The manners.
 const (
 	CalledInLane CallStyle = "lane" // by a calling tool, over REST or the command line
 	CalledByName CallStyle = "name" // as a tool of its own, at the address of all servers or of one
 )
 
-// Words are all manners.
+// Words returns all styles.
 func (CallStyle) Words() []string { return []string{string(CalledInLane), string(CalledByName)} }
 
-// SchemaFit is how arguments stand to the schema of their tool.
+// SchemaFit says whether arguments match the schema of their tool.
 type SchemaFit string
 
-// The fits.
 const (
 	ArgumentsFit   SchemaFit = "fit"
 	ArgumentsUnfit SchemaFit = "unfit"
 )
 
-// Words are all fits.
+// Words returns both results.
 func (SchemaFit) Words() []string { return []string{string(ArgumentsFit), string(ArgumentsUnfit)} }
 
-// ArgumentLane is what a call does by its arguments, and what decided that.
+// ArgumentLane is the operation that the arguments of a call ask for, and what decided that.
 type ArgumentLane struct {
 	Operation string `json:"operation" words:"operation" doc:"What the call does by its arguments."`
 	Word      string `json:"word,omitempty" doc:"The word in them that decided, or why they could not be read."`
@@ -56,8 +53,8 @@ type ArgumentLane struct {
 	Unread    bool   `json:"unread,omitempty" doc:"The argument could not be read to its end."`
 }
 
-// Decision is the facts that decided about a call, as they were then. Where it was not
-// known which tool is meant, there is nothing of the tool.
+// Decision holds the facts that decided about a call, as they were at that time. If the tool was unknown,
+// it has no facts of the tool.
 type Decision struct {
 	Outcome  Verdict   `json:"outcome"`
 	Check    string    `json:"check,omitempty" words:"check" doc:"The check that refused; those before it were passed."`
@@ -74,7 +71,7 @@ type Decision struct {
 }
 
 func (d *Decision) codeMembers(c *memberCodec) {
-	if c.reading || d.Outcome != Allowed { // which most are
+	if c.reading || d.Outcome != Allowed { // most calls are allowed
 		c.codeText(`,"outcome":`, (*string)(&d.Outcome))
 	}
 	c.codeText(`,"check":`, &d.Check)
@@ -92,8 +89,8 @@ func (d *Decision) codeMembers(c *memberCodec) {
 	}
 }
 
-// codeLane is a list of texts: operation, word, by, argument, and a letter each for declared
-// and unread.
+// codeLane writes or reads the lane as a list of texts: operation, word, by, argument, and one letter each
+// for declared and unread.
 func (d *Decision) codeLane(c *memberCodec) {
 	var parts []string
 	if l := d.Lane; l != nil && !c.reading {
@@ -112,8 +109,8 @@ func (d *Decision) codeLane(c *memberCodec) {
 	}
 }
 
-// codeCallFlags is three letters, since every call has them: the first one of the manner, d when
-// an operation was declared, and the first one of the fit; a hyphen for none.
+// codeCallFlags writes or reads three letters, because every call has them: the first letter of the call
+// style, d if an operation was declared, and the first letter of the schema fit. A hyphen means none.
 func (d *Decision) codeCallFlags(c *memberCodec) {
 	switch {
 	case c.isReadingMember(`,"how":`):

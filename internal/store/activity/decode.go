@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// splitOldPayload cuts the raw parts, which nobody has checked, off an entry of an earlier
-// version. head is a copy.
+// splitOldPayload separates the unchecked raw arguments and response from an entry of an earlier version.
+// head is a copy.
 func splitOldPayload(data []byte) (head, args, response []byte, err error) {
 	a, r, err := parseRawLengths(data)
 	if err != nil {
@@ -35,8 +35,8 @@ const (
 	responseName  = `,"response":`
 )
 
-// parsePayload reads an entry but for its raw parts, which it returns. trusted reports
-// whether the hash of the entry was checked. p holds no reference to data.
+// parsePayload reads an entry and returns its raw arguments and response unparsed. trusted reports whether
+// the hash of the entry was checked. p holds no reference to data.
 func parsePayload(data []byte, trusted bool) (p payload, args, response []byte, err error) {
 	head, open, old := splitPayload(data)
 	if old {
@@ -54,15 +54,15 @@ func parsePayload(data []byte, trusted bool) (p payload, args, response []byte, 
 	return p, args, response, err
 }
 
-// decodePayload reads one entry. The result holds no reference to data.
+// decodePayload reads one entry completely. The result holds no reference to data.
 func decodePayload(data []byte) (payload, error) {
 	p, args, response, err := parsePayload(data, false)
 	p.Arguments, p.Response = toValidJSON(args), toValidJSON(response)
 	return p, err
 }
 
-// parseRawLengths finds the lengths of the raw parts. They stand before anything
-// that a caller or a server wrote, so the first "raw" is the right one.
+// parseRawLengths reads the lengths of the raw parts. They precede everything that a caller or a server
+// wrote, so the first "raw" is the right one.
 func parseRawLengths(data []byte) (args, response int, err error) {
 	_, rest, ok := bytes.Cut(data, []byte(`"raw":[`))
 	list, _, closed := bytes.Cut(rest, []byte{']'})
@@ -78,7 +78,7 @@ func parseRawLengths(data []byte) (args, response int, err error) {
 	return args, response, nil
 }
 
-// cutRawMember takes the member with this name and length from before end.
+// cutRawMember cuts the member with this name and length off the data before end.
 func cutRawMember(data []byte, end int, name string, length int) (raw []byte, rest int, err error) {
 	if length == 0 {
 		return nil, end, nil
@@ -91,10 +91,9 @@ func cutRawMember(data []byte, end int, name string, length int) (raw []byte, re
 	return data[at:end], start, nil
 }
 
-// DecodeRecord reads a record from the payload of the entry that began it (or held it
-// whole) and that of its outcome. One of them may be empty: without an outcome
-// the record is as it was begun; of an outcome alone, whose beginning was lost,
-// it has what that says.
+// DecodeRecord reads a record from the payload of its first entry and that of its outcome. One of them may
+// be empty. Without an outcome, the record is pending. Without a first entry, which was lost, the record
+// has only what the outcome says.
 func DecodeRecord(entry, outcome []byte) (Record, error) {
 	if len(entry) == 0 {
 		return decodeLoneOutcome(outcome)
@@ -110,7 +109,7 @@ func DecodeRecord(entry, outcome []byte) (Record, error) {
 	return p.recordWithOutcome(&o), nil
 }
 
-// recordWithOutcome is the record with its outcome.
+// recordWithOutcome returns the record with the values of its outcome o.
 func (p *payload) recordWithOutcome(o *payload) Record {
 	r := p.Record
 	if o.kind == KindRepeat && o.LastTime != nil {
@@ -134,8 +133,8 @@ func (p *payload) recordWithOutcome(o *payload) Record {
 	return r
 }
 
-// DecodeForDisplay is Decode for a record that has to be shown in any case: one that is
-// damaged says so, and has what can still be read.
+// DecodeForDisplay is DecodeRecord for a record that must be shown in any case. A damaged record says so
+// and has the values that are still readable.
 func DecodeForDisplay(entry, outcome []byte) Record {
 	r, err := DecodeRecord(entry, outcome)
 	if err == nil {
@@ -158,7 +157,7 @@ func decodeLoneOutcome(outcome []byte) (Record, error) {
 	return p.recordOfLoneOutcome(), nil
 }
 
-// recordOfLoneOutcome is the record of an outcome whose beginning is lost.
+// recordOfLoneOutcome returns the record of an outcome whose first entry was lost.
 func (p *payload) recordOfLoneOutcome() Record {
 	r := p.Record
 	if r.Type == "" {
@@ -171,9 +170,8 @@ func (p *payload) recordOfLoneOutcome() Record {
 	return r
 }
 
-// EachSearchText calls fn with the JSON of everything of a record that a full text search
-// looks at, without reading the rest. What fn gets is valid until it returns. Of
-// an entry that is damaged there is nothing to search.
+// EachSearchText calls fn with the JSON of each part of a record that the full text search covers. It does
+// not read the rest. The text is valid until fn returns. A damaged entry has nothing to search.
 func EachSearchText(entry, outcome []byte, fn func(text []byte)) {
 	for _, data := range [][]byte{entry, outcome} {
 		if len(data) == 0 {
@@ -184,7 +182,7 @@ func EachSearchText(entry, outcome []byte, fn func(text []byte)) {
 			eachOldSearchText(data, fn)
 			continue
 		}
-		// What stands behind a damaged field is left out.
+		// The fields after a damaged field are skipped.
 		_ = eachStoredField(open, func(f storedField) {
 			switch {
 			case f.erasedTimeText() != nil:
@@ -209,8 +207,8 @@ func eachOldSearchText(data []byte, fn func(text []byte)) {
 	fn(wirejson.Find(wirejson.Find(metadata, "intent"), "reason"))
 }
 
-// decodeSpoolEntry reads an entry from the spool into what the Store gets. trusted
-// says that its hash was checked.
+// decodeSpoolEntry reads an entry of the spool into the form that the Store gets. trusted says that its
+// hash was checked.
 func decodeSpoolEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 	p, _, _, err := parsePayload(data, trusted)
 	if err != nil {

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// entryDraft is an entry before it has its place in the chain.
+// entryDraft is an entry that has no number and no hash yet.
 type entryDraft struct {
 	kind         EntryKind
 	id           string // KindEnd and KindRepeat
 	of           int64  // KindEnd and KindRepeat
-	roomReserved bool   // KindEnd only: room was made for it when the record began
+	roomReserved bool   // KindEnd only: the begin of the record reserved room for it
 	body         encodedBody
 	facts        RecordFacts
-	// redacts is what the entry erases of another record.
+	// redacts says which fields of another record the entry erases.
 	redacts *Redaction
 }
 
-// maxSize is the most that the entry takes in the file.
+// maxSize returns the largest size that the entry can take in the file.
 func (d *entryDraft) maxSize() int64 {
 	return int64(lineOverhead + prefixMax + len(d.body.data) - d.body.commitmentsLen + 1)
 }
 
-// entryIdentity is the place that an entry got.
+// entryIdentity is the number, ID and time that the spool gave to an entry.
 type entryIdentity struct {
 	seq  int64
 	id   string
@@ -31,7 +31,6 @@ type entryIdentity struct {
 
 var errClosed = errors.New("the activity log is closed")
 
-// outcomeRoom is the room that is kept for the outcome of a record that has begun.
-// An outcome that is longer takes what else there is; where there is nothing
-// else, it is cut.
+// outcomeRoom is the room that the spool reserves for the outcome of a record that has begun. A longer
+// outcome takes other free room. If there is none, the outcome is cut.
 const outcomeRoom = 1 << 10

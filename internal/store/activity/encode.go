@@ -12,22 +12,22 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The sealed part of a payload is one JSON object. What the spool knows first stands
-// first (id, seq, time); then comes what the record says. What is chained has the commitments
-// behind it (see open.go).
+// The sealed part of a payload is one JSON object. It begins with what the spool knows (id, seq, time),
+// and continues with what the record says. The chained text also has the commitments at its end (see
+// erasable.go).
 
-// encodeBuffer is memory that entries are encoded into, and salts for them.
+// encodeBuffer is reusable memory for encoding entries, with a pool of salts.
 type encodeBuffer struct {
 	data  []byte
 	salts saltPool
 }
 
-// encodeBufferPool lends buffers.
+// encodeBufferPool lends encode buffers.
 type encodeBufferPool struct{ pool sync.Pool }
 
 const (
 	bufferSize    = 2 << 10
-	bufferSizeMax = 256 << 10 // one huge record must not pin its memory
+	bufferSizeMax = 256 << 10 // one huge record must not keep its memory
 )
 
 func (p *encodeBufferPool) get() *encodeBuffer {
@@ -43,24 +43,25 @@ func (p *encodeBufferPool) put(b *encodeBuffer) {
 	}
 }
 
-// encodeBody encodes a payload without its prefix. It is valid until the next time.
+// encodeBody encodes a payload without its prefix. The result is valid until the next call.
 func (b *encodeBuffer) encodeBody(p *payload) encodedBody {
 	out := appendEncodedBody(b.data[:0], p, &b.salts)
 	b.data = out.data
 	return out
 }
 
-// encodeBody is a payload without its prefix, as it is chained: with its commitments.
+// encodedBody is a payload without its prefix, as it is chained: with its commitments, then the erasable
+// part.
 type encodedBody struct {
 	data           []byte
-	chainedLen     int // how much of it is
-	commitmentsLen int // how much of that the commitments are
+	chainedLen     int // length of the chained part of data
+	commitmentsLen int // length of the commitments in the chained part
 }
 
-// encodeNewBody encodes a payload without its prefix.
+// encodeNewBody encodes a payload without its prefix into new memory.
 func encodeNewBody(p *payload) encodedBody { return new(encodeBuffer).encodeBody(p) }
 
-// parseEncodedBody is a body that was written earlier.
+// parseEncodedBody returns the encodedBody for data that was written earlier.
 func parseEncodedBody(data []byte) encodedBody {
 	chained, open, _ := splitPayload(data)
 	b := encodedBody{data: data, chainedLen: len(chained)}
@@ -70,7 +71,8 @@ func parseEncodedBody(data []byte) encodedBody {
 	return b
 }
 
-// toStoredLine makes a line that ends with what is chained one that ends as it is stored.
+// toStoredLine turns a line that ends with the chained text into the line as it is stored: without
+// commitments, with the erasable part.
 func (b *encodedBody) toStoredLine(line []byte) []byte {
 	if b.commitmentsLen == 0 {
 		return line
@@ -79,8 +81,8 @@ func (b *encodedBody) toStoredLine(line []byte) []byte {
 	return append(line, b.data[b.chainedLen:]...)
 }
 
-// appendPayloadPrefix writes the part of the payload that is known only when the entry
-// takes its place in the chain.
+// appendPayloadPrefix writes the first part of the payload. Its values are known only when the entry gets
+// its number.
 func appendPayloadPrefix(dst []byte, k EntryKind, id string, seq int64, now time.Time, ms int64) []byte {
 	dst = append(dst, `{"id":"`...)
 	dst = append(dst, id...)
@@ -96,7 +98,7 @@ func appendPayloadPrefix(dst []byte, k EntryKind, id string, seq int64, now time
 	return append(dst, `",`...)
 }
 
-// fieldValue is one of an open part: JSON, a text or some texts.
+// fieldValue is the value of one erasable field: JSON, a text or a list of texts.
 type fieldValue struct {
 	field ErasableField
 	raw   []byte
@@ -104,7 +106,7 @@ type fieldValue struct {
 	texts []string
 }
 
-// fieldValues are those that the payload has.
+// fieldValues returns the erasable fields that the payload has, in the array all.
 func (p *payload) fieldValues(all *[len(erasableFields)]fieldValue) []fieldValue {
 	n := 0
 	if len(p.Arguments) > 0 {
@@ -140,7 +142,7 @@ func (p *payload) fieldValues(all *[len(erasableFields)]fieldValue) []fieldValue
 	return all[:n]
 }
 
-// appendSalt writes a value as JSON.
+// appendJSON writes the value as JSON.
 func (v *fieldValue) appendJSON(dst []byte) []byte {
 	switch {
 	case v.raw != nil:
@@ -151,7 +153,7 @@ func (v *fieldValue) appendJSON(dst []byte) []byte {
 	return wirejson.AppendString(dst, v.text)
 }
 
-// appendEncodedBody writes everything of an entry but the prefix.
+// appendEncodedBody writes everything of an entry except the prefix.
 func appendEncodedBody(dst []byte, p *payload, salts *saltPool) encodedBody {
 	start := len(dst)
 	c := memberCodec{out: append(append(dst, `"kind":`...), kindNames[p.kind]...)}
@@ -188,10 +190,11 @@ func appendEncodedBody(dst []byte, p *payload, salts *saltPool) encodedBody {
 	return encodedBody{dst[start:], chained - start, chained - from}
 }
 
-// hashPlaceholder is in the place of a hash that comes later.
+// hashPlaceholder holds the place of a hash that is written later.
 const hashPlaceholder = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// appendSaltedValue writes the length of a salt with a value, and these.
+// appendSaltedValue writes the length of a salt with a value, the salt and the value. It also returns the
+// part that is committed to.
 func appendSaltedValue(dst []byte, v *fieldValue, salts *saltPool) (_, inner []byte) {
 	if v.raw != nil {
 		if !utf8.Valid(v.raw) {
@@ -209,8 +212,8 @@ func appendSaltedValue(dst []byte, v *fieldValue, salts *saltPool) (_, inner []b
 	return dst, dst[len(dst)-n:]
 }
 
-// appendLengthAndSalt writes what stands before a value of a length, and returns the length n of a salt
-// with it.
+// appendLengthAndSalt writes the length and the salt before a value of a length. It returns n, the length
+// of the salt with the value.
 func appendLengthAndSalt(dst []byte, length int, salts *saltPool) (_ []byte, n int) {
 	bare := saltText + len(`"",`) + length
 	n = max(bare, minContentLen)

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// eachLineOfRecord calls fn for the lines of a record in data, which begins with a whole line: with the place of
-// each and its payload.
+// eachLineOfRecord calls fn with the offset and the payload of each line of a record. data begins at the
+// start of a line.
 func eachLineOfRecord(data []byte, id string, fn func(at int, payload []byte) error) error {
 	start := []byte(`{"id":"` + id + `"`)
 	for from := 0; ; {
@@ -34,8 +34,7 @@ func eachLineOfRecord(data []byte, id string, fn func(at int, payload []byte) er
 	}
 }
 
-// eraseFields writes over what the files of the spool hold of fields of a record, and what
-// the second copy does.
+// eraseFields overwrites fields of a record in the files of the spool and in the second copy.
 func (s *spool) eraseFields(r Redaction) error {
 	m := s.snapshot()
 	for i := range m.segments {
@@ -51,8 +50,8 @@ func (s *spool) eraseFields(r Redaction) error {
 	return s.recent.eraseFields(r)
 }
 
-// eraseFields writes over fields of a record. Each is marked first, so that nobody takes
-// what a kill leaves of it for damage.
+// eraseFields overwrites fields of a record in the file of the segment. It writes the erased mark of a
+// field first, so that a process that is killed does not leave a field that looks damaged.
 func (s *segment) eraseFields(r Redaction) (err error) {
 	f, err := os.OpenFile(s.path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,12 +92,12 @@ func (s *segment) eraseFields(r Redaction) (err error) {
 	return err
 }
 
-// eraseFields writes over fields of a record.
+// eraseFields overwrites fields of a record in both halves of the copy.
 func (r *recentCopy) eraseFields(what Redaction) (err error) {
 	defer r.recoverFault(debug.SetPanicOnFault(true), &err)
 	for _, half := range r.halves {
 		if s, ok := parseChainLines(half); ok {
-			clear(s.rest) // what an earlier turn has left
+			clear(s.rest) // left from earlier use of the half
 		}
 		_ = eachLineOfRecord(half, what.ID, func(at int, payload []byte) error {
 			if erased, had := erasePayloadFields(payload, what.Fields, what.At, true); had {

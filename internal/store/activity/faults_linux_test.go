@@ -29,8 +29,7 @@ func mounted(t *testing.T, m *faultfs.Mount, err error) *faultfs.Mount {
 	return m
 }
 
-// dieOf ends a log as kill -9 ends its process: what it had open is closed, and
-// nothing else is done.
+// dieOf ends a log like kill -9 ends its process: it closes the open files and does nothing else.
 func dieOf(t *testing.T, l *Log) {
 	t.Helper()
 	l.stop()
@@ -50,11 +49,11 @@ func dieOf(t *testing.T, l *Log) {
 		if err := m.unmap(); err != nil {
 			t.Error(err)
 		}
-		m.f.Close() // of a file system that may be dead
+		m.f.Close() // the file system may be dead
 	}
 }
 
-// within tries until it works.
+// within retries until try succeeds.
 func within(t *testing.T, what string, try func() error) {
 	t.Helper()
 	deadline, tick := time.Now().Add(patience), time.NewTicker(5*time.Millisecond)
@@ -71,7 +70,7 @@ func within(t *testing.T, what string, try func() error) {
 	}
 }
 
-// refusesCalls tries calls until one is refused, and returns those that were made.
+// refusesCalls makes calls until one is refused, and returns the recorded ones.
 func refusesCalls(t *testing.T, l *Log) (made []string) {
 	t.Helper()
 	within(t, "calls are refused", func() error {
@@ -89,7 +88,7 @@ func refusesCalls(t *testing.T, l *Log) (made []string) {
 	return made
 }
 
-// unlessRefused makes a call, which may be refused.
+// unlessRefused makes one call, which may be refused.
 func unlessRefused(t *testing.T, l *Log) (made []string) {
 	t.Helper()
 	r := Record{Type: ToolCall, ToolName: "unnoticed"}
@@ -116,8 +115,8 @@ func takesCalls(t *testing.T, l *Log) (id string) {
 	return id
 }
 
-// wantAll wants that each of these is there once, a success, and nothing is
-// wrong with the chain or told to be damaged.
+// wantAll checks that each of these records exists once, as a success, and that the chain is intact and no
+// damage is recorded.
 func wantAll(t *testing.T, l *Log, ids []string) {
 	t.Helper()
 	seen := map[string]Status{}
@@ -144,9 +143,9 @@ func wantAll(t *testing.T, l *Log, ids []string) {
 	}
 }
 
-// TestADyingFileSystemIsNoticed: the mapping can be written to when its disk is
-// dead. Calls are refused within a look, and those that were acknowledged before
-// are there after the process was killed and the disk put in order.
+// TestADyingFileSystemIsNoticed: a mapping can still be written to when its disk is dead. The next check
+// refuses calls. The calls that were acknowledged before exist after the process was killed and the disk
+// was repaired.
 func TestADyingFileSystemIsNoticed(t *testing.T) {
 	faultfs.Needed(t)
 	for name, die := range map[string]func(*faultfs.Mount) error{
@@ -187,7 +186,7 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 	}
 }
 
-// openLog2 opens a log that the test ends by itself.
+// openLog2 opens a log that the test itself closes.
 func openLog2(t *testing.T, opt Options, st Store) *Log {
 	t.Helper()
 	l, err := Open(opt, st)
@@ -197,8 +196,7 @@ func openLog2(t *testing.T, opt Options, st Store) *Log {
 	return l
 }
 
-// TestADeadFileSystemThatComesBack needs no restart: what was acknowledged is
-// written again.
+// TestADeadFileSystemThatComesBack: no restart is needed, and acknowledged entries are written again.
 func TestADeadFileSystemThatComesBack(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
@@ -217,7 +215,7 @@ func TestADeadFileSystemThatComesBack(t *testing.T) {
 	if h := l.Health(); h.Degraded {
 		t.Errorf("health: %+v", h)
 	}
-	listRecords(t, l) // the store is in the middle of what was written twice
+	listRecords(t, l) // the store is reading what was written twice
 	dieOf(t, l)
 	l = openLog(t, opt, st)
 	wantAll(t, l, made)
@@ -225,8 +223,8 @@ func TestADeadFileSystemThatComesBack(t *testing.T) {
 	wantAll(t, openLog(t, opt, &memoryStore{}), made)
 }
 
-// TestADeletedSpoolIsMadeAgain: the file, and the folder, each while it is in
-// use, and with a kill at once or later.
+// TestADeletedSpoolIsMadeAgain deletes the file or the directory while it is in use, with a kill at once
+// or later.
 func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 	for _, what := range []string{"file", "folder"} {
 		for _, kill := range []string{"at once", "later"} {
@@ -263,8 +261,8 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestRoomForTheEndIsReserved: on a full disk no call begins whose outcome might
-// find no room, and what has begun ends, with its response cut.
+// TestRoomForTheEndIsReserved: on a full disk no call begins whose outcome might have no room. A call that
+// has begun ends, with its response cut.
 func TestRoomForTheEndIsReserved(t *testing.T) {
 	volume.Serial(t)
 	faultfs.Needed(t)
@@ -327,7 +325,7 @@ func listAll(t *testing.T, l *Log) []Record {
 	return page.Records
 }
 
-// TestAFullDiskComesBack needs no restart.
+// TestAFullDiskComesBack: no restart is needed.
 func TestAFullDiskComesBack(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Tmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
@@ -353,8 +351,7 @@ func TestAFullDiskComesBack(t *testing.T) {
 	recordCall(t, l, "after")
 }
 
-// TestAHoleThatADiskLeft: a disk that died may have what was written last, but not
-// all that was written before.
+// TestAHoleThatADiskLeft: a failed disk may have the newest bytes but not all older ones.
 func TestAHoleThatADiskLeft(t *testing.T) {
 	opt := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), checkEvery: time.Hour}
 	if opt.RecentDir == "" {
@@ -378,14 +375,13 @@ func TestAHoleThatADiskLeft(t *testing.T) {
 	wantAll(t, openLog(t, opt, &memoryStore{}), made)
 }
 
-// TestAHoleBetweenSegments: what one segment has lost is taken from the second
-// copy, and what the segments behind it have still counts, also after new calls
-// and another kill.
+// TestAHoleBetweenSegments: entries that one segment lost come from the second copy, and the entries of
+// later segments still count, also after new calls and another kill.
 func TestAHoleBetweenSegments(t *testing.T) {
 	if MemoryDir() == "" {
 		t.Skip("there is no folder in memory here")
 	}
-	const lost = 20 // in the segment that is damaged
+	const lost = 20 // in the damaged segment
 	for name, damage := range map[string]func(path string, lines [][]byte) error{
 		"the end is lost": func(path string, lines [][]byte) error {
 			return os.WriteFile(path, bytes.Join(lines[:len(lines)-lost], nil), 0o600)
@@ -436,9 +432,9 @@ func TestAHoleBetweenSegments(t *testing.T) {
 	}
 }
 
-// TestADiskThatIsTakenAwayForAWhile: the spool goes on in the empty folder below,
-// and where it was when the disk is back. A database that came back with the disk
-// lacks the last moments, and gets them.
+// TestADiskThatIsTakenAwayForAWhile: the spool continues in the empty directory below the mount point, and
+// in its old place when the disk is back. A database that came back with the disk lacks the newest
+// records, and gets them.
 func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
@@ -472,7 +468,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	if _, err := l.List(t.Context(), Filter{}); err == nil && !l.Health().Degraded {
 		t.Error("the store did not fail")
 	}
-	st.forget() // what comes back has nothing of it
+	st.forget() // the disk comes back with an empty database
 	if err := disk.Back(); err != nil {
 		t.Fatal(err)
 	}
@@ -492,15 +488,14 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	wantAll(t, openLog(t, opt, &memoryStore{}), made)
 }
 
-// forgetWindow makes the store one that has nothing.
+// forget empties the store.
 func (m *memoryStore) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rows, m.pos = nil, SpoolPosition{}
 }
 
-// TestASecondCopyThatIsDeletedIsBegunAgain: the end of a user's session clears
-// its folder.
+// TestASecondCopyThatIsDeletedIsBegunAgain: the end of a user's login session clears its directory.
 func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 	opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 	if opt.RecentDir == "" {
@@ -525,8 +520,8 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 	wantAll(t, openLog(t, opt, st), made)
 }
 
-// With power the folder is brought to the disk before a new segment counts: without that the
-// segment could be gone after a loss of power, whatever was synced in it.
+// With durability power, the directory is synced before a new segment counts. Otherwise a loss of power
+// could remove the segment, even if its contents were synced.
 func TestANewSegmentNeedsItsFolder(t *testing.T) {
 	faultfs.Needed(t)
 	s := newSpool(t, t.TempDir())

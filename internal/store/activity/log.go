@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Options are what a Log needs. Zero values are defaults.
+// Options configure a Log. Zero values mean defaults.
 type Options struct {
-	Dir         string // of the spool; nothing else may be in it
-	MaxResponse int    // bytes of the arguments and of a response that are kept; 65,536
+	Dir         string // of the spool; it must hold nothing else
+	MaxResponse int    // maximum bytes of the arguments and of the response in a record; default 65,536
 	Durability  string // "process" (the default) or "power"
-	MaxSpool    int64  // bytes the spool may grow to while the store is away; 1 GiB
-	// Retention is asked whenever there may be something to prune; nil is no limit.
+	MaxSpool    int64  // maximum bytes of the spool while the store is unavailable; default 1 GiB
+	// Retention returns the current limits of the store; nil means no limits.
 	Retention func() Retention
-	// RecentDir is where a second copy of the newest entries is kept, for when the
-	// disk of Dir dies: see MemoryDir. Without one the copy ends with the process.
+	// RecentDir is the directory for a second copy of the newest entries, in case the disk of Dir fails:
+	// see MemoryDir. If it is empty, the copy ends with the process.
 	RecentDir string
-	// KeyFile has the key that places of the chain are signed with; it is made when it
-	// is not there. Without one nothing is signed.
+	// KeyFile is the file of the key that signs checkpoints. Open creates it if it does not exist. If it
+	// is empty, nothing is signed.
 	KeyFile string
-	// Alongside, when set, is called after each look at the spool: once a second.
+	// AfterCheck, if set, is called after each check of the spool, once a second.
 	AfterCheck func()
 	Logger     *slog.Logger
 	Now        func() time.Time
@@ -62,7 +62,7 @@ func (o Options) withDefaults() Options {
 	if o.openFile == nil {
 		o.openFile = openMappedFile
 		if o.Durability == DurabilityPower {
-			o.openFile = openPlainFile // syncing costs far more than writing
+			o.openFile = openPlainFile // a sync costs far more than a write
 		}
 	}
 	return o
@@ -83,14 +83,14 @@ type Log struct {
 	verifier verificationRunner
 	key      *SigningKey
 
-	redacting sync.Mutex // one redacts at a time
+	redacting sync.Mutex // serializes Redact
 
-	mu          sync.Mutex // guards open
+	mu          sync.Mutex // guards openRecords
 	openRecords map[string]openRecord
 }
 
-// Fields opens the spool in opt.Dir, which takes no longer when it holds a lot,
-// and projects into st in the background, whenever that is ready.
+// Open opens the spool in opt.Dir and starts to project its entries into st in the background. Its
+// duration does not depend on the size of the spool. The store may become ready later.
 func Open(opt Options, st Store) (*Log, error) {
 	opt = opt.withDefaults()
 	s := &spool{
@@ -136,10 +136,9 @@ func Open(opt Options, st Store) (*Log, error) {
 	return l, nil
 }
 
-// Begin writes the beginning of a record: when it returns, the record is
-// durable. It sets the ID, the Timestamp and the Status of r. Its error is an
-// AUDIT_UNAVAILABLE problem; then there is no record and the call must not be
-// made.
+// Begin writes the beginning of a record. When it returns, the record is durable. It sets the ID, the
+// Timestamp and the Status of r. Its error is an AUDIT_UNAVAILABLE problem: then there is no record, and
+// the call must not be made.
 func (l *Log) Begin(r *Record) error {
 	r.Status = Pending
 	run, err := l.recorder.writeRecord(KindBegin, r)
@@ -152,25 +151,23 @@ func (l *Log) Begin(r *Record) error {
 	return nil
 }
 
-// AppendJSON writes a record that is complete at once. It sets the ID and the
-// Timestamp of r. Its error is an AUDIT_UNAVAILABLE problem.
+// Append writes a record that is already complete. It sets the ID and the Timestamp of r. Its error is an
+// AUDIT_UNAVAILABLE problem.
 func (l *Log) Append(r *Record) error {
 	_, err := l.recorder.writeRecord(KindWhole, r)
 	return err
 }
 
-// AppendRefusal puts a refused call on record: as a record of its own, or as one more
-// time of the record of an identical refusal of the same actor, in which case
-// only the count is kept, in memory for some time. It sets ID and Timestamp of
-// r. Its error is an AUDIT_UNAVAILABLE problem.
+// AppendRefusal records a refused call. The first of identical refusals of an actor gets a record. Each
+// repetition only increases the count of that record, which stays in memory for some time. It sets the ID
+// and the Timestamp of r. Its error is an AUDIT_UNAVAILABLE problem.
 func (l *Log) AppendRefusal(r *Record) error {
 	r.Type, r.Status = PolicyDecision, Blocked
 	return l.refusals.addRefusal(r)
 }
 
-// End writes the outcome of a record that Begin wrote. When it cannot be written
-// its error is an AUDIT_UNAVAILABLE problem; the outcome is then kept in memory
-// and written as soon as that is possible.
+// End writes the outcome of a record that Begin wrote. If it cannot be written, the error is an
+// AUDIT_UNAVAILABLE problem. The outcome is then kept in memory and written as soon as possible.
 func (l *Log) End(id string, o Outcome) error {
 	l.mu.Lock()
 	run, ok := l.openRecords[id]
@@ -187,9 +184,8 @@ func (l *Log) End(id string, o Outcome) error {
 	return l.outcomes.write(entryDraft{kind: KindEnd, id: id, of: run.seq, roomReserved: true, body: buf.encodeBody(&p), facts: run.facts.WithOutcome(&facts)}, &p)
 }
 
-// Close projects what is there and closes the spool. Records that are open stay
-// so and read as interrupted after the next start. When ctx ends first, what is
-// left is projected at the next start.
+// Close projects the remaining entries and closes the spool. Open records become interrupted at the next
+// start. If ctx ends first, the next start projects the rest.
 func (l *Log) Close(ctx context.Context) error {
 	l.verifier.close()
 	l.refusals.writeCounts(time.Now(), true)
@@ -205,5 +201,5 @@ func (l *Log) Close(ctx context.Context) error {
 	return l.spool.close(l.outcomes.isDrained())
 }
 
-// SigningKey is what the log signs with; nil where nothing is signed.
+// SigningKey returns the key that signs the log, or nil if nothing is signed.
 func (l *Log) SigningKey() *SigningKey { return l.key }

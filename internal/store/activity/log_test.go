@@ -132,7 +132,7 @@ func TestTheSpoolHoldsWhileTheStoreIsAway(t *testing.T) {
 	if h := l.Health(); !strings.Contains(h.Message, "limit") {
 		t.Errorf("health: %+v", h)
 	}
-	// What has begun can end, also beyond the limit.
+	// A record that has begun can end, also beyond the limit.
 	if err := l.End(r.ID, Outcome{Status: Success}); err != nil {
 		t.Error(err)
 	}
@@ -157,7 +157,7 @@ func TestAFullDiskRefusesCallsAndRecovers(t *testing.T) {
 	wantCode(t, l.Begin(&Record{Type: ToolCall}), problem.AuditUnavailable)
 	wantCode(t, l.Append(&Record{Type: System}), problem.AuditUnavailable)
 	wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
-	// While the outcome is tried again the failure is the last one's, or that it waits.
+	// While the outcome is retried, the failure is that of the last attempt or that the outcome waits.
 	if h := l.Health(); !h.Degraded || !strings.Contains(h.Message, "cannot be written") && !strings.Contains(h.Message, "wait to be written") {
 		t.Errorf("health: %+v", h)
 	}

@@ -8,14 +8,13 @@ import (
 	"testing"
 )
 
-// TestAKilledProcessLeavesNoDamage: what was reserved and not used is not taken
-// for a torn entry.
+// TestAKilledProcessLeavesNoDamage: reserved but unused bytes are not taken for a torn entry.
 func TestAKilledProcessLeavesNoDamage(t *testing.T) {
 	dir, left := t.TempDir(), t.TempDir()
 	s := openedSpool(t, dir)
 	defer s.close(true)
 	appendN(t, s, 10)
-	// What another process sees of the file is what a kill would leave.
+	// Another process sees the file as a kill would leave it.
 	asLeft, err := os.ReadFile(s.lastSegment.path)
 	if err != nil {
 		t.Fatal(err)
@@ -41,8 +40,8 @@ func TestAKilledProcessLeavesNoDamage(t *testing.T) {
 	}
 }
 
-// TestAKillInTheMiddleOfACopy: up to the piece that was being copied all is
-// there, of the piece some, and behind it nothing.
+// TestAKillInTheMiddleOfACopy: everything up to the current piece exists, some of the piece, and nothing
+// after it.
 func TestAKillInTheMiddleOfACopy(t *testing.T) {
 	s := openedSpool(t, t.TempDir())
 	defer s.close(true)
@@ -96,7 +95,7 @@ func TestMappedFileIsWhatWasWritten(t *testing.T) {
 			t.Fatalf("wrote %d of %d: %v", k, n, err)
 		}
 		want = append(want, part...)
-		if i == 3 { // take the last back
+		if i == 3 { // remove the last one
 			want = want[:len(want)-n]
 			if err := f.Truncate(int64(len(want))); err != nil {
 				t.Fatal(err)
@@ -118,8 +117,8 @@ func TestMappedFileIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsCutShortIsAnError: a fault in the mapping refuses the entry,
-// and the log goes on in a new segment.
+// TestAFileThatIsCutShortIsAnError: a fault in the mapping refuses the entry, and the log continues in a
+// new segment.
 func TestAFileThatIsCutShortIsAnError(t *testing.T) {
 	s := openedSpool(t, t.TempDir())
 	defer s.close(true)

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	volume.Rapid()
-	memory, err := os.MkdirTemp("/dev/shm", "mcpproxy-activity-") // a process that is killed leaves its newest records there
+	memory, err := os.MkdirTemp("/dev/shm", "mcpproxy-activity-") // processes that are killed leave their newest records there
 	if err == nil {                                               // not every system has it
 		_ = os.Setenv("XDG_RUNTIME_DIR", memory)
 	}
@@ -27,9 +27,9 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// memoryStore is a Store in memory, which can be made to fail.
+// memoryStore is a Store in memory that can be made to fail.
 type memoryStore struct {
-	Store   // the rest is not asked for
+	Store   // the other methods are not called
 	mu      sync.Mutex
 	pos     SpoolPosition
 	notes   []string
@@ -165,7 +165,7 @@ func openLog(t *testing.T, opt Options, st Store) *Log {
 	return l
 }
 
-// patience bounds what ends soon, however busy the machine is.
+// patience limits the wait for something that ends soon, however busy the machine is.
 const patience = time.Minute
 
 func closeLog(t *testing.T, l *Log) {

@@ -7,18 +7,18 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// rebuildPayload is what the JSON of an entry holds. Of an outcome, Record has what that
-// says: of Metadata the code and the warnings.
+// payload is the decoded JSON of an entry. For an outcome, Record holds only what the outcome says: of
+// Metadata the error code and the warnings.
 type payload struct {
 	Record
 	kind EntryKind
-	seq  int64 // read only, like ID and Timestamp: the spool writes them
+	seq  int64 // only read, like ID and Timestamp: the spool writes them
 	of   int64
-	// check is that of an outcome.
+	// check is the check that refused the call after all; only in an outcome.
 	check string
 }
 
-// newOutcomePayload is the payload of an outcome.
+// newOutcomePayload returns the payload of an outcome.
 func newOutcomePayload(of int64, o *Outcome) payload {
 	return payload{kind: KindEnd, of: of, check: o.Check, Record: Record{
 		Status: o.Status, Response: o.Response, ResponseBytes: o.ResponseBytes, ErrorMessage: o.ErrorMessage,
@@ -26,7 +26,7 @@ func newOutcomePayload(of int64, o *Outcome) payload {
 	}}
 }
 
-// withoutResponse is an outcome whose response is not kept.
+// withoutResponse returns a copy of an outcome without its response.
 func (p payload) withoutResponse() *payload {
 	p.Response, p.ResponseTruncated = nil, true
 	return &p
@@ -34,7 +34,7 @@ func (p payload) withoutResponse() *payload {
 
 var kindNames = [...]string{KindBegin: `"begin"`, KindEnd: `"end"`, KindWhole: `"record"`, KindRepeat: `"repeat"`}
 
-// codeMembers are those between the prefix and the raw parts.
+// codeMembers writes or reads the members after the prefix.
 func (p *payload) codeMembers(c *memberCodec) {
 	switch p.kind {
 	case KindEnd:
@@ -57,7 +57,7 @@ func (p *payload) codeMembers(c *memberCodec) {
 		if p.LastTime != nil {
 			c.codeTime(`,"last_time":`, p.LastTime)
 		}
-		c.readOldText(`,"error_message":`, &p.ErrorMessage) // in the place of the record's
+		c.readOldText(`,"error_message":`, &p.ErrorMessage) // replaces that of the record
 	default:
 		c.codeText(`,"type":`, (*string)(&p.Type))
 		c.codeText(`,"status":`, (*string)(&p.Status))
@@ -124,13 +124,12 @@ func (m *Metadata) codeMembers(c *memberCodec) {
 	}
 }
 
-// readErasableFields reads the values of an open part, but for arguments and response, which it returns
-// as they are.
+// readErasableFields reads the values of an erasable part. It returns arguments and response unparsed.
 func (p *payload) readErasableFields(open []byte) (args, response []byte, err error) {
 	c := memberCodec{reading: true}
 	ok := eachStoredField(open, func(f storedField) {
 		if f.erasedTimeText() != nil {
-			at, _ := f.parseErasedTime() // of another one there is no more to show
+			at, _ := f.parseErasedTime() // of an invalid time nothing can be shown
 			p.Erased = append(p.Erased, Erased{f.name, at})
 			return
 		}
@@ -185,7 +184,7 @@ func (p *payload) readSealed(head []byte) error {
 	return err
 }
 
-// redaction is what the payload erases, but for the time.
+// redaction returns what the payload erases, without the time.
 func (p *payload) redaction() *Redaction {
 	said := p.Metadata.Redacted
 	if p.kind != KindWhole || said == nil {
@@ -194,7 +193,7 @@ func (p *payload) redaction() *Redaction {
 	return &Redaction{ID: said.ID, Fields: said.Fields}
 }
 
-// codeErasableFields writes or reads fields, which are left out when there are none.
+// codeErasableFields writes or reads a list of field names. An empty list is not written.
 func codeErasableFields(c *memberCodec, head string, v []ErasableField) []ErasableField {
 	if c.isReadingMember(head) {
 		for _, text := range c.parseTexts(c.value) {

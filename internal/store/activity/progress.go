@@ -9,22 +9,22 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// projectionProgress is how far the store is with what the spool has, and who waits for
-// that.
+// projectionProgress tracks how far the store is with the entries of the spool, and lets callers wait for
+// it.
 type projectionProgress struct {
 	spool  *spool
 	logger *slog.Logger
-	asked  wakeSignal    // somebody waits for the projector
-	ended  chan struct{} // the projector has ended
+	asked  wakeSignal    // a caller waits for the projector
+	ended  chan struct{} // closed when the projector has ended
 
-	mu        sync.Mutex // guards what follows
-	started   bool       // what earlier processes left is in the store
+	mu        sync.Mutex // guards the fields below
+	started   bool       // the entries of earlier processes are in the store
 	projected int64
 	err       error
-	changed   chan struct{} // closed when one of the three above changes; nil when nobody waits
+	changed   chan struct{} // closed when one of the three fields above changes; nil if no caller waits
 }
 
-// waitProjected waits until everything that was appended before it is in the store.
+// waitProjected waits until everything that was appended before the call is in the store.
 func (p *projectionProgress) waitProjected(ctx context.Context) error {
 	target := p.spool.lastDurableSeq()
 	for {
@@ -53,7 +53,7 @@ func (p *projectionProgress) waitProjected(ctx context.Context) error {
 	}
 }
 
-// addNote changes what is known, and tells those who wait.
+// updateAndNotify changes the progress and wakes the waiting callers.
 func (p *projectionProgress) updateAndNotify(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,10 +64,10 @@ func (p *projectionProgress) updateAndNotify(change func()) {
 	}
 }
 
-// setProjected notes how far the store is.
+// setProjected sets the last entry that the store has.
 func (p *projectionProgress) setProjected(seq int64) { p.updateAndNotify(func() { p.projected = seq }) }
 
-// markStoreWorking notes that the store takes entries.
+// markStoreWorking notes that the store accepts entries.
 func (p *projectionProgress) markStoreWorking() {
 	p.updateAndNotify(func() {
 		if p.err != nil {
@@ -78,7 +78,7 @@ func (p *projectionProgress) markStoreWorking() {
 	})
 }
 
-// storeError returns why the store does not take entries; nil when it does.
+// storeError returns why the store does not accept entries, or nil if it does.
 func (p *projectionProgress) storeError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *projectionProgress) storeError() error {
 // markCaughtUp notes that the store has everything that earlier processes left.
 func (p *projectionProgress) markCaughtUp() { p.updateAndNotify(func() { p.started = true }) }
 
-// markStoreFailed notes that the store does not take entries.
+// markStoreFailed notes that the store does not accept entries.
 func (p *projectionProgress) markStoreFailed(err error) {
 	p.updateAndNotify(func() {
 		if p.err == nil || p.err.Error() != err.Error() {
@@ -96,7 +96,7 @@ func (p *projectionProgress) markStoreFailed(err error) {
 		}
 		p.err = err
 		if !errors.Is(err, ErrIO) {
-			err = nil // records wait in the spool, which holds
+			err = nil // the spool keeps the records meanwhile
 		}
 		p.spool.setStoreError(err)
 	})

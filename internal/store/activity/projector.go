@@ -12,23 +12,22 @@ import (
 )
 
 const (
-	batchBytes = 4 << 20 // in one transaction of the store, about
+	batchBytes = 4 << 20 // about, in one transaction of the store
 	maxAge     = time.Second
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 2 * time.Second
-	mostLost   = 3 // times in a row that lost connections are no failure
+	mostLost   = 3 // lost connections in a row that do not count as a failure
 	retryEnds  = time.Second
 	idleAfter  = 5 * time.Second
 	tidyEvery  = time.Minute
 
-	// removeSegments is how many projected segments there are, beside those that
-	// stay, before they are removed while there is work to do.
+	// removeSegments is the number of projected segments, besides the spare ones, from which they are
+	// removed while there is work to do.
 	removeSegments = 4
 )
 
-// projector moves entries from the spool into the store, in order, in one
-// goroutine. It wakes when there are many, when one is a second old, or when
-// somebody waits; the rest of the time it sleeps.
+// projector moves entries in order from the spool into the store, in one goroutine. It wakes up if there
+// are many entries, if one is a second old, or if a caller waits.
 type projector struct {
 	recorder *recordWriter
 	outcomes *outcomeWriter
@@ -38,29 +37,27 @@ type projector struct {
 	retain   func() Retention
 
 	checkpoints checkpointScheduler
-	signedBy    string // the key that is on record
-	erasing     bool   // something is to be erased from the files
+	signedBy    string // the public key on record
+	erasing     bool   // fields must be erased from the files
 
 	pos    SpoolPosition
-	batch  []Entry      // what was taken from memory last
-	reader *spoolReader // while it reads from the files
-	// opened is the last entry of the processes before this one, and past the
-	// last id that they can have given: what is pending up to there is
-	// interrupted.
+	batch  []Entry      // entries that were last taken from memory
+	reader *spoolReader // set while it reads from the files
+	// openedAtSeq is the last entry of earlier processes, and openedAtID is the last ID that they can have
+	// given. Unfinished records up to there are interrupted.
 	openedAtSeq int64
 	openedAtID  string
 	resumed     bool
-	caughtUp    bool // since it resumed last
+	caughtUp    bool // since the last resume
 	interrupted bool
 	clock       clockMonitor
-	// lost reports whether the database has entries which the spool has lost, so that
-	// their numbers come again.
+	// entriesLost reports whether the database has entries that the spool lost, so that their numbers are
+	// used again.
 	entriesLost bool
 }
 
-// run is the life of the projector: it resumes where the store stands, serves
-// until something fails, and tries again. A store that has only lost its connections
-// has not failed: those who wait for the projector go on waiting.
+// run is the main loop of the projector: it resumes at the position of the store, works until something
+// fails, and tries again. A store that only lost its connections has not failed: callers keep waiting.
 func (p *projector) run(ctx context.Context) {
 	lost := 0 // times in a row that the connections were lost
 	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
@@ -114,7 +111,7 @@ func (p *projector) catchUpAndServe(ctx context.Context) error {
 	return p.projectUntilError(ctx)
 }
 
-// resumeFromStore finds out where the store stands in the spool.
+// resumeFromStore finds the position of the store in the spool.
 func (p *projector) resumeFromStore(ctx context.Context) error {
 	pos, notes, err := p.store.ResumePosition(ctx)
 	if err != nil {
@@ -141,7 +138,7 @@ func (p *projector) resumeFromStore(ctx context.Context) error {
 	return p.eraseFromSpool(ctx)
 }
 
-// recordSigningKey puts on record with which key is signed from now on.
+// recordSigningKey records the key that signs from now on.
 func (p *projector) recordSigningKey() {
 	key := p.checkpoints.publicKey()
 	if text := hex.EncodeToString(key); key != nil && text != p.signedBy {
@@ -154,8 +151,7 @@ func (p *projector) recordSigningKey() {
 	}
 }
 
-// eraseFields erases from the files what is erased in the store. What cannot be done now is
-// done later.
+// eraseFromSpool erases from the files what was erased in the store. What fails now is tried again later.
 func (p *projector) eraseFromSpool(ctx context.Context) error {
 	if !p.erasing {
 		return nil
@@ -174,7 +170,7 @@ func (p *projector) eraseFromSpool(ctx context.Context) error {
 	return err
 }
 
-// projectUntilError serves until something fails or ctx ends.
+// projectUntilError works until something fails or ctx ends.
 func (p *projector) projectUntilError(ctx context.Context) error {
 	age, retry, tidy := newStoppedTimer(), newStoppedTimer(), time.NewTimer(idleAfter)
 	defer age.Stop()
@@ -220,8 +216,8 @@ func (p *projector) projectUntilError(ctx context.Context) error {
 	}
 }
 
-// projectDurable moves what is durable now into the store. It leaves what is appended
-// meanwhile for the next time: many small transactions cost more than few.
+// projectDurable moves the entries that are durable now into the store. It leaves later entries for the
+// next time: many small transactions cost more than a few large ones.
 func (p *projector) projectDurable(ctx context.Context) error {
 	for target := p.spool.lastDurableSeq(); p.pos.Seq < target; {
 		entries, err := p.nextBatch()
@@ -257,8 +253,8 @@ func (p *projector) setPosition(pos SpoolPosition) {
 	p.progress.setProjected(pos.Seq)
 }
 
-// readEntry returns the entries that follow what was projected: from memory as long
-// as they are there, else from the files.
+// nextBatch returns the entries after the last projected one: from memory if they are there, otherwise
+// from the files.
 func (p *projector) nextBatch() ([]Entry, error) {
 	for {
 		if p.reader == nil {
@@ -283,8 +279,7 @@ func (p *projector) nextBatch() ([]Entry, error) {
 	}
 }
 
-// readSealed returns a batch from the files. At their end it returns none, and closes
-// the reader.
+// readBatch returns a batch from the files. At their end it returns none and closes the reader.
 func (p *projector) readBatch() ([]Entry, error) {
 	var entries []Entry
 	for size := 0; len(entries) < MaxBatch && size < batchBytes; {
@@ -297,7 +292,7 @@ func (p *projector) readBatch() ([]Entry, error) {
 			break
 		}
 		if errors.Is(err, errNotOnDisk) && len(entries) > 0 {
-			break // these are
+			break // return the entries that were read
 		}
 		if err != nil {
 			return nil, err
@@ -320,7 +315,7 @@ func (p *projector) closeReader() {
 	p.recorder.recordDamage(notes)
 }
 
-// endInterrupted ends the records that an earlier process has left without an end.
+// endInterrupted ends the records that an earlier process left without an outcome.
 func (p *projector) endInterrupted(ctx context.Context) error {
 	if p.interrupted {
 		return nil
@@ -334,7 +329,7 @@ func (p *projector) endInterrupted(ctx context.Context) error {
 	return p.projectDurable(ctx)
 }
 
-// tidyStore does what can wait, in short pieces, and returns when to come again.
+// tidyStore does a short piece of deferred work, and returns when to call it again.
 func (p *projector) tidyStore(ctx context.Context) (again time.Duration, err error) {
 	if err := p.spool.pruneSegments(ctx, p.pos.Seq, 1, p.store.Sync); err != nil {
 		return 0, err
@@ -356,8 +351,7 @@ func (p *projector) tidyStore(ctx context.Context) (again time.Duration, err err
 	return idleAfter, nil
 }
 
-// currentRetention is how much to keep now. Age does not count while the clock may be
-// wrong.
+// currentRetention returns the limits of the store. It ignores the age limit while the clock may be wrong.
 func (p *projector) currentRetention(now time.Time) Retention {
 	keep := p.retain()
 	if !p.clock.isSteady(now, time.Now()) {

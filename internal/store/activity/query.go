@@ -11,9 +11,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// List returns the records that f selects, newest first, with everything that was
-// appended before it. When the disk of the store does not take that, what it has
-// is returned, marked as incomplete: a full disk must not hide what is on it.
+// List returns the records that f selects, newest first, including everything that was appended before. If
+// the disk of the store accepts no entries, it returns what the store has, marked as incomplete: a full
+// disk must not hide the records on it.
 func (l *Log) List(ctx context.Context, f Filter) (RecordPage, error) {
 	behind := l.progress.waitProjected(ctx)
 	if behind != nil && !errors.Is(behind, ErrIO) {
@@ -31,8 +31,7 @@ func (l *Log) List(ctx context.Context, f Filter) (RecordPage, error) {
 	return page, l.toQueryError(ctx, err)
 }
 
-// Get returns one record by its id or a unique beginning of it. Its problems are
-// NOT_FOUND and AMBIGUOUS.
+// Get returns one record by its ID or a unique prefix of it. Its problems are NOT_FOUND and AMBIGUOUS.
 func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) {
 	prefix := strings.ToUpper(idOrPrefix)
 	if !IsIDPrefix(prefix) {
@@ -49,14 +48,14 @@ func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) {
 		return err
 	})
 	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == problem.NotFound && behind != nil {
-		return Record{}, behind // it may be one of those that the store has not got
+		return Record{}, behind // the store may not have the record yet
 	}
 	l.refusals.applyCurrentCount(&r)
 	return r, l.toQueryError(ctx, err)
 }
 
-// CallsByServer returns how many calls of each server have ended since a time, by the hour
-// and as far as the database knows.
+// CallsByServer returns the number of calls of each server that ended since a time, by whole hours and as
+// far as the database knows.
 func (l *Log) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
 	var calls map[string]int64
 	err := retryQuery(func() (err error) {
@@ -66,7 +65,7 @@ func (l *Log) CallsByServer(ctx context.Context, since time.Time) (map[string]in
 	return calls, l.toQueryError(ctx, err)
 }
 
-// ServerUsage is Store.ServerUse.
+// ServerUse returns the use of each server in the latest hours: see Store.ServerUse.
 func (l *Log) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUsage, error) {
 	var use map[string]ServerUsage
 	err := retryQuery(func() (err error) {
@@ -76,7 +75,7 @@ func (l *Log) ServerUse(ctx context.Context, now time.Time, latest int) (map[str
 	return use, l.toQueryError(ctx, err)
 }
 
-// ToolUse is Store.ToolUse.
+// ToolUse returns the use of each tool: see Store.ToolUse.
 func (l *Log) ToolUse(ctx context.Context) (map[[2]string]ToolUsage, error) {
 	var use map[[2]string]ToolUsage
 	err := retryQuery(func() (err error) {
@@ -86,7 +85,7 @@ func (l *Log) ToolUse(ctx context.Context) (map[[2]string]ToolUsage, error) {
 	return use, l.toQueryError(ctx, err)
 }
 
-// Summary counts what q selects, with everything that was appended before it.
+// Summary counts the calls that q selects, including everything that was appended before.
 func (l *Log) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 	q.Filter, q.Times = q.withMaskedNames(), l.refusals.unwrittenCounts()
 	behind := l.progress.waitProjected(ctx)
@@ -102,7 +101,7 @@ func (l *Log) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 	return s, l.toQueryError(ctx, err)
 }
 
-// Sessions returns a page of the sessions that have records in a time.
+// Sessions returns a page of the sessions that have records in a period.
 func (l *Log) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error) {
 	q.Times = l.refusals.unwrittenCounts()
 	behind := l.progress.waitProjected(ctx)
@@ -118,15 +117,14 @@ func (l *Log) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 	return p, l.toQueryError(ctx, err)
 }
 
-// SelectsAll reports whether the filter selects everything, but for its page.
+// SelectsAll reports whether the filter selects all records, apart from its page.
 func (f Filter) SelectsAll() bool {
 	f.Limit, f.Offset, f.Cursor = 0, 0, ""
 	return reflect.ValueOf(f).IsZero()
 }
 
-// EachRecord calls fn for every record that f selects, whatever its page, the newest
-// first: those that were appended before it. One that is pruned meanwhile is left
-// out. What fn gets is its own.
+// EachRecord calls fn for every record that f selects, newest first and without paging, including
+// everything that was appended before. It skips records that are pruned meanwhile. fn may keep the record.
 func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) error {
 	if err := l.progress.waitProjected(ctx); err != nil {
 		return err
@@ -151,9 +149,9 @@ func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) 
 	return l.toQueryError(ctx, err)
 }
 
-// Verify reads the whole log, with everything that was appended before it, and holds
-// each entry against the hash of the one before. It holds up nobody. While it runs, who
-// asks waits for the same answer; it goes on when those who wait for it leave.
+// Verify checks each entry of the whole log against the hash of the entry before, including everything
+// that was appended before. It blocks nothing. Concurrent callers share one run, which continues if they
+// leave.
 func (l *Log) Verify(ctx context.Context) (Verification, error) {
 	v := l.startOrJoinVerification()
 	select {
@@ -164,7 +162,7 @@ func (l *Log) Verify(ctx context.Context) (Verification, error) {
 	}
 }
 
-// runningVerification returns the verification that runs, or begins one.
+// startOrJoinVerification returns the running verification, or starts one.
 func (l *Log) startOrJoinVerification() *runningVerification {
 	l.verifier.mu.Lock()
 	defer l.verifier.mu.Unlock()

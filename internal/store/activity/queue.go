@@ -1,12 +1,11 @@
 package activity
 
-// blockSize is the memory that entries are encoded into at a time. The block is
-// what is written to the file, and what the projector reads: an entry is never
-// copied.
+// blockSize is the size of the memory blocks that entries are encoded into. The same block is written to
+// the file and read by the projector, so an entry is never copied.
 const blockSize = 128 << 10
 
-// entryBlock holds lines of the spool in memory. Bytes up to written and entries up
-// to durable never change again.
+// entryBlock holds lines of the spool in memory. The bytes up to written and the entries up to durable
+// never change again.
 type entryBlock struct {
 	data    []byte
 	entries []Entry
@@ -14,14 +13,14 @@ type entryBlock struct {
 	durable int
 }
 
-// blockRange is the part of a block that a write takes.
+// blockRange is the part of a block that one write takes.
 type blockRange struct {
 	block   *entryBlock
 	data    []byte
-	entries int // how many are durable when it is written
+	entries int // number of durable entries of the block after the write
 }
 
-// clearKeptIfDrained notes that a range is written, and where.
+// markWritten notes that a range was written to a segment, and where its entries end.
 func (b *entryBlock) markWritten(r blockRange, seg *segment) {
 	for i := b.durable; i < r.entries; i++ {
 		e := &b.entries[i]
@@ -32,8 +31,7 @@ func (b *entryBlock) markWritten(r blockRange, seg *segment) {
 	b.written += len(r.data)
 }
 
-// entryQueue is the newest entries in memory, oldest first. It is guarded by the
-// spool's mu.
+// entryQueue holds the newest entries in memory, oldest first. The mu of the spool guards it.
 type entryQueue struct {
 	blocks []*entryBlock
 	free   []*entryBlock
@@ -65,7 +63,7 @@ func (q *entryQueue) newBlock(n int) *entryBlock {
 	return &entryBlock{data: make([]byte, 0, max(n, blockSize))}
 }
 
-// dropOldest forgets the oldest entries when there are too many: the files have them.
+// dropOldest drops the oldest entries if the queue is too large. The files have them.
 func (q *entryQueue) dropOldest() {
 	for q.bytes > q.max && len(q.blocks) > 1 && q.blocks[0].isDurable() {
 		q.bytes -= cap(q.blocks[0].data)
@@ -76,7 +74,7 @@ func (q *entryQueue) dropOldest() {
 
 func (b *entryBlock) isDurable() bool { return b.durable == len(b.entries) }
 
-// unwrittenRanges returns what a write has to take. The result is valid until the next
+// unwrittenRanges returns the ranges that the next write must take. The result is valid until the next
 // call.
 func (q *entryQueue) unwrittenRanges() []blockRange {
 	q.ranges = q.ranges[:0]
@@ -90,7 +88,7 @@ func (q *entryQueue) unwrittenRanges() []blockRange {
 	return q.ranges
 }
 
-// discardUnwritten forgets what was not written.
+// discardUnwritten drops everything that was not written.
 func (q *entryQueue) discardUnwritten() {
 	for _, b := range q.blocks {
 		if !b.isDurable() {
@@ -101,7 +99,7 @@ func (q *entryQueue) discardUnwritten() {
 	}
 }
 
-// newULIDGeneratorAfter appends durable entries that follow number seq to dst, limit at most.
+// appendEntriesAfter appends up to limit durable entries after the number seq to dst.
 func (q *entryQueue) appendEntriesAfter(dst []Entry, seq int64, limit int) []Entry {
 	for _, b := range q.blocks {
 		if b.durable == 0 || b.entries[b.durable-1].Seq <= seq {
@@ -117,7 +115,7 @@ func (q *entryQueue) appendEntriesAfter(dst []Entry, seq int64, limit int) []Ent
 	return dst
 }
 
-// releaseProjected forgets the blocks whose entries the store has.
+// releaseUpTo drops the blocks whose entries the store has.
 func (q *entryQueue) releaseUpTo(seq int64) {
 	for len(q.blocks) > 1 {
 		b := q.blocks[0]

@@ -6,8 +6,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// recordWriter writes records into the spool: within their bounds and without
-// secrets.
+// recordWriter writes records into the spool, masked and within their limits.
 type recordWriter struct {
 	spool       *spool
 	logger      *slog.Logger
@@ -21,8 +20,8 @@ type openRecord struct {
 	facts RecordFacts
 }
 
-// writeRecord writes a record, or the beginning of one. It sets the ID and the
-// Timestamp of r. Its error is an AUDIT_UNAVAILABLE problem.
+// writeRecord writes a record, or the beginning of one. It sets the ID and the Timestamp of r. Its error
+// is an AUDIT_UNAVAILABLE problem.
 func (c *recordWriter) writeRecord(k EntryKind, r *Record) (openRecord, error) {
 	p := payload{Record: *r, kind: k}
 	maskAndBound(&p.Record, c.maxResponse)
@@ -38,7 +37,7 @@ func (c *recordWriter) writeRecord(k EntryKind, r *Record) (openRecord, error) {
 	return openRecord{seq: st.seq, facts: facts}, nil
 }
 
-// recordDamage puts on record what happened to the log itself.
+// recordDamage logs and records notes about damage to the log itself.
 func (c *recordWriter) recordDamage(notes []string) {
 	for _, note := range notes {
 		c.logger.Error("the activity log was damaged", "what", note)

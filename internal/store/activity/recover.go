@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// openSpool opens the spool in dir and finds the end of its chain. A torn end is
-// put aside. It returns what has to be told about that.
+// openSpool locks and opens the spool and finds the end of its chain. It puts a torn end aside. It returns
+// notes about damage for the log.
 func (s *spool) openSpool() (notes []string, err error) {
 	if s.lock, err = s.lockDir(); err != nil {
 		return nil, err
@@ -61,10 +61,10 @@ func (s *spool) continueChain(t chainTail) {
 	s.ids = newULIDGeneratorAfter(max(t.at, s.now().UnixMilli()))
 }
 
-// maxTornFiles is how many torn ends are kept.
+// maxTornFiles is the number of torn ends that are kept.
 const maxTornFiles = 4
 
-// removeOldTornFiles removes the oldest of what was put aside.
+// removeOldTornFiles removes the oldest torn ends that were put aside.
 func removeOldTornFiles(dir string) error {
 	torn, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix+tornInfix+"*"))
 	if err != nil || len(torn) <= maxTornFiles {
@@ -78,8 +78,8 @@ func removeOldTornFiles(dir string) error {
 	return err
 }
 
-// openSecondCopy opens the second copy, and returns what an earlier process has left
-// in it. Without one that lasts the spool goes on, with one that does not.
+// openSecondCopy opens the second copy, and returns what an earlier process left in it. If a copy that survives
+// the process is impossible, the spool uses one that does not.
 func (s *spool) openSecondCopy() (left [2][]byte, safe int64) {
 	s.recent = newInProcessCopy()
 	if s.recentDir == "" {
@@ -98,8 +98,8 @@ func (s *spool) openSecondCopy() (left [2][]byte, safe int64) {
 	return left, safe
 }
 
-// restoreFromCopy writes again what an earlier process had written and the disk has
-// lost. Where the spool itself is gone, that is what was not safe by then.
+// restoreFromCopy writes entries again that an earlier process wrote and the disk lost. If the spool
+// itself is gone, it writes the entries after safe.
 func (s *spool) restoreFromCopy(left [2][]byte, safe int64) (note string, err error) {
 	st, ok := joinCopyHalves(left, 0)
 	if !ok || st.last.seq < s.durable.seq {
@@ -120,9 +120,9 @@ func (s *spool) restoreFromCopy(left [2][]byte, safe int64) (note string, err er
 			return "", err
 		}
 		switch {
-		case whole.seq < st.prev.seq && st.chain == s.chain: // damaged before
+		case whole.seq < st.prev.seq && st.chain == s.chain: // was already damaged
 		case st.dropUpTo(whole.seq).prev != whole:
-			return "", s.recent.clear() // of another time
+			return "", s.recent.clear() // belongs to an earlier chain
 		default:
 			st = st.dropUpTo(whole.seq)
 		}
@@ -150,10 +150,9 @@ func lostEntriesNote(from, to int64) string {
 	return fmt.Sprintf("The spool has lost the entries from %d to %d.", from, to)
 }
 
-// lastWholeEntry returns the last entry up to which the segments have all from entry first
-// on, and whether that is all that they have. A disk that died may have what was
-// written last, but not all that was written before. Where not even the first
-// segment can be read, the entry is number -1.
+// lastWholeEntry returns the last entry up to which the segments are complete from entry first, and
+// whether they hold nothing after it. A failed disk may have the newest bytes but not all older ones. If
+// not even the first segment is readable, the number of the entry is -1.
 func (m *spoolSnapshot) lastWholeEntry(first int64) (last chainLink, all bool, err error) {
 	last.seq = -1
 	for _, seg := range m.segments {
@@ -174,7 +173,7 @@ func (m *spoolSnapshot) lastWholeEntry(first int64) (last chainLink, all bool, e
 		}
 		last = s.last
 		if own := s.dropUpTo(next - 1).prev; own.seq+1 == next {
-			last = own // what follows is the rest of a write that has failed
+			last = own // the rest was left by a failed write
 		} else if len(s.rest) > 0 {
 			return last, false, nil
 		}

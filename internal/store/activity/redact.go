@@ -7,10 +7,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Redact erases fields of a record, for good: the values, what they are found by, and what the
-// files of the log hold of them. by says who asks. That it was done is a record of its own,
-// which comes first. Its problems are NOT_FOUND, AMBIGUOUS, INVALID_PARAMETER and
-// CONFLICT.
+// Redact erases fields of a record for good: the values, the index entries that find them, and the copies
+// in the files of the log. by says who asks. The erasure itself becomes a record first. Its problems are
+// NOT_FOUND, AMBIGUOUS, INVALID_PARAMETER and CONFLICT.
 func (l *Log) Redact(ctx context.Context, by Record, idOrPrefix string, fields []ErasableField) (Record, error) {
 	l.redacting.Lock()
 	defer l.redacting.Unlock()
@@ -44,5 +43,5 @@ func (l *Log) Redact(ctx context.Context, by Record, idOrPrefix string, fields [
 	if err := l.Append(&by); err != nil {
 		return r, err
 	}
-	return l.Get(ctx, r.ID) // which waits for it
+	return l.Get(ctx, r.ID) // waits for the erasure
 }

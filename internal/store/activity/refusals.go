@@ -13,80 +13,79 @@ import (
 	"time"
 )
 
-// The bounds of what refused calls put into the log. Who is refused may be
-// anybody, so what one actor can write in an hour is bounded, whatever varies
-// from one of its calls to the next.
+// Limits of the records of refused calls. Anyone may be refused, so what one actor can write in an hour is
+// limited, however its calls differ.
 const (
 	refusalWindow = time.Hour
-	// Records of refusals of one actor in a window, and those of them that came
-	// by one connection. What is beyond is counted in one more record.
+	// Maximum records of refusals of one actor in a window, and of one connection. Further refusals are
+	// counted in one more record.
 	maxRefusals         = 1000
 	maxRefusalsOfOrigin = 250
-	// Bytes of text in them that are the caller's, all together. Beyond, a record
-	// goes without arguments, and with short texts.
+	// Maximum bytes of the caller's texts in these records. Beyond it, a record has no arguments, and
+	// short texts.
 	maxRefusedText = 1 << 20
 	briefText      = 256
 
-	// The number of times a refusal was repeated is written after this time, and
-	// then after twice the time before, up to the last.
+	// The count of a repeated refusal is written after countFirst, and then after twice the time before,
+	// up to countLast.
 	countFirst = 10 * time.Second
 	countLast  = 10 * time.Minute
 
-	floodAfter   = 1000 // refusals of one actor in a window are said
-	maxNames     = 4096 // are told apart among what has no record of its own
-	endedWindows = 4    // whose counts wait to be written
+	floodAfter   = 1000 // refusals of one actor in a window that are reported as a flood
+	maxNames     = 4096 // maximum distinct names that the further refusals are counted by
+	endedWindows = 4    // maximum ended windows whose counts wait to be written
 )
 
-// refusalCounter makes one record of identical refusals: it writes the first of them
-// at once, counts the others in memory, and writes the counts from time to time.
+// refusalCounter combines identical refusals in one record. It writes the first at once, counts the others
+// in memory, and writes the counts at intervals.
 type refusalCounter struct {
 	log      *recordWriter
 	seed     maphash.Seed
 	countDue wakeSignal // there is a count to write
 	done     chan struct{}
 
-	writing sync.Mutex // one writes the counts at a time
+	writing sync.Mutex // serializes writing the counts
 
-	mu     sync.Mutex // guards what follows; held while a record is written
+	mu     sync.Mutex // guards the fields below; held while a record is written
 	actors map[string]*actorRefusalWindow
 	ended  []*actorRefusalWindow
 	byID   map[string]*countedRefusal
 
-	flooding sync.Map // actor → flood: read also while mu is held and a disk does not answer
+	flooding sync.Map // actor → refusalFlood; readable while mu is held and a disk does not answer
 }
 
-// refusalFlood is what is told of an actor that is refused very many calls.
+// refusalFlood says how many calls of an actor were refused.
 type refusalFlood struct {
 	until       time.Time
 	first, last time.Time
 	times       int64
 }
 
-// actorRefusalWindow is what one actor was refused since a time.
+// actorRefusalWindow counts the refusals of one actor since a time.
 type actorRefusalWindow struct {
 	actor         string
 	began         time.Time
-	first         time.Time // began, as records tell it
+	first         time.Time // began, as wall clock time
 	kinds         map[[sha256.Size]byte]*countedRefusal
 	origins       map[string]int // records by connection
-	text          int            // bytes of the caller's text in the records
+	text          int            // bytes of the caller's texts in the records
 	times         int64
 	last          time.Time
 	floodRecorded bool
-	further       *countedRefusal   // stands for those without a record of their own
-	all           []*countedRefusal // kinds and others
+	further       *countedRefusal   // counts the refusals without a record of their own
+	all           []*countedRefusal // kinds and further
 }
 
-// countedRefusal is a record, and how often what it tells of has happened.
+// countedRefusal is the record of a refusal, and how often that refusal happened.
 type countedRefusal struct {
 	id            string
 	seq           int64
 	times         int64
 	last          time.Time
-	written       int64 // times, as the spool has it
+	written       int64 // the value of times in the spool
 	countInterval time.Duration
 	due           time.Time
-	names         map[uint64]struct{} // of others: what was asked for
+	names         map[uint64]struct{} // of further: hashes of the requested names
 }
 
 func newRefusalCounter(l *recordWriter) *refusalCounter {
@@ -125,8 +124,8 @@ func (f *refusalCounter) addRefusal(r *Record) error {
 	return nil
 }
 
-// currentWindow returns the actor's window. One that is over is put aside until its
-// counts are written.
+// currentWindow returns the current window of an actor. A window that is over is kept until its counts are
+// written.
 func (f *refusalCounter) currentWindow(actor string, now time.Time) *actorRefusalWindow {
 	w := f.actors[actor]
 	if w != nil && now.Sub(w.began) < refusalWindow {
@@ -155,8 +154,8 @@ func (f *refusalCounter) forgetWindow(w *actorRefusalWindow) {
 	}
 }
 
-// refusalKindKey is the same for refusals that are one record. Arguments, reasons
-// and the ids of requests may differ.
+// refusalKindKey returns a key that is equal for refusals that share a record. Arguments, reasons and
+// request IDs may differ.
 func refusalKindKey(r *Record) [sha256.Size]byte {
 	texts := []string{
 		string(r.Source), r.SessionID, r.ClientName, r.ClientVersion, r.ServerName, r.ToolName,
@@ -173,8 +172,8 @@ func refusalKindKey(r *Record) [sha256.Size]byte {
 	return sha256.Sum256(buf)
 }
 
-// toBoundedRecord returns what of r is written: all of it, as long as the window has room
-// for the caller's texts.
+// toBoundedRecord returns the record that is written for r: complete as long as the window has room for the
+// caller's texts, otherwise shortened.
 func (w *actorRefusalWindow) toBoundedRecord(r *Record, most int) *Record {
 	m := *r
 	size := min(len(m.Arguments), most) + min(len(m.Metadata.Detail), most) + min(len(m.ErrorMessage), maxMessage)
@@ -198,7 +197,7 @@ func (w *actorRefusalWindow) toBoundedRecord(r *Record, most int) *Record {
 	return &m
 }
 
-// writeFirstRefusal writes the first refusal of its kind, as m has it, and tells r of it.
+// writeFirstRefusal writes m, the record of the first refusal of its kind, and sets ID and Timestamp of r.
 func (f *refusalCounter) writeFirstRefusal(w *actorRefusalWindow, k *countedRefusal, m, r *Record) error {
 	run, err := f.log.writeRecord(KindWhole, m)
 	if err != nil {
@@ -211,7 +210,7 @@ func (f *refusalCounter) writeFirstRefusal(w *actorRefusalWindow, k *countedRefu
 	return nil
 }
 
-// countRepeat counts a refusal that has a record already.
+// countRepeat counts a refusal that already has a record.
 func (f *refusalCounter) countRepeat(k *countedRefusal, r *Record, at, now time.Time) {
 	r.ID, r.Timestamp = k.id, at
 	if k.times == k.written {
@@ -244,7 +243,7 @@ func (f *refusalCounter) countWithoutOwnRecord(w *actorRefusalWindow, r *Record,
 	return nil
 }
 
-// recordFlood tells once in a window that there are very many refusals.
+// recordFlood records, once per window, that very many calls are refused.
 func (f *refusalCounter) recordFlood(w *actorRefusalWindow) {
 	if w.floodRecorded {
 		return
@@ -259,7 +258,7 @@ func (f *refusalCounter) recordFlood(w *actorRefusalWindow) {
 	}
 }
 
-// floodMessages returns messages about the actors that are refused very many calls.
+// floodMessages returns a message for each actor that is refused very many calls.
 func (f *refusalCounter) floodMessages() []string {
 	var out []string
 	for actor, told := range f.flooding.Range {
@@ -274,14 +273,14 @@ func (f *refusalCounter) floodMessages() []string {
 	return out
 }
 
-// updateFlood keeps what floods returns.
+// updateFlood updates the values that floodMessages reports.
 func (f *refusalCounter) updateFlood(w *actorRefusalWindow) {
 	if w.floodRecorded {
 		f.flooding.Store(w.actor, refusalFlood{until: w.began.Add(refusalWindow), first: w.first, last: w.last, times: w.times})
 	}
 }
 
-// applyCurrentCount puts into a record the count as it is at this moment.
+// applyCurrentCount sets the current count in a record.
 func (f *refusalCounter) applyCurrentCount(r *Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -290,11 +289,11 @@ func (f *refusalCounter) applyCurrentCount(r *Record) {
 	}
 }
 
-// maxCounts is how many counts unwritten returns.
+// maxCounts limits the counts that unwrittenCounts returns.
 const maxCounts = 1000
 
-// unwrittenRanges returns counts that the spool has not got, by the id of the record: the
-// latest, if there are too many.
+// unwrittenCounts returns the counts that are not in the spool yet, by record ID. If there are too many,
+// it returns the newest.
 func (f *refusalCounter) unwrittenCounts() map[string]int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -315,7 +314,7 @@ func (f *refusalCounter) unwrittenCounts() map[string]int64 {
 	return counts
 }
 
-// setRepeats notes how often and until when r has happened.
+// setRepeats sets how often and until when the refusal of r happened.
 func (r *Record) setRepeats(times int64, last time.Time, message string) {
 	first := r.Timestamp
 	r.Repeated, r.FirstTime, r.LastTime = times, &first, &last
@@ -324,7 +323,8 @@ func (r *Record) setRepeats(times int64, last time.Time, message string) {
 	}
 }
 
-// furtherRefusalsMessage is what the record says in the place of what it said first.
+// furtherRefusalsMessage returns the message that replaces the message of the record for further refusals; "" for
+// other records.
 func (k *countedRefusal) furtherRefusalsMessage() string {
 	if k.names == nil {
 		return ""
@@ -355,7 +355,7 @@ func (f *refusalCounter) run(ctx context.Context) {
 	}
 }
 
-// writeRecord writes the counts that are due, or all, and returns when to come again.
+// writeCounts writes the counts that are due, or all, and returns when it must be called again.
 func (f *refusalCounter) writeCounts(now time.Time, all bool) (next time.Time) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -375,14 +375,14 @@ func (f *refusalCounter) writeCounts(now time.Time, all bool) (next time.Time) {
 	return next
 }
 
-// waitingCount is a count to write.
+// dueCount is a count that must be written.
 type dueCount struct {
 	countedRefusal // a copy
 	of             *countedRefusal
 	message        string
 }
 
-// collectDue collects what is to be written now, and when there is more.
+// collectDue returns the counts that must be written now, and when the next are due.
 func (f *refusalCounter) collectDue(now time.Time, all bool) (due []dueCount, next time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -417,7 +417,7 @@ func (f *refusalCounter) collectDue(now time.Time, all bool) (due []dueCount, ne
 	return due, next
 }
 
-// markCountWritten notes what has become of a count.
+// markCountWritten schedules the next write of a count, and notes whether this one succeeded.
 func (f *refusalCounter) markCountWritten(d *dueCount, well bool, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -428,8 +428,7 @@ func (f *refusalCounter) markCountWritten(d *dueCount, well bool, now time.Time)
 	d.of.due = now.Add(d.of.countInterval)
 }
 
-// dropWrittenWindows forgets the windows that are over and written, and the oldest when
-// too many are not.
+// dropWrittenWindows drops the windows that are over and written, and the oldest ones if too many wait.
 func (f *refusalCounter) dropWrittenWindows() {
 	f.ended = slices.DeleteFunc(f.ended, func(w *actorRefusalWindow) bool {
 		if slices.ContainsFunc(w.all, func(k *countedRefusal) bool { return k.times != k.written }) {

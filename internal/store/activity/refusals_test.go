@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// appendRefusal is a refused call of an agent.
+// appendRefusal records a refused call of an agent.
 func appendRefusal(t *testing.T, l *Log, change func(*Record)) Record {
 	t.Helper()
 	r := Record{Actor: "agent", Source: SourceMCP, ServerName: "notes", ToolName: "read", SessionID: "s",
@@ -67,8 +67,8 @@ func TestIdenticalRefusalsAreOneRecord(t *testing.T) {
 	})
 }
 
-// TestWhatVariesDoesNotFillTheLog is the attack that once pushed calls out of
-// the log: a client varies everything that is its own.
+// TestWhatVariesDoesNotFillTheLog repeats an attack that once pushed calls out of the log: a client varies
+// everything that it can choose.
 func TestWhatVariesDoesNotFillTheLog(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, Options{Dir: dir}, &memoryStore{})
@@ -132,8 +132,7 @@ func TestOneConnectionLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestCountsOutliveTheProcess kills a log after its counts were due, and one
-// before.
+// TestCountsOutliveTheProcess kills a log after its counts were due, and another one before.
 func TestCountsOutliveTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -192,7 +191,7 @@ func TestCountsAreWrittenAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestARefusalLoopWritesLittle refuses the same for a day.
+// TestARefusalLoopWritesLittle repeats the same refusal for a day.
 func TestARefusalLoopWritesLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := openLog(t, Options{Dir: t.TempDir(), checkEvery: time.Hour}, &memoryStore{})

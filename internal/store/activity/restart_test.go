@@ -52,7 +52,7 @@ func TestWhatRanWhenTheProcessDiedIsInterrupted(t *testing.T) {
 	}
 }
 
-// closeAbandonedFiles stops a log as the death of its process does: nothing is finished.
+// abandon stops a log like the death of its process: nothing is finished.
 func abandon(t *testing.T, l *Log) {
 	t.Helper()
 	l.stop()
@@ -63,8 +63,8 @@ func abandon(t *testing.T, l *Log) {
 	}
 }
 
-// TestTheStoreGetsEverythingOnce restarts again and again, with a store that
-// fails now and then and memory for little.
+// TestTheStoreGetsEverythingOnce restarts again and again, with a store that sometimes fails and little
+// memory.
 func TestTheStoreGetsEverythingOnce(t *testing.T) {
 	dir, st := t.TempDir(), &memoryStore{}
 	var want []string
@@ -118,7 +118,7 @@ func TestTheStoreGetsEverythingOnce(t *testing.T) {
 	}
 }
 
-// waitFor lists until the store is there again.
+// waitFor lists records until the store is available again.
 func waitFor(t *testing.T, l *Log) {
 	t.Helper()
 	for {

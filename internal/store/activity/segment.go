@@ -24,20 +24,20 @@ const (
 	segmentDigits = 20
 )
 
-// findSegment is one file of the spool.
+// segment is one file of the spool.
 type segment struct {
-	first int64 // the number of its first entry; also its name
+	first int64 // number of its first entry; also its file name
 	size  int64
 	path  string
 }
 
-// segmentHeader is the first line of a segment: where it continues the chain. Its hash
-// is that of the last entry before the segment, so that a segment can be read,
-// and its links checked, by itself. Sum is a check of the line.
+// segmentHeader is the first line of a segment. It says where the segment continues the chain. Its hash is
+// that of the last entry before the segment, so that the segment can be read and checked by itself. Sum is
+// a checksum of the line.
 type segmentHeader struct {
-	Chain string `json:"chain"` // names the chain; a new one when the spool was lost
+	Chain string `json:"chain"` // name of the chain; new if the spool was lost
 	First int64  `json:"first"`
-	At    int64  `json:"at"` // milliseconds that ids are already past
+	At    int64  `json:"at"` // latest time of an ID, in milliseconds
 	Sum   string `json:"sum"`
 }
 
@@ -94,8 +94,8 @@ func listSegments(dir string) ([]*segment, error) {
 	return out, nil
 }
 
-// sizeWithoutZeros returns the size of a segment without the zeros that it ends in: a
-// process that was killed leaves what it had reserved.
+// sizeWithoutZeros returns the size of a segment without the zeros at its end. A process that was killed
+// leaves the reserved bytes as zeros.
 func sizeWithoutZeros(path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -121,19 +121,18 @@ func sizeWithoutZeros(path string) (int64, error) {
 	return 0, nil
 }
 
-// chainTail is the last good link of the chain, and where it ends.
+// chainTail is the last valid link of the chain, and where it ends.
 type chainTail struct {
 	chain           string
 	seq             int64
 	hash            Hash
-	at              int64 // milliseconds that ids are already past
+	at              int64 // latest time of an ID, in milliseconds
 	size            int64 // of the segment up to the link
-	needsNewSegment bool  // nothing more may be written behind it: a new segment begins
+	needsNewSegment bool  // nothing more may be written to this segment
 }
 
-// findChainTail looks for the last good link of a segment from its end, so that
-// opening does not depend on how much the spool holds. ok is false when it has
-// not one. The chain is empty when the header is unreadable.
+// findChainTail finds the last valid link of a segment from its end, so that opening does not depend on
+// the size of the spool. ok is false if there is none. The chain is empty if the header is unreadable.
 func findChainTail(f io.ReaderAt, size int64) (t chainTail, ok bool, err error) {
 	for window := int64(64 << 10); ; window *= 4 {
 		from := max(0, size-window)
@@ -162,9 +161,8 @@ func readRange(f io.ReaderAt, from, past int64) ([]byte, error) {
 	return b, nil
 }
 
-// findLastLink finds the last line in buf whose hash fits the line before. buf
-// begins at offset from of the segment; its first line counts as whole only at
-// the beginning of the file.
+// findLastLink finds the last line in buf whose hash follows from the line before. buf begins at offset
+// from of the segment; its first line is known to be whole only at the beginning of the file.
 func findLastLink(buf []byte, from int64) (chainTail, bool) {
 	end := bytes.LastIndexByte(buf, '\n')
 	for end >= 0 {
@@ -175,7 +173,7 @@ func findLastLink(buf []byte, from int64) (chainTail, bool) {
 		}
 		before := bytes.LastIndexByte(buf[:start-1], '\n') + 1
 		if before == 0 && from > 0 {
-			return chainTail{}, false // the line before may begin outside of buf
+			return chainTail{}, false // the line before may begin before buf
 		}
 		prev, _, ok := splitSpoolLine(buf[before : start-1])
 		h, data, ok2 := splitSpoolLine(buf[start:end])
@@ -189,7 +187,7 @@ func findLastLink(buf []byte, from int64) (chainTail, bool) {
 	return chainTail{}, false
 }
 
-// parseSeqAndTime reads the number of an entry and the time of its id.
+// parseSeqAndTime reads the number of an entry and the time of its ID.
 func parseSeqAndTime(data []byte) (seq, at int64, ok bool) {
 	var p struct {
 		ID  string `json:"id"`
@@ -206,7 +204,7 @@ func parseSeqAndTime(data []byte) (seq, at int64, ok bool) {
 
 func readSegmentHeader(f io.ReaderAt) (segmentHeader, bool) {
 	buf := make([]byte, 512)
-	n, _ := f.ReadAt(buf, 0) // a shorter file is one without a header, or with a short one
+	n, _ := f.ReadAt(buf, 0) // a short file has no header, or a short one
 	line, _, found := bytes.Cut(buf[:n], []byte{'\n'})
 	if !found {
 		return segmentHeader{}, false
@@ -232,6 +230,6 @@ func readSegmentTail(seg *segment) (t chainTail, ok bool, err error) {
 
 func newChainName() string {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }

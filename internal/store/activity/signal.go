@@ -1,7 +1,6 @@
 package activity
 
-// wakeSignal wakes a goroutine that waits for it. Raised again before it was seen, it
-// is one.
+// wakeSignal wakes a waiting goroutine. Raising it again before it was received has no effect.
 type wakeSignal chan struct{}
 
 func newWakeSignal() wakeSignal { return make(wakeSignal, 1) }

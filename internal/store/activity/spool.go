@@ -10,74 +10,73 @@ import (
 	"time"
 )
 
-// spoolEnd is the append-only file of entries, in segments. An entry is durable
-// when append returns. Appends that come while one is being written are written
-// together by the next, so that a slow disk makes them larger, not slower.
+// spool is the append-only log file of entries, in segments. An entry is durable when appendEntry returns.
+// Entries that are appended during a write are written together by the next write, so a slow disk causes
+// larger writes, not more waiting.
 //
-// It also keeps the newest entries in memory, for the projector. When that falls
-// behind, memory stays bounded and the files have everything.
+// It also keeps the newest entries in memory for the projector. If the projector falls behind, memory
+// stays bounded, and the files have everything.
 type spool struct {
 	spoolDir
 	syncEachWrite bool // fsync every write
 	maxBytes      int64
 	maxSegment    int64
-	projectorWake wakeSignal // there is something for the projector
-	checkWake     wakeSignal // there is something to look at
+	projectorWake wakeSignal // there are entries for the projector
+	checkWake     wakeSignal // the watcher should check the spool
 	lock          *os.File
 
-	recentDir string // where the second copy of the newest entries is; empty: in this process
+	recentDir string // directory of the second copy of the newest entries; "": memory of the process
 
-	mu             sync.Mutex // guards what follows
+	mu             sync.Mutex // guards the fields below
 	writeDone      sync.Cond  // a write has ended
-	syncing        sync.Mutex // one brings to the disk at a time; taken before mu
-	writing        bool       // somebody writes, without mu
+	syncing        sync.Mutex // serializes syncFiles; locked before mu
+	writing        bool       // a goroutine is writing, without mu
 	closed         bool
 	ids            ulidGenerator
 	chain          string
-	lastEncoded    chainLink // the last entry that was encoded
-	durable        chainLink // the last entry that was written
+	lastEncoded    chainLink // the last encoded entry
+	durable        chainLink // the last written entry
 	synced         chainLink // the last entry that is known to be on the disk
 	projected      int64     // the last entry that the store has
 	run            *writeRun
-	writeError     error     // of the last write; nil when it went well
-	blockedBy      error     // why nothing may begin; nil when all is well
-	storeError     error     // the same, of the store
+	writeError     error     // of the last write; nil if it succeeded
+	blockedBy      error     // why new records are refused; nil if they are accepted
+	storeError     error     // the same, because of the store
 	deletedAt      time.Time // when the spool was last found deleted
 	queue          entryQueue
-	lastAppendTime time.Time   // when the last entry came
+	lastAppendTime time.Time   // time of the last entry
 	segments       []*segment  // oldest first
-	pendingBytes   int64       // bytes that are encoded and not written
-	reservedUpTo   int64       // the last segment has room up to here
-	followerWake   wakeSignal  // is told of each write; nil when nobody follows
-	followed       int64       // the last entry that it has read
-	owedOutcomes   int         // how many ends are to come, for which there is room
-	retired        []spoolFile // of segments that are full: to be synced, and closed
+	pendingBytes   int64       // encoded bytes that are not written yet
+	reservedUpTo   int64       // the last segment has room up to this offset
+	followerWake   wakeSignal  // raised at each write; nil without a follower
+	followed       int64       // the last entry that the follower read
+	owedOutcomes   int         // number of outcomes still to come, for which room is reserved
+	retired        []spoolFile // files of full segments that must be synced and closed
 
-	// Only who writes (see writing) changes these, with mu held. last is also in
+	// Only the writer (see writing) changes the next three fields, with mu held. lastSegment is also in
 	// segments.
 	lastSegment     *segment
-	file            spoolFile // of last; nil until something is written
+	file            spoolFile // of lastSegment; nil until something is written
 	needsNewSegment bool      // the next write begins a new segment
 
-	// Only who writes uses these.
+	// Only the writer uses the next two fields.
 	recent       *recentCopy
 	keptOutcomes map[string]keptOutcome // outcomes that an earlier process could not write
 }
 
-// MaxBatch is the largest number of entries that Store.Project is called with.
+// MaxBatch is the maximum number of entries in one call of Store.ProjectEntries.
 const MaxBatch = 2048
 
-const spareSegments = 1 // that are projected stay, should the database be lost
+const spareSegments = 1 // projected segments that are kept, in case the database is lost
 
-// writeRun is a stretch of writes that went well. A failed write ends it: every entry
-// of it that is not durable fails, since its hash builds on a lost one.
+// writeRun is a series of successful writes. A failed write ends it: all its entries that are not durable
+// fail, because their hashes depend on a lost one.
 type writeRun struct {
 	durable int64
 	err     error
 }
 
-// appendSalt assigns the entry its place in the chain and returns when it is
-// written.
+// appendEntry gives the entry its number and hash, and returns when it is written.
 func (s *spool) appendEntry(d *entryDraft) (entryIdentity, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +101,7 @@ func (s *spool) appendEntry(d *entryDraft) (entryIdentity, error) {
 	return st, nil
 }
 
-// waitForRoom returns when there is room for the entry, and for the ends that are to
-// come.
+// waitForRoom returns when there is room for the entry and for the outcomes still to come.
 func (s *spool) waitForRoom(d *entryDraft) error {
 	owed := s.owedOutcomesAfter(d)
 	for turned := false; ; {
@@ -123,7 +121,7 @@ func (s *spool) waitForRoom(d *entryDraft) error {
 	}
 }
 
-// refusalReason is why the entry is not taken at this time.
+// refusalReason returns why the entry is not accepted at this time.
 func (s *spool) refusalReason(d *entryDraft) error {
 	switch {
 	case s.closed:
@@ -140,14 +138,14 @@ func (s *spool) refusalReason(d *entryDraft) error {
 	return nil
 }
 
-// setStoreError refuses what would begin while the store's disk fails.
+// setStoreError refuses new records while the disk of the store fails; nil accepts them again.
 func (s *spool) setStoreError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.storeError = err
 }
 
-// owedOutcomesAfter is how many ends are to come when the entry is written.
+// owedOutcomesAfter returns the number of outcomes still to come after the entry is written.
 func (s *spool) owedOutcomesAfter(d *entryDraft) int {
 	switch {
 	case d.kind == KindBegin:
@@ -165,7 +163,7 @@ func (s *spool) hasRoomFor(d *entryDraft, owed int) bool {
 	return s.reservedUpTo-s.lastSegment.size-s.pendingBytes >= d.maxSize()+int64(owed)*outcomeRoom
 }
 
-// encodeEntry writes the entry to memory, behind the others that wait.
+// encodeEntry encodes the entry into memory, after the others that wait.
 func (s *spool) encodeEntry(d *entryDraft) entryIdentity {
 	st := entryIdentity{seq: s.lastEncoded.seq + 1, id: d.id, time: s.now().UTC().Truncate(time.Microsecond)}
 	s.lastAppendTime = st.time
@@ -190,7 +188,7 @@ func (s *spool) encodeEntry(d *entryDraft) entryIdentity {
 	return st
 }
 
-// diskSize is the size of the spool on disk.
+// diskSize returns the size of the spool on disk.
 func (s *spool) diskSize() int64 {
 	var n int64
 	for _, seg := range s.segments {
@@ -199,8 +197,7 @@ func (s *spool) diskSize() int64 {
 	return n
 }
 
-// close ends the spool. It waits for a write that is under way. ended reports whether
-// no outcome waits outside of it.
+// close closes the spool after a running write. ended reports whether no outcome waits outside of it.
 func (s *spool) close(ended bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +216,7 @@ func (s *spool) close(ended bool) error {
 	return errors.Join(err, s.recent.close(whole), s.lock.Close())
 }
 
-// openFiles are those that are open, oldest first.
+// openFiles returns the open files, oldest first.
 func (s *spool) openFiles() []spoolFile {
 	if s.file == nil {
 		return s.retired
@@ -227,14 +224,14 @@ func (s *spool) openFiles() []spoolFile {
 	return append(slices.Clip(s.retired), s.file)
 }
 
-// checkEnd is the number of the last durable entry.
+// lastDurableSeq returns the number of the last durable entry.
 func (s *spool) lastDurableSeq() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.durable.seq
 }
 
-// unprojectedCount is how many durable entries are not in the store.
+// unprojectedCount returns the number of durable entries that are not in the store.
 func (s *spool) unprojectedCount() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,8 +245,8 @@ func (s *spool) isIdle(d time.Duration) bool {
 	return s.now().Sub(s.lastAppendTime) >= d
 }
 
-// takeBatch puts entries after seq from memory into dst, a batch at most. They stay
-// valid until they are released. ok is false when memory does not have the next.
+// takeBatch appends a batch of entries after seq from memory to dst. They are valid until they are
+// released. ok is false if memory does not have the next entry.
 func (s *spool) takeBatch(dst []Entry, seq int64) (entries []Entry, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,8 +268,8 @@ func (s *spool) releaseProjected(seq int64) {
 	s.queue.releaseUpTo(seq)
 }
 
-// pruneSegments removes segments whose entries the store has for good, but a few, when
-// there are at least so many.
+// pruneSegments removes segments whose entries are safely in the store, except for the spare ones, if
+// there are at least that many.
 func (s *spool) pruneSegments(ctx context.Context, seq int64, least int, sync func(context.Context) error) error {
 	s.mu.Lock()
 	n := -spareSegments

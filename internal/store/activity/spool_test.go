@@ -141,15 +141,14 @@ func TestConcurrentAppendsMakeOneChain(t *testing.T) {
 	}
 }
 
-// TestTornTails damages the end of a spool in every way a crash can, and some
-// more.
+// TestTornTails damages the end of a spool in every way that a crash can, and in some more.
 func TestTornTails(t *testing.T) {
 	const entries = 10
 	tests := []struct {
 		name   string
 		damage func(b []byte) []byte
-		kept   int64 // entries that must still be there
-		told   bool  // it is damage, and no trace of an ordinary kill
+		kept   int64 // entries that must still exist
+		told   bool  // it is damage that is recorded, and not the trace of an ordinary kill
 	}{
 		{"nothing", func(b []byte) []byte { return b }, 10, false},
 		{"without its newline", func(b []byte) []byte { return b[:len(b)-1] }, 9, false},
@@ -207,7 +206,7 @@ func TestTornTails(t *testing.T) {
 	}
 }
 
-// checkAside checks that no byte of the damaged file is gone.
+// checkAside checks that no byte of the damaged file is lost.
 func checkAside(t *testing.T, dir string, damaged []byte) {
 	t.Helper()
 	var all []byte
@@ -227,11 +226,11 @@ func checkAside(t *testing.T, dir string, damaged []byte) {
 	}
 }
 
-// faultyDisk is a file system that fails as told.
+// faultyDisk is a file system that fails as configured.
 type faultyDisk struct {
 	mu       sync.Mutex
-	room     int   // bytes that still fit; -1 = no limit
-	sync     error // what Sync returns
+	room     int   // free bytes; -1 means no limit
+	sync     error // returned by Sync
 	truncate error
 }
 
@@ -268,7 +267,7 @@ func (f *faultyFile) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
-// Reserve reserves nothing, and does not know it.
+// Reserve reserves nothing and reports an unknown size.
 func (f *faultyFile) Reserve(int64) (int64, error) { return math.MaxInt64, nil }
 
 func (f *faultyFile) Sync() error {
@@ -286,8 +285,8 @@ func (f *faultyFile) Truncate(n int64) error {
 	return f.File.Truncate(n)
 }
 
-// TestFailingDisk fills the disk at random places under load, in every mode, and
-// checks that exactly what was acknowledged is there.
+// TestFailingDisk fills the disk at random places under load, in every mode, and checks that exactly the
+// acknowledged entries exist.
 func TestFailingDisk(t *testing.T) {
 	for _, power := range []bool{false, true} {
 		for _, truncate := range []error{nil, syscall.EIO} {
@@ -366,8 +365,8 @@ func appendConcurrently(s *spool) (ok []string, failed int) {
 	return ok, failed
 }
 
-// TestReadingWaitsForWhatIsNotOnTheDisk takes from the files what is not known to
-// be on the disk, as the loss of a disk does, in several ways.
+// TestReadingWaitsForWhatIsNotOnTheDisk removes entries from the files that are not known to be on the
+// disk, in several ways, like the loss of a disk.
 func TestReadingWaitsForWhatIsNotOnTheDisk(t *testing.T) {
 	for name, lose := range map[string]func(lines [][]byte){
 		"the end":              func(lines [][]byte) { clearAll(lines[6:]) },
@@ -444,7 +443,7 @@ func TestReadingSkipsWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsEveryChange is the promise of the chain.
+// TestVerifyFindsEveryChange checks that verification finds any change of the chain.
 func TestVerifyFindsEveryChange(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -467,9 +466,9 @@ func TestVerifyFindsEveryChange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		good = good[:seg.size] // behind it nothing but what is reserved
+		good = good[:seg.size] // only reserved bytes follow
 		bad, what := mutateBytes(rnd, bytes.Clone(good))
-		if bytes.HasPrefix(bad, good) { // nothing, or something behind the end
+		if bytes.HasPrefix(bad, good) { // no change, or bytes after the end
 			continue
 		}
 		if err := os.WriteFile(seg.path, bad, 0o600); err != nil {
@@ -510,7 +509,7 @@ func TestMemoryOfTheSpoolIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close(true)
-	appendN(t, s, 5000) // nobody takes them
+	appendN(t, s, 5000) // nothing projects them
 	if s.queue.bytes > 4*blockSize {
 		t.Errorf("%d bytes are held", s.queue.bytes)
 	}

@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// writeRecord writes what waits. It is called with mu, and unlocks it meanwhile.
+// writePending writes everything that waits. The caller holds mu, which is unlocked during the write.
 func (s *spool) writePending() {
 	s.writing = true
 	w := spoolWrite{waiting: s.queue.unwrittenRanges(), size: s.pendingBytes, from: s.durable, target: s.lastEncoded, at: s.ids.ms, syncedSeq: s.synced.seq}
@@ -29,11 +29,11 @@ func (s *spool) writePending() {
 // spoolWrite is one write: the entries after from up to target.
 type spoolWrite struct {
 	waiting      []blockRange
-	size         int64 // of these
+	size         int64 // of the waiting bytes
 	from, target chainLink
 	at           int64
-	syncedSeq    int64 // the last entry that is known to be on the disk
-	synced       bool  // all of it is there now
+	syncedSeq    int64 // the last entry that was known to be on the disk before
+	synced       bool  // this write is on the disk too
 	fileUnusable bool  // nothing more may be written to the file
 }
 
@@ -59,7 +59,7 @@ func (s *spool) finishWrite(w *spoolWrite) {
 	}
 }
 
-// failWrite takes back everything that is not durable.
+// failWrite discards everything that is not durable.
 func (s *spool) failWrite(err error) {
 	s.markWriteFailed(err)
 	s.run.durable, s.run.err = s.durable.seq, err
@@ -69,7 +69,7 @@ func (s *spool) failWrite(err error) {
 	s.queue.discardUnwritten()
 }
 
-// markStoreFailed notes that nothing can be written, and has somebody look why.
+// markWriteFailed notes that nothing can be written, and wakes the watcher.
 func (s *spool) markWriteFailed(err error) {
 	if s.writeError == nil {
 		s.logger.Error("the activity log cannot be written", "error", err)
@@ -78,14 +78,13 @@ func (s *spool) markWriteFailed(err error) {
 	s.checkWake.wake()
 }
 
-// writeToFiles writes to the last segment, of which it is the only user meanwhile,
-// and then to the second copy. On failure the segment is as before, or is left
-// for a new one.
+// writeToFiles writes to the last segment, which no other goroutine uses meanwhile, and then to the second
+// copy. After a failure the segment is as before, or is replaced by a new one.
 func (s *spool) writeToFiles(w *spoolWrite) error {
 	n := int(w.size)
 	copied := s.recent.makeRoom(n, w.syncedSeq)
 	if !copied && w.syncedSeq < w.from.seq {
-		// What the copy has is not known to be on the disk: it comes first.
+		// What the copy holds is not known to be on the disk, so sync it first.
 		if _, err := s.syncFiles(); err != nil {
 			w.fileUnusable = true
 			return err
@@ -93,7 +92,7 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 		copied = s.recent.makeRoom(n, w.from.seq)
 	}
 	if s.recent.off == 0 {
-		s.checkWake.wake() // the other half has to be on the disk when this one is full
+		s.checkWake.wake() // the other half must be on the disk before this one is full
 	}
 	var err error
 	for _, r := range w.waiting {
@@ -102,12 +101,12 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 		}
 	}
 	if err == nil && (s.syncEachWrite || !copied) {
-		if err = s.file.Sync(); err != nil && !s.syncEachWrite { // then what came before may be lost, too
+		if err = s.file.Sync(); err != nil && !s.syncEachWrite { // earlier entries may be lost too
 			s.blockNewRecords(err)
 		} else if !s.syncEachWrite {
-			_, err = s.syncFiles() // with the segments before
+			_, err = s.syncFiles() // includes the segments before
 		}
-		w.fileUnusable = err != nil // what the kernel still holds of this file is unknown
+		w.fileUnusable = err != nil // what the kernel holds of this file is unknown
 		w.synced = err == nil
 	}
 	if err != nil {
@@ -124,9 +123,9 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 	return nil
 }
 
-// prepareRoom makes room for size more bytes, in a new segment when the last one is
-// full. It reports whether it did; else others were writing and it has to be
-// looked at again. It is called with mu, and unlocks it meanwhile.
+// prepareRoom reserves room for size more bytes, in a new segment if the last one is full. It reports
+// whether it did; otherwise another goroutine was writing, and the caller must check again. The caller
+// holds mu, which is unlocked meanwhile.
 func (s *spool) prepareRoom(size int64, full bool) (done bool, err error) {
 	switch {
 	case s.writing:
@@ -151,7 +150,7 @@ func (s *spool) prepareRoom(size int64, full bool) (done bool, err error) {
 	return true, nil
 }
 
-// switchTo makes a place the one that is written to.
+// switchTo continues writing at another target.
 func (s *spool) switchTo(p writeTarget) {
 	if s.file != nil && s.file != p.file {
 		s.retired = append(s.retired, s.file)
@@ -163,7 +162,7 @@ func (s *spool) switchTo(p writeTarget) {
 	}
 }
 
-// reserveRoom makes room in the last segment, or in a new one.
+// reserveRoom reserves room in the last segment, or in a new one.
 func (s *spool) reserveRoom(size int64, full bool, from chainLink, at int64) (writeTarget, error) {
 	if full || s.lastSegment == nil || s.needsNewSegment {
 		return s.startSegment(from, at, size)
@@ -185,7 +184,7 @@ func (s *spool) reserveRoom(size int64, full bool, from chainLink, at int64) (wr
 func (s *spool) startSegment(from chainLink, at, room int64) (writeTarget, error) {
 	path := segmentPath(s.dir, from.seq+1)
 	if s.lastSegment != nil && s.lastSegment.path == path {
-		// It holds no entry, but something torn that could not be cut off.
+		// It holds no entry, but a torn end that could not be cut off.
 		if err := os.Rename(path, tornPath(path, s.now())); err != nil {
 			return writeTarget{}, err
 		}
@@ -201,7 +200,7 @@ func (s *spool) startSegment(from chainLink, at, room int64) (writeTarget, error
 	return p, err
 }
 
-// detachLastSegment takes the last segment off the list.
+// detachLastSegment removes the last segment from the list.
 func (s *spool) detachLastSegment() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +211,7 @@ func (s *spool) detachLastSegment() {
 	s.lastSegment, s.file = nil, nil
 }
 
-// blockNewRecords refuses what would begin.
+// blockNewRecords refuses new records because of err.
 func (s *spool) blockNewRecords(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,9 +224,8 @@ func (s *spool) blockNewRecords(err error) {
 	s.blockedBy = err
 }
 
-// syncFiles brings what was appended to the disk, and returns the last entry of
-// that. When it fails, the spool is ill: the kernel tells a file once what it
-// has lost of it, and the next time finds nothing wrong.
+// syncFiles syncs everything that was appended, and returns the last entry of that. After a failure it
+// blocks new records: the kernel reports lost data of a file only once, and a second sync would succeed.
 func (s *spool) syncFiles() (target chainLink, err error) {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()

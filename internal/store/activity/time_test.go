@@ -16,7 +16,7 @@ func runInBubble(t *testing.T, opt Options, st Store, fn func(t *testing.T, l *L
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		opt.Dir = dir
-		opt.checkEvery = time.Hour // its hours pass quickly, but the disk is a real one
+		opt.checkEvery = time.Hour // its hours pass quickly, but the disk is real
 		l, err := Open(opt, st)
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func TestOutcomesAreWrittenWhenTheDiskHasRoomAgain(t *testing.T) {
 	})
 }
 
-// Calls that go on must not put the next try off.
+// Further calls must not delay the next attempt.
 func TestOutcomesAreWrittenThoughCallsGoOn(t *testing.T) {
 	d := &faultyDisk{room: -1}
 	runInBubble(t, Options{openFile: d.open}, &memoryStore{}, func(t *testing.T, l *Log) {
@@ -128,7 +128,7 @@ func TestOutcomesAreWrittenWhileTheStoreIsAway(t *testing.T) {
 		}
 		listRecords(t, l)
 		st.setFail(errors.New("away"))
-		recordCall(t, l, "a") // which the store refuses
+		recordCall(t, l, "a") // the store refuses it
 		time.Sleep(time.Minute)
 		d.set(func(d *faultyDisk) { d.room = 0 })
 		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
@@ -147,7 +147,7 @@ func TestOutcomesAreWrittenWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
-// The database and the spool are mostly on the same disk.
+// The database and the spool are usually on the same disk.
 func TestADiskThatIsFullForEverything(t *testing.T) {
 	d := &faultyDisk{room: -1}
 	st := &memoryStore{}
@@ -198,8 +198,7 @@ func TestAStoreThatComesBackGetsWhatWaited(t *testing.T) {
 	})
 }
 
-// TestAnIdleLogSleeps counts how often the store is touched in an hour of
-// nothing.
+// TestAnIdleLogSleeps counts how often the store is used in an hour without calls.
 func TestAnIdleLogSleeps(t *testing.T) {
 	st := &tidyCountingStore{memoryStore: &memoryStore{}}
 	runInBubble(t, Options{}, st, func(t *testing.T, l *Log) {
@@ -232,9 +231,8 @@ func TestRetentionIsAskedEveryTime(t *testing.T) {
 	})
 }
 
-// TestNothingGoesByAgeAfterTheClockWasSet sets the clock forward and back. Each
-// time, the age of records does not count until the clock has been steady for an
-// hour; the other limits do.
+// TestNothingGoesByAgeAfterTheClockWasSet sets the clock forward and back. Each time, the age limit does
+// not apply until the clock has been steady for an hour; the other limits do.
 func TestNothingGoesByAgeAfterTheClockWasSet(t *testing.T) {
 	st := &tidyCountingStore{memoryStore: &memoryStore{}}
 	var ahead atomic.Int64

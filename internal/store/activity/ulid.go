@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// ulidAlphabet is the alphabet of a ULID: in the order of its values, so that
-// ULIDs sort as text the way they sort as numbers.
+// ulidAlphabet is the alphabet of ULIDs in the order of its values, so that ULIDs sort as text like
+// numbers.
 const ulidAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 const ulidLen = 26
 
-// ulidGenerator makes ULIDs that only grow, whatever the clock does: when the
-// clock stands still or jumps back, the random part of the last one is counted
-// up instead. It is not safe for concurrent use.
+// ulidGenerator makes increasing ULIDs, whatever the clock does: if the clock stands still or goes back,
+// it increments the random part of the last one. It is not safe for concurrent use.
 type ulidGenerator struct {
 	ms int64 // 48 bits of time
 	hi uint16
 	lo uint64
 }
 
-// newULIDGeneratorAfter makes a source whose ULIDs are greater than all of millisecond ms.
+// newULIDGeneratorAfter returns a generator whose ULIDs are greater than all of millisecond ms.
 func newULIDGeneratorAfter(ms int64) ulidGenerator {
 	return ulidGenerator{ms: ms, hi: math.MaxUint16, lo: math.MaxUint64}
 }
@@ -30,7 +29,7 @@ func newULIDGeneratorAfter(ms int64) ulidGenerator {
 func (s *ulidGenerator) nextULID(now time.Time) string {
 	if ms := now.UnixMilli(); ms > s.ms {
 		s.ms = ms
-		s.hi = uint16(rand.Uint32()) >> 1 // room to count up within the millisecond
+		s.hi = uint16(rand.Uint32()) >> 1 // room to increment within the millisecond
 		s.lo = rand.Uint64()
 	} else {
 		s.increment()
@@ -38,8 +37,8 @@ func (s *ulidGenerator) nextULID(now time.Time) string {
 	return s.formatULID()
 }
 
-// scanByte counts up by a random amount, which keeps neighbours hard to guess and
-// two instances of one millisecond apart.
+// increment adds a random amount. So neighboring IDs are hard to guess, and two instances in the same
+// millisecond differ.
 func (s *ulidGenerator) increment() {
 	before := s.lo
 	s.lo += 1 + uint64(rand.Uint32())
@@ -68,7 +67,7 @@ func (s *ulidGenerator) formatULID() string {
 	return string(b[:])
 }
 
-// parseULIDMillis reads the time of a ULID back; ok is false when id is none.
+// parseULIDMillis returns the time of a ULID; ok is false if id is no ULID.
 func parseULIDMillis(id string) (ms int64, ok bool) {
 	if len(id) != ulidLen || !IsIDPrefix(id) {
 		return 0, false
@@ -79,7 +78,7 @@ func parseULIDMillis(id string) (ms int64, ok bool) {
 	return ms, true
 }
 
-// IsIDPrefix reports whether s, in upper case, can be the beginning of an id.
+// IsIDPrefix reports whether s, in upper case, can be the beginning of an ID.
 func IsIDPrefix(s string) bool {
 	return s != "" && len(s) <= ulidLen && strings.Trim(s, ulidAlphabet) == ""
 }

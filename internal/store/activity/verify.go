@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Verification is what Verify has found.
+// Verification is the result of Verify.
 type Verification struct {
 	OK         bool      `json:"ok" doc:"The whole log is as it was written."`
 	Records    int64     `json:"records" doc:"Records that were looked at."`
@@ -21,36 +21,36 @@ type Verification struct {
 	FirstBreak *Break    `json:"first_break,omitempty" doc:"Where the log is not as it was written, for the first time."`
 }
 
-// Break is where the chain does not hold.
+// Break is the first entry at which the chain is broken, and why.
 type Break struct {
 	ID     string `json:"id,omitempty" doc:"The record, where it is known."`
 	Seq    int64  `json:"seq" doc:"The number of the entry."`
 	Reason string `json:"reason"`
 }
 
-// Verified is the last outcome of Verify.
+// Verified is the short form of the last Verification.
 type Verified struct {
 	At time.Time `json:"at"`
 	OK bool      `json:"ok"`
 }
 
-// verificationRunner has one verification run at a time.
+// verificationRunner runs one verification at a time.
 type verificationRunner struct {
-	mu      sync.Mutex           // guards what follows
-	running *runningVerification // nil: none
+	mu      sync.Mutex           // guards the fields below
+	running *runningVerification // nil if none runs
 	stop    context.CancelFunc
 	closed  bool
 	last    *Verified
 }
 
-// runningVerification is a verification that runs, with what it has found when done is closed.
+// runningVerification is a verification that runs. Its result is set when done is closed.
 type runningVerification struct {
 	done  chan struct{}
 	found Verification
 	err   error
 }
 
-// close stops what runs, and begins nothing more.
+// close stops a running verification and starts no more.
 func (v *verificationRunner) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -60,14 +60,14 @@ func (v *verificationRunner) close() {
 	}
 }
 
-// lastResult returns the last outcome, nil when there is none yet.
+// lastResult returns the last result, or nil if there is none yet.
 func (v *verificationRunner) lastResult() *Verified {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.last
 }
 
-// firstBreak looks for the first entry in the spool that does not fit.
+// firstBreak returns the first entry in the spool that breaks the chain.
 func (m *spoolSnapshot) firstBreak() (*Break, error) {
 	last, all, err := m.lastWholeEntry(0)
 	switch {
@@ -81,9 +81,9 @@ func (m *spoolSnapshot) firstBreak() (*Break, error) {
 	return nil, nil
 }
 
-// VerifyClosedLog checks a log that no process has open: the spool in dir and the chain of the
-// store. It returns the first break, nil when there is none. The store may be behind the
-// spool, and the last line of the spool may be torn: a start mends both.
+// VerifyClosedLog checks a log that no process has open: the spool in dir and the chain of the store. It
+// returns the first break, or nil. The store may be behind the spool, and the last line of the spool may
+// be torn: a start repairs both.
 func VerifyClosedLog(dir string, chain ChainReader) (*Break, error) {
 	m, inSpool, err := findSpoolBreak(dir)
 	if err != nil {
@@ -111,8 +111,8 @@ func VerifyClosedLog(dir string, chain ChainReader) (*Break, error) {
 	return c.first, nil
 }
 
-// findSpoolBreak looks for the first entry that does not fit in a spool that no process has
-// open. The mark ends with the last entry that fits.
+// findSpoolBreak returns the first break in a spool that no process has open. The snapshot ends with the
+// last valid entry.
 func findSpoolBreak(dir string) (m spoolSnapshot, first *Break, err error) {
 	segments, err := listSegments(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -135,8 +135,8 @@ func findSpoolBreak(dir string) (m spoolSnapshot, first *Break, err error) {
 	return m, &Break{Seq: m.end.Seq + 1, Reason: fmt.Sprintf("In the spool, what follows entry %d was changed, removed or inserted.", m.end.Seq)}, nil
 }
 
-// endsInTornLine reports whether all that follows the last whole entry is one line without an end,
-// which a process that was killed leaves behind.
+// endsInTornLine reports whether only one line without an end follows the last valid entry, as a killed
+// process leaves it.
 func (m *spoolSnapshot) endsInTornLine(last chainLink) (bool, error) {
 	seg := m.segments[len(m.segments)-1]
 	data, err := os.ReadFile(seg.path)
@@ -146,15 +146,16 @@ func (m *spoolSnapshot) endsInTornLine(last chainLink) (bool, error) {
 	data = data[:min(int64(len(data)), seg.size)]
 	s, ok := parseChainLines(data)
 	if !ok {
-		return !bytes.Contains(data, []byte{'\n'}), nil // not even its header was written
+		return !bytes.Contains(data, []byte{'\n'}), nil // not even the header was written
 	}
 	return s.last == last && !bytes.Contains(s.rest, []byte{'\n'}), nil
 }
 
-// errChainBroken ends the reading of a chain: more than the first break is not looked for.
+// errChainBroken ends the reading of a chain at the first break.
 var errChainBroken = errors.New("the chain is broken")
 
-// firstErasureBreak looks for the first field in the spool that says it was erased, and was not.
+// firstErasureBreak returns the first field in the spool that claims to be erased without a record of the
+// erasure.
 func (m *spoolSnapshot) firstErasureBreak(c *erasureCheck) (first *Break, err error) {
 	for _, seg := range m.segments {
 		data, err := os.ReadFile(seg.path)
@@ -178,21 +179,21 @@ func (m *spoolSnapshot) firstErasureBreak(c *erasureCheck) (first *Break, err er
 	return c.firstUnrecorded(), nil
 }
 
-// erasureCheck holds what fields say of when they were erased against what is on record.
+// erasureCheck compares when fields claim to be erased with the recorded erasures.
 type erasureCheck struct {
-	claimed  map[erasureKey]int64 // the number of an entry whose field says so
-	recorded map[erasureKey]bool  // entries say so
+	claimed  map[erasureKey]int64 // by claim: the number of an entry whose field makes it
+	recorded map[erasureKey]bool  // recorded erasures
 	first    *Break
 }
 
-// erasureKey is that a field of a record was erased.
+// erasureKey identifies the erasure of a field of a record.
 type erasureKey struct {
 	id    string
 	field ErasableField
 	at    int64 // in seconds
 }
 
-// addRefusal looks at an entry, and reports whether its fields are as they can be.
+// checkEntry collects the claims and erasures of an entry. It reports whether its fields are valid.
 func (c *erasureCheck) checkEntry(seq int64, payload []byte) bool {
 	if c.claimed == nil {
 		c.claimed, c.recorded = map[erasureKey]int64{}, map[erasureKey]bool{}
@@ -219,7 +220,7 @@ func (c *erasureCheck) checkEntry(seq int64, payload []byte) bool {
 	return c.first == nil
 }
 
-// checkEnd returns the first field that was erased without a record of that.
+// firstUnrecorded returns the first field that was erased without a record of it.
 func (c *erasureCheck) firstUnrecorded() *Break {
 	for e, seq := range c.claimed {
 		if !c.recorded[e] && (c.first == nil || seq < c.first.Seq) {
@@ -229,17 +230,17 @@ func (c *erasureCheck) firstUnrecorded() *Break {
 	return c.first
 }
 
-// signatureCheck holds the signed places against the keys that signed them.
+// signatureCheck compares checkpoints with the keys that signed them.
 type signatureCheck struct {
-	key        []byte          // which signs now; nil: none
-	known      map[string]bool // keys that are on record
-	signedFrom int64           // from here on places are to be signed; 0: not known
-	seen       map[int64]bool  // those that are to be and are
+	key        []byte          // current key; nil if the log is not signed
+	known      map[string]bool // keys on record
+	signedFrom int64           // checkpoints are required from this entry; 0: unknown
+	seen       map[int64]bool  // required checkpoints that exist
 	prunedUpTo int64           // the log is pruned up to here
-	cutSigned  bool            // cut is signed
+	cutSigned  bool            // the end of the pruned part is signed
 }
 
-// noteKey notes a key that is on record.
+// noteKey notes a key on record.
 func (s *signatureCheck) noteKey(seq int64, key []byte) {
 	if s.known == nil {
 		s.known = map[string]bool{}
@@ -252,7 +253,7 @@ func (s *signatureCheck) noteKey(seq int64, key []byte) {
 	}
 }
 
-// addRefusal takes a signed place whose signature fits.
+// noteCheckpoint notes a checkpoint with a valid signature.
 func (s *signatureCheck) noteCheckpoint(c *Checkpoint) {
 	if s.seen == nil {
 		s.seen = map[int64]bool{}
@@ -266,8 +267,7 @@ func (s *signatureCheck) noteCheckpoint(c *Checkpoint) {
 	}
 }
 
-// firstUnsigned returns the number of the first entry that should be signed and is not; 0 when
-// there is none.
+// firstUnsigned returns the number of the first entry that lacks its required checkpoint, or 0.
 func (s *signatureCheck) firstUnsigned(end int64) int64 {
 	if s.signedFrom == 0 {
 		return 0
@@ -280,19 +280,19 @@ func (s *signatureCheck) firstUnsigned(end int64) int64 {
 	return 0
 }
 
-// chainChecker follows the chain through the store.
+// chainChecker checks the chain of a store, part by part.
 type chainChecker struct {
 	lastLink chainLink // the last entry
 	record   int64
 	entries  int64
 	first    *Break
-	spoolEnd chainLink // what the spool ends with
+	spoolEnd chainLink // the last entry of the spool
 	erasureCheck
 	signatureCheck
-	otherKeyCheckpoints []*Checkpoint // by keys that are to be on record yet
+	otherKeyCheckpoints []*Checkpoint // signed by keys that must still appear on record
 }
 
-// addRefusal checks what follows.
+// checkPart checks the next part of the chain.
 func (c *chainChecker) checkPart(p ChainPart) error {
 	if p.Checkpoint != nil {
 		return c.checkCheckpoint(p.Checkpoint)
@@ -333,7 +333,7 @@ func (c *chainChecker) checkPart(p ChainPart) error {
 	return nil
 }
 
-// checkCheckpoint checks a place that was signed, and comes after its entry.
+// checkCheckpoint checks a checkpoint, which comes after its entry.
 func (c *chainChecker) checkCheckpoint(p *Checkpoint) error {
 	switch {
 	case p.Seq > c.lastLink.seq:
@@ -355,7 +355,7 @@ func (c *chainChecker) setBreak(seq int64, id, reason string, args ...any) error
 	return errChainBroken
 }
 
-// checkEnd checks that the chain ends as the store says, and has what the spool has.
+// checkEnd checks that the chain ends where the store says and has everything that the spool has.
 func (c *chainChecker) checkEnd(at SpoolPosition, chain string) {
 	switch {
 	case c.lastLink.seq != at.Seq || c.lastLink.hash != at.Hash:
@@ -371,7 +371,7 @@ func (c *chainChecker) checkEnd(at SpoolPosition, chain string) {
 	}
 }
 
-// checkSignatures checks that everything is signed that is to be, with keys that are known.
+// checkSignatures checks that all required checkpoints exist, signed with known keys.
 func (c *chainChecker) checkSignatures(end int64) {
 	for _, p := range c.otherKeyCheckpoints {
 		if !c.known[string(p.Key)] {
@@ -386,11 +386,11 @@ func (c *chainChecker) checkSignatures(end int64) {
 	}
 }
 
-// ChainReader reads the chain of one of the instances that share a store, as Store.Chain does.
+// ChainReader reads the chain of one of the instances that share a store, like Store.EachChainPart.
 type ChainReader func(fn func(ChainPart) error) (records int64, end SpoolPosition, err error)
 
-// verifyOtherInstances checks the chains of the other instances that share a store, by what the store has:
-// their spools are with them. It returns the first break, which names the instance.
+// verifyOtherInstances checks the chains of the other instances that share a store. It checks only the
+// store, because their spools are elsewhere. It returns the first break and names its instance.
 func verifyOtherInstances(ctx context.Context, others func(context.Context, func(name string, chain ChainReader) error) error) (records, entries int64, first *Break, err error) {
 	err = others(ctx, func(name string, chain ChainReader) error {
 		c := chainChecker{}

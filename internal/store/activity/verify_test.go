@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// spoolCheck is what verify has found.
+// spoolCheck is the result of readAndVerify.
 type spoolCheck struct {
 	Entries     int64
 	First, Last int64  // the numbers of the first and the last entry
-	Break       string // where the chain is broken first; empty when it is whole
+	Break       string // where the chain breaks first; empty if it does not
 }
 
-// verifyChain checks the chain of what is in the spool.
+// readAndVerify reads the spool and checks its chain.
 func readAndVerify(t *testing.T, s *spool) spoolCheck {
 	t.Helper()
 	m := s.snapshot()
@@ -30,7 +30,7 @@ func readAndVerify(t *testing.T, s *spool) spoolCheck {
 	return found
 }
 
-// slowChainStore is a store whose chain, which is empty, is read when somebody says so.
+// slowChainStore is a store with an empty chain, whose reading the test delays.
 type slowChainStore struct {
 	memoryStore
 	begun, goOn chan struct{}
@@ -46,8 +46,8 @@ func (s *slowChainStore) EachChainPart(ctx context.Context, _ func(ChainPart) er
 	}
 }
 
-// TestVerifyRunsOnce: whoever asks meanwhile gets the same answer, also when the first
-// one to ask has left; and a log that is closed does not wait for it.
+// TestVerifyRunsOnce: concurrent callers get the same result, even if the first one leaves. Closing a log
+// does not wait for it.
 func TestVerifyRunsOnce(t *testing.T) {
 	slow := &slowChainStore{begun: make(chan struct{}), goOn: make(chan struct{})}
 	l, err := Open(Options{Dir: t.TempDir()}, slow)

@@ -1,15 +1,14 @@
 package redact
 
-// What is encoded as base64 hides a credential from the table of tokens. A
-// token is letters, digits and a few signs, and the base64 of these has letters
-// and digits alone, in both alphabets. So only runs of these are looked at, and
-// closely only those that stand for text in one of the four ways to begin.
+// Base64 hides a credential from the table of tokens. Tokens consist of letters, digits and a few signs;
+// the base64 of these has only letters and digits, in both alphabets. So only runs of letters and digits
+// are examined, and decoded only if they encode text at one of the four possible offsets.
 
 const (
 	minBase64      = 20 // characters of the shortest token
 	textGroups     = 4  // whole groups of four characters in it
 	maxEncodings   = 2  // base64 within base64
-	minWrappedLine = 60 // characters of a line that goes on in the next one
+	minWrappedLine = 60 // minimum length of a line that is continued on the next line
 )
 
 const noSextet = 64
@@ -27,14 +26,14 @@ var sextets = func() (t [256]byte) {
 	return t
 }()
 
-// holdsBase64Text reports whether a run of letters and digits holds the base64 of
-// printable text as long as the shortest token, wherever in it that begins.
+// holdsBase64Text reports whether a run of letters and digits holds the base64 of printable text as long
+// as the shortest token, at any offset.
 func holdsBase64Text(run []byte) bool {
 	return holdsBase64TextFrom(run, 0) || holdsBase64TextFrom(run, 1) || holdsBase64TextFrom(run, 2) || holdsBase64TextFrom(run, 3)
 }
 
-// holdsBase64TextFrom is holdsBase64Text for groups of four that begin at first. Of the groups
-// that are wanted side by side it looks at the last one first.
+// holdsBase64TextFrom is holdsBase64Text for groups of four that begin at first. It checks the last of the
+// required consecutive groups first.
 func holdsBase64TextFrom(run []byte, first int) bool {
 	for i := first; i+4*textGroups <= len(run); {
 		last := textGroups - 1
@@ -49,8 +48,7 @@ func holdsBase64TextFrom(run []byte, first int) bool {
 	return false
 }
 
-// isPrintableGroup reports whether four characters are the base64 of three that are
-// printable.
+// isPrintableGroup reports whether four characters are the base64 of three printable characters.
 func isPrintableGroup(group []byte) bool {
 	a := sextets[group[0]]
 	if a < ' '>>2 || a > '~'>>2 {
@@ -62,15 +60,15 @@ func isPrintableGroup(group []byte) bool {
 
 func isPrintable(c byte) bool { return c >= ' ' && c <= '~' }
 
-// base64Run is base64 that is being looked at.
+// base64Run is the base64 that is being examined.
 type base64Run struct {
 	at, to       int
-	count        int   // characters before at, without the ends of lines
-	triedOffsets uint8 // ways to begin, as bits
+	count        int   // characters before at, without line ends
+	triedOffsets uint8 // offsets that were decoded, as bits
 }
 
-// markOffsetTried reports whether the base64 around i has not been decoded in this way
-// yet: each is, once, so that the time stays linear.
+// markOffsetTried reports whether the base64 around i still has to be decoded at this offset. Each offset is
+// decoded once, so that the time stays linear.
 func (e *base64Run) markOffsetTried(t []byte, i, first int) bool {
 	if i >= e.to {
 		*e = base64Run{at: i, to: base64End(t, i)}
@@ -88,8 +86,7 @@ func (e *base64Run) markOffsetTried(t []byte, i, first int) bool {
 	return true
 }
 
-// base64End returns the end of the base64 that begins at i, over the ends of
-// its lines and without its padding.
+// base64End returns the end of the base64 that begins at i, across line ends and without padding.
 func base64End(t []byte, i int) int {
 	const set = base64 &^ equals
 	for {
@@ -105,7 +102,7 @@ func base64End(t []byte, i int) int {
 	}
 }
 
-// decodeBase64From returns what base64 stands for when its first characters are left out.
+// decodeBase64From decodes base64 after skipping the first characters.
 func decodeBase64From(text []byte, first int) []byte {
 	out := make([]byte, 0, len(text)*3/4)
 	group, n := uint32(0), 0

@@ -2,7 +2,7 @@ package redact
 
 import "bytes"
 
-// charSet is a set of classes of characters.
+// charSet is a set of character classes.
 type charSet uint16
 
 const (
@@ -16,9 +16,9 @@ const (
 	dot            // .
 	slash          // + and /
 	equals         // =
-	space          // blank, tab, newline, return
+	space          // space, tab, newline, return
 	quoted         // the three quotes
-	closer         // what ends a value that stands without quotes
+	closer         // ends an unquoted value
 	atSign         // @
 
 	lower    = af | gz
@@ -31,7 +31,7 @@ const (
 	ident    = alnum | under | dash | dot
 )
 
-// charSets are the classes of each byte.
+// charSets has the classes of each byte.
 var charSets = func() (t [256]charSet) {
 	for c := range 256 {
 		switch {
@@ -64,7 +64,7 @@ var charSets = func() (t [256]charSet) {
 // inCharSet reports whether c is in one of the classes of s.
 func inCharSet(c byte, s charSet) bool { return charSets[c]&s != 0 }
 
-// runEnd is where the run of characters of s that begins at i ends.
+// runEnd returns the end of the run of characters of s that begins at i.
 func runEnd(text []byte, i int, s charSet) int {
 	for i < len(text) && charSets[text[i]]&s != 0 {
 		i++
@@ -72,8 +72,7 @@ func runEnd(text []byte, i int, s charSet) int {
 	return i
 }
 
-// runStart is where the run of characters of s that ends at end begins, not
-// before low.
+// runStart returns the start of the run of characters of s that ends at end, but not before low.
 func runStart(text []byte, low, end int, s charSet) int {
 	for end > low && charSets[text[end-1]]&s != 0 {
 		end--
@@ -83,8 +82,7 @@ func runStart(text []byte, low, end int, s charSet) int {
 
 func skipSpace(text []byte, i int) int { return runEnd(text, i, space) }
 
-// hasFoldPrefix reports whether text begins with prefix, which is in lower case,
-// in any case.
+// hasFoldPrefix reports whether text begins with prefix, ignoring case. prefix is in lower case.
 func hasFoldPrefix(text []byte, prefix string) bool {
 	if len(text) < len(prefix) {
 		return false
@@ -101,8 +99,8 @@ func hasFoldPrefix(text []byte, prefix string) bool {
 	return true
 }
 
-// jsonStringEnd returns the place of the quote that closes the string whose content
-// begins at from, or the end of the text.
+// jsonStringEnd returns the offset of the quote that closes the string whose content begins at from, or
+// the end of the text.
 func jsonStringEnd(raw []byte, from int) int {
 	for i := min(from, len(raw)); ; i++ {
 		n := bytes.IndexByte(raw[i:], '"')
@@ -124,9 +122,8 @@ func isHostEnd(c byte) bool {
 	return c == '/' || c == '?' || c == '#' || c == '<' || c == '>' || c == '\\' || c < ' '
 }
 
-// escapeRestLength returns the length of the rest of an escape that looks like a part
-// of the word at p: the letter of \n, the digits of \u003e and %3D, the
-// parameters of \x1b[31m.
+// escapeRestLength returns the length of the rest of an escape that looks like a part of the word at p:
+// the letter of \n, the digits of \u003e and %3D, the parameters of \x1b[31m.
 func escapeRestLength(b []byte, p int) int {
 	switch {
 	case p == 0 || p >= len(b):
@@ -143,8 +140,7 @@ func escapeRestLength(b []byte, p int) int {
 	return 0
 }
 
-// skipEscapeRest returns the place behind the rest of an escape, if that is what
-// the word at from begins with.
+// skipEscapeRest returns the offset after the rest of an escape, if the word at from begins with one.
 func skipEscapeRest(b []byte, from, end int) int {
 	if n := escapeRestLength(b[:end], from); n > 0 && from+n <= end {
 		return from + n

@@ -1,17 +1,17 @@
 package redact
 
-// maxNesting is how many times JSON is looked for in a string of JSON.
+// maxNesting limits the depth of JSON within strings of JSON that is scanned.
 const maxNesting = 4
 
-// A credentialFinder collects spans, in the order of the text and without overlap.
+// A credentialFinder collects the spans of credentials, in text order and without overlap.
 type credentialFinder struct {
 	spans []credentialSpan
-	// curl is true while looking through a text that holds a curl command.
+	// curl is true while it examines a text that contains a curl command.
 	curl bool
 
-	decodings   int // how many times the text was decoded
+	decodings   int // how often the text was decoded
 	base64Run   base64Run
-	queryDoneTo int // escapes of URLs before here have been looked at
+	queryDoneTo int // escapes of URLs before this offset were examined
 }
 
 func (f *credentialFinder) addSpan(text []byte, from, to int, kind string) {
@@ -20,7 +20,7 @@ func (f *credentialFinder) addSpan(text []byte, from, to int, kind string) {
 	}
 }
 
-// replaceSpans returns text with the spans replaced.
+// replaceSpans returns text with the spans replaced by masks.
 func (f *credentialFinder) replaceSpans(text []byte) []byte {
 	out := make([]byte, 0, len(text)+16*len(f.spans))
 	done := 0
@@ -32,10 +32,9 @@ func (f *credentialFinder) replaceSpans(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// addNamedValue adds the value of something with a telling name or place: as the
-// token that it is, if it is one from its beginning to its end, and else as
-// kind. The scheme before a credential, as Bearer, stays to be read. It returns
-// the end of the value.
+// addNamedValue adds the value of a credential name or position. Its kind is that of the token if the
+// whole value is one, otherwise kind. An authorization scheme before the credential, such as Bearer, stays
+// readable. It returns the end of the value.
 func (f *credentialFinder) addNamedValue(t []byte, from, to int, kind string) int {
 	if n := authSchemeLength(t[from:to]); n > 0 {
 		from += n

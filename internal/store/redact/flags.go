@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Passwords behind short flags, which only the command tells: docker login -p.
+// Passwords after short flags whose meaning depends on the command: docker login -p.
 
-// flagPasswordStart returns where the password of a command stands, behind the short flag
-// at i, or 0. Whether it is one is not looked at.
+// flagPasswordStart returns the offset of the password after the short flag at i, or 0. It does not check
+// the value.
 func flagPasswordStart(t []byte, i int) int {
 	const farthest = 256
 	if i+3 >= len(t) || !inCharSet(t[i+1], lower|upper) || i > 0 && !inCharSet(t[i-1], space|quoted) && (i < 2 || t[i-2] != '\\') {
@@ -23,8 +23,7 @@ func flagPasswordStart(t []byte, i int) int {
 	return 0
 }
 
-// commandLineBefore returns what stands before i on its line, which goes on behind a
-// backslash.
+// commandLineBefore returns the text before i on its line. A backslash continues a line.
 func commandLineBefore(t []byte, low, i int) []byte {
 	from := i
 	for from > low && (t[from-1] != '\n' || from > low+1 && t[from-2] == '\\') {
@@ -33,7 +32,7 @@ func commandLineBefore(t []byte, low, i int) []byte {
 	return t[from:i]
 }
 
-// containsCommand reports whether a line holds a command, as a word of its own.
+// containsCommand reports whether a line contains a command as a word of its own.
 func containsCommand(line []byte, command string) bool {
 	for {
 		n := bytes.LastIndex(line, []byte(command))
@@ -48,16 +47,15 @@ func containsCommand(line []byte, command string) bool {
 	}
 }
 
-// isPasswordFlag reports whether the argument at i of a command is the flag that a
-// password follows.
+// isPasswordFlag reports whether the argument at i is a flag of the command whose next argument is a
+// password.
 func isPasswordFlag(args []string, i int) bool {
 	return len(args[i]) == 2 && args[i][0] == '-' && slices.ContainsFunc(rules.flags, func(r flagRule) bool {
 		return r.apart && r.flag == args[i][1] && slices.Contains(args[:i], r.command)
 	})
 }
 
-// findFlagPassword masks the password behind the short flag at i, and returns the place
-// behind it, or 0.
+// findFlagPassword adds the password after the short flag at i, and returns the offset after it, or 0.
 func (f *credentialFinder) findFlagPassword(t []byte, i int) int {
 	at := flagPasswordStart(t, i)
 	if at == 0 || at == len(t) {

@@ -8,21 +8,20 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// A jsonFinder walks over the strings of one JSON text.
+// A jsonFinder examines the strings of one JSON text.
 type jsonFinder struct {
 	*credentialFinder
 	raw   []byte
 	depth int
-	// expect is the kind of the next string where the one before said what it
-	// is: a flag in a list of arguments, the name beside a value.
+	// expectedKind is the kind of the next string, if the previous string named it: a flag in a list of
+	// arguments, or the name next to a value.
 	expectedKind string
-	expectAt     int // where that string has to begin
-	piecesEnd    int // strings that begin before here are pieces of one that was masked
+	expectAt     int // offset at which that string must begin
+	piecesEnd    int // strings that begin before this offset are pieces of a masked token
 }
 
-// findInJSON finds credentials in the strings of a JSON text. Everything else is left
-// alone. A text that is not JSON does no harm: what is between quotes is looked
-// at.
+// findInJSON finds credentials in the strings of a JSON text. It leaves everything else alone. In a text
+// that is not JSON it examines everything between quotes.
 func (f *credentialFinder) findInJSON(raw []byte, depth int) {
 	j := jsonFinder{credentialFinder: f, raw: raw, depth: depth}
 	for i := 0; ; {
@@ -34,8 +33,8 @@ func (f *credentialFinder) findInJSON(raw []byte, depth int) {
 	}
 }
 
-// findAtString looks at the string whose content begins at from, and returns the
-// place to go on from.
+// findAtString examines the string whose content begins at from, and returns the offset at which scanning
+// continues.
 func (j *jsonFinder) findAtString(from int) int {
 	to := jsonStringEnd(j.raw, from)
 	next := skipSpace(j.raw, min(to+1, len(j.raw)))
@@ -46,7 +45,7 @@ func (j *jsonFinder) findAtString(from int) int {
 	return next
 }
 
-// findInValue looks at a string that is a value and not that of a telling name.
+// findInValue examines a string that is not the value of a credential name.
 func (j *jsonFinder) findInValue(from, to, next int) {
 	kind := ""
 	if j.expectedKind != "" && j.expectAt == from {
@@ -70,8 +69,7 @@ func (j *jsonFinder) findInValue(from, to, next int) {
 	}
 }
 
-// expectValueAfter notes that a name may be that of the string behind the comma that
-// stands at next.
+// expectValueAfter notes that name may name the string after the comma at next.
 func (j *jsonFinder) expectValueAfter(name []byte, next int) {
 	if next >= len(j.raw) || j.raw[next] != ',' {
 		return
@@ -83,10 +81,9 @@ func (j *jsonFinder) expectValueAfter(name []byte, next int) {
 	}
 }
 
-// findInMember looks at the member with the name at from to to, whose value begins
-// at v.
+// findInMember examines the member whose name is from from to to and whose value begins at v.
 func (j *jsonFinder) findInMember(from, to, v int) int {
-	j.findInString(from, to) // a map can have secrets for keys
+	j.findInString(from, to) // a map can have secrets as keys
 	var scratch [maxName * 2]byte
 	name := unescapeJSON(scratch[:0], j.raw[from:to])
 	if v >= len(j.raw) {
@@ -117,8 +114,7 @@ func (j *jsonFinder) findInMember(from, to, v int) int {
 	return next
 }
 
-// maskList masks the strings of a list under a telling name, as far as it is one of
-// plain values.
+// maskList adds the strings of a list under a credential name, up to the first object in it.
 func (j *jsonFinder) maskList(v int, kind string) int {
 	depth := 0
 	for i := v; i < len(j.raw); i++ {
@@ -130,7 +126,7 @@ func (j *jsonFinder) maskList(v int, kind string) int {
 				return i + 1
 			}
 		case '{':
-			return i // its members have names of their own
+			return i // its members have their own names
 		case '"':
 			to := jsonStringEnd(j.raw, i+1)
 			j.maskString(i+1, to, kind)
@@ -146,7 +142,7 @@ func (j *jsonFinder) isRandomString(from, to int) bool {
 	return len(content) >= minToken && !bytes.ContainsAny(content, " (${") && looksRandom(content, 3)
 }
 
-// fullEnd masks a string as a whole.
+// maskString adds a whole string.
 func (j *jsonFinder) maskString(from, to int, kind string) {
 	j.withDecodedString(from, to, func(content []byte) {
 		if !isReference(content) {
@@ -155,7 +151,7 @@ func (j *jsonFinder) maskString(from, to int, kind string) {
 	})
 }
 
-// findInString looks for credentials in a string.
+// findInString finds credentials in a string.
 func (j *jsonFinder) findInString(from, to int) {
 	if from >= j.piecesEnd {
 		j.piecesEnd = max(j.piecesEnd, j.addSplitToken(j.raw, from))
@@ -173,8 +169,8 @@ func (j *jsonFinder) findInString(from, to int) {
 	})
 }
 
-// withDecodedString calls find with the decoded string, and moves the spans that it
-// adds to where they are in the raw text.
+// withDecodedString calls find with the decoded string, and moves the spans that find adds to their place
+// in the raw text.
 func (j *jsonFinder) withDecodedString(from, to int, find func(content []byte)) {
 	if from < j.piecesEnd {
 		return
@@ -206,7 +202,7 @@ func (j *jsonFinder) withDecodedString(from, to int, find func(content []byte)) 
 	}
 }
 
-// unescapeJSON appends what a JSON string stands for to dst.
+// unescapeJSON appends the decoded content of a JSON string to dst.
 func unescapeJSON(dst, content []byte) []byte {
 	for len(content) > 0 {
 		n := bytes.IndexByte(content, '\\')
@@ -221,8 +217,8 @@ func unescapeJSON(dst, content []byte) []byte {
 	return dst
 }
 
-// appendUnescaped appends the character that content begins with to dst, and returns its
-// length in content. What is no escape stands for itself.
+// appendUnescaped appends the first decoded character of content to dst, and returns its encoded length.
+// An invalid escape stays as it is.
 func appendUnescaped(dst, content []byte) (int, []byte) {
 	if content[0] != '\\' || len(content) < 2 {
 		return 1, append(dst, content[0])

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 )
 
-// A credentialSpan is one credential in a text: where it is, and what is shown instead.
+// A credentialSpan is the range of one credential in a text, and the parts of its mask.
 type credentialSpan struct {
 	from, to int
 	kind     string
@@ -21,14 +21,14 @@ func shortHash(secret []byte) (sum [4]byte) {
 
 const maskOpen = "[masked "
 
-// appendMask appends the replacement. It holds nothing that JSON would have to
-// escape, at any depth of nesting, and nothing that is a credential again.
+// appendMask appends the mask. It contains nothing that JSON escapes, at any depth of nesting, and nothing
+// that looks like a credential.
 func appendMask(dst []byte, kind string, sum [4]byte) []byte {
 	dst = append(append(append(dst, maskOpen...), kind...), ' ')
 	return append(hex.AppendEncode(dst, sum[:]), ']')
 }
 
-// HasMask reports whether something in a text was masked, or looks as if it was.
+// HasMask reports whether a text contains a mask, or text that looks like one.
 func HasMask(text []byte) bool {
 	for {
 		at := bytes.Index(text, []byte(maskOpen))
@@ -42,8 +42,7 @@ func HasMask(text []byte) bool {
 	}
 }
 
-// maskLength returns the length of the mask that text begins with, 0 when it
-// begins with none.
+// maskLength returns the length of the mask at the beginning of text, or 0.
 func maskLength(text []byte) int {
 	const longestKind = 32
 	if len(text) < len(maskOpen) || string(text[:len(maskOpen)]) != maskOpen {

@@ -1,19 +1,19 @@
 package redact
 
-// maxName is how much of a name is looked at, from its end.
+// maxName is how many characters at the end of a name are examined.
 const maxName = 64
 
-// A normalizedName is a name in lower case without its separators.
+// A normalizedName is a name in lower case without separators.
 type normalizedName struct {
 	buf  [maxName]byte
 	n    int
-	last int // where its last word begins
+	last int // offset of its last word
 }
 
 func (s *normalizedName) bytes() []byte { return s.buf[:s.n] }
 
-// normalize splits a name at separators and at changes of case, as in api_key,
-// X-API-Key, apiKey and APIKey.
+// normalize removes separators and finds the last word. Words begin at separators and at changes of case:
+// api_key, X-API-Key, apiKey, APIKey.
 func (s *normalizedName) normalize(name []byte) {
 	if len(name) > maxName {
 		name = name[len(name)-maxName:]
@@ -36,8 +36,8 @@ func (s *normalizedName) normalize(name []byte) {
 	}
 }
 
-// classifyName returns what the value of something with this name is: the kind of
-// credential and how sure that is. The kind is empty for a harmless name.
+// classifyName returns the kind of credential that a name stands for, and how strongly. The kind is "" for
+// a harmless name.
 func classifyName(name []byte) (string, nameStrength) {
 	if !mayEndCredentialName(name, len(name)) {
 		return "", harmless
@@ -45,9 +45,9 @@ func classifyName(name []byte) (string, nameStrength) {
 	var s normalizedName
 	s.normalize(name)
 	spelled := s.bytes()
-	rules := rules.names[spelled[len(spelled)-1]] // which is a letter
-	for i := range rules {
-		r := &rules[i]
+	candidates := rules.names[spelled[len(spelled)-1]] // which is a letter
+	for i := range candidates {
+		r := &candidates[i]
 		begin := len(spelled) - len(r.end)
 		if begin < 0 || string(spelled[begin:]) != r.end || r.word && begin != s.last {
 			continue
@@ -60,13 +60,13 @@ func classifyName(name []byte) (string, nameStrength) {
 	return "", harmless
 }
 
-// isHarmlessToken reports whether what stands before "token" makes it no credential.
+// isHarmlessToken reports whether the words before "token" say that it is no credential.
 func (k *credentialRules) isHarmlessToken(before []byte) bool {
 	for length := 3; length <= 13 && length <= len(before); length++ {
 		if !k.harmlessBeforeToken[string(before[len(before)-length:])] {
 			continue
 		}
-		// "end" is for end_token, not for backend_token.
+		// "end" counts for end_token, not for backend_token.
 		if length == len(before) || length >= 4 {
 			return true
 		}
@@ -74,7 +74,7 @@ func (k *credentialRules) isHarmlessToken(before []byte) bool {
 	return false
 }
 
-// mayEndCredentialName is the quick test for the name that ends before end.
+// mayEndCredentialName is the quick test for a name that ends at end.
 func mayEndCredentialName(text []byte, end int) bool {
 	if end == 0 || !inCharSet(text[end-1], lower|upper) {
 		return false
@@ -85,7 +85,7 @@ func mayEndCredentialName(text []byte, end int) bool {
 	if !rules.nameEnds.has(text[end-3], text[end-2], text[end-1]) {
 		return false
 	}
-	// Names in -ation are common, and only one of them is meant.
+	// Names that end in -ation are common, and only one of them is a credential name.
 	if text[end-1]|0x20 == 'n' && text[end-2]|0x20 == 'o' && (end < 6 || text[end-6]|0x20 != 'z') {
 		return false
 	}

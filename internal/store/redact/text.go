@@ -2,8 +2,8 @@ package redact
 
 import "bytes"
 
-// findInText finds credentials in plain text. It goes from left to right and never
-// back behind the end of a span; what it looks at around a character is bounded.
+// findInText finds credentials in plain text. It scans from left to right and never goes back before the
+// end of a span. What it examines around a character is bounded.
 func (f *credentialFinder) findInText(t []byte) {
 	f.curl, f.base64Run, f.queryDoneTo = bytes.Contains(t, []byte("curl")), base64Run{}, 0
 	for i := 0; i < len(t); {
@@ -30,8 +30,7 @@ func (f *credentialFinder) findInText(t []byte) {
 	}
 }
 
-// findAtWord looks at what begins at the letter or digit i, where no letter or
-// digit stands before: a token, or a scheme of authorization.
+// findAtWord examines the word that begins at i: a token, or an authorization scheme with its credential.
 func (f *credentialFinder) findAtWord(t []byte, i int) int {
 	if i+3 <= len(t) && rules.tokenStarts.has(t[i], t[i+1], t[i+2]) {
 		if end := f.addSplitToken(t, i); end > 0 {
@@ -39,7 +38,7 @@ func (f *credentialFinder) findAtWord(t []byte, i int) int {
 		}
 	}
 	if end, kind := matchToken(t, i); end > 0 {
-		if kind == "teams-webhook" { // what belongs to it could not stand in another token
+		if kind == "teams-webhook" { // the characters after it cannot belong to another token
 			end = runEnd(t, end, word|slash|dot|atSign)
 		}
 		f.addSpan(t, i, end, kind)
@@ -72,7 +71,7 @@ func (f *credentialFinder) findAtWord(t []byte, i int) int {
 	return f.findInBase64(t, i, end)
 }
 
-// findAtDash looks at the dash i: a block in PEM form, a flag whose value follows.
+// findAtDash examines the dash at i: a PEM block, or a flag with a value.
 func (f *credentialFinder) findAtDash(t []byte, i int) int {
 	if i+1 < len(t) && t[i+1] == '-' {
 		if end := privateKeyEnd(t, i); end > 0 {
@@ -115,8 +114,8 @@ func (f *credentialFinder) findAtDash(t []byte, i int) int {
 	return end
 }
 
-// privateKeyEnd returns the end of the private key in PEM form that begins at i,
-// or 0. A block that was cut off ends with the text.
+// privateKeyEnd returns the end of the PEM private key that begins at i, or 0. A block that was cut off
+// ends with the text.
 func privateKeyEnd(t []byte, i int) int {
 	const begin, private, end, longestHeader = "-----BEGIN ", "PRIVATE KEY", "-----END ", 80
 	if !bytes.HasPrefix(t[i:], []byte(begin)) {
@@ -128,7 +127,7 @@ func privateKeyEnd(t []byte, i int) int {
 		return 0
 	}
 	body := i + len(begin) + n + len("-----")
-	if body < len(t) && inCharSet(t[body], quoted) { // the header alone, in a program
+	if body < len(t) && inCharSet(t[body], quoted) { // only the header, in a program
 		return 0
 	}
 	footer := bytes.Index(t[i:], []byte(end))
@@ -142,7 +141,7 @@ func privateKeyEnd(t []byte, i int) int {
 	return footer
 }
 
-// findURLPassword looks at the colon of "://": a password before the host.
+// findURLPassword looks for a password before the host, after the "://" at i.
 func (f *credentialFinder) findURLPassword(t []byte, i int) int {
 	const longest = 1024
 	from := i + 3
@@ -162,13 +161,13 @@ func (f *credentialFinder) findURLPassword(t []byte, i int) int {
 		}
 		return at
 	}
-	if colon < 0 && at-from >= minToken && looksRandom(t[from:at], 3) { // a token in the place of the user
+	if colon < 0 && at-from >= minToken && looksRandom(t[from:at], 3) { // a token instead of a user
 		f.addNamedValue(t, from, at, "url-password")
 	}
 	return at
 }
 
-// skipColorEscape skips a terminal's escape sequence, as "\x1b[31m".
+// skipColorEscape skips an escape sequence of a terminal, such as "\x1b[31m".
 func skipColorEscape(t []byte, i int) int {
 	if i+1 >= len(t) || t[i+1] != '[' {
 		return i + 1
@@ -184,9 +183,8 @@ func skipColorEscape(t []byte, i int) int {
 	return end
 }
 
-// findInBase64 looks at the letters and digits at i to end, which may be in base64,
-// and masks that to its end when a credential is anywhere in it. It returns the
-// place to go on from.
+// findInBase64 decodes the letters and digits from i to end if they may be base64, and adds the whole base64
+// text if it contains a credential. It returns the offset at which scanning continues.
 func (f *credentialFinder) findInBase64(t []byte, i, end int) int {
 	if end-i < minBase64 || f.decodings == maxEncodings {
 		return end

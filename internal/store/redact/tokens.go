@@ -2,7 +2,7 @@ package redact
 
 import "bytes"
 
-// minToken is shorter than every token that can be told by its form.
+// minToken is a lower bound of the length of tokens with a known form.
 const minToken = 15
 
 // mayBeTokenAt is the quick test for a token that begins at i.
@@ -23,9 +23,8 @@ func mayBeTokenAt(text []byte, i int) bool {
 	return false
 }
 
-// matchToken returns the end and the kind of the token that begins at i, or 0.
-// What it looks at before it fails is bounded; what it looks at when it
-// succeeds is skipped.
+// matchToken returns the end and the kind of the token that begins at i, or 0. What it examines before it
+// fails is bounded; what it examines when it succeeds is skipped.
 func matchToken(text []byte, i int) (end int, kind string) {
 	if !mayBeTokenAt(text, i) {
 		return 0, ""
@@ -63,9 +62,9 @@ func matchToken(text []byte, i int) (end int, kind string) {
 	return 0, ""
 }
 
-// matchAfterPrefix returns the length of what follows the prefix, or 0.
+// matchAfterPrefix returns the length of the characters after the prefix, or 0.
 func (r *tokenRule) matchAfterPrefix(rest []byte) int {
-	const enough = 64 // a digit comes early in what is random
+	const enough = 64 // a random text has a digit within this length
 	bound := r.max
 	if bound == 0 {
 		bound = max(r.min, enough)
@@ -86,8 +85,8 @@ func (r *tokenRule) matchAfterPrefix(rest []byte) int {
 	return n
 }
 
-// jwtLength returns the length of the JSON Web Token (or of the like: header and
-// claims without a signature) that text begins with, or 0.
+// jwtLength returns the length of the JSON Web Token at the beginning of text, or 0. The signature may be
+// missing.
 func jwtLength(text []byte) int {
 	const minPart, maxHeader = 14, 4096
 	header := runEnd(text[:min(len(text), maxHeader)], 0, word|equals)
@@ -108,8 +107,8 @@ func jwtLength(text []byte) int {
 	return header + 1 + end
 }
 
-// telegramLength returns the length of the bot token that text begins with:
-// 8 to 16 digits, a colon, A and 34 more; or 0.
+// telegramLength returns the length of the Telegram bot token at the beginning of text, or 0: 8 to 16
+// digits, a colon, A and 34 more characters.
 func telegramLength(text []byte) int {
 	n := runEnd(text[:min(len(text), 17)], 0, digit)
 	if n < 5 || n > 16 || n+36 > len(text) || text[n] != ':' || text[n+1] != 'A' {
@@ -122,8 +121,8 @@ func telegramLength(text []byte) int {
 	return end
 }
 
-// facebookLength returns the length of the token of an app that text begins with:
-// its id of 15 or 16 digits, a bar and 27 more; or 0.
+// facebookLength returns the length of the Facebook app token at the beginning of text, or 0: an ID of 15
+// or 16 digits, a bar and 27 more characters.
 func facebookLength(text []byte) int {
 	const secret = 27
 	n := runEnd(text[:min(len(text), 17)], 0, digit)
@@ -133,8 +132,8 @@ func facebookLength(text []byte) int {
 	return n + 1 + secret
 }
 
-// discordLength returns the length of the bot token that text begins with: an id
-// in base64, a time of 6 characters and 27 to 38 more; or 0.
+// discordLength returns the length of the Discord bot token at the beginning of text, or 0: an ID in
+// base64, a time of 6 characters and 27 to 38 more.
 func discordLength(text []byte) int {
 	const shortest, longest = 24, 26
 	id := runEnd(text[:min(len(text), longest+1)], 0, word)
@@ -151,8 +150,8 @@ func discordLength(text []byte) int {
 
 const mailchimpDigits = 32
 
-// mailchimpKeyEnd returns the end of the Mailchimp key whose last dash is at i: 32
-// hexadecimal digits and the place of the account, as -us12; or 0.
+// mailchimpKeyEnd returns the end of the Mailchimp key whose last dash is at i, or 0: 32 hexadecimal
+// digits and the data center, such as -us12.
 func mailchimpKeyEnd(t []byte, i int) int {
 	if from := i - mailchimpDigits; from < 0 || i+3 >= len(t) || t[i+1] != 'u' || t[i+2] != 's' || runEnd(t, from, hexLower) != i || from > 0 && inCharSet(t[from-1], alnum) && (from < 2 || t[from-2] != '\\') {
 		return 0

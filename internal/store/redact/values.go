@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// A valueRange is where a value stands, without its quotes. Of a long one only the
-// beginning is known; whole returns the rest.
+// A valueRange is the range of a value without its quotes. For a long value, to is not its end; fullEnd
+// returns that.
 type valueRange struct {
 	from, to int
 	quoted   bool
-	// cut is set when the value goes on, up to the quote or, without, up to what
-	// cannot be a part of it.
+	// cut reports whether the value continues after to: up to the quote or, without quotes, to a character
+	// that ends a value.
 	cut   bool
 	quote byte
 }
 
-// parseValue returns the value that begins at i.
+// parseValue returns the range of the value that begins at i.
 func parseValue(t []byte, i int) valueRange {
 	open := i
 	for open < len(t) && open < i+8 && t[open] == '\\' { // quotes within quotes
@@ -44,8 +44,8 @@ func parseValue(t []byte, i int) valueRange {
 
 func isBareValueChar(c byte) bool { return !inCharSet(c, closer) && c != '\\' }
 
-// parseQuotedValue returns the value that begins at from, behind a quote, which is itself
-// escaped when inner is set. A value ends on its line.
+// parseQuotedValue returns the value that begins at from, after a quote. inner reports whether the quote
+// itself is escaped. A value ends on its line.
 func parseQuotedValue(t []byte, from int, quote byte, inner bool) valueRange {
 	v := valueRange{from: from, to: from, quoted: true, quote: quote}
 	if n := maskLength(t[from:]); n > 0 {
@@ -67,12 +67,12 @@ func parseQuotedValue(t []byte, from int, quote byte, inner bool) valueRange {
 	}
 	v.to = min(v.to, len(t))
 	if v.cut = v.to < len(t); !v.cut && bytes.IndexByte(t[from:v.to], ' ') >= 0 {
-		return valueRange{from: from, to: from} // no quote ends it, and it is no word that was cut off
+		return valueRange{from: from, to: from} // unterminated, and not a single word that was cut off
 	}
 	return v
 }
 
-// fullEnd returns the end of the value.
+// fullEnd returns the end of the whole value, also of a long one.
 func (v valueRange) fullEnd(t []byte) int {
 	to := v.to
 	for v.cut && to < len(t) && (v.quoted && t[to] != v.quote && t[to] != '\n' || !v.quoted && isBareValueChar(t[to])) {
@@ -88,11 +88,11 @@ func lineEnd(t []byte, i int) int {
 	return i
 }
 
-// maxProbe is how much of a value is looked at to tell what it is.
+// maxProbe is how many characters of a value are examined.
 const maxProbe = 256
 
-// looksRandom reports whether a value holds letters and digits, and changes at
-// least so many times from one to the other, or from small to capital.
+// looksRandom reports whether a value contains letters and digits, and changes at least so many times
+// between them or from lower to upper case.
 func looksRandom(value []byte, changes int) bool {
 	const enough = 128
 	var seen charSet
@@ -111,7 +111,7 @@ func looksRandom(value []byte, changes int) bool {
 	return n >= changes && seen&(lower|upper) != 0 && seen&digit != 0
 }
 
-// isReference reports whether a value names where the secret is, instead of being it.
+// isReference reports whether a value refers to a secret instead of being one.
 func isReference(value []byte) bool {
 	n := len(value)
 	return n > 3 && value[0] == '$' && value[1] == '{' && bytes.IndexByte(value, '}') == n-1 ||
@@ -119,8 +119,7 @@ func isReference(value []byte) bool {
 		n > 4 && value[0] == '{' && value[1] == '{' && value[n-1] == '}'
 }
 
-// isPlaceholder reports whether a value stands for one: an example, a reference, a
-// word for the thing itself.
+// isPlaceholder reports whether a value is an example, a reference, or a word for the secret.
 func isPlaceholder(value []byte) bool {
 	if isReference(value) || isOneRepeatedChar(value) {
 		return true
@@ -133,20 +132,20 @@ func isPlaceholder(value []byte) bool {
 	return slices.ContainsFunc(rules.placeholders, func(w string) bool { return len(w) == len(value) && hasFoldPrefix(value, w) })
 }
 
-// isOneRepeatedChar reports whether all characters are the same one, as in ********.
+// isOneRepeatedChar reports whether all characters are equal, as in ********.
 func isOneRepeatedChar(value []byte) bool {
 	return len(value) > 2 && bytes.Count(value, value[:1]) == len(value)
 }
 
-// isUpperCaseName reports whether a name is that of an environment variable.
+// isUpperCaseName reports whether a name has the form of an environment variable.
 func isUpperCaseName(name []byte) bool { return runEnd(name, 0, upper|digit|under) == len(name) }
 
-// isPlainWord reports whether a value is made of letters and separators only.
+// isPlainWord reports whether a value consists of letters and separators.
 func isPlainWord(value []byte) bool { return runEnd(value, 0, lower|upper|ident&^digit) == len(value) }
 
 func isValueName(name []byte) bool { return string(name) == "value" || string(name) == "Value" }
 
-// namesSiblingValue reports whether a member of this name names the one named value.
+// namesSiblingValue reports whether a member with this name names the value in the member called value.
 func namesSiblingValue(name []byte) bool {
 	switch string(name) {
 	case "name", "Name", "key", "Key", "header", "variable":
@@ -167,8 +166,8 @@ func identifierBefore(t []byte, low, end int) []byte {
 	return t[runStart(t, max(low, end-maxName), end, ident):end]
 }
 
-// authSchemeLength returns the length of a scheme of authorization and the space
-// after it, 0 when the value does not begin with one.
+// authSchemeLength returns the length of the authorization scheme at the beginning of value, with the
+// space after it, or 0.
 func authSchemeLength(value []byte) int {
 	for _, scheme := range [...]string{"bearer ", "basic ", "token ", "digest ", "apikey "} {
 		if hasFoldPrefix(value, scheme) {
@@ -180,8 +179,7 @@ func authSchemeLength(value []byte) int {
 	return 0
 }
 
-// maskValue returns the replacement of a value; what is empty, masked or a reference
-// stays.
+// maskValue returns the mask of a value. An empty value, a mask or a reference stays as it is.
 func maskValue(kind, value string) string {
 	b := []byte(value)
 	if value == "" || maskLength(b) == len(b) || isReference(b) {
@@ -190,5 +188,5 @@ func maskValue(kind, value string) string {
 	return string(appendMask(nil, kind, shortHash(b)))
 }
 
-// symbols stand in passwords more often than in words, paths and expressions.
+// symbols are characters that are more common in passwords than in words, paths and expressions.
 const symbols = "!#$%^&*?~{}"

@@ -107,7 +107,7 @@ type gatedStore struct {
 
 type projectionHold struct{ arrived, release chan struct{} }
 
-func (g *gatedStore) Project(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
+func (g *gatedStore) ProjectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	if h := g.next.Swap(nil); h != nil {
 		close(h.arrived)
 		<-h.release

@@ -12,15 +12,15 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// memberCodec writes the members of an object, or reads one of them. So what is in an
-// object is said once, by its members method, in the order in which it is written.
-// A member is named by its head: as it is written, with a comma before it.
+// memberCodec either writes the members of a JSON object or reads one of them. So each codeMembers method
+// lists the members of its object once, in the order of writing. A member is named by its head: a comma,
+// the quoted name and a colon.
 type memberCodec struct {
-	out []byte // what is written
+	out []byte // the written JSON
 
 	reading     bool
-	name, value []byte // of the member that is read
-	err         error  // of reading
+	name, value []byte // of the member that is being read
+	err         error  // the first error of reading
 
 	objects [2]codecObject // objects that are being written or read
 	depth   int
@@ -28,20 +28,20 @@ type memberCodec struct {
 
 type codecObject struct {
 	head   string
-	start  int          // where it begins in out
-	unread []jsonMember // that are to be read
+	start  int          // offset of the object in out
+	unread []jsonMember // members that are still to be read
 }
 
 type jsonMember struct{ name, value []byte }
 
 var errMalformedPayload = errors.New("read an entry of the log: it is not as it was written")
 
-// isReadingMember reports whether the member with this head is the one that is read.
+// isReadingMember reports whether the member with this head is being read.
 func (c *memberCodec) isReadingMember(head string) bool {
 	return c.reading && string(c.name) == head[len(`,"`):len(head)-len(`":`)]
 }
 
-// codeText is a text that is left out when it is empty.
+// codeText writes or reads a text. An empty text is not written.
 func (c *memberCodec) codeText(head string, v *string) {
 	if c.reading || *v != "" {
 		c.codeRequiredText(head, v)
@@ -56,7 +56,7 @@ func (c *memberCodec) codeRequiredText(head string, v *string) {
 	}
 }
 
-// codeNumber is a number that is left out when it is 0.
+// codeNumber writes or reads a number. A zero is not written.
 func (c *memberCodec) codeNumber(head string, v *int64) {
 	if c.reading || *v != 0 {
 		c.codeRequiredNumber(head, v)
@@ -73,7 +73,7 @@ func (c *memberCodec) codeRequiredNumber(head string, v *int64) {
 	}
 }
 
-// codeFlag is left out unless it is set.
+// codeFlag writes or reads a flag. False is not written.
 func (c *memberCodec) codeFlag(head string, v *bool) {
 	if c.isReadingMember(head) {
 		*v = string(c.value) == "true"
@@ -82,15 +82,14 @@ func (c *memberCodec) codeFlag(head string, v *bool) {
 	}
 }
 
-// readOldText reads a text that stands in the open part by now, where an earlier version has
-// written it.
+// readOldText reads a text that an earlier version wrote as a member. It is part of the erasable part now.
 func (c *memberCodec) readOldText(head string, v *string) {
 	if c.isReadingMember(head) {
 		*v = c.parseText(c.value)
 	}
 }
 
-// readOldTexts is was for some texts.
+// readOldTexts reads a list of texts that an earlier version wrote as a member.
 func (c *memberCodec) readOldTexts(head string, v *[]string) {
 	if c.isReadingMember(head) {
 		*v = c.parseTexts(c.value)
@@ -105,7 +104,7 @@ func (c *memberCodec) parseTexts(value []byte) (texts []string) {
 	return texts
 }
 
-// codeTexts are left out when there are none.
+// codeTexts writes or reads a list of texts. An empty list is not written.
 func (c *memberCodec) codeTexts(head string, v *[]string) {
 	if !c.reading && len(*v) > 0 {
 		c.out = appendTextArray(append(c.out, head...), *v)
@@ -136,9 +135,8 @@ func (c *memberCodec) codeTime(head string, v *time.Time) {
 	}
 }
 
-// nextObjectMember is the condition of a loop whose body has the members of an object: to
-// write it, the body runs once, to read it, for each of the members that are there.
-// An object without members is left out.
+// nextObjectMember is the condition of a loop whose body codes the members of an object. Writing runs the
+// body once; reading runs it for each member that exists. An object without members is not written.
 func (c *memberCodec) nextObjectMember(head string) bool {
 	if c.depth == 0 || c.objects[c.depth-1].head != head {
 		return c.enterObject(head)
@@ -154,7 +152,7 @@ func (c *memberCodec) nextObjectMember(head string) bool {
 	} else if len(c.out) == from {
 		c.out = c.out[:l.start]
 	} else {
-		c.out = append(slices.Delete(c.out, from, from+1), '}') // the comma of the first member
+		c.out = append(slices.Delete(c.out, from, from+1), '}') // without the comma of the first member
 	}
 	return false
 }
@@ -196,8 +194,8 @@ func (c *memberCodec) setError(err error) {
 	}
 }
 
-// toValidJSON copies raw. What turns out to be no JSON is kept as a string, and what
-// is not UTF-8 becomes U+FFFD, so that a record can always be encoded.
+// toValidJSON copies raw so that a record can always be encoded. It turns invalid JSON into a JSON string,
+// and replaces invalid UTF-8 by U+FFFD.
 func toValidJSON(raw []byte) json.RawMessage {
 	if len(raw) == 0 {
 		return nil

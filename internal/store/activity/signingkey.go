@@ -16,24 +16,23 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// checkpointEvery is the number of entries between two that are signed: each whose number is
-// a multiple of it. It is part of the format.
+// checkpointEvery is the distance of mandatory checkpoints: every entry whose number is a multiple of it
+// is signed. It is part of the format.
 const checkpointEvery = 4096
 
-// checkpointInterval is how long entries may come before one of them is signed.
+// checkpointInterval is the maximum time without a checkpoint while entries are appended.
 const checkpointInterval = time.Hour
 
-// signingKeyAction is the action of the record that says with which key is signed from there
-// on.
+// signingKeyAction is the action of the record that says which key signs from then on.
 const signingKeyAction = "signing_key"
 
-// SigningKey is what a log signs with. A nil one signs nothing.
+// SigningKey is the key that signs a log. A nil key signs nothing.
 type SigningKey struct {
 	path string
 	key  ed25519.PrivateKey
 }
 
-// openSigningKey reads the key in a file, or makes one.
+// openSigningKey reads the key from a file, or creates it.
 func openSigningKey(path string) (*SigningKey, error) {
 	if path == "" {
 		return nil, nil
@@ -81,7 +80,7 @@ func (k *SigningKey) writeFile() error {
 	return nil
 }
 
-// neverSkipAfter writes the key again when its file was deleted.
+// restoreDeletedFile writes the file of the key again if it was deleted.
 func (k *SigningKey) restoreDeletedFile() error {
 	if k == nil {
 		return nil
@@ -90,12 +89,12 @@ func (k *SigningKey) restoreDeletedFile() error {
 		return err
 	}
 	if _, err := os.Lstat(filepath.Dir(k.path)); err != nil {
-		return nil // the folder comes first
+		return nil // the directory must exist first
 	}
 	return k.writeFile()
 }
 
-// publicKey is the public key; nil where nothing is signed.
+// publicKey returns the public key, or nil if nothing is signed.
 func (k *SigningKey) publicKey() []byte {
 	if k == nil {
 		return nil
@@ -103,20 +102,20 @@ func (k *SigningKey) publicKey() []byte {
 	return k.key.Public().(ed25519.PublicKey)
 }
 
-// SignCheckpoint returns c, signed.
+// SignCheckpoint returns c with key, time and signature.
 func (k *SigningKey) SignCheckpoint(c Checkpoint) Checkpoint {
 	c.Key, c.Time = k.publicKey(), c.Time.UTC().Truncate(time.Microsecond)
 	c.Signature = ed25519.Sign(k.key, c.signedText())
 	return c
 }
 
-// checkpointScheduler has the projector sign places of the chain.
+// checkpointScheduler signs entries at intervals.
 type checkpointScheduler struct {
 	*SigningKey
-	last time.Time // when the last one was signed
+	last time.Time // time of the last signature
 }
 
-// addRefusal signs what is to be signed of entries that are about to be stored.
+// signDueEntries signs those of the entries that need a checkpoint, before they are stored.
 func (c *checkpointScheduler) signDueEntries(chain string, entries []Entry, now time.Time) {
 	if c.SigningKey == nil {
 		return
@@ -131,15 +130,15 @@ func (c *checkpointScheduler) signDueEntries(chain string, entries []Entry, now 
 	}
 }
 
-// newSigningKeyRecord says with which key is signed from now on.
+// newSigningKeyRecord returns the record that says which key signs from now on.
 func newSigningKeyRecord(public []byte) Record {
 	return Record{Type: System, Status: Success, Actor: "system", Metadata: Metadata{Action: signingKeyAction, Detail: hex.EncodeToString(public)}}
 }
 
-// String is the public key in hexadecimal digits; empty where nothing is signed.
+// String returns the public key in hexadecimal, or "" if nothing is signed.
 func (k *SigningKey) String() string { return hex.EncodeToString(k.publicKey()) }
 
-// SignText signs what an export says of itself. It is nil where nothing is signed.
+// SignText signs the statement of an export about itself. It returns nil if nothing is signed.
 func (k *SigningKey) SignText(text []byte) []byte {
 	if k == nil {
 		return nil
@@ -147,7 +146,7 @@ func (k *SigningKey) SignText(text []byte) []byte {
 	return ed25519.Sign(k.key, text)
 }
 
-// parseSigningKeyRecord returns the key that a payload puts on record, nil for other ones.
+// parseSigningKeyRecord returns the key that a payload records, or nil if it records none.
 func parseSigningKeyRecord(payload []byte) []byte {
 	if !strings.Contains(string(payload[max(0, len(payload)-256):]), `"action":"`+signingKeyAction+`","detail":"`) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// safeMark is the end of what is durable, and the files that hold it.
+// spoolSnapshot is the end of the durable entries and the files that hold them, at one time.
 type spoolSnapshot struct {
 	end      SpoolPosition
 	synced   int64 // the last entry that is known to be on the disk
@@ -38,9 +38,9 @@ func (s *spool) snapshot() spoolSnapshot {
 	return m
 }
 
-// newULIDGeneratorAfter returns the number of the first entry in the segment after one. Entries
-// from there on in the segment itself were never acknowledged, since the write had
-// failed and could not be taken back, or were written again in the next one.
+// firstOfNextSegment returns the number of the first entry in the segment after the one that begins with
+// first. Entries from that number in the segment itself do not count: a failed write left them, or they
+// were written again in the next segment.
 func (m *spoolSnapshot) firstOfNextSegment(first int64) int64 {
 	if i := m.countSegmentsUpTo(first); i < len(m.segments) {
 		return m.segments[i].first
@@ -48,29 +48,28 @@ func (m *spoolSnapshot) firstOfNextSegment(first int64) int64 {
 	return math.MaxInt64
 }
 
-// keepSegmentsUpTo returns how many segments begin with an entry or before it.
+// countSegmentsUpTo returns the number of segments that begin at or before the entry seq.
 func (m *spoolSnapshot) countSegmentsUpTo(seq int64) int {
 	return sort.Search(len(m.segments), func(i int) bool { return m.segments[i].first > seq })
 }
 
-// spoolReader reads entries from the files, from a position up to a mark. What
-// cannot be read it skips, keeps aside and tells: one bad sector must not hide
-// the entries behind it. That holds for what was on the disk. What is newer, and
-// is not there, stands in the second copy, from which the spool is made well: it
-// is an error until then.
+// spoolReader reads entries from the files, from a position up to a snapshot. It skips unreadable bytes,
+// keeps a copy of them and adds a note: one bad sector must not hide the entries after it. Newer entries
+// that are not known to be on the disk are different. If they are missing, reading fails until the spool
+// is repaired from the second copy.
 type spoolReader struct {
 	dir       string
 	snapshot  spoolSnapshot
 	position  SpoolPosition
-	hashKnown bool // at.Hash is that of the entry before
+	hashKnown bool // position.Hash is that of the entry before
 	notes     []string
 
 	file           *os.File
 	buf            *bufio.Reader
-	storedUpTo     int64 // entries that are numbered up to here are in the store
-	neverSkipAfter int64 // but not those after here
+	storedUpTo     int64 // entries up to this number are in the store
+	neverSkipAfter int64 // entries after this number are read in any case
 
-	missing int64 // entries that no segment has, though they come first
+	missing int64 // number of entries that no segment has although they come first
 }
 
 const (
@@ -78,8 +77,8 @@ const (
 	maxNotes   = 16
 )
 
-// newSpoolReader makes a reader that goes on after pos. Entries that are numbered up
-// to pos.Seq are left out, unless they are after keep.
+// newSpoolReader returns a reader that continues after pos. It leaves out entries up to pos.Seq, unless they
+// come after keep.
 func (s *spool) newSpoolReader(pos SpoolPosition, keep int64) *spoolReader {
 	r := &spoolReader{dir: s.dir, snapshot: s.snapshot(), position: pos, storedUpTo: pos.Seq, neverSkipAfter: keep}
 	if r.hashKnown = r.canResume(); !r.hashKnown {
@@ -88,7 +87,7 @@ func (s *spool) newSpoolReader(pos SpoolPosition, keep int64) *spoolReader {
 	return r
 }
 
-// canResume reports whether the position is a link of the spool, as it should be.
+// canResume reports whether the position is a link of the spool.
 func (r *spoolReader) canResume() bool {
 	seg, ok := r.findSegment(r.position.Segment)
 	if !ok || r.position.Offset > seg.size || r.position.Seq >= r.snapshot.firstOfNextSegment(r.position.Segment) {
@@ -99,8 +98,8 @@ func (r *spoolReader) canResume() bool {
 	return err == nil && ok && t.size == r.position.Offset && t.hash == r.position.Hash
 }
 
-// rewindToSegment goes back to the beginning of the segment where the first entry to read
-// must be, or of the oldest.
+// rewindToSegment goes back to the beginning of the segment that must hold the first entry to read, or of
+// the oldest segment.
 func (r *spoolReader) rewindToSegment() {
 	segs := r.snapshot.segments
 	first := min(r.storedUpTo, r.neverSkipAfter) + 1
@@ -119,7 +118,7 @@ func (r *spoolReader) findSegment(first int64) (segment, bool) {
 	return r.snapshot.segments[i], true
 }
 
-// readEntry returns the next entry, or io.EOF at the mark.
+// readEntry returns the next entry, or io.EOF at the end of the snapshot.
 func (r *spoolReader) readEntry() (Entry, error) {
 	for {
 		if r.file == nil {
@@ -128,7 +127,7 @@ func (r *spoolReader) readEntry() (Entry, error) {
 			}
 		}
 		var line []byte
-		err := io.EOF // what follows in the segment is the rest of a failed write, or stands again in the next one
+		err := io.EOF // the rest of the segment was left by a failed write, or is repeated in the next segment
 		if !r.hashKnown || r.position.Seq+1 < r.snapshot.firstOfNextSegment(r.position.Segment) {
 			line, err = r.readLine()
 		}
@@ -150,12 +149,12 @@ func (r *spoolReader) readEntry() (Entry, error) {
 	}
 }
 
-// errNotOnDisk is a part of the spool that was written and is not there, before
-// anybody knew that it is on the disk.
+// errNotOnDisk says that a part of the spool was written and is missing, before it was known to be on the
+// disk.
 var errNotOnDisk = errors.New("the newest entries of the spool are not on the disk")
 
-// checkOnDisk is an error when an entry up to that number was not there, and was not
-// known to be on the disk.
+// checkOnDisk returns an error if an entry up to that number is missing and was not known to be on the
+// disk.
 func (r *spoolReader) checkOnDisk(upTo int64) error {
 	if upTo > r.position.Seq && upTo > r.snapshot.synced {
 		return errNotOnDisk
@@ -203,7 +202,7 @@ func (r *spoolReader) close() error {
 	return err
 }
 
-// readLine reads up to the next newline, or the end of the segment, and moves on.
+// readLine reads up to the next newline or the end of the segment.
 func (r *spoolReader) readLine() ([]byte, error) {
 	line, err := r.buf.ReadBytes('\n')
 	r.position.Offset += int64(len(line))
@@ -213,8 +212,7 @@ func (r *spoolReader) readLine() ([]byte, error) {
 	return line, err
 }
 
-// parseLine looks at one line. Headers, bad lines and entries that the store has
-// are no entries.
+// parseLine parses one line. ok is false for headers, damaged lines and entries that the store has.
 func (r *spoolReader) parseLine(line []byte) (e Entry, ok bool, err error) {
 	body := bytes.TrimSuffix(line, []byte{'\n'})
 	if r.position.Offset == int64(len(line)) {
@@ -233,7 +231,7 @@ func (r *spoolReader) parseLine(line []byte) (e Entry, ok bool, err error) {
 		return e, false, r.saveDamagedBytes(line)
 	}
 	if e.Seq >= r.snapshot.firstOfNextSegment(r.position.Segment) {
-		return e, false, nil // the next segment has it, or it was never acknowledged
+		return e, false, nil // in the next segment, or never acknowledged
 	}
 	if err := r.checkOnDisk(e.Seq - 1); err != nil {
 		return e, false, err
@@ -247,7 +245,7 @@ func (r *spoolReader) parseLine(line []byte) (e Entry, ok bool, err error) {
 	return e, !inStore, nil
 }
 
-// checkHeader checks that the header of a segment continues the one before.
+// checkHeader checks that the header of a segment continues the segment before.
 func (r *spoolReader) checkHeader(prev Hash, first int64) {
 	if r.hashKnown && r.position.Hash != prev {
 		r.noteBrokenChain(first)
@@ -264,7 +262,7 @@ func (r *spoolReader) addNote(text string) {
 	}
 }
 
-// saveDamagedBytes puts bytes that are no entry into a file of their own.
+// saveDamagedBytes writes damaged bytes into a file of their own.
 func (r *spoolReader) saveDamagedBytes(line []byte) error {
 	if err := r.checkOnDisk(r.position.Seq + 1); err != nil {
 		return err
@@ -278,8 +276,8 @@ func (r *spoolReader) saveDamagedBytes(line []byte) error {
 	return nil
 }
 
-// checkMissingEntries is an error as long as entries that the store lacks may come back with a
-// disk that is away. After that it is told that they are lost.
+// checkMissingEntries returns an error while entries that the store lacks may come back with a removed
+// disk. After missingGrace it notes that they are lost.
 func (s *spool) checkMissingEntries(r *spoolReader) error {
 	s.mu.Lock()
 	gone := s.deletedAt
@@ -294,5 +292,5 @@ func (s *spool) checkMissingEntries(r *spoolReader) error {
 	return nil
 }
 
-// missingGrace is how long entries are waited for that were there, and are not.
+// missingGrace is how long missing entries are waited for.
 const missingGrace = 30 * time.Second

@@ -12,17 +12,16 @@ import (
 
 const (
 	defaultCheckEvery = time.Second
-	// stalledAfter is how long the disk may take to answer a look.
+	// stalledAfter is how long the disk may take for one check.
 	stalledAfter = 10 * time.Second
 )
 
-// spoolWatcher looks whether a spool is well, and heals it: what is written through a
-// mapping tells nothing when its disk is dead, and a file that was deleted can be
-// written to.
+// spoolWatcher checks the spool and repairs it. Writing through a mapping reports no error when the disk
+// fails, and a deleted file can still be written to.
 type spoolWatcher struct{ *spool }
 
-// run looks as long as ctx lives. After each look it calls looked.
-func (w *spoolWatcher) watch(ctx context.Context, every time.Duration, looked func()) {
+// watch checks the spool until ctx ends. It calls afterCheck after each check.
+func (w *spoolWatcher) watch(ctx context.Context, every time.Duration, afterCheck func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -33,13 +32,12 @@ func (w *spoolWatcher) watch(ctx context.Context, every time.Duration, looked fu
 		case <-w.checkWake:
 		}
 		w.checkAndRepair()
-		looked()
+		afterCheck()
 	}
 }
 
-// checkEntry makes sure that the spool is where it should be and can be written, and
-// that what was appended is on the disk. When it is not so, nothing may begin
-// until it is.
+// checkAndRepair checks that the files of the spool exist and can be written, and that appended entries
+// are on the disk. If not, it blocks new records until the spool is repaired.
 func (w *spoolWatcher) checkAndRepair() {
 	w.mu.Lock()
 	closed := w.closed
@@ -52,8 +50,8 @@ func (w *spoolWatcher) checkAndRepair() {
 	})
 	defer stalled.Stop()
 	target, syncErr := w.syncFiles()
-	err := w.probeDisk(w.lock)      // after the sync, which may seem to go well on a disk that dies meanwhile
-	gone, lostErr := w.checkFiles() // after the sync: what was synced counts when it is still there
+	err := w.probeDisk(w.lock)      // after the sync, which may seem to succeed on a failing disk
+	gone, lostErr := w.checkFiles() // after the sync: synced entries count if they still exist
 	if err = errors.Join(err, syncErr, lostErr); err == nil {
 		w.markSynced(target)
 	}
@@ -64,7 +62,7 @@ func (w *spoolWatcher) checkAndRepair() {
 	ill, failing := w.blockedBy != nil, w.writeError != nil
 	w.mu.Unlock()
 	switch {
-	case ill && (err == nil || gone): // the disk may take it
+	case ill && (err == nil || gone): // the disk may accept it
 		if err = w.repairSpool(gone); err != nil {
 			w.blockNewRecords(err)
 		}
@@ -75,8 +73,8 @@ func (w *spoolWatcher) checkAndRepair() {
 	w.markSafeInCopy()
 }
 
-// replaceDeletedCopy begins a new second copy when the file of the old one was deleted:
-// the end of a user's session clears its folder.
+// replaceDeletedCopy starts a new second copy if the file of the old one was deleted. The end of a user's
+// login session clears its directory.
 func (w *spoolWatcher) replaceDeletedCopy() {
 	if w.recent.file == nil {
 		return
@@ -91,9 +89,9 @@ func (w *spoolWatcher) replaceDeletedCopy() {
 		w.writeDone.Wait()
 	}
 	if w.closed || w.blockedBy != nil {
-		return // the next look tries again
+		return // the next check tries again
 	}
-	// What only the old one has comes to the disk first.
+	// Sync what only the old copy has.
 	for _, f := range w.openFiles() {
 		if err := f.Sync(); err != nil {
 			w.blockedBy = err
@@ -119,8 +117,7 @@ func (w *spoolWatcher) replaceDeletedCopy() {
 	}
 }
 
-// checkFiles looks at the names of the files: each must be there, and be the file
-// that is used.
+// checkFiles checks that the names of the files exist and refer to the open files.
 func (w *spoolWatcher) checkFiles() (gone bool, err error) {
 	m := w.snapshot()
 	if ok, err := ondisk.Named(w.lockPath(), w.lock); err != nil || !ok {
@@ -148,14 +145,14 @@ func (w *spoolWatcher) checkFiles() (gone bool, err error) {
 	return false, nil
 }
 
-// isPruned reports whether a segment was taken off the list.
+// isPruned reports whether a segment was removed from the list.
 func (w *spoolWatcher) isPruned(first int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.segments) == 0 || first < w.segments[0].first
 }
 
-// markSynced notes that a look has found entries on the disk.
+// markSynced notes that a check found the entries up to target on the disk.
 func (w *spoolWatcher) markSynced(target chainLink) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,8 +161,7 @@ func (w *spoolWatcher) markSynced(target chainLink) {
 	}
 }
 
-// retryFailedWrites tries whether what had failed works again, so that this is known
-// though nobody calls.
+// retryFailedWrites tries whether writing works again, so that this is known without a call.
 func (w *spoolWatcher) retryFailedWrites() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,7 +177,7 @@ func (w *spoolWatcher) retryFailedWrites() {
 	w.writeError = nil
 }
 
-// markSafeInCopy tells the second copy what is safe without it.
+// markSafeInCopy tells the second copy which entries are safe without it.
 func (w *spoolWatcher) markSafeInCopy() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,8 +186,8 @@ func (w *spoolWatcher) markSafeInCopy() {
 	}
 }
 
-// repairSpool makes the spool well: in a new segment stands again, from the second
-// copy, what may be lost.
+// repairSpool repairs the spool: it writes the entries that may be lost from the second copy into a new
+// segment.
 func (w *spoolWatcher) repairSpool(gone bool) error {
 	if err := w.relockDir(); err != nil {
 		return err
@@ -239,8 +235,8 @@ func (w *spoolWatcher) repairSpool(gone bool) error {
 	return nil
 }
 
-// closeAbandonedFiles closes the files of which it is not known what the disk has: all that
-// counts stands elsewhere by now.
+// closeAbandonedFiles closes files whose state on the disk is unknown. Everything that counts was written
+// elsewhere.
 func (w *spoolWatcher) closeAbandonedFiles() {
 	for _, f := range w.openFiles() {
 		if err := f.Close(); err != nil {
@@ -250,7 +246,7 @@ func (w *spoolWatcher) closeAbandonedFiles() {
 	w.retired, w.file = nil, nil
 }
 
-// relockDir locks a folder that was deleted and is made again.
+// relockDir locks the directory again after it was deleted and recreated.
 func (w *spoolWatcher) relockDir() error {
 	if ok, err := ondisk.Named(w.lockPath(), w.lock); err == nil && ok {
 		return nil

@@ -8,27 +8,25 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// minCredential is shorter than any string in which something could be found
-// without a telling name before it.
+// minCredential is a lower bound of the length of a string that can contain a credential without a name
+// before it.
 const minCredential = 8
 
-// mayHoldCredential is the quick test in front of everything: whether a text, JSON or
-// plain, could hold a credential. It looks at the bytes as they are, escapes
-// and all, eight at a time, and stops at two things: at what joins a name and a
-// value, to look at the name, and at a word long enough to be a token, to look
-// at the places in it where one could begin.
+// mayHoldCredential is the quick test before all others: whether a text, JSON or plain, could contain a
+// credential. It reads the raw bytes, with escapes, eight at a time. It stops at a character that joins a
+// name and a value, to check the name, and at a word long enough for a token, to check the places where a
+// token could begin.
 func mayHoldCredential(b []byte) bool { return mayHoldCredentialAtDepth(b, 0) }
 
-// mayHoldCredentialAtDepth is suspicious for what stands in a URL, which was decoded depth
-// times.
+// mayHoldCredentialAtDepth is mayHoldCredential for text in a URL that was decoded depth times.
 func mayHoldCredentialAtDepth(b []byte, depth int) bool {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x8080808080808080
-		third = 0x80000080000080 // each third byte
+		third = 0x80000080000080 // every third byte
 	)
-	decoded := 0      // escapes of URLs that end before here have been looked at
-	covered := 0      // long words that end before here have been looked at
+	decoded := 0      // escapes of URLs that end before this offset were examined
+	covered := 0      // long words that end before this offset were examined
 	last := uint64(0) // the byte before x
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
@@ -49,8 +47,8 @@ func mayHoldCredentialAtDepth(b []byte, depth int) bool {
 				return true
 			}
 		}
-		// The high bit of each byte that is one of , - = : > \ (and of a few
-		// others, which halt sorts out), and of the w in password.
+		// The high bit of each byte that is one of , - = : > \ (and of a few others, which
+		// isSuspiciousChar rejects), and of the w in password.
 		x &^= highs
 		commas, colons := (x|ones*0x11)^ones*'=', (x|ones*4)^ones*'>'
 		slashes, sw := x^ones*'\\', (x^ones*'w')|((x<<8|last)^ones*'s')
@@ -70,8 +68,8 @@ func mayHoldCredentialAtDepth(b []byte, depth int) bool {
 	return false
 }
 
-// isCandidateChar is the quick test before halt: it settles what is common in JSON, with
-// the character itself and its neighbours.
+// isCandidateChar is a quick test before isSuspiciousChar. It rejects what is common in JSON by the
+// character and its neighbors.
 func isCandidateChar(b []byte, i int) bool {
 	if i < 2 || i+1 >= len(b) {
 		return true
@@ -91,7 +89,7 @@ func isCandidateChar(b []byte, i int) bool {
 	return true
 }
 
-// isSuspiciousChar reports whether the character i gives reason to look at the text closely.
+// isSuspiciousChar reports whether the character at i is a reason to examine the text closely.
 func isSuspiciousChar(b []byte, i int) bool {
 	switch b[i] {
 	case ':', '=', '>', ',':
@@ -106,8 +104,8 @@ func isSuspiciousChar(b []byte, i int) bool {
 	return false
 }
 
-// checkLongWord looks at the word that holds the eight bytes from i. It returns the
-// end of the word, and whether something in it could be a credential.
+// checkLongWord checks the word around the eight bytes at i. It returns the end of the word, and whether
+// it could contain a credential.
 func checkLongWord(b []byte, i, depth int) (end int, found bool) {
 	begin := i
 	for begin > 0 && b[begin-1] >= '+' {
@@ -168,14 +166,14 @@ func isTokenStart(b []byte, p int) bool {
 	return ok
 }
 
-// endsWithAuthScheme reports whether text ends with a scheme of authorization.
+// endsWithAuthScheme reports whether text ends with an authorization scheme.
 func endsWithAuthScheme(text []byte) bool {
 	n := len(text)
 	return n >= 6 && hasFoldPrefix(text[n-6:], "bearer") || n >= 5 && hasFoldPrefix(text[n-5:], "basic")
 }
 
-// isSecretJoiner reports whether the character i joins a telling name and a value that may
-// be secret, or begins a URL with a password.
+// isSecretJoiner reports whether the character at i joins a credential name and a value that may be
+// secret, or begins a URL with a password.
 func isSecretJoiner(b []byte, i int) bool {
 	if b[i] == ':' && i+2 < len(b) && (b[i+1] == '/' || b[i+1] == '\\') && hasUserinfo(b, i+1) {
 		return true
@@ -190,7 +188,7 @@ func isSecretJoiner(b []byte, i int) bool {
 	}
 	switch before := b[i-1]; {
 	case b[i] == ',' && before != '\'' && before != '`' && (before != '"' || i >= 2 && b[i-2] != '\\' && looksLikeJSON(b)):
-		return false // within text it counts after a quote, which JSON escapes
+		return false // in plain text a comma counts after a quote, which JSON escapes
 	case b[i] == '>' && !inCharSet(before, ident):
 		return false
 	}
@@ -203,7 +201,7 @@ func isSecretJoiner(b []byte, i int) bool {
 
 func looksLikeJSON(b []byte) bool { return b[0] == '{' || b[0] == '[' || b[0] == '"' }
 
-// nameEndBefore goes back from i over what may stand between a name and what joins
+// nameEndBefore goes back from i over everything that may be between a name and the character that joins
 // it to its value.
 func nameEndBefore(b []byte, i int) int {
 	low := max(0, i-maxName)
@@ -228,8 +226,8 @@ func nameEndBefore(b []byte, i int) int {
 	return low
 }
 
-// isSecretName reports whether the name that ends at end, before the character i that
-// joins it to its value, may make that value a secret.
+// isSecretName reports whether the name that ends at end may make the value after the character at i a
+// secret.
 func isSecretName(b []byte, i, end int) bool {
 	name, kind, how := classifyNameBefore(b, end)
 	switch {
@@ -249,7 +247,7 @@ func isSecretName(b []byte, i, end int) bool {
 			kind, how = k, h
 		}
 		if kind != "" && bytes.IndexByte(whole, '\\') >= 0 {
-			how = strong // what an escape stands for may make it so
+			how = strong // the decoded name may be a strong one
 		}
 	}
 	if kind == "" || !member {
@@ -265,8 +263,8 @@ func isSecretName(b []byte, i, end int) bool {
 	return b[v+1] != '"'
 }
 
-// classifyNameBefore classifies the name that ends at end, without the rest of an
-// escape that looks like a part of it.
+// classifyNameBefore classifies the name that ends at end, without the rest of an escape that looks like a
+// part of it.
 func classifyNameBefore(b []byte, end int) (name []byte, kind string, how nameStrength) {
 	name = identifierBefore(b, 0, end)
 	kind, how = classifyName(name)
@@ -277,7 +275,7 @@ func classifyNameBefore(b []byte, end int) (name []byte, kind string, how nameSt
 	return name, kind, how
 }
 
-// memberNameBefore returns the name before the quote i, as far as it can matter.
+// memberNameBefore returns the member name before the quote at i, or the last part of a long one.
 func memberNameBefore(b []byte, i int) []byte {
 	low := max(0, i-maxName)
 	quote := low + bytes.LastIndexByte(b[low:i], '"')
@@ -287,8 +285,7 @@ func memberNameBefore(b []byte, i int) []byte {
 	return b[quote+1 : i]
 }
 
-// hasUserinfo reports whether at i a host follows that has something before
-// an @.
+// hasUserinfo reports whether the URL host at i has something before an @.
 func hasUserinfo(b []byte, i int) bool {
 	const longest = 1024
 	slashes := 0
@@ -309,8 +306,7 @@ func hasUserinfo(b []byte, i int) bool {
 	return i < len(b) && b[i] == '@'
 }
 
-// isCredentialDash reports whether a private key, a telling flag or curl's -u begins with
-// the dash i.
+// isCredentialDash reports whether the dash at i begins a private key, a credential flag or curl's -u.
 func isCredentialDash(b []byte, i int) bool {
 	if i > 0 && b[i-1] == '-' {
 		return false
@@ -330,9 +326,9 @@ func isCredentialDash(b []byte, i int) bool {
 	return false
 }
 
-// isHidingEscape reports whether the escape \u00XX at i is that of a character that
-// needs none, and so may hide a name, a token, or what joins a name and a value.
-// An escaped > is common, and looked at more closely.
+// isHidingEscape reports whether the escape \u00XX at i encodes a character that needs no escape. Such an
+// escape may hide a name, a token, or the character that joins a name and a value. An escaped > is common,
+// so the name before it is checked too.
 func isHidingEscape(b []byte, i int) bool {
 	r, n := wirejson.DecodeEscape(b[i:])
 	switch {
@@ -345,8 +341,8 @@ func isHidingEscape(b []byte, i int) bool {
 	return r < 0x80 && (r == ':' || r == ',' || r == '%' || inCharSet(byte(r), ident|slash|equals))
 }
 
-// checkPercentEscape reports whether what stands around the escape of a URL at i hides
-// something, and where that ends.
+// checkPercentEscape reports whether the part of a URL around the escape at i may hide a credential, and
+// where that part ends.
 func checkPercentEscape(b []byte, i, depth int) (end int, found bool) {
 	const deepest = 4
 	if _, ok := parsePercentEscape(b, i); !ok {

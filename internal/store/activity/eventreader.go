@@ -12,28 +12,29 @@ import (
 	"strings"
 )
 
-// ChainPosition is a place in the chain: the number of an entry, and its hash. The zero
-// value is the beginning, before the first entry.
+// ChainPosition is the number and the hash of an entry of the chain. The zero value is the position before
+// the first entry.
 type ChainPosition struct {
 	Seq  int64
 	Hash Hash
 }
 
-// positionHashLen is how much of the hash tells an entry from that of another chain which
-// has the same number.
+// positionHashLen is the number of bytes of the hash that distinguish entries of different chains with the
+// same number.
 const positionHashLen = 8
 
 func (p ChainPosition) isSame(other ChainPosition) bool {
 	return p.Seq == other.Seq && [positionHashLen]byte(p.Hash[:]) == [positionHashLen]byte(other.Hash[:])
 }
 
-// AppendJSON appends the place as a text, such as 17-0f3a9c5d2b714e68, to dst.
+// AppendText appends the position as a text, such as 17-0f3a9c5d2b714e68, to dst.
 func (p ChainPosition) AppendText(dst []byte) []byte {
 	dst = strconv.AppendInt(dst, p.Seq, 10)
 	return hex.AppendEncode(append(dst, '-'), p.Hash[:positionHashLen])
 }
 
-// ParseChainPosition reads what Append wrote: as much of the place as it takes to find it.
+// ParseChainPosition reads the text that AppendText writes. The hash of the result is only as long as it
+// takes to find the entry.
 func ParseChainPosition(text string) (p ChainPosition, ok bool) {
 	number, hash, _ := strings.Cut(text, "-")
 	seq, err := strconv.ParseInt(number, 10, 64)
@@ -45,33 +46,32 @@ func ParseChainPosition(text string) (p ChainPosition, ok bool) {
 	return p, err == nil
 }
 
-// EntryEvent is an entry of the chain for those who follow the log: what happened,
-// without arguments and responses.
+// EntryEvent tells followers of the log about an entry of the chain, without arguments and responses.
 type EntryEvent struct {
 	ChainPosition
 	Kind  EntryKind
 	ID    string      // of the record
-	Facts RecordFacts // of the record as it is by then; empty for a KindRepeat
+	Facts RecordFacts // of the record after this entry; empty for a KindRepeat
 }
 
-// errGap is a place whose next entry cannot be had: it is too old, or of another
-// chain, or what follows is damaged.
+// errGap says that the entries after a position are unavailable: the position is too old or of another
+// chain, or the following entries are damaged.
 var errGap = errors.New("the log does not have what follows")
 
-// maxEventsPerRead is how many steps are read at a time.
+// maxEventsPerRead is the maximum number of events that one read returns.
 const maxEventsPerRead = 128
 
-// ChainPosition returns the place of the last entry that is durable.
+// LastPosition returns the position of the last durable entry.
 func (l *Log) LastPosition() ChainPosition {
 	l.spool.mu.Lock()
 	defer l.spool.mu.Unlock()
 	return ChainPosition{l.spool.durable.seq, l.spool.durable.hash}
 }
 
-// Follow makes a Reader of what is appended from now on, for which the spool keeps
-// in memory what it has not read yet, as far as there is room. The channel has a
-// value when entries were appended after the last one was taken. There is one at a
-// time, until it is closed; who appends never waits for it.
+// Follow returns a reader of the entries that are appended from now on. The spool keeps in memory the
+// entries that the reader has not read yet, as far as there is room. The channel receives a value when
+// entries were appended. There is one follower at a time, until it is closed. Appending never waits for
+// it.
 func (l *Log) Follow() (r *EventReader, appended <-chan struct{}) {
 	told := newWakeSignal()
 	r = l.NewEventReader(l.spool.setFollower(told))
@@ -79,7 +79,8 @@ func (l *Log) Follow() (r *EventReader, appended <-chan struct{}) {
 	return r, told
 }
 
-// setFollower has a signal raised at each write; nil is nobody's. It returns the end.
+// setFollower raises a signal at each write; nil ends that. It returns the position of the last durable
+// entry.
 func (s *spool) setFollower(told wakeSignal) ChainPosition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,29 +88,29 @@ func (s *spool) setFollower(told wakeSignal) ChainPosition {
 	return ChainPosition{s.durable.seq, s.durable.hash}
 }
 
-// EventReader reads the chain from a place on, entry by entry: from memory what is
-// still there, else from the files. It is not safe for concurrent use.
+// EventReader reads the chain from a position, entry by entry. It reads from memory if the entry is still
+// there, otherwise from the files. It is not safe for concurrent use.
 type EventReader struct {
 	log      *Log
 	position ChainPosition
-	verified bool                   // at is a link of the chain
-	follows  bool                   // see Follow
-	entries  []Entry                // room
-	begun    map[string]RecordFacts // records that began in the files, and have not ended there
+	verified bool                   // position is known to be in the chain
+	follows  bool                   // made by Follow
+	entries  []Entry                // reused memory
+	begun    map[string]RecordFacts // records that began in the files and have not ended there
 
 	snapshot spoolSnapshot // of the files, while it reads from them
-	segment  int           // of until that is read
+	segment  int           // index in snapshot.segments of the file that is being read
 	file     *os.File
 	lines    *bufio.Scanner
 	first    bool // the next line is the first of the segment
 }
 
-// NewEventReader makes a Reader of what follows a place. It is to be closed.
+// NewEventReader returns a reader of the entries after a position. The caller must close it.
 func (l *Log) NewEventReader(p ChainPosition) *EventReader {
 	return &EventReader{log: l, position: p, begun: map[string]RecordFacts{}}
 }
 
-// Position returns the place of the last step that was read.
+// Position returns the position of the last event that was read.
 func (r *EventReader) Position() ChainPosition { return r.position }
 
 // Close ends the reading.
@@ -127,9 +128,8 @@ func (r *EventReader) closeFile() {
 	}
 }
 
-// ReadEvents appends the steps that follow to dst, some of them at a time, and moves on
-// to the last. None is the end, until more is appended. After an error, which is
-// errGap, it reads nothing any more.
+// ReadEvents appends some of the following events to dst and moves on to the last of them. No events means
+// the end, until more is appended. After an error, which is errGap, the reader is unusable.
 func (r *EventReader) ReadEvents(ctx context.Context, dst []EntryEvent) ([]EntryEvent, error) {
 	if r.file == nil {
 		steps, done, err := r.readFromMemory(dst)
@@ -143,8 +143,8 @@ func (r *EventReader) ReadEvents(ctx context.Context, dst []EntryEvent) ([]Entry
 	return r.readFromFiles(ctx, dst)
 }
 
-// readFromMemory reads what the spool has in memory. It is not done when that does
-// not have the next step, or it is not known whether that is the next.
+// readFromMemory reads the events that the spool has in memory. done is false if the next event is not
+// there, or if it is unknown whether it is the next.
 func (r *EventReader) readFromMemory(dst []EntryEvent) (steps []EntryEvent, done bool, err error) {
 	s := r.log.spool
 	s.mu.Lock()
@@ -177,7 +177,7 @@ func (r *EventReader) readFromMemory(dst []EntryEvent) (steps []EntryEvent, done
 	return dst, true, nil
 }
 
-// openRecords opens the segment in which the next step is, or the place itself.
+// openFirstSegment opens the segment that holds the next entry, or the entry of the position itself.
 func (r *EventReader) openFirstSegment() error {
 	r.snapshot = r.log.spool.snapshot()
 	r.segment = r.snapshot.countSegmentsUpTo(r.position.Seq+1) - 2
@@ -187,7 +187,7 @@ func (r *EventReader) openFirstSegment() error {
 func (r *EventReader) openNextSegment() error {
 	r.closeFile()
 	if r.segment++; r.segment < 0 || r.segment >= len(r.snapshot.segments) {
-		return errGap // there is none with the next entry
+		return errGap // no segment has the next entry
 	}
 	seg := r.snapshot.segments[r.segment]
 	f, err := os.Open(seg.path)
@@ -200,7 +200,7 @@ func (r *EventReader) openNextSegment() error {
 	return nil
 }
 
-// readFromFiles reads on in the files, up to what was there when they were opened.
+// readFromFiles continues reading in the files, up to the end of the snapshot.
 func (r *EventReader) readFromFiles(ctx context.Context, dst []EntryEvent) ([]EntryEvent, error) {
 	for n := len(dst); len(dst)-n < maxEventsPerRead && r.file != nil; {
 		var err error
@@ -219,7 +219,7 @@ func (r *EventReader) readFromFiles(ctx context.Context, dst []EntryEvent) ([]En
 	return dst, nil
 }
 
-// toGapError makes an error one that is errGap.
+// toGapError wraps an error as errGap.
 func toGapError(err error) error {
 	if errors.Is(err, errGap) {
 		return err
@@ -227,8 +227,8 @@ func toGapError(err error) error {
 	return fmt.Errorf("%w: %w", errGap, err)
 }
 
-// readLine takes a line: the header of a segment, what was read before, the next step,
-// or what was never acknowledged.
+// readLine reads one line: the header of a segment, an entry that was read before, the next entry, or an
+// entry that was never acknowledged.
 func (r *EventReader) readLine(ctx context.Context, dst []EntryEvent, line []byte) ([]EntryEvent, error) {
 	if r.first {
 		r.first = false
@@ -238,7 +238,7 @@ func (r *EventReader) readLine(ctx context.Context, dst []EntryEvent, line []byt
 	}
 	seq := parseLineSeq(line)
 	if seq == 0 || seq < r.position.Seq {
-		return dst, nil // most of a segment, perhaps
+		return dst, nil // often most of a segment
 	}
 	hash, data, ok := splitSpoolLine(line)
 	switch {
@@ -257,7 +257,7 @@ func (r *EventReader) readLine(ctx context.Context, dst []EntryEvent, line []byt
 	return append(dst, EntryEvent{r.position, e.Kind, e.ID, r.recordFacts(ctx, &e)}), nil
 }
 
-// checkLink looks at a link up to the place that the reader is at: that must be one.
+// checkLink checks that the position of the reader is in the chain when the reader reaches it.
 func (r *EventReader) checkLink(p ChainPosition) error {
 	switch {
 	case p.Seq < r.position.Seq:
@@ -269,8 +269,8 @@ func (r *EventReader) checkLink(p ChainPosition) error {
 	return nil
 }
 
-// parseLineSeq reads the number of an entry from where appendPayloadPrefix writes it; 0 when
-// there is none.
+// parseLineSeq reads the number of an entry at the offset where appendPayloadPrefix writes it; 0 if there
+// is none.
 func parseLineSeq(line []byte) (seq int64) {
 	const before = hexLen + len(` {"id":"`) + ulidLen + len(`","seq":`)
 	for _, c := range line[min(before, len(line)):] {
@@ -282,8 +282,8 @@ func parseLineSeq(line []byte) (seq int64) {
 	return seq
 }
 
-// recordFacts are those of the record. An end in the files comes without most of them:
-// they are those of the beginning, which is in the store if it was not read here.
+// recordFacts returns the facts of the record after an entry. An end in the files lacks most of them. They
+// come from the beginning, which is in the store if it was not read here.
 func (r *EventReader) recordFacts(ctx context.Context, e *Entry) RecordFacts {
 	switch e.Kind {
 	case KindBegin:
@@ -298,7 +298,7 @@ func (r *EventReader) recordFacts(ctx context.Context, e *Entry) RecordFacts {
 	facts, ok := r.begun[e.ID]
 	delete(r.begun, e.ID)
 	if !ok {
-		facts = RecordFacts{Type: ToolCall} // what is known when its beginning is lost
+		facts = RecordFacts{Type: ToolCall} // known even if the beginning is lost
 		if record, err := r.log.Get(ctx, e.ID); err == nil {
 			facts = NewRecordFacts(&record)
 		}

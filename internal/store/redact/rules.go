@@ -14,21 +14,21 @@ import (
 //go:embed credentials.txt
 var credentialsText string
 
-// credentialRules is what credentials.txt says.
+// credentialRules is the parsed credentials.txt.
 type credentialRules struct {
 	names                               [256][]nameRule // by their last letter
-	harmlessBeforeToken                 map[string]bool // what stands before "token" where it is no credential
+	harmlessBeforeToken                 map[string]bool // words before "token" that make it harmless
 	types                               []string
 	placeholderBeginnings, placeholders []string
 	flags                               []flagRule
 	tokens                              [256][]*tokenRule // by the first letter of their prefix
-	// The quick tests that spare nearly all text the slow ones: how names end
-	// and how tokens begin.
+	// Quick tests that avoid the slow ones for nearly all text: the last letters of names and the first
+	// letters of tokens.
 	nameEnds, tokenStarts trigramSet
 }
 
-// rules is what is known of credentials. It is read when the program starts, for
-// it is asked about every word.
+// rules are the rules for credentials. They are read at program start because every word is checked
+// against them.
 var rules = parseCredentialRules(wordlist.Read(credentialsText))
 
 func parseCredentialRules(f wordlist.File) (k credentialRules) {
@@ -39,7 +39,7 @@ func parseCredentialRules(f wordlist.File) (k credentialRules) {
 	for _, line := range f.Of("password flags").Lines {
 		k.flags = append(k.flags, parseFlagRule(strings.Fields(line)))
 	}
-	ends := append(slices.Clone(k.types), "value") // these stand before or instead of one
+	ends := append(slices.Clone(k.types), "value") // may stand between or instead of a name
 	for _, line := range f.Of("names").Lines {
 		r := parseNameRule(strings.Fields(line))
 		last := r.end[len(r.end)-1]
@@ -63,10 +63,10 @@ func parseCredentialRules(f wordlist.File) (k credentialRules) {
 	return k
 }
 
-// trigramSet is a set of three letters, of either case: a bit for each.
+// trigramSet is a set of three-letter sequences, ignoring case, with one bit for each.
 type trigramSet [1 << 15 / 64]uint64
 
-// addPiece adds three letters; in the place of 0 stands any.
+// add adds three letters; 0 stands for any letter.
 func (t *trigramSet) add(a, b, c byte) {
 	for other := byte(32); other < 64 && (a == 0 || c == 0); other++ {
 		t.add(cmp.Or(a, other), b, cmp.Or(c, other))
@@ -82,7 +82,7 @@ func (t *trigramSet) has(a, b, c byte) bool {
 
 func trigramHash(a, b, c byte) uint { return uint(a&31)<<10 | uint(b&31)<<5 | uint(c&31) }
 
-// parseNameRule reads the columns of a line under names.
+// parseNameRule parses a line of the section names.
 func parseNameRule(columns []string) nameRule {
 	tells := slices.Index([]string{harmless: "harmless", weak: "weak", strong: "strong"}, columns[2])
 	if tells < 0 {
@@ -95,12 +95,12 @@ func parseNameRule(columns []string) nameRule {
 	return r
 }
 
-// parseFlagRule reads the columns of a line under password flags.
+// parseFlagRule parses a line of the section password flags.
 func parseFlagRule(columns []string) flagRule {
 	return flagRule{command: columns[0], flag: columns[1][0], apart: slices.Contains(columns[2:], "apart"), attached: slices.Contains(columns[2:], "attached")}
 }
 
-// parseTokenRule reads the columns of a line under tokens.
+// parseTokenRule parses a line of the section tokens.
 func parseTokenRule(columns []string) *tokenRule {
 	r := &tokenRule{prefix: columns[0], kind: columns[1], digits: slices.Contains(columns[4:], "digit")}
 	for name := range strings.SplitSeq(columns[2], "|") {
@@ -128,13 +128,13 @@ func mustParseInt(digits string) int {
 	return n
 }
 
-// charSetsByName are the sets of characters that the file speaks of.
+// charSetsByName are the character sets that the file can use.
 var charSetsByName = map[string]charSet{
 	"alnum": alnum, "base64": base64, "dash": dash, "digit": digit, "dot": dot, "equals": equals, "gz": gz, "hexAny": hexAny,
 	"hexLower": hexLower, "ident": ident, "slash": slash, "under": under, "upper": upper, "word": word,
 }
 
-// nameStrength is how much a name alone tells.
+// nameStrength is how strongly a name says that its value is a secret.
 type nameStrength uint8
 
 const (
@@ -143,19 +143,18 @@ const (
 	strong                // a secret
 )
 
-// A nameRule is for names that end in a word or words, written together:
-// "apikey" is for api_key, API-Key, apiKey and x.api.key.
+// A nameRule matches names that end in certain words, written without separators: "apikey" matches
+// api_key, API-Key, apiKey and x.api.key.
 type nameRule struct {
 	end      string
 	kind     string
 	strength nameStrength
-	word     bool // end must be a word of its own: "pass" is not for bypass
+	word     bool // end must be a word of its own: "pass" does not match bypass
 }
 
-// A tokenRule is a credential that can be told by its own form: a prefix, then
-// min to max characters of a set, and no further letter or digit after them.
-// No max means any number. Where digits is set, one must be among them: the
-// prefix alone could begin an ordinary word.
+// A tokenRule matches a credential with a known form: a prefix, then min to max characters of a set, and
+// no letter or digit after them. A max of 0 means any number. If digits is set, the characters must
+// include a digit, because the prefix could begin an ordinary word.
 type tokenRule struct {
 	prefix   string
 	kind     string
@@ -164,7 +163,7 @@ type tokenRule struct {
 	digits   bool
 }
 
-// A flagRule is a flag with a password of a command.
+// A flagRule matches a flag of a command that takes a password.
 type flagRule struct {
 	command  string
 	flag     byte

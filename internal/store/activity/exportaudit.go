@@ -6,40 +6,41 @@ import (
 	"slices"
 )
 
-// ExportAudit checks entries that come in any order, as an export has them, with nothing but
-// themselves. What is gone and what is signed is told first.
+// ExportAudit checks the entries of an export, which come in any order, without access to the log. Removed
+// entries and checkpoints must be added first.
 type ExportAudit struct {
-	Filtered bool   // not all entries come
-	Key      []byte // that the log signs with; nil: it is not signed
+	Filtered bool   // the export does not have all entries
+	Key      []byte // public key that the log signs with; nil if it is not signed
 	End      SpoolPosition
 
-	Entries  int64 // that were checked
-	Linked   int64 // of which the one before is known
-	Withheld int64 // values of which there is the commitment alone
-	Erased   int64 // values that a person has erased
+	Entries  int64 // checked entries
+	Linked   int64 // entries that were checked against the entry before
+	Withheld int64 // values that the export leaves out and only commits to
+	Erased   int64 // values that a user erased
 
-	hashBySeq           map[int64]Hash          // of entries whose next one is to come
-	waiting             map[int64]unlinkedEntry // entries whose one before is to come
+	hashBySeq           map[int64]Hash          // of entries whose next entry is still to come
+	waiting             map[int64]unlinkedEntry // entries whose preceding entry is still to come
 	coveredRanges       []seqRange
 	checkpointBySeq     map[int64]*Checkpoint
-	otherKeyCheckpoints []*Checkpoint // by another key
+	otherKeyCheckpoints []*Checkpoint // signed by another key than Key
 	erasureCheck
 	signatureCheck
 }
 
-// maxWaiting is how many entries of a filtered export are kept until the one before comes.
+// maxWaiting limits the entries of a filtered export that wait for the entry before them.
 const maxWaiting = 1 << 16
 
-// unlinkedEntry is what is chained of an entry.
+// unlinkedEntry is the chained text and the hash of an entry that is not checked against the entry before
+// yet.
 type unlinkedEntry struct {
 	sealed []byte
 	hash   Hash
 }
 
-// seqRange is some entries in a row.
+// seqRange is a range of consecutive entry numbers.
 type seqRange struct{ first, last int64 }
 
-// NewExportAudit makes an Audit of what a log says of itself.
+// NewExportAudit returns an audit of an export. key and end are what the log states about itself.
 func NewExportAudit(filtered bool, key []byte, end SpoolPosition) *ExportAudit {
 	return &ExportAudit{
 		Filtered: filtered, Key: key, End: end, hashBySeq: map[int64]Hash{0: {}}, waiting: map[int64]unlinkedEntry{}, checkpointBySeq: map[int64]*Checkpoint{},
@@ -51,7 +52,7 @@ func newBreak(seq int64, id, reason string, args ...any) *Break {
 	return &Break{ID: id, Seq: seq, Reason: fmt.Sprintf(reason, args...)}
 }
 
-// AddMark takes what is gone, or a signed place.
+// AddMark adds a run of removed entries or a checkpoint.
 func (a *ExportAudit) AddMark(p ChainPart) *Break {
 	if c := p.Checkpoint; c != nil {
 		switch {
@@ -88,7 +89,7 @@ func (a *ExportAudit) addCovered(first, last int64) {
 	a.coveredRanges = append(a.coveredRanges, seqRange{first, last})
 }
 
-// AddEntry takes an entry of the record with an id.
+// AddEntry adds an entry of the record with an ID.
 func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
 	a.addCovered(e.Seq, e.Seq)
 	if c := a.checkpointBySeq[e.Seq]; c != nil && c.Hash != e.Hash {
@@ -102,7 +103,7 @@ func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
 			return b
 		}
 		if a.Filtered && len(a.waiting) > maxWaiting {
-			clear(a.waiting) // of most the one before does not come
+			clear(a.waiting) // in a filtered export, most entries never get the entry before them
 		}
 		a.waiting[e.Seq] = unlinkedEntry{e.Sealed, e.Hash}
 	}
@@ -113,7 +114,7 @@ func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
 	return a.checkLink(e.Seq + 1)
 }
 
-// checkEntry checks what an entry says by itself.
+// checkEntry checks an entry by itself.
 func (a *ExportAudit) checkEntry(id string, e *ExportedEntry) *Break {
 	a.Entries++
 	left, ok := e.checkCommitments()
@@ -133,7 +134,7 @@ func (a *ExportAudit) checkEntry(id string, e *ExportedEntry) *Break {
 	return nil
 }
 
-// chainLink checks an entry against the one before, when both have come.
+// checkLink checks an entry against the entry before it, once both were added.
 func (a *ExportAudit) checkLink(seq int64) *Break {
 	before, ok := a.hashBySeq[seq-1]
 	e, waits := a.waiting[seq]
@@ -149,7 +150,7 @@ func (a *ExportAudit) checkLink(seq int64) *Break {
 	return nil
 }
 
-// FinishAudit returns the first break of the whole, when everything has come.
+// FinishAudit returns the first break of the whole export, after everything was added.
 func (a *ExportAudit) FinishAudit() *Break {
 	if h, ok := a.hashBySeq[a.End.Seq]; ok && h != a.End.Hash {
 		return newBreak(a.End.Seq, "", "Entry %d is not the one that the export ends with.", a.End.Seq)

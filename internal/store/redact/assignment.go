@@ -2,9 +2,9 @@ package redact
 
 import "bytes"
 
-// findAssignedValue looks at what may join a name and a value: name=value,
-// "name": "value", name := `value`, <name>value, set("name", "value"). It returns
-// the place to go on from.
+// findAssignedValue looks at a character that may join a name and a value: name=value, "name": "value", name :=
+// `value`, <name>value, set("name", "value"). It adds the value if it is a secret, and returns the offset
+// at which scanning continues.
 func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 	next := i + 1
 	if name, kind := parseComparedName(t, i); kind != "" {
@@ -29,10 +29,10 @@ func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 		return f.addNamedValue(t, v.from, to, kind)
 	}
 	if v.to < len(t) && (t[i] == '>' && t[v.to] != '<' && !inCharSet(t[v.to], space) || !v.quoted && (t[v.to] == '(' || t[v.to] == '[')) {
-		return next // not what the tag holds; a call, an index
+		return next // the text of the tag goes on; or a call or an index
 	}
 	if v.quoted && isMemberName(t, v.to) || t[i] == ',' && !(v.quoted && len(value) >= 8 && looksRandom(value, 1)) {
-		return next // the name of what comes next in a list
+		return next // the name of the next element of a list
 	}
 	if kind == "cookie" && !v.quoted && t[i] == ':' {
 		if bytes.IndexByte(t[v.from:min(len(t), v.from+maxName)], '=') < 0 {
@@ -40,7 +40,7 @@ func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 		}
 		return f.addNamedValue(t, v.from, lineEnd(t, v.from), kind)
 	}
-	if kind == "authorization" && !v.quoted && authSchemeLength(value) == 0 && v.to < len(t) && t[v.to] == ' ' && isPlainWord(value) { // a scheme of its own
+	if kind == "authorization" && !v.quoted && authSchemeLength(value) == 0 && v.to < len(t) && t[v.to] == ' ' && isPlainWord(value) { // an unknown authorization scheme
 		if to := runEnd(t, v.to+1, base64|dot); to-v.to > minToken && looksRandom(t[v.to+1:to], 1) {
 			return f.addNamedValue(t, v.to+1, to, kind)
 		}
@@ -61,8 +61,8 @@ func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 	return next
 }
 
-// parseComparedName returns the telling name that stands behind the operator of a
-// comparison, "value" == name, whose last character is at i.
+// parseComparedName returns the credential name after the operator of a comparison, "value" == name, whose
+// last character is at i.
 func parseComparedName(t []byte, i int) (name []byte, kind string) {
 	if i < 3 || t[i] != '=' || t[i-1] != '=' && t[i-1] != '!' {
 		return nil, ""
@@ -79,7 +79,7 @@ func parseComparedName(t []byte, i int) (name []byte, kind string) {
 	return t[from:to], kind
 }
 
-// findComparedText masks the text in quotes that a telling name is compared with.
+// findComparedText adds the quoted text that a credential name is compared with.
 func (f *credentialFinder) findComparedText(t []byte, i int, name []byte, kind string) {
 	low := max(0, i-maxProbe)
 	if n := len(f.spans); n > 0 {
@@ -101,8 +101,8 @@ func (f *credentialFinder) findComparedText(t []byte, i int, name []byte, kind s
 	}
 }
 
-// unbalancedValueEnd returns the end of a value without quotes that goes on to the end of its
-// line over brackets which do not fit each other, as in no program; or 0.
+// unbalancedValueEnd returns the end of an unquoted value that continues to the end of its line with
+// brackets that do not match, which no program has; or 0.
 func unbalancedValueEnd(t []byte, v valueRange, how nameStrength) int {
 	const longest = 128
 	if v.quoted || how != strong || v.to == len(t) || bytes.IndexByte([]byte("([{)]}"), t[v.to]) < 0 {
@@ -143,9 +143,8 @@ func hasMatchingBrackets(text []byte) bool {
 	return true
 }
 
-// looksSecret reports whether the value after the operator i looks like a secret, for
-// a name of that strength. Text is full of names without a secret: examples,
-// types, calls, words.
+// looksSecret reports whether the value after the operator at i looks like a secret, for a name of that
+// strength. Text has many names without a secret: examples, types, calls, words.
 func (f *credentialFinder) looksSecret(t []byte, i int, name, value []byte, how nameStrength, kind string, nameQuoted, valueQuoted bool) bool {
 	if len(value) == 0 || isPlaceholder(value) || bytes.EqualFold(value, name) {
 		return false
@@ -179,7 +178,7 @@ func (f *credentialFinder) looksSecret(t []byte, i int, name, value []byte, how 
 	return len(value) >= 6 && looksRandom(value, 1) && (bytes.IndexByte(value, '.') < 0 || looksRandom(value, 4))
 }
 
-// isMemberName reports whether the quoted text that ends at i is followed by a colon.
+// isMemberName reports whether a colon follows the quoted text that ends at i.
 func isMemberName(t []byte, i int) bool {
 	for i < len(t) && (inCharSet(t[i], space|quoted) || t[i] == '\\') {
 		i++
@@ -187,9 +186,8 @@ func isMemberName(t []byte, i int) bool {
 	return i < len(t) && t[i] == ':'
 }
 
-// nameBeforeOperator returns the name that ends before the operator i and whether it
-// stands in quotes. What a language puts between a name and its value (a type,
-// brackets, a longer operator) is skipped.
+// nameBeforeOperator returns the name before the operator at i, and whether it is quoted. It skips what
+// languages put between a name and its value: a type, brackets, a longer operator.
 func nameBeforeOperator(t []byte, i int) (name []byte, inQuotes bool) {
 	low := max(0, i-2*maxName)
 	end := i
@@ -221,9 +219,8 @@ func nameBeforeOperator(t []byte, i int) (name []byte, inQuotes bool) {
 	return name, inQuotes
 }
 
-// siblingNameEnd returns the end of the name that stands in the member or attribute
-// before the one named value, which ends at i: name="api_key" value=,
-// "name": "api_key", "value":.
+// siblingNameEnd returns the end of the name in the member or attribute before one that is named value and
+// ends at i: name="api_key" value=, "name": "api_key", "value":.
 func siblingNameEnd(t []byte, i int) int {
 	low := max(0, i-2*maxName)
 	skip := func() {
@@ -237,11 +234,10 @@ func siblingNameEnd(t []byte, i int) int {
 	return i
 }
 
-// isTagName reports whether the name of length n that ends at i is that of a tag, as
-// in <name>.
+// isTagName reports whether the name of length n that ends at i is the name of a tag, as in <name>.
 func isTagName(t []byte, i, n int) bool { return i-n > 0 && t[i-n-1] == '<' }
 
-// valueStart returns the place where the value begins, or its opening quote.
+// valueStart returns the offset of the value after the operator at i, or of its opening quote.
 func valueStart(t []byte, i int) int {
 	const most = 24
 	high := min(len(t), i+most)

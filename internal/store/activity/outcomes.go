@@ -7,25 +7,23 @@ import (
 	"sync"
 )
 
-// maxWaitingBytes is how much memory outcomes take that wait for the disk. Beyond
-// it they are kept without their response.
+// maxWaitingBytes limits the memory of outcomes that wait for the disk. Further outcomes are kept without
+// their response.
 const maxWaitingBytes = 4 << 20
 
-// outcomeWriter writes the outcomes of records. One that cannot be written is kept until
-// it can.
+// outcomeWriter writes the outcomes of records. It keeps an outcome that cannot be written until it can.
 type outcomeWriter struct {
 	spool  *spool
 	logger *slog.Logger
 
-	retrying sync.Mutex // held by retry, which alone takes from waiting
+	retrying sync.Mutex // held by retryWaiting; only it removes from waiting
 
-	mu           sync.Mutex // guards what follows
+	mu           sync.Mutex // guards the fields below
 	waiting      []entryDraft
-	earlierTaken bool // the outcomes that the process before has kept are taken over
+	earlierTaken bool // the outcomes that the previous process kept were taken over
 }
 
-// writeRecord writes an outcome: as it is, or as much of it as there is room for, or
-// else it keeps it.
+// write writes an outcome, shortened if there is not enough room. If that fails too, it keeps the outcome.
 func (e *outcomeWriter) write(d entryDraft, p *payload) error {
 	_, err := e.spool.appendEntry(&d)
 	if err == nil {
@@ -43,8 +41,8 @@ func (e *outcomeWriter) write(d entryDraft, p *payload) error {
 	return newUnwritableError(err)
 }
 
-// encodeShortOutcome is an outcome within outcomeRoom: without its response and, unless
-// that is short, its message.
+// encodeShortOutcome encodes an outcome within outcomeRoom: without its response and, unless it is short,
+// its message.
 func encodeShortOutcome(p *payload) encodedBody {
 	short := p.withoutResponse()
 	short.Metadata = Metadata{ErrorCode: clipText(p.Metadata.ErrorCode, 64)}
@@ -57,8 +55,8 @@ func encodeShortOutcome(p *payload) encodedBody {
 	return d.body
 }
 
-// neverSkipAfter keeps an outcome that could not be written: the call was made, and its
-// record must not stay open because the disk was full for a moment.
+// keepUntilWritable keeps an outcome that could not be written. The call was made, so its record must not
+// stay open because the disk was full for a moment.
 func (e *outcomeWriter) keepUntilWritable(d entryDraft, p *payload) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,15 +82,14 @@ func (e *outcomeWriter) waitingCount() int {
 	return len(e.waiting)
 }
 
-// isDrained reports whether no outcome waits, of this process or of the one before.
+// isDrained reports whether no outcome of this process or the previous one waits.
 func (e *outcomeWriter) isDrained() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.earlierTaken && len(e.waiting) == 0
 }
 
-// retryWaiting tries to write the outcomes that wait. They count as waiting until they
-// are written.
+// retryWaiting tries to write the waiting outcomes. They count as waiting until they are written.
 func (e *outcomeWriter) retryWaiting() {
 	e.retrying.Lock()
 	defer e.retrying.Unlock()
@@ -112,8 +109,8 @@ func (e *outcomeWriter) retryWaiting() {
 	e.clearKeptIfDrained()
 }
 
-// clearKeptIfDrained notes that none needs to outlive the process, when none waits and those
-// that the process before has left are taken over.
+// clearKeptIfDrained deletes the outcomes that are kept outside of the process, if none waits and those of
+// the previous process were taken over.
 func (e *outcomeWriter) clearKeptIfDrained() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,9 +121,8 @@ func (e *outcomeWriter) clearKeptIfDrained() {
 	}
 }
 
-// endInterrupted ends the records that an earlier process left open: those whose id
-// is not past what earlier processes can have given. Some have an outcome, which
-// that process could not write.
+// endInterrupted ends the records that earlier processes left open, up to the ID past. Some have an
+// outcome that the earlier process could not write.
 func (e *outcomeWriter) endInterrupted(pending []UnfinishedRecord, past string) {
 	for _, u := range pending {
 		if u.ID > past {
@@ -152,14 +148,14 @@ func (e *outcomeWriter) endInterrupted(pending []UnfinishedRecord, past string) 
 	e.clearKeptIfDrained()
 }
 
-// keepOutcome is recent.keepEnd.
+// keepOutcome keeps an outcome in the second copy.
 func (s *spool) keepOutcome(d *entryDraft) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.recent.keepOutcome(d)
 }
 
-// clearKeptOutcomes is recent.dropEnds.
+// clearKeptOutcomes deletes the outcomes in the second copy.
 func (s *spool) clearKeptOutcomes() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

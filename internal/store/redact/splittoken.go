@@ -1,13 +1,13 @@
 package redact
 
-// A token that is parted, as in "abc" + "def", is in no word as a whole.
+// Tokens that are split into pieces, as in "abc" + "def".
 
-// pieceChars is what the pieces of a token are made of.
+// pieceChars are the characters of the pieces of a token.
 const pieceChars = base64 | dot
 
-// nextPieceStart returns the place behind what joins two pieces of a text, which begins at
-// i, or 0: quotes and what adds them, a comma in a list, the end of a line. added
-// is set where a program adds them.
+// nextPieceStart returns the offset of the next piece of a text, after the separator that begins at i, or
+// 0: quotes with an operator, a comma in a list, a line end. added reports whether a program concatenates
+// the pieces.
 func nextPieceStart(t []byte, i int) (next int, added bool) {
 	j, lines := skipSpaceAndEscapes(t, i)
 	if j >= len(t) || !inCharSet(t[j], quoted) {
@@ -35,8 +35,8 @@ func nextPieceStart(t []byte, i int) (next int, added bool) {
 	return j + 1, added
 }
 
-// memberValueStart returns the place of the value of the member whose name begins with the
-// quote at i, or i where none does: "part1": "abc", "part2": "def".
+// memberValueStart returns the offset of the value of the member whose name begins with the quote at i, or
+// i if there is none: "part1": "abc", "part2": "def".
 func memberValueStart(t []byte, i int, quote byte) int {
 	if i >= len(t) || t[i] != quote {
 		return i
@@ -52,8 +52,8 @@ func memberValueStart(t []byte, i int, quote byte) int {
 	return v
 }
 
-// skipSpaceAndEscapes returns the place behind the space at i, behind backslashes and escapes that
-// stand for space, too, and how many lines end in it.
+// skipSpaceAndEscapes returns the offset after the space at i, including backslashes and escaped space,
+// and the number of line ends in it.
 func skipSpaceAndEscapes(t []byte, i int) (end, lines int) {
 	const longest = 32
 	for end = i; end < len(t) && end < i+longest; end++ {
@@ -74,7 +74,7 @@ func skipSpaceAndEscapes(t []byte, i int) (end, lines int) {
 	return end, lines
 }
 
-// tokenPieces is where the pieces of a token stand.
+// tokenPieces are the ranges of the pieces of a token.
 type tokenPieces struct {
 	kind string
 	n    int
@@ -83,8 +83,7 @@ type tokenPieces struct {
 
 func (p *tokenPieces) addPiece(from, to int) { p.at[p.n], p.n = [2]int{from, to}, p.n+1 }
 
-// hasLongPiece reports whether one of the pieces is a long word, at which the quick test
-// stops.
+// hasLongPiece reports whether one of the pieces is long enough for the quick test to stop at.
 func (p *tokenPieces) hasLongPiece() bool {
 	for _, at := range p.at[:p.n] {
 		if at[1]-at[0] >= minToken {
@@ -94,9 +93,9 @@ func (p *tokenPieces) hasLongPiece() bool {
 	return false
 }
 
-// findSplitToken looks for a token that begins at i and is parted. Where no program adds
-// the pieces, which may only stand in a list or on lines, they have to be all of a
-// token, which looks random.
+// findSplitToken finds a split token that begins at i. If no program concatenates the pieces, they must
+// make up exactly one token that looks random: they could also be separate elements of a list or separate
+// lines.
 func findSplitToken(t []byte, i int) (p tokenPieces, ok bool) {
 	const longest = 1024
 	if i+3 > len(t) || !rules.tokenStarts.has(t[i], t[i+1], t[i+2]) {
@@ -133,8 +132,7 @@ func findSplitToken(t []byte, i int) (p tokenPieces, ok bool) {
 	return p, false
 }
 
-// addSplitToken masks the pieces of a token that begins at i, and returns the place
-// behind them, or 0.
+// addSplitToken adds the pieces of a token that begins at i, and returns the offset after them, or 0.
 func (f *credentialFinder) addSplitToken(t []byte, i int) int {
 	p, ok := findSplitToken(t, i)
 	if !ok {
@@ -146,8 +144,8 @@ func (f *credentialFinder) addSplitToken(t []byte, i int) int {
 	return p.at[p.n-1][1]
 }
 
-// addConcatenatedTexts adds what a program adds to the value that was just masked, which ends
-// at to: the texts "b" and "c" in password = "a" + "b" + "c".
+// addConcatenatedTexts adds the texts that a program concatenates to the value that ends at to: the texts
+// "b" and "c" in password = "a" + "b" + "c".
 func (f *credentialFinder) addConcatenatedTexts(t []byte, to int, kind string) int {
 	for {
 		next, added := nextPieceStart(t, to)
@@ -162,8 +160,7 @@ func (f *credentialFinder) addConcatenatedTexts(t []byte, to int, kind string) i
 	}
 }
 
-// isSplitTokenPiece reports whether the word at begin, which is a long one, is a piece of
-// a token that begins before it.
+// isSplitTokenPiece reports whether the long word at begin is a piece of a token that begins before it.
 func isSplitTokenPiece(b []byte, begin int) bool {
 	const farthest = 96
 	for i, low := begin, max(0, begin-farthest); i > low; {
@@ -181,7 +178,7 @@ func isSplitTokenPiece(b []byte, begin int) bool {
 		if from == end {
 			return false
 		}
-		for at := from; at < min(end, from+2); at++ { // a letter of an escape may stand before it
+		for at := from; at < min(end, from+2); at++ { // may follow a letter of an escape
 			if _, ok := findSplitToken(b, at); ok {
 				return true
 			}

@@ -13,37 +13,36 @@ import (
 	"sync/atomic"
 )
 
-// recentCopy is a second copy of the newest entries: of those at least that are not
-// known to be on the disk of the spool. It is written after the spool is. When
-// that disk dies they are written again from here, and when the process dies
-// before it could, by the next one: the copy is in a file in memory, where there
-// is such a thing, and that outlives both.
+// recentCopy is a second copy of the newest entries, at least of those that are not known to be on the
+// disk of the spool. It is written after the spool. If that disk fails, the entries are written again from
+// this copy. If the process ends before that, the next process does it: where the system allows it, the
+// copy is a file in memory that survives the process.
 //
-// It has two halves, each a header and lines as in a segment, which take turns.
-// Only who writes to the spool uses it, but for safe.
+// It has two halves that are used in turn, each with a header and lines like a segment. Apart from
+// markSafe, only the writer of the spool uses it.
 type recentCopy struct {
 	halves       [2][]byte
-	at           int          // the half that is written to
-	off          int          // where its next byte goes; 0 when it begins
-	last         [2]int64     // the number of the last entry in each
-	safeMark     []byte       // has the number of the entry up to which all is safe
-	lastMarked   atomic.Int64 // what was written there last
-	file         *os.File     // nil when it is in the memory of the process alone
+	at           int          // index of the half that is written to
+	off          int          // offset of its next byte; 0 if the half is empty
+	last         [2]int64     // number of the last entry in each half
+	safeMark     []byte       // number of the entry up to which all entries are safe elsewhere
+	lastMarked   atomic.Int64 // the value that was last written to safeMark
+	file         *os.File     // nil if the copy is in the memory of the process
 	outcomesFile *os.File     // outcomes that could not be written; see keepOutcome
-	fault        error        // why nothing more is written to it
+	fault        error        // why nothing more is written to the copy
 	unmap        func() error
 }
 
 const (
 	copyHalfSize  = 4 << 20
-	copyHeadSize  = 4096 // before the halves: the mark
+	copyHeadSize  = 4096 // the head before the halves holds safeMark
 	maxHeaderSize = 512
 )
 
-// newInProcessCopy is a copy that ends with the process.
+// newInProcessCopy returns a copy that ends with the process.
 func newInProcessCopy() *recentCopy { return &recentCopy{safeMark: make([]byte, 8)} }
 
-// newMappedCopy is a copy in memory that lasts.
+// newMappedCopy returns a copy in mapped memory that survives the process.
 func newMappedCopy(memory []byte, file, ends *os.File) *recentCopy {
 	r := &recentCopy{
 		safeMark: memory[:8], file: file, outcomesFile: ends,
@@ -53,8 +52,7 @@ func newMappedCopy(memory []byte, file, ends *os.File) *recentCopy {
 	return r
 }
 
-// makeRoom makes room for n bytes. It reports whether it could: entries after good
-// are not given up.
+// makeRoom makes room for n bytes and reports whether it could. It does not give up entries after good.
 func (r *recentCopy) makeRoom(n int, good int64) bool {
 	if r.fault != nil {
 		return false
@@ -70,8 +68,8 @@ func (r *recentCopy) makeRoom(n int, good int64) bool {
 	return true
 }
 
-// writeHex copies what was written. There must be room for it. from is the entry
-// before it, target the last one of it.
+// appendRanges copies the ranges that were written. There must be room. from is the entry before them,
+// target their last entry.
 func (r *recentCopy) appendRanges(chain string, from, target chainLink, at int64, waiting []blockRange) (err error) {
 	if r.fault != nil {
 		return nil
@@ -91,14 +89,14 @@ func (r *recentCopy) appendRanges(chain string, from, target chainLink, at int64
 	return nil
 }
 
-// skipEntriesUpTo notes that entries up to seq are not in it: what follows begins anew.
+// skipEntriesUpTo notes that the copy lacks entries up to seq, and starts the other half.
 func (r *recentCopy) skipEntriesUpTo(seq int64) {
 	r.at, r.off = 1-r.at, 0
 	r.last[r.at] = seq
 }
 
-// markSafe notes that entries up to seq need not be in it, whatever becomes of the
-// spool: they are on the disk and in the store.
+// markSafe notes that entries up to seq are both on the disk and in the store, so that the copy need not
+// have them.
 func (r *recentCopy) markSafe(seq int64) {
 	if r.fault == nil && r.lastMarked.Swap(seq) != seq {
 		defer r.recoverFault(debug.SetPanicOnFault(true), new(error))
@@ -106,8 +104,8 @@ func (r *recentCopy) markSafe(seq int64) {
 	}
 }
 
-// recoverFault makes a fault in the memory an error: somebody may cut the file short,
-// and that must not be the end of the process.
+// recoverFault turns a memory fault into an error: another process may truncate the file, and that must
+// not end this one.
 func (r *recentCopy) recoverFault(before bool, err *error) {
 	debug.SetPanicOnFault(before)
 	if fault := recover(); fault != nil {
@@ -116,18 +114,18 @@ func (r *recentCopy) recoverFault(before bool, err *error) {
 	}
 }
 
-// chainLines is a part of the chain: the lines that follow an entry.
+// chainLines is a part of the chain: the lines after an entry.
 type chainLines struct {
 	chain string
-	at    int64 // milliseconds that ids are already past
+	at    int64 // latest time of an ID, in milliseconds
 	prev  chainLink
 	last  chainLink
 	lines []byte
-	rest  []byte // what was read behind it and does not continue it
+	rest  []byte // bytes after the lines that do not continue the chain
 }
 
-// parseChainLines reads what a half has. What an earlier turn has left behind its
-// end does not continue the chain.
+// parseChainLines reads the lines in a half of the copy, or in a segment. Bytes that earlier use left at
+// the end do not continue the chain.
 func parseChainLines(half []byte) (s chainLines, ok bool) {
 	line, rest, _ := bytes.Cut(half, []byte{'\n'})
 	h, prev, ok := parseSegmentHeader(line)
@@ -149,20 +147,19 @@ func parseChainLines(half []byte) (s chainLines, ok bool) {
 	}
 }
 
-// newULIDGeneratorAfter is the part that follows the entry with number seq, or all of it when
-// that is older.
+// dropUpTo returns the lines after the entry seq, or all lines if that entry is older.
 func (s chainLines) dropUpTo(seq int64) chainLines {
 	for s.prev.seq < seq && len(s.lines) > 0 {
 		line, rest, _ := bytes.Cut(s.lines, []byte{'\n'})
 		s.prev.seq++
-		hex.Decode(s.prev.hash[:], line[:hexLen]) // it was read before
+		hex.Decode(s.prev.hash[:], line[:hexLen]) // cannot fail, it was read before
 		s.lines = rest
 	}
 	return s
 }
 
-// joinCopyHalves is what the copy has of the end of the chain, after the entry with
-// number seq. ok is false when that cannot be read.
+// newestLines returns the end of the chain that the copy has, after the entry seq. ok is false if it is
+// unreadable.
 func (r *recentCopy) newestLines(seq int64) (s chainLines, ok bool) {
 	var err error
 	func() {
@@ -173,8 +170,7 @@ func (r *recentCopy) newestLines(seq int64) (s chainLines, ok bool) {
 	return s, ok && err == nil
 }
 
-// joinCopyHalves joins the halves of a copy: what it has of the end of the chain. The
-// entries up to seq are left out.
+// joinCopyHalves returns the end of the chain that the two halves have, without the entries up to seq.
 func joinCopyHalves(halves [2][]byte, seq int64) (s chainLines, ok bool) {
 	s, ok = parseChainLines(halves[0])
 	other, okOther := parseChainLines(halves[1])
@@ -204,7 +200,7 @@ type keptOutcome struct {
 	Error    string `json:",omitempty"`
 }
 
-// keepOutcome keeps an outcome beyond the end of the process.
+// keepOutcome stores an outcome where it survives the process.
 func (r *recentCopy) keepOutcome(d *entryDraft) error {
 	if r.outcomesFile == nil {
 		return nil
@@ -216,7 +212,7 @@ func (r *recentCopy) keepOutcome(d *entryDraft) error {
 	return err
 }
 
-// clearKeptOutcomes forgets the outcomes: they are written.
+// clearKeptOutcomes deletes the stored outcomes after they were written.
 func (r *recentCopy) clearKeptOutcomes() error {
 	if r.outcomesFile == nil {
 		return nil
@@ -224,30 +220,29 @@ func (r *recentCopy) clearKeptOutcomes() error {
 	return r.outcomesFile.Truncate(0)
 }
 
-// readKeptOutcomes reads the outcomes that an earlier process has left.
+// readKeptOutcomes reads the outcomes that an earlier process stored.
 func readKeptOutcomes(f io.Reader) map[string]keptOutcome {
 	kept := map[string]keptOutcome{}
 	for in := json.NewDecoder(f); ; {
 		var e keptOutcome
-		if in.Decode(&e) != nil { // the end, or what a kill has torn
+		if in.Decode(&e) != nil { // the end, or a torn line
 			return kept
 		}
 		kept[e.ID] = e
 	}
 }
 
-// clear forgets everything: it is on the disk. What follows begins anew.
+// clear empties the copy after everything is on the disk.
 func (r *recentCopy) clear() (err error) {
 	defer r.recoverFault(debug.SetPanicOnFault(true), &err)
 	r.at, r.off, r.last = 0, 0, [2]int64{}
 	for _, half := range r.halves {
-		clear(half[:min(1, len(half))]) // it begins with a header, or is empty
+		clear(half[:min(1, len(half))]) // a half without a header is empty
 	}
 	return nil
 }
 
-// close ends the copy. forget reports whether all is on the disk of the spool: nobody
-// needs it any more.
+// close closes the copy. forget also deletes its files, because everything is on the disk of the spool.
 func (r *recentCopy) close(forget bool) error {
 	var errs []error
 	for _, f := range []*os.File{r.file, r.outcomesFile} {

@@ -12,8 +12,7 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// spoolDir is the directory of the spool. It knows what its files are, and nothing
-// of what the spool is doing.
+// spoolDir is the directory of the spool. It knows the files but not the state of the spool.
 type spoolDir struct {
 	dir      string
 	now      func() time.Time
@@ -21,10 +20,10 @@ type spoolDir struct {
 	logger   *slog.Logger
 }
 
-// minFreeBytes is what must be free on the disk; a database cannot go on with less.
+// minFreeBytes is the free space that the disk must have; a database needs at least that much.
 const minFreeBytes = 128 << 10
 
-// lockDir locks the folder, which is made when it is not there.
+// lockDir creates the directory if needed, and locks it.
 func (d *spoolDir) lockDir() (lock *os.File, err error) {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, err
@@ -51,15 +50,14 @@ func (d *spoolDir) probeDisk(lock *os.File) error {
 	return nil
 }
 
-// writeTarget is a file to write to.
+// writeTarget is an open segment to write to.
 type writeTarget struct {
 	file     spoolFile
 	segment  *segment
 	reserved int64
 }
 
-// createSegment makes the file of a segment, with the lines that it begins with and
-// room for more.
+// createSegment creates the file of a segment with its header and first lines, and reserves room for more.
 func (d *spoolDir) createSegment(path, chain string, from chainLink, at int64, lines []byte, room int64) (writeTarget, error) {
 	f, err := d.openFile(path)
 	if err != nil {
@@ -79,8 +77,8 @@ func (d *spoolDir) createSegment(path, chain string, from chainLink, at int64, l
 	return p, nil
 }
 
-// createReplacementSegment makes the segment that takes the place of everything after an entry.
-// It has its name when it is on the disk.
+// createReplacementSegment creates the segment that replaces everything after an entry. It gets its name
+// when it is on the disk.
 func (d *spoolDir) createReplacementSegment(chain string, again chainLines, room int64) (writeTarget, error) {
 	path := segmentPath(d.dir, again.prev.seq+1)
 	next := path + ".new"
@@ -106,9 +104,8 @@ func (d *spoolDir) createReplacementSegment(chain string, again chainLines, room
 	return p, err
 }
 
-// listChainSegments lists the segments of the chain that are there, which may be others than
-// a moment ago: a disk can be taken away and come back. base is at most the last
-// entry that they have, if there are any.
+// listChainSegments lists the existing segments of the chain. They may differ from a moment ago, because a
+// disk can be removed and come back. The returned base is at most the last entry that they have.
 func (d *spoolDir) listChainSegments(chain string, base int64) (there []*segment, _ int64, err error) {
 	all, err := listSegments(d.dir)
 	if err != nil {
@@ -130,8 +127,8 @@ func (d *spoolDir) listChainSegments(chain string, base int64) (there []*segment
 	return there, base, nil
 }
 
-// keepSegmentsUpTo keeps the segments that begin before an entry has ended. Those after it
-// are written again.
+// keepSegmentsUpTo returns the segments that begin at or before the entry seq. Later ones are removed,
+// because their entries are written again.
 func (d *spoolDir) keepSegmentsUpTo(seq int64, there []*segment) (kept []*segment) {
 	for _, seg := range there {
 		switch {
@@ -146,8 +143,8 @@ func (d *spoolDir) keepSegmentsUpTo(seq int64, there []*segment) (kept []*segmen
 	return kept
 }
 
-// recoverSegmentTail finds the end of the chain in the last segment. A segment without one
-// good line is put aside as a whole (nil tail).
+// recoverSegmentTail finds the end of the chain in the last segment. It puts a segment without a valid
+// line aside and returns a nil tail.
 func (d *spoolDir) recoverSegmentTail(last *segment) (*chainTail, string, error) {
 	f, err := os.Open(last.path)
 	if err != nil {
@@ -169,26 +166,26 @@ func (d *spoolDir) recoverSegmentTail(last *segment) (*chainTail, string, error)
 		}
 		return nil, note, os.Rename(last.path, aside)
 	}
-	if t.chain == "" { // its header is unreadable: go on under a new name
+	if t.chain == "" { // unreadable header: continue as a new chain
 		t.chain, t.needsNewSegment = newChainName(), true
 	}
 	note := ""
 	if len(rest) > 0 {
 		note = d.cutTornEnd(last, &t, rest)
-	} else if os.Truncate(last.path, t.size) != nil { // what was reserved
+	} else if os.Truncate(last.path, t.size) != nil { // cuts off the reserved bytes
 		t.needsNewSegment = true
 	}
 	last.size = t.size
 	return &t, note, nil
 }
 
-// cutTornEnd takes the torn end off. When the disk is too full to keep it aside it
-// stays where it is, and the spool goes on in a new segment; but what a kill
-// leaves, in which nothing is that was acknowledged, goes.
+// cutTornEnd cuts a torn end off. If the disk is too full to keep a copy of it, it stays, and the spool
+// continues in a new segment. Bytes that a killed process leaves are always cut, because none of them was
+// acknowledged.
 func (d *spoolDir) cutTornEnd(last *segment, t *chainTail, rest []byte) (note string) {
 	size, ordinary := len(rest), isTornByKill(rest)
 	aside := tornPath(last.path, d.now())
-	err := os.WriteFile(aside, rest, 0o600) // it may hold the beginning of a record
+	err := os.WriteFile(aside, rest, 0o600) // may hold the beginning of a record
 	if err == nil || ordinary {
 		err = os.Truncate(last.path, t.size)
 	}
@@ -203,9 +200,8 @@ func (d *spoolDir) cutTornEnd(last *segment, t *chainTail, rest []byte) (note st
 	return fmt.Sprintf("The spool ended in %d bytes that are no entry; they were put aside as %s.", size, filepath.Base(aside))
 }
 
-// isTornByKill reports whether the bytes from the last good link on are what a kill
-// leaves: the beginning of one entry. When it was in the middle of copying a
-// piece, there is a hole in that.
+// isTornByKill reports whether the bytes after the last valid line are what a killed process leaves: the
+// beginning of one entry. If the process was killed while it copied a piece, the piece has a hole.
 func isTornByKill(b []byte) bool {
 	line := bytes.IndexByte(b, '\n')
 	return line < 0 || len(b)-line <= hexLen && bytes.IndexByte(b[max(0, line-hexLen):], 0) >= 0

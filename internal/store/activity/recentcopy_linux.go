@@ -14,8 +14,7 @@ import (
 
 const tmpfsMagic = 0x01021994
 
-// MemoryDir is a folder whose files are in memory and outlive the process; empty
-// where there is none.
+// MemoryDir returns a directory whose files are in memory and survive the process, or "" if there is none.
 func MemoryDir() string {
 	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm"} {
 		var fs syscall.Statfs_t
@@ -26,7 +25,7 @@ func MemoryDir() string {
 	return ""
 }
 
-// recentCopyPath is where the second copy of the spool in dir is.
+// recentCopyPath returns the path of the second copy of the spool in dir.
 func recentCopyPath(in, dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -39,8 +38,7 @@ func recentCopyPath(in, dir string) (string, error) {
 	return filepath.Join(in, fmt.Sprintf("mcpproxy-%d-%s", os.Geteuid(), hex.EncodeToString(sum[:8]))), nil
 }
 
-// openCopy opens the second copy at path, and returns what an earlier process
-// has left in it.
+// openRecentCopy opens the second copy at path. It also returns what an earlier process left in it.
 func openRecentCopy(path string) (r *recentCopy, left [2][]byte, safe int64, err error) {
 	file, err := openPrivateFile(path)
 	if err != nil {
@@ -59,7 +57,7 @@ func openRecentCopy(path string) (r *recentCopy, left [2][]byte, safe int64, err
 		safe = int64(binary.LittleEndian.Uint64(before))
 		left = [2][]byte{before[copyHeadSize : copyHeadSize+copyHalfSize], before[copyHeadSize+copyHalfSize:]}
 	}
-	// A page that is missing would be a fault when it is written to.
+	// Writing to a missing page would cause a fault.
 	if err := syscall.Fallocate(int(file.Fd()), 0, 0, size); err != nil {
 		return fail(fmt.Errorf("reserve room for the newest entries in %s: %w", path, err))
 	}
@@ -76,8 +74,8 @@ func openRecentCopy(path string) (r *recentCopy, left [2][]byte, safe int64, err
 	return r, left, safe, nil
 }
 
-// openPrivateFile opens a file that is this user's alone, and this process's: the folder
-// may be everybody's.
+// openPrivateFile opens and locks a file that belongs to this user only. The directory may be shared with
+// other users.
 func openPrivateFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

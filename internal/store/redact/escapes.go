@@ -1,11 +1,11 @@
 package redact
 
-// Bytes in hexadecimal, and the escapes of programs and of URLs.
+// Hexadecimal bytes, and the escapes of programs and URLs.
 
 const minHex = 2 * minToken // digits of the shortest token
 
-// findHexText returns where in a run of letters and digits the hexadecimal digits
-// are that stand for text as long as the shortest token, or 0, 0.
+// findHexText returns the range of hexadecimal digits in a run of letters and digits that encode text as
+// long as the shortest token, or 0, 0.
 func findHexText(run []byte) (from, to int) {
 	for i := 0; i+minHex <= len(run); {
 		if before := runStart(run, i, i+minHex, hexAny); before > i {
@@ -23,8 +23,8 @@ func findHexText(run []byte) (from, to int) {
 	return 0, 0
 }
 
-// hexEncodesText reports whether enough pairs of hexadecimal digits side by side stand
-// for text. Of those it looks at the last one first.
+// hexEncodesText reports whether enough consecutive pairs of hexadecimal digits encode text. It checks the
+// last of them first.
 func hexEncodesText(digits []byte) bool {
 	for i := 0; i+minHex <= len(digits); {
 		last := minToken - 1
@@ -41,7 +41,7 @@ func hexEncodesText(digits []byte) bool {
 
 func isTextByte(c byte) bool { return isPrintable(c) || c == '\n' || c == '\r' || c == '\t' }
 
-// parseHexByte returns the byte that text begins with in hexadecimal.
+// parseHexByte returns the byte of the two hexadecimal digits at the beginning of text.
 func parseHexByte(text []byte) byte { return hexDigitValue(text[0])<<4 | hexDigitValue(text[1]) }
 
 func hexDigitValue(c byte) byte {
@@ -51,8 +51,8 @@ func hexDigitValue(c byte) byte {
 	return c & 15
 }
 
-// hexDumpEnd returns the end of the pairs of hexadecimal digits with blanks between
-// them that begin at i, of which there are to be so many that stand for text; or 0.
+// hexDumpEnd returns the end of the pairs of hexadecimal digits, separated by spaces, that begin at i and
+// encode text; or 0 if there are fewer than least.
 func hexDumpEnd(t []byte, i, least int) int {
 	n := 0
 	for i+2 <= len(t) && inCharSet(t[i], hexAny) && inCharSet(t[i+1], hexAny) && (i+2 == len(t) || !inCharSet(t[i+2], alnum)) {
@@ -70,7 +70,7 @@ func hexDumpEnd(t []byte, i, least int) int {
 	return i - 1
 }
 
-// hexEscapesEnd returns the end of the escapes \x41 that begin at i.
+// hexEscapesEnd returns the end of the escapes like \x41 that begin at i.
 func hexEscapesEnd(t []byte, i int) int {
 	for i+4 <= len(t) && t[i] == '\\' && t[i+1] == 'x' && inCharSet(t[i+2], hexAny) && inCharSet(t[i+3], hexAny) {
 		i += 4
@@ -87,7 +87,7 @@ const queryChars = alnum | under | dash | dot // and % + ~
 
 func isQueryChar(c byte) bool { return inCharSet(c, queryChars) || c == '%' || c == '+' || c == '~' }
 
-// parsePercentEscape returns what the escape at i stands for.
+// parsePercentEscape returns the byte of the escape at i.
 func parsePercentEscape(t []byte, i int) (byte, bool) {
 	if i+3 > len(t) || t[i] != '%' || !inCharSet(t[i+1], hexAny) || !inCharSet(t[i+2], hexAny) {
 		return 0, false
@@ -95,8 +95,8 @@ func parsePercentEscape(t []byte, i int) (byte, bool) {
 	return parseHexByte(t[i+1:]), true
 }
 
-// decodeQueryAround returns the part of a URL around i, not before low, and appends to dst
-// what it stands for.
+// decodeQueryAround returns the range of the URL part around i, not before low, and appends the decoded
+// part to dst.
 func decodeQueryAround(dst, t []byte, low, i int) (text []byte, from, to int) {
 	from = i
 	for from > low && isQueryChar(t[from-1]) {
@@ -116,8 +116,8 @@ func decodeQueryAround(dst, t []byte, low, i int) (text []byte, from, to int) {
 	return dst, from, to
 }
 
-// needsQueryDecoding reports whether a part of a URL holds what the quick test stops at: escapes
-// side by side, or a long word behind one.
+// needsQueryDecoding reports whether a part of a URL has several escapes in a row, or a long word after
+// one. The quick test does not see through these.
 func needsQueryDecoding(t []byte) bool {
 	const aside = 5
 	n, word := 0, 0

@@ -11,42 +11,40 @@ import (
 	"time"
 )
 
-// The payload of an entry has two parts. What is sealed is one JSON object, which is
-// chained. Behind a tab, which no JSON of ours holds, is what may have to be erased
-// later: an object with these values,
+// The payload of an entry has two parts. The sealed part is one JSON object, which is chained. After a
+// tab, which no JSON of this package contains, comes the erasable part: an object of values that may have
+// to be erased later, each as
 //
 //	"<field>":[<length>,"<salt>",<value>]
 //
-// The commitment to a value is the SHA-256 of the <length> bytes from the salt's quote
-// to the last of the value. They are as they came, so they may be no JSON: it is the
-// length that says where they end. What is chained has the commitments as its last
-// member, "commit". They are not stored, since they follow from the values; but of a
-// field that was erased there is
+// The commitment to a value is the SHA-256 of the <length> bytes from the opening quote of the salt to
+// the end of the value. Values are stored as they came and may be invalid JSON, so only the length says
+// where they end. The chained text is the sealed part with the commitments as its last member, "commit".
+// They are not stored, because they follow from the values. For an erased field the text
 //
 //	"<time> <commitment>"
 //
-// in the place of its salt and its value, and blanks where these were longer. So that they
-// never are shorter, the salt of a short value ends in blanks.
+// replaces salt and value, followed by spaces if these were longer. The salt of a short value ends in
+// spaces, so that a field is never shorter than this text.
 //
-// Entries of earlier versions have one part, with everything in it, and say
-// "raw":[…] behind their kind.
+// Entries of earlier versions have one part with everything in it, and have "raw":[…] after their kind.
 
 const (
 	commitName = `,"commit":{`
 	saltText   = 22
 	erasedText = "2006-01-02T15:04:05Z"
 	commitText = 43 // in base64
-	// minContentLen is the least length of a salt with its value, and that of what takes their
-	// place.
+	// minContentLen is the minimum length of a salt with its value. It is also the length of the text that
+	// replaces them.
 	minContentLen = len(erasedText) + commitText + len(`" "`)
-	// commitsMax is room for all commitments.
+	// commitsMax is the maximum length of all commitments.
 	commitsMax = len(commitName) + len(erasableFields)*(16+hexLen+len(`"":"",`)) + len("}}")
 )
 
-// prefixMax is room for everything appendPayloadPrefix writes.
+// prefixMax is the maximum length of the prefix that appendPayloadPrefix writes.
 const prefixMax = 160
 
-// saltPool are random texts of 132 bits, made beforehand.
+// saltPool holds random texts of 132 bits that were made in advance.
 type saltPool struct {
 	texts [64 * saltText]byte
 	left  int
@@ -54,10 +52,10 @@ type saltPool struct {
 
 const saltLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// appendSalt appends a salt with some blanks as a JSON text.
+// appendSalt appends a salt, padded with spaces, as a JSON text.
 func (s *saltPool) appendSalt(dst []byte, blanks int) []byte {
 	if s.left == 0 {
-		_, _ = rand.Read(s.texts[:]) // it never fails
+		_, _ = rand.Read(s.texts[:]) // never fails
 		for i, b := range s.texts {
 			s.texts[i] = saltLetters[b%64]
 		}
@@ -70,10 +68,10 @@ func (s *saltPool) appendSalt(dst []byte, blanks int) []byte {
 	return append(append(dst, spaces[:blanks]...), '"')
 }
 
-const spaces = "                                                                  " // minContentLen
+const spaces = "                                                                  " // minContentLen spaces
 
-// splitPayload takes a payload apart. open is nil when there is no such part. old reports whether
-// an earlier version wrote it: then all of it is sealed.
+// splitPayload splits a payload into its sealed and its erasable part. open is nil if there is no erasable
+// part. old reports whether an earlier version wrote the payload: then all of it is sealed.
 func splitPayload(payload []byte) (sealed, open []byte, old bool) {
 	_, rest, _ := bytes.Cut(payload[:min(len(payload), prefixMax+32)], []byte(`"kind":"`))
 	_, rest, _ = bytes.Cut(rest, []byte{'"'})
@@ -84,14 +82,14 @@ func splitPayload(payload []byte) (sealed, open []byte, old bool) {
 	return sealed, open, false
 }
 
-// storedField is a field as the open part has it.
+// storedField is a field as the erasable part stores it.
 type storedField struct {
 	name    ErasableField
-	at      int    // where inner begins
-	content []byte // what is committed to, or what stands there since it was erased
+	at      int    // offset of content
+	content []byte // salt and value, or the text that replaced them when they were erased
 }
 
-// erasedTimeText is when the field was erased, as a text; nil when it was not.
+// erasedTimeText returns the time at which the field was erased, as a text, or nil if it was not erased.
 func (f *storedField) erasedTimeText() []byte {
 	if f.content[1+len(erasedText)] != ' ' { // a salt is longer
 		return nil
@@ -99,20 +97,20 @@ func (f *storedField) erasedTimeText() []byte {
 	return f.content[1 : 1+len(erasedText)]
 }
 
-// parseErasedTime is the time of erased; ok is false when it is none, or more is left than
-// blanks.
+// parseErasedTime returns the time at which the field was erased. ok is false if the time is invalid or
+// more than spaces follows it.
 func (f *storedField) parseErasedTime() (at time.Time, ok bool) {
 	at, err := time.Parse(erasedText, string(f.erasedTimeText()))
 	return at, err == nil && len(bytes.TrimLeft(f.content[minContentLen:], " ")) == 0
 }
 
-// newErasedContent is what takes the place of a field that is erased.
+// newErasedContent returns the text that replaces an erased field.
 func newErasedContent(at time.Time, commit Hash) []byte {
 	inner := append(at.UTC().AppendFormat([]byte{'"'}, erasedText), ' ')
 	return append(base64.RawURLEncoding.AppendEncode(inner, commit[:]), '"')
 }
 
-// fieldCommitment is that to the value; ok is false when it is not as it was written.
+// commitmentHash returns the commitment to the value. ok is false if the field was changed.
 func (f *storedField) commitmentHash() (h Hash, ok bool) {
 	if f.erasedTimeText() == nil {
 		return sha256.Sum256(f.content), true
@@ -122,7 +120,7 @@ func (f *storedField) commitmentHash() (h Hash, ok bool) {
 	return Hash(raw[:len(h)]), err == nil && n == len(h)
 }
 
-// fieldValue is what the field holds; nil when it was erased.
+// jsonValue returns the value of the field, or nil if it was erased.
 func (f *storedField) jsonValue() []byte {
 	if f.erasedTimeText() != nil {
 		return nil
@@ -130,7 +128,7 @@ func (f *storedField) jsonValue() []byte {
 	return f.content[f.saltEnd()+1:]
 }
 
-// saltEnd is where the comma behind the salt is; -1 when there is no salt.
+// saltEnd returns the offset of the comma after the salt, or -1 if there is no salt.
 func (f *storedField) saltEnd() int {
 	n := bytes.IndexByte(f.content[1:], '"') + 2
 	if n < saltText+2 || n >= len(f.content) || f.content[n] != ',' || len(bytes.TrimRight(f.content[1+saltText:n-1], " ")) > 0 {
@@ -139,8 +137,8 @@ func (f *storedField) saltEnd() int {
 	return n
 }
 
-// parseStoredField reads a field of an open part, from at on, and returns where it ends. ok is
-// false when it is not as it was written.
+// parseStoredField reads the field at offset at of an erasable part, and returns where it ends. ok is
+// false if the field was changed.
 func parseStoredField(open []byte, at int) (f storedField, next int, ok bool) {
 	rest, ok := bytes.CutPrefix(open[at:], []byte{'"'})
 	name, rest, found := bytes.Cut(rest, []byte(`":[`))
@@ -161,8 +159,8 @@ func parseStoredField(open []byte, at int) (f storedField, next int, ok bool) {
 	return f, f.at + n + 1, ok
 }
 
-// parseFieldName returns the field with a name, "" when there is none: what is no name could
-// stand for more than one commitment.
+// parseFieldName returns the field with a name, or "" for an unknown name. Unknown names are rejected
+// because they could match several commitments.
 func parseFieldName(name []byte) ErasableField {
 	for _, f := range erasableFields {
 		if string(name) == string(f) {
@@ -172,8 +170,7 @@ func parseFieldName(name []byte) ErasableField {
 	return ""
 }
 
-// eachStoredField calls fn for the fields of an open part. ok is false when it is not as it
-// was written.
+// eachStoredField calls fn for each field of an erasable part. ok is false if the part was changed.
 func eachStoredField(open []byte, fn func(f storedField)) (ok bool) {
 	if open == nil {
 		return true
@@ -196,8 +193,8 @@ func eachStoredField(open []byte, fn func(f storedField)) (ok bool) {
 	}
 }
 
-// appendChainedText appends what is chained of a payload: what is sealed, with its commitments.
-// ok is false when it is not as it was written.
+// appendChainedText appends the chained text of a payload: the sealed part with its commitments. ok is
+// false if the payload was changed.
 func appendChainedText(dst, sealed, open []byte) (_ []byte, ok bool) {
 	if open == nil {
 		return append(dst, sealed...), true
@@ -220,14 +217,13 @@ func appendCommitment(dst []byte, name ErasableField, commit Hash) []byte {
 	return append(hex.AppendEncode(dst, commit[:]), '"')
 }
 
-// fieldCommitment is what a chained text says of one field.
+// fieldCommitment is the commitment to one field in a chained text.
 type fieldCommitment struct {
 	name ErasableField
 	hash Hash
 }
 
-// parseCommitments reads those of a chained text. ok is false when they are not as they were
-// written.
+// parseCommitments reads the commitments of a chained text. ok is false if they were changed.
 func parseCommitments(chained []byte) (all []fieldCommitment, ok bool) {
 	at := bytes.LastIndex(chained, []byte(commitName))
 	if at < 0 {
@@ -254,8 +250,8 @@ func parseCommitments(chained []byte) (all []fieldCommitment, ok bool) {
 	}
 }
 
-// eraseFields returns the payload without fields, and whether it had one of them. in keeps the length of what
-// is erased, which blanks take the place of.
+// erasePayloadFields returns the payload without the values of fields, and whether it had one of them. in
+// keeps the length of erased values by padding with spaces.
 func erasePayloadFields(payload []byte, fields []ErasableField, at time.Time, in bool) (erased []byte, had bool) {
 	sealed, open, old := splitPayload(payload)
 	if old || open == nil {
@@ -286,7 +282,7 @@ func erasePayloadFields(payload []byte, fields []ErasableField, at time.Time, in
 	return append(out, '}'), true
 }
 
-// ErasePayload returns the payload of an entry of the record without what the redaction is about.
+// ErasePayload returns the payload of an entry of the record without the values that the redaction erases.
 func (r *Redaction) ErasePayload(payload []byte) []byte {
 	erased, _ := erasePayloadFields(payload, r.Fields, r.At, false)
 	return erased

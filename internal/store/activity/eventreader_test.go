@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// readEventsFrom reads from a place to the end.
+// readEventsFrom reads from a position to the end.
 func readEventsFrom(t *testing.T, l *Log, from ChainPosition) ([]EntryEvent, error) {
 	t.Helper()
 	r := l.NewEventReader(from)
@@ -27,7 +27,7 @@ func readEventsFrom(t *testing.T, l *Log, from ChainPosition) ([]EntryEvent, err
 	}
 }
 
-// cutSigned is a place as an id names it.
+// named returns a position as its text form has it.
 func (p ChainPosition) named(t *testing.T) ChainPosition {
 	t.Helper()
 	short, ok := ParseChainPosition(string(p.AppendText(nil)))
@@ -49,9 +49,8 @@ func wantSteps(t *testing.T, what string, got, want []EntryEvent) {
 	}
 }
 
-// Whatever happens meanwhile (segments that fill up, a store that takes entries or
-// does not, restarts), who reads on from any place of the log reads exactly what
-// follows it, as who was there all the time.
+// Whatever happens meanwhile (full segments, a store that accepts entries or not, restarts), a reader from
+// any position gets exactly the entries after it, like a reader that was always there.
 func TestReadingOnFromAnyPlace(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -66,7 +65,7 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { closeLog(t, l) }()
-			var all []EntryEvent // what one who never left was told
+			var all []EntryEvent // all events, as a permanent follower gets them
 			always, _ := l.Follow()
 			read := func() {
 				for n := -1; n < len(all); {
@@ -110,7 +109,7 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 					}
 					always, open = l.NewEventReader(at), nil
 					read()
-					_ = l.progress.waitProjected(t.Context()) // what was open is interrupted
+					_ = l.progress.waitProjected(t.Context()) // open records become interrupted
 				}
 			}
 			read()
@@ -135,7 +134,7 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 				if err != nil {
 					t.Fatalf("from %d: %v", i, err)
 				}
-				wantSteps(t, fmt.Sprint("from ", i), got[:min(len(got), len(all)-i-1)], all[i+1:]) // a count of refusals may have come since
+				wantSteps(t, fmt.Sprint("from ", i), got[:min(len(got), len(all)-i-1)], all[i+1:]) // a count of refusals may have been added since
 			}
 			if gaps > 30 {
 				t.Errorf("%d of 40 places were gone: the test tests little", gaps)
@@ -144,7 +143,7 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 	}
 }
 
-// A place that is not one of the chain, or whose successor is gone, is a gap.
+// A position that is not in the chain, or whose next entry is gone, is a gap.
 func TestPlacesThatCannotBeReadOnFrom(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, Options{Dir: dir, maxSegment: 4 << 10}, &memoryStore{})
@@ -162,7 +161,7 @@ func TestPlacesThatCannotBeReadOnFrom(t *testing.T) {
 	for range 200 {
 		recordCall(t, l, "b")
 	}
-	for range 2 { // by the second one the projector has removed what the first one made room for
+	for range 2 { // the first round gives the projector something to remove in the second
 		recordCall(t, l, "c")
 		if err := l.progress.waitProjected(t.Context()); err != nil {
 			t.Fatal(err)
@@ -181,7 +180,7 @@ func TestPlacesThatCannotBeReadOnFrom(t *testing.T) {
 	}
 }
 
-// What is appended is told, and what the follower has not read stays in memory.
+// The follower is notified of appended entries, and unread entries stay in memory.
 func TestFollowing(t *testing.T) {
 	l := openLog(t, Options{Dir: t.TempDir()}, &memoryStore{})
 	r, appended := l.Follow()
@@ -201,7 +200,7 @@ func TestFollowing(t *testing.T) {
 	r.Close()
 	recordCall(t, l, "b")
 	select {
-	case <-appended: // a value from before
+	case <-appended: // an earlier value
 	default:
 	}
 	recordCall(t, l, "c")

@@ -6,10 +6,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Values that text tells in words: my password is …
+// Values in sentences: my password is …
 
-// findStatedValue returns the value that the text tells behind a name of a credential which
-// ends at end: "the password for the database is …", password "…".
+// findStatedValue returns the value that a sentence gives after a credential name that ends at end: "the
+// password for the database is …", password "…".
 func findStatedValue(t []byte, end int) (v valueRange, kind string, ok bool) {
 	if end+2 >= len(t) || t[end] != ' ' || !mayEndCredentialName(t, end) {
 		return v, "", false
@@ -46,15 +46,15 @@ func findStatedValue(t []byte, end int) (v valueRange, kind string, ok bool) {
 	return v, kind, ok
 }
 
-// holdsPasswordWord reports whether a name holds password or passwd, with which the quick
-// test finds it, whatever follows.
+// holdsPasswordWord reports whether a name contains password or passwd. The quick test finds such a name
+// whatever follows it.
 func holdsPasswordWord(name []byte) bool {
 	last := name[runStart(name, 0, len(name), alnum):]
 	return bytes.Contains(last, []byte("swo")) || bytes.Contains(last, []byte("swd"))
 }
 
-// skipStatementWords goes over the words from i that may stand between a name and its value,
-// and returns where they end and whether they say that the value follows.
+// skipStatementWords skips the words from i that may be between a name and its value. It returns where
+// they end and whether they say that the value follows.
 func skipStatementWords(t []byte, i int) (at int, said bool) {
 	const most = 8
 	about := false
@@ -83,8 +83,8 @@ func skipStatementWords(t []byte, i int) (at int, said bool) {
 	return at, said
 }
 
-// addStatedValueAfter masks the value that the text tells behind a name that ends at end, and
-// returns the place behind it, or end.
+// addStatedValueAfter adds the value in a sentence after a name that ends at end. It returns the offset after
+// the value, or end.
 func (f *credentialFinder) addStatedValueAfter(t []byte, end int) int {
 	if v, kind, ok := findStatedValue(t, end); ok {
 		return f.addNamedValue(t, v.from, v.fullEnd(t), kind)
@@ -92,7 +92,7 @@ func (f *credentialFinder) addStatedValueAfter(t []byte, end int) int {
 	return end
 }
 
-// isStatedWord reports whether text tells the long word at begin behind a name.
+// isStatedWord reports whether the long word at begin is the value of a name before it.
 func isStatedWord(b []byte, begin, end int) bool {
 	i := begin - 1
 	for i > 0 && (inCharSet(b[i], quoted) || b[i] == '\\') {
@@ -117,7 +117,7 @@ func isStatedWord(b []byte, begin, end int) bool {
 	return false
 }
 
-// isStatementWord reports whether a word may stand right before a value that is told.
+// isStatementWord reports whether a word may come right before a value in a sentence.
 func isStatementWord(w []byte) bool {
 	switch string(w) {
 	case "is", "was", "are", "be", "set", "to", "now", "currently", "still":
@@ -126,7 +126,8 @@ func isStatementWord(w []byte) bool {
 	return false
 }
 
-// isStatedInJSON is told for text in JSON, where an escape may go on with the value.
+// isStatedInJSON reports whether a value follows the name that ends at end, in raw JSON, where an escape
+// may continue the value.
 func isStatedInJSON(b []byte, end int) bool {
 	v, _, ok := findStatedValue(b, end)
 	if ok {

@@ -4,8 +4,7 @@ import (
 	"encoding/json"
 )
 
-// findInDecoded looks for credentials in what a part of the text stands for, which is
-// JSON or plain text, and returns what is found there.
+// findInDecoded finds credentials in decoded text, which is JSON or plain text.
 func (f *credentialFinder) findInDecoded(text []byte) []credentialSpan {
 	if !mayHoldCredential(text) {
 		return nil
@@ -19,8 +18,8 @@ func (f *credentialFinder) findInDecoded(text []byte) []credentialSpan {
 	return inner.spans
 }
 
-// findInHex looks at the letters and digits at i to end, which may be hexadecimal
-// digits, and masks them when a credential is in what they stand for.
+// findInHex decodes the letters and digits from i to end if they are hexadecimal, and adds them if a
+// credential is in the result.
 func (f *credentialFinder) findInHex(t []byte, i, end int) (next int, found bool) {
 	if f.decodings == maxEncodings {
 		return end, false
@@ -32,9 +31,8 @@ func (f *credentialFinder) findInHex(t []byte, i, end int) (next int, found bool
 	return f.findInHexBytes(t, i+from, i+to, i+from+2, 2)
 }
 
-// findInHexBytes masks what stands from to to when a credential is in the bytes that it
-// stands for: of pairs of hexadecimal digits, the first of which ends at first and
-// each other one unit further on.
+// findInHexBytes adds the range if a credential is in the bytes that it encodes: pairs of hexadecimal
+// digits, of which the first ends at first and each following one unit later.
 func (f *credentialFinder) findInHexBytes(t []byte, from, to, first, unit int) (next int, found bool) {
 	text := make([]byte, 0, (to-from)/unit+1)
 	for i := first; i <= to; i += unit {
@@ -47,8 +45,8 @@ func (f *credentialFinder) findInHexBytes(t []byte, from, to, first, unit int) (
 	return to, false
 }
 
-// findAtBackslash looks at the backslash i: at escapes that stand for a text, and
-// at a token that follows an escape such as \n. It returns the place to go on from.
+// findAtBackslash looks at the backslash at i: at escapes that encode text, and at a token after an escape
+// such as \n. It returns the offset at which scanning continues.
 func (f *credentialFinder) findAtBackslash(t []byte, i int) int {
 	if end := hexEscapesEnd(t, i); end-i >= 4*minToken && f.decodings < maxEncodings {
 		next, _ := f.findInHexBytes(t, i, end, i+4, 4)
@@ -62,9 +60,8 @@ func (f *credentialFinder) findAtBackslash(t []byte, i int) int {
 	return i + 1
 }
 
-// findAtPercentEscape looks at the escape of a URL at i, with what stands around it, and
-// masks the credentials in what that stands for. It returns the place to go on
-// from.
+// findAtPercentEscape decodes the part of a URL around the escape at i, and adds the credentials in it. It
+// returns the offset at which scanning continues.
 func (f *credentialFinder) findAtPercentEscape(t []byte, i int) int {
 	if _, ok := parsePercentEscape(t, i); !ok {
 		return i + 1
