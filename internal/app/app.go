@@ -276,7 +276,7 @@ func (d *daemon) openLog() error {
 		Durability:  string(cfg.Activity.Durability),
 		RecentDir:   activity.MemoryDir(),
 		KeyFile:     filepath.Join(cfg.DataDir, "activity_key"),
-		Alongside: func() {
+		AfterCheck: func() {
 			d.store.CheckFiles()
 			select {
 			case d.spoolChecked <- struct{}{}:
@@ -367,7 +367,7 @@ func (d *daemon) wire() error {
 	}
 	kept := ops.NewSecretOperations(ops.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
 		ops.Journal{Log: d.log, Logger: d.logger}, d.values.requestRead)
-	trials := ops.NewTrials(ops.TrialDeps{Each: d.log.Each, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
+	trials := ops.NewTrials(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
 	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewHistory(signedLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.importOperations(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 var byHand = map[string]string{
 	"mcp/wirejson":                       "it is the one",
 	"store/redact":                       "finds credentials in any text, of which JSON is one",
-	"store/activity.stepString":          "ends a text that was cut anywhere, and so is no JSON",
+	"store/activity.scanStringByte":          "ends a text that was cut anywhere, and so is no JSON",
 	"clients/textedit.TokenLength":       "JSON with comments",
 	"mcp/result.text":                    "the strings of jq, in which expressions stand",
 	"gate/classify.manyCommands":         "the quotes of shell lines",

@@ -156,7 +156,7 @@ func writeRecord(p *printer, a activity.Record, noIcons bool) {
 	f.add("Action", oneLine(a.Metadata.Action))
 	f.add("Detail", printable(a.Metadata.Detail))
 	if done := a.Metadata.Redacted; done != nil {
-		f.add("Erased", strings.Join(mapStrings(done.Fields, func(f activity.Field) string { return oneLine(string(f)) }), ", ")+" of "+oneLine(done.ID))
+		f.add("Erased", strings.Join(mapStrings(done.Fields, func(f activity.ErasableField) string { return oneLine(string(f)) }), ", ")+" of "+oneLine(done.ID))
 	}
 	f.add("Searched", searchedFor(a.Metadata.Search))
 	f.add("Actor", oneLine(a.Actor))
@@ -225,13 +225,13 @@ func writeDecision(p *printer, d *activity.Decision) {
 		f.add("Refused by", oneLine(d.Check))
 	}
 	f.add("Approval", oneLine(d.Approval))
-	f.add("Called", oneLine(map[activity.Manner]string{activity.InLane: "in a lane", activity.ByName: "by its own name"}[d.Called]))
+	f.add("Called", oneLine(map[activity.CallStyle]string{activity.CalledInLane: "in a lane", activity.CalledByName: "by its own name"}[d.Called]))
 	f.add("Hints", judgedHints(d.Hints))
 	f.add("Overridden", judgedHints(d.Overridden))
 	f.add("Seems to", inferredNote(&d.Facts))
 	f.add("Call with", oneLine(d.CallWith))
 	f.add("Tool status", oneLine(strings.Join(slices.DeleteFunc(append([]string{d.Status}, d.Further...), func(s string) bool { return s == "" }), ", ")))
-	f.add("Arguments", oneLine(map[activity.Fit]string{activity.Fits: "fit the schema", activity.Unfit: "do not fit the schema"}[d.Arguments]))
+	f.add("Arguments", oneLine(map[activity.SchemaFit]string{activity.ArgumentsFit: "fit the schema", activity.ArgumentsUnfit: "do not fit the schema"}[d.Arguments]))
 	f.add("Definition", oneLine(d.Fingerprint))
 	if d.ApprovedAt != nil {
 		f.add("Approved", d.ApprovedAt.In(p.local).Format("2006-01-02 15:04:05 -07:00")+" by "+oneLine(d.ApprovedBy))

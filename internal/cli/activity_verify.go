@@ -142,11 +142,11 @@ func activityRedact(r *run) command {
 	var yes consent
 	return command{flags: map[string]any{"field": &fields, "yes": &yes.yes}, run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		if len(fields) == 0 {
-			return usage("Say which fields to erase: --field", "They are "+strings.Join(activity.Field("").Words(), ", ")+".")
+			return usage("Say which fields to erase: --field", "They are "+strings.Join(activity.ErasableField("").Words(), ", ")+".")
 		}
 		in := ops.RedactInput{ID: strings.TrimRight(args[0], "….")}
 		for _, f := range fields {
-			in.Fields = append(in.Fields, activity.Field(f))
+			in.Fields = append(in.Fields, activity.ErasableField(f))
 		}
 		question := fmt.Sprintf("Erase %s of record %s, for good?", strings.Join(fields, ", "), in.ID)
 		if err := r.confirm(ctx, yes, question, "Look with `mcpproxy activity show "+in.ID+"`, then give --yes."); err != nil {

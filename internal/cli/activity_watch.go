@@ -210,7 +210,7 @@ func (w *activityWatcher) past(ctx context.Context, c *api.Client) error {
 
 // toEvent converts a record to an event.
 func toEvent(r *activity.Record) ops.EventRecord {
-	f := activity.FactsOf(r)
+	f := activity.NewRecordFacts(r)
 	return ops.EventRecord{ID: r.ID, Type: f.Type, Status: f.Status, ServerName: f.Server, ToolName: f.Tool, Timestamp: r.Timestamp, DurationMS: f.Duration,
 		OperationType: f.Intent, DataSensitivity: f.Sensitivity, SessionID: f.Session, RequestID: f.Request, ClientName: f.Client, Actor: f.Actor, ErrorCode: f.ErrorCode, Reason: f.Reason}
 }

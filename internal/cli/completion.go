@@ -55,11 +55,11 @@ func vocabulary(name string) []string {
 	case "tool status":
 		return api.ListTools.Words("status")
 	case "field":
-		return activity.Field("").Words()
+		return activity.ErasableField("").Words()
 	case "export format":
 		return ops.Format("").Words()
 	case "group":
-		return activity.Group("").Words()
+		return activity.GroupBy("").Words()
 	case "record status":
 		return api.ListActivity.Words("status")
 	case "record type":

@@ -91,7 +91,7 @@ func writeTrial(p *printer, out ops.Trial) {
 			leaveOut("WAS"), shorten("TOOL", 20), shorten("EXAMPLE", 12), leaveOut("LANE"), shorten("REASON", 12), leaveOut("EXAMPLE"))}
 		for _, g := range out.Groups {
 			lane := strings.TrimPrefix(g.Variant, "call_tool_")
-			if g.Called == string(activity.ByName) {
+			if g.Called == string(activity.CalledByName) {
 				lane = "by name"
 			}
 			t.add(strconv.FormatInt(g.Calls, 10), oneLine(g.Tool), oneLine(lane), string(g.Was), string(g.Would), reasonCell(g), strings.Join(g.Examples[:min(1, len(g.Examples))], ""))

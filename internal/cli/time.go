@@ -11,7 +11,7 @@ func (r *run) parseTime(flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	if d, ok := activity.ParseSpan(s); ok {
+	if d, ok := activity.ParseDuration(s); ok {
 		return r.Now().Add(-d), nil
 	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", time.DateOnly} {

@@ -311,7 +311,7 @@ func (f *secretFinder) maskDifference(v hujson.Value, raw, shown string) {
 		f.add(from, to)
 		return
 	}
-	for _, part := range redact.Hidden(raw, shown) {
+	for _, part := range redact.MaskedRanges(raw, shown) {
 		f.add(from+part[0], from+part[1])
 	}
 }
@@ -406,7 +406,7 @@ func (f *secretFinder) scanComment(from, to int) {
 // scanBytes masks what looks like a credential in a range, line by line and as a whole.
 func (f *secretFinder) scanBytes(from, to int) {
 	whole := string(f.text[from:to])
-	for _, part := range redact.Hidden(whole, redact.Text(whole)) {
+	for _, part := range redact.MaskedRanges(whole, redact.Text(whole)) {
 		f.add(from+part[0], from+part[1])
 	}
 }

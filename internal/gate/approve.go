@@ -139,9 +139,9 @@ func (h *hold) held(limit time.Duration) ask.HeldCall {
 	c, v, a := h.call, &h.verdict, &h.approval
 	out := ask.HeldCall{Worst: auth.Lane(a.worst), Wait: limit, Begin: h.begin, End: h.end, Still: h.still, Tell: c.progressTeller()}
 	out.Call, out.Key = a.call, a.call.Key()
-	out.Shown, out.Cut = activity.Shown(v.args.sent, ask.MaxArguments)
+	out.Shown, out.Cut = activity.MaskAndCutJSON(v.args.sent, ask.MaxArguments)
 	if v.args.shown != nil {
-		out.Shown, out.Cut = activity.Shown(v.args.shown(), ask.MaxArguments)
+		out.Shown, out.Cut = activity.MaskAndCutJSON(v.args.shown(), ask.MaxArguments)
 	}
 	out.Lane, out.Because, out.Rule = a.worst.String(), h.because(), a.rule.String()
 	out.Reason = redact.Text(v.Intent.Reason)

@@ -86,7 +86,7 @@ func kindName(kind byte) string {
 
 // checkArguments holds the arguments to the tool's schema as the configuration
 // says. fit is what came of it; "" when they were not checked.
-func checkArguments(t *catalog.Tool, args json.RawMessage, mode config.Validation) (fit activity.Fit, warnings []string, p *problem.Problem) {
+func checkArguments(t *catalog.Tool, args json.RawMessage, mode config.Validation) (fit activity.SchemaFit, warnings []string, p *problem.Problem) {
 	if mode == config.ValidateOff {
 		return "", nil, nil
 	}
@@ -101,15 +101,15 @@ func checkArguments(t *catalog.Tool, args json.RawMessage, mode config.Validatio
 		violations = []schema.Violation{{Message: err.Error()}}
 	}
 	if len(violations) == 0 {
-		return activity.Fits, nil, nil
+		return activity.ArgumentsFit, nil, nil
 	}
 	if mode == config.ValidateWarn {
 		for _, v := range violations { // which name keys of the arguments
 			warnings = append(warnings, "The arguments do not fit the input schema: "+redact.Text(where(v))+".")
 		}
-		return activity.Unfit, warnings, nil
+		return activity.ArgumentsUnfit, warnings, nil
 	}
-	return activity.Unfit, nil, argsMismatch(t, violations)
+	return activity.ArgumentsUnfit, nil, argsMismatch(t, violations)
 }
 
 // argsMismatch returns where the arguments violate the schema, and the schema.

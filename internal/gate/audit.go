@@ -113,7 +113,7 @@ func (g *Gate) describe(into *audit, c *call, v *verdict, a *approval, kind acti
 	if v.Unsound {
 		into.record.Metadata.Intent.Declared = v.request.Declared.Raw()
 	}
-	into.record.By(&c.caller)
+	into.record.SetCaller(&c.caller)
 	if c.Declares {
 		into.record.Metadata.Search = g.searches.found(c.caller.SessionID, v.request.ID)
 	}
@@ -130,11 +130,11 @@ func (a *arguments) forRecord() json.RawMessage {
 // decisionOf returns a decision as the record has it, with the facts that it depended on.
 func (g *Gate) decisionOf(c *call, v *verdict, refused policy.Check) activity.Decision {
 	d := activity.Decision{
-		Outcome: activity.Allowed, Check: refused.String(), Called: activity.ByName, Declared: v.request.Declared.HasOperation,
+		Outcome: activity.Allowed, Check: refused.String(), Called: activity.CalledByName, Declared: v.request.Declared.HasOperation,
 		Status: v.status.String(), Arguments: v.fit, ConfigRevision: v.cfg.Revision(),
 	}
 	if c.Declares {
-		d.Called = activity.InLane
+		d.Called = activity.CalledInLane
 	}
 	switch {
 	case refused != policy.NoCheck:

@@ -15,9 +15,9 @@ import (
 // discardLog writes no record.
 type discardLog struct{}
 
-func (discardLog) Begin(r *activity.Record) error     { r.ID = "record"; return nil }
-func (discardLog) End(string, activity.Outcome) error { return nil }
-func (discardLog) Refuse(*activity.Record) error      { return nil }
+func (discardLog) Begin(r *activity.Record) error       { r.ID = "record"; return nil }
+func (discardLog) End(string, activity.Outcome) error   { return nil }
+func (discardLog) AppendRefusal(*activity.Record) error { return nil }
 
 // BenchmarkCall is what the gate does for a call, without the writing of its
 // record.

@@ -15,9 +15,9 @@ import (
 type verdict struct {
 	subject
 	policy.Decision
-	does   policy.Arguments // what the call does by its arguments; zero where they were not read
-	status policy.Status    // that counted; Callable where it is not known which tool is meant
-	fit    activity.Fit     // of the arguments; "" where they were not checked
+	does   policy.Arguments   // what the call does by its arguments; zero where they were not read
+	status policy.Status      // that counted; Callable where it is not known which tool is meant
+	fit    activity.SchemaFit // of the arguments; "" where they were not checked
 }
 
 // refused returns the verdict as the refusal by a later check.

@@ -19,7 +19,7 @@ import (
 type Log interface {
 	Begin(r *activity.Record) error
 	End(id string, o activity.Outcome) error
-	Refuse(r *activity.Record) error
+	AppendRefusal(r *activity.Record) error
 }
 
 // Results keeps the whole of results that were cut, or selected from.

@@ -212,10 +212,10 @@ func TestFactsToJudgeAgain(t *testing.T) {
 		return r
 	}
 	d := facts(call("s:reads", `{"n":1}`))
-	if d.Called != activity.InLane || d.Declared || d.Arguments != activity.Fits || d.Overridden != nil || d.Inferred != "" {
+	if d.Called != activity.CalledInLane || d.Declared || d.Arguments != activity.ArgumentsFit || d.Overridden != nil || d.Inferred != "" {
 		t.Errorf("a plain call: %+v", d)
 	}
-	if d = facts(call("s:reads", `{"n":"x"}`, `"destructive"`)); !d.Declared || d.Arguments != activity.Unfit || d.Check != "schema" {
+	if d = facts(call("s:reads", `{"n":"x"}`, `"destructive"`)); !d.Declared || d.Arguments != activity.ArgumentsUnfit || d.Check != "schema" {
 		t.Errorf("arguments that do not fit: %+v", d)
 	}
 	if d = facts(call("s:reads", `{}`, `{"reason":"x"}`)); d.Declared {
@@ -242,7 +242,7 @@ func TestFactsToJudgeAgain(t *testing.T) {
 		t.Errorf("of a call that was refused before its status counted: %+v", d)
 	}
 	_, _ = w.relay(t.Context(), passed("tools/call", `{"name":"delete_user","arguments":{}}`))
-	if d = w.Appended[len(w.Appended)-1].Metadata.Decision; d.Called != activity.ByName || d.Status != "server_disabled" {
+	if d = w.Appended[len(w.Appended)-1].Metadata.Decision; d.Called != activity.CalledByName || d.Status != "server_disabled" {
 		t.Errorf("by its own name: %+v", d)
 	}
 }

@@ -27,7 +27,7 @@ type Refusal struct {
 	Problem      *problem.Problem
 }
 
-// Refuse records a refusal of a surface and returns the id of the record. It
+// AppendRefusal records a refusal of a surface and returns the id of the record. It
 // returns when the client may have its answer: see paces.
 func (g *Gate) Refuse(ctx context.Context, r Refusal) string {
 	g.anonymous.name(&r.Caller)
@@ -43,7 +43,7 @@ func (g *Gate) Refuse(ctx context.Context, r Refusal) string {
 	if variant != policy.NoVariant {
 		record.Metadata.Intent = &activity.Intent{OperationType: variant.Operation().String()}
 	}
-	record.By(&r.Caller)
+	record.SetCaller(&r.Caller)
 	id := g.keep(ctx, &record)
 	if g.Observer != nil {
 		g.Observer.Ended(CallStats{Server: g.known(r.Server), Status: activity.Blocked, Code: string(r.Problem.Code), Record: id}, nil)
@@ -79,7 +79,7 @@ func (g *Gate) Refused(ctx context.Context, server string, r *session.Request, p
 // keep puts a refusal on record. A refusal that cannot be recorded is a
 // refusal all the same.
 func (g *Gate) keep(ctx context.Context, r *activity.Record) string {
-	if err := g.Log.Refuse(r); err != nil {
+	if err := g.Log.AppendRefusal(r); err != nil {
 		g.Logger.Error("a refusal could not be recorded", "code", r.Metadata.ErrorCode, "error", err)
 		r.ID = ""
 	}

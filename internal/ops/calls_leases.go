@@ -141,7 +141,7 @@ func (c *CallApprovals) buildLease(ctx context.Context, in NewLease, now time.Ti
 	life := defaultLease
 	if in.For != "" {
 		var ok bool
-		if life, ok = activity.ParseSpan(in.For); !ok || life < ask.ShortestLease || life > ask.LongestLease {
+		if life, ok = activity.ParseDuration(in.For); !ok || life < ask.ShortestLease || life > ask.LongestLease {
 			return l, invalidLease("for", in.For, "a span from 1m to 24h, such as 15m or 2h")
 		}
 	}

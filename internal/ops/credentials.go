@@ -77,7 +77,7 @@ func maskNamedValue(name, value string) string {
 	if err != nil || json.Unmarshal(redact.JSON(raw), &shown) != nil {
 		return "[masked]"
 	}
-	if shown[name] == value && redact.Tells(name) && !isSwitch(value) && !isPath(value) {
+	if shown[name] == value && redact.IsCredentialName(name) && !isSwitch(value) && !isPath(value) {
 		return "[masked secret 00000000]"
 	}
 	return shown[name]
@@ -102,7 +102,7 @@ func CredentialsIn(server string, l config.Launch) (all []Credential) {
 		if m := maskKind.FindStringSubmatch(t.masked); m != nil {
 			kind = m[1]
 		}
-		for _, part := range redact.Hidden(t.value, t.masked) {
+		for _, part := range redact.MaskedRanges(t.value, t.masked) {
 			if part[0] > 0 && t.value[part[0]-1] == '$' { // "$${" is an escape, not a reference
 				part[0]--
 			}

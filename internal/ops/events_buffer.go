@@ -6,7 +6,7 @@ import (
 
 // chunk is the encoded events between two log positions.
 type chunk struct {
-	from, to activity.Place
+	from, to activity.ChainPosition
 	data     []byte
 	events   []event
 }
@@ -19,7 +19,7 @@ type event struct {
 }
 
 // addEvent registers the event that was appended to data.
-func (c *chunk) addEvent(kind EventKind, at activity.Place) {
+func (c *chunk) addEvent(kind EventKind, at activity.ChainPosition) {
 	c.events = append(c.events, event{kind, at.Seq, len(c.data)})
 }
 
@@ -41,11 +41,11 @@ func (c *chunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
 }
 
 // add appends the event of a log entry.
-func (c *chunk) add(s *activity.Step) {
-	c.to = s.Place
+func (c *chunk) add(s *activity.EntryEvent) {
+	c.to = s.ChainPosition
 	if kind := kindOf(s); kind != "" {
 		c.data = appendStep(c.data, kind, s)
-		c.addEvent(kind, s.Place)
+		c.addEvent(kind, s.ChainPosition)
 	}
 }
 
@@ -54,8 +54,8 @@ const maxBufferBytes = 4 << 20
 
 // eventBuffer has the newest chunks. They are numbered, so that a listener knows which one comes next.
 type eventBuffer struct {
-	live   bool           // there are listeners, and events are collected
-	head   activity.Place // position up to which everything was sent
+	live   bool                   // there are listeners, and events are collected
+	head   activity.ChainPosition // position up to which everything was sent
 	chunks []*chunk
 	next   uint64 // number of the next chunk
 	bytes  int
@@ -77,7 +77,7 @@ func (r *eventBuffer) add(c *chunk) {
 }
 
 // begin starts at a position; end drops everything.
-func (r *eventBuffer) begin(at activity.Place) {
+func (r *eventBuffer) begin(at activity.ChainPosition) {
 	r.live, r.head = true, at
 	r.notify()
 }
@@ -99,7 +99,7 @@ func (r *eventBuffer) since(number uint64) (chunks []*chunk, ok bool) {
 }
 
 // chunkAfter returns the number of the chunk that continues a position. ok is false when chunks between were dropped, or the position is not reached yet.
-func (r *eventBuffer) chunkAfter(at activity.Place) (number uint64, ok bool) {
+func (r *eventBuffer) chunkAfter(at activity.ChainPosition) (number uint64, ok bool) {
 	number = r.next
 	for i := len(r.chunks) - 1; i >= 0 && r.chunks[i].to.Seq > at.Seq; i-- {
 		number--

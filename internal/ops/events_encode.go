@@ -9,14 +9,14 @@ import (
 )
 
 // appendHead appends the lines in front of an event's data.
-func appendHead(dst []byte, at activity.Place, kind EventKind) []byte {
-	dst = at.Append(append(dst, "id: "...))
+func appendHead(dst []byte, at activity.ChainPosition, kind EventKind) []byte {
+	dst = at.AppendText(append(dst, "id: "...))
 	dst = append(append(dst, "\nevent: "...), kind...)
 	return append(dst, "\ndata: "...)
 }
 
 // kindOf returns the event kind of a log entry; "" when it has no event. A call recorded as a whole has no start event.
-func kindOf(s *activity.Step) EventKind {
+func kindOf(s *activity.EntryEvent) EventKind {
 	switch {
 	case s.Kind == activity.KindRepeat: // lists show the count
 		return ""
@@ -31,9 +31,9 @@ func kindOf(s *activity.Step) EventKind {
 }
 
 // appendStep appends the event of a log entry. Its data is an EventRecord.
-func appendStep(dst []byte, kind EventKind, s *activity.Step) []byte {
+func appendStep(dst []byte, kind EventKind, s *activity.EntryEvent) []byte {
 	f := &s.Facts
-	dst = appendHead(dst, s.Place, kind)
+	dst = appendHead(dst, s.ChainPosition, kind)
 	dst = append(append(append(dst, `{"id":"`...), s.ID...), '"')
 	text := func(head, v string) {
 		if v != "" {
@@ -76,7 +76,7 @@ type (
 )
 
 // appendChange appends a change event. It has the position of the last sent entry.
-func appendChange(dst []byte, at activity.Place, kind EventKind, change any) []byte {
+func appendChange(dst []byte, at activity.ChainPosition, kind EventKind, change any) []byte {
 	data, err := wirejson.Marshal(change)
 	if err != nil {
 		data = []byte("{}") // unreachable: the data has strings only
@@ -85,6 +85,6 @@ func appendChange(dst []byte, at activity.Place, kind EventKind, change any) []b
 }
 
 // appendReset appends a reset event. Later events follow the position.
-func appendReset(dst []byte, at activity.Place) []byte {
+func appendReset(dst []byte, at activity.ChainPosition) []byte {
 	return append(appendHead(dst, at, EventReset), "{}\n\n"...)
 }

@@ -85,7 +85,7 @@ func (h *Hub) PendingChanged() {
 func (h *Hub) HasListeners() bool { return h.listenerCount() > 0 }
 
 // AddRemoteSteps announces log entries of other instances. missed reports that there were more. It does not block.
-func (h *Hub) AddRemoteSteps(steps []activity.Step, missed bool) {
+func (h *Hub) AddRemoteSteps(steps []activity.EntryEvent, missed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.buffer.live {
@@ -94,7 +94,7 @@ func (h *Hub) AddRemoteSteps(steps []activity.Step, missed bool) {
 	at := h.buffer.head
 	c := &chunk{from: at, to: at}
 	for i := range steps {
-		steps[i].Place = at
+		steps[i].ChainPosition = at
 		c.add(&steps[i])
 	}
 	if missed {
@@ -146,7 +146,7 @@ func (h *Hub) chunks(from uint64) (chunks []*chunk, more <-chan struct{}, ok boo
 }
 
 // findChunk returns the number of the chunk that continues a log position. ahead reports that the listener has read entries that are not in the chunks yet.
-func (h *Hub) findChunk(at activity.Place) (next uint64, ok, ahead bool, more <-chan struct{}) {
+func (h *Hub) findChunk(at activity.ChainPosition) (next uint64, ok, ahead bool, more <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	next, ok = h.buffer.chunkAfter(at)

@@ -24,10 +24,10 @@ func (h *Hub) Events(_ context.Context, _ Caller, in EventQuery) (Stream, error)
 // listener is one stream of events.
 type listener struct {
 	hub      *Hub
-	since    string             // the last event id that the client has; "" for a new listener
-	kinds    map[EventKind]bool // nil: all
-	position activity.Place     // position up to which everything was sent
-	next     uint64             // the number of the next chunk
+	since    string                 // the last event id that the client has; "" for a new listener
+	kinds    map[EventKind]bool     // nil: all
+	position activity.ChainPosition // position up to which everything was sent
+	next     uint64                 // the number of the next chunk
 	w        io.Writer
 	ping     *time.Timer
 }
@@ -106,9 +106,9 @@ func (l *listener) awaitHub(ctx context.Context) bool {
 // begin resumes at the client's position, or starts now: then the client gets an id at once, to reconnect with.
 func (l *listener) begin(ctx context.Context) error {
 	if l.since == "" {
-		return l.write(append(l.position.Append([]byte("id: ")), "\n\n"...))
+		return l.write(append(l.position.AppendText([]byte("id: ")), "\n\n"...))
 	}
-	at, ok := activity.ParsePlace(l.since)
+	at, ok := activity.ParseChainPosition(l.since)
 	if !ok {
 		return l.reset()
 	}
@@ -121,21 +121,21 @@ func (l *listener) catchUp(ctx context.Context) error {
 	if l.hub.SharedLog {
 		return l.reset()
 	}
-	r := l.hub.Log.ReadFrom(l.position)
+	r := l.hub.Log.NewEventReader(l.position)
 	defer r.Close()
-	if l.hub.Log.Place().Seq-l.position.Seq > maxReplay {
+	if l.hub.Log.LastPosition().Seq-l.position.Seq > maxReplay {
 		return l.reset()
 	}
-	var steps []activity.Step
+	var steps []activity.EntryEvent
 	for l.active(ctx) {
 		var err error
-		if steps, err = r.Next(ctx, steps[:0]); err != nil {
+		if steps, err = r.ReadEvents(ctx, steps[:0]); err != nil {
 			return l.reset()
 		}
 		if err := l.writeSteps(steps); err != nil {
 			return err
 		}
-		l.position = r.At()
+		l.position = r.Position()
 		if joined, err := l.joinLive(ctx); joined || err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (l *listener) reset() error {
 	return l.write(appendReset(nil, l.position))
 }
 
-func (l *listener) writeSteps(steps []activity.Step) error {
+func (l *listener) writeSteps(steps []activity.EntryEvent) error {
 	c := &chunk{}
 	for i := range steps {
 		if c.add(&steps[i]); len(c.data) < maxWriteBytes && i < len(steps)-1 {

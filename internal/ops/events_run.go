@@ -75,9 +75,9 @@ func (h *Hub) listenerCount() int {
 // notifier publishes log entries and changes as chunks, in one goroutine.
 type notifier struct {
 	*Hub
-	reader   *activity.Reader // nil without listeners
+	reader   *activity.EventReader // nil without listeners
 	appended <-chan struct{}
-	steps    []activity.Step
+	steps    []activity.EntryEvent
 
 	snapshot *catalog.Snapshot // the one that listeners know
 	replaced <-chan struct{}   // nil when it is known to be replaced
@@ -91,7 +91,7 @@ func (t *notifier) start() {
 	t.replaced = t.snapshot.Replaced()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.buffer.begin(t.reader.At())
+	t.buffer.begin(t.reader.Position())
 }
 
 func (t *notifier) stop() {
@@ -108,10 +108,10 @@ func (t *notifier) stop() {
 
 // publish publishes what is there, and reports whether there were log entries.
 func (t *notifier) publish(ctx context.Context) (happened bool) {
-	was := t.reader.At()
+	was := t.reader.Position()
 	for ctx.Err() == nil && t.publishSteps(ctx) {
 	}
-	happened = t.reader.At() != was
+	happened = t.reader.Position() != was
 	t.mu.Lock()
 	none := t.changes.empty()
 	t.mu.Unlock()
@@ -128,10 +128,10 @@ func (t *notifier) publish(ctx context.Context) (happened bool) {
 
 // publishSteps publishes new log entries as a chunk, and reports whether there may be more.
 func (t *notifier) publishSteps(ctx context.Context) (more bool) {
-	c := &chunk{from: t.reader.At(), to: t.reader.At()}
+	c := &chunk{from: t.reader.Position(), to: t.reader.Position()}
 	for len(c.data) < maxChunk {
 		var err error
-		if t.steps, err = t.reader.Next(ctx, t.steps[:0]); err != nil {
+		if t.steps, err = t.reader.ReadEvents(ctx, t.steps[:0]); err != nil {
 			t.startOver()
 			return false
 		}
@@ -153,7 +153,7 @@ func (t *notifier) publishSteps(ctx context.Context) (more bool) {
 func (t *notifier) startOver() {
 	t.reader.Close()
 	t.reader, t.appended = t.Log.Follow()
-	at := t.reader.At()
+	at := t.reader.Position()
 	c := &chunk{from: at, to: at}
 	c.data = appendReset(c.data, at)
 	c.addEvent(EventReset, at)
@@ -172,7 +172,7 @@ func (t *notifier) publishChanges(ctx context.Context) {
 	if what.empty() {
 		return
 	}
-	c := &chunk{from: t.reader.At(), to: t.reader.At()}
+	c := &chunk{from: t.reader.Position(), to: t.reader.Position()}
 	what.appendTo(ctx, c, t.Servers)
 	t.addChunk(c)
 }

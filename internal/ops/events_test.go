@@ -157,7 +157,7 @@ func TestWhatIsToldOfARecord(t *testing.T) {
 	p, leave := w.open(EventQuery{}, nil)
 	defer leave()
 	id := w.call("because\nevent: reset\ndata: {\"x\":\u2028\x1b}\xff")
-	if err := w.log.Refuse(&activity.Record{ToolName: "no", Actor: "agent", Metadata: activity.Metadata{ErrorCode: "INVALID_NAME"}}); err != nil {
+	if err := w.log.AppendRefusal(&activity.Record{ToolName: "no", Actor: "agent", Metadata: activity.Metadata{ErrorCode: "INVALID_NAME"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.log.Append(&activity.Record{Type: activity.ServerChange, Status: activity.Failed, ServerName: "m"}); err != nil {
@@ -356,7 +356,7 @@ func TestADayOfTimers(t *testing.T) {
 			for range 60 {
 				time.Sleep(time.Minute)
 				w.call("because")
-				if err := w.log.Refuse(&activity.Record{ToolName: "no", Actor: "agent"}); err != nil {
+				if err := w.log.AppendRefusal(&activity.Record{ToolName: "no", Actor: "agent"}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -31,10 +31,10 @@ type Log interface {
 	Begin(r *activity.Record) error
 	End(id string, o activity.Outcome) error
 	Append(r *activity.Record) error
-	List(ctx context.Context, f activity.Filter) (activity.Page, error)
+	List(ctx context.Context, f activity.Filter) (activity.RecordPage, error)
 	Get(ctx context.Context, idOrPrefix string) (activity.Record, error)
 	Health() activity.Health
-	Calls(ctx context.Context, since time.Time) (map[string]int64, error)
+	CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error)
 }
 
 // GatewayDeps are the dependencies of a Gateway.
@@ -77,7 +77,7 @@ func NewGateway(d GatewayDeps) *Gateway { return &Gateway{GatewayDeps: d} }
 // NewActionRecord returns the begin record of a caller's action.
 func NewActionRecord(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
 	r := activity.Record{Type: kind, ServerName: id.Server, ToolName: id.Tool, Metadata: activity.Metadata{Action: action, Detail: detail}}
-	r.By(&c)
+	r.SetCaller(&c)
 	return r
 }
 

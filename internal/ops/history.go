@@ -10,15 +10,15 @@ import (
 
 // HistoryLog is implemented by activity.Log.
 type HistoryLog interface {
-	List(ctx context.Context, f activity.Filter) (activity.Page, error)
-	Each(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error
+	List(ctx context.Context, f activity.Filter) (activity.RecordPage, error)
+	EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error
 	Summary(ctx context.Context, q activity.SummaryQuery) (activity.Summary, error)
 	Sessions(ctx context.Context, q activity.SessionQuery) (activity.SessionPage, error)
 	Verify(ctx context.Context) (activity.Verification, error)
-	Redact(ctx context.Context, by activity.Record, idOrPrefix string, fields []activity.Field) (activity.Record, error)
-	Export(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) (activity.Position, error)
-	Marks(ctx context.Context, fn func(activity.ChainPart) error) error
-	Key() *activity.Key
+	Redact(ctx context.Context, by activity.Record, idOrPrefix string, fields []activity.ErasableField) (activity.Record, error)
+	EachStoredRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) (activity.SpoolPosition, error)
+	EachChainMark(ctx context.Context, fn func(activity.ChainPart) error) error
+	SigningKey() *activity.SigningKey
 }
 
 // History has the operations on the activity log as a whole.
@@ -40,14 +40,14 @@ func (h *History) Verify(ctx context.Context, _ Caller, _ Nothing) (activity.Ver
 
 // RedactInput names the fields to erase.
 type RedactInput struct {
-	ID     string           `path:"id"`
-	Fields []activity.Field `json:"fields" required:"true" doc:"What to erase of it, for good."`
+	ID     string                   `path:"id"`
+	Fields []activity.ErasableField `json:"fields" required:"true" doc:"What to erase of it, for good."`
 }
 
 // Redact erases fields of a record, and records that.
 func (h *History) Redact(ctx context.Context, c Caller, in RedactInput) (activity.Record, error) {
 	by := activity.Record{}
-	by.By(&c)
+	by.SetCaller(&c)
 	r, err := h.log.Redact(ctx, by, in.ID, in.Fields)
 	completeIntent(&r)
 	return r, err
@@ -88,7 +88,7 @@ func parsePeriod(name, s string, preset time.Duration) (time.Duration, error) {
 	if s == "" {
 		return preset, nil
 	}
-	if d, ok := activity.ParseSpan(s); ok && d >= time.Second && d%time.Second == 0 {
+	if d, ok := activity.ParseDuration(s); ok && d >= time.Second && d%time.Second == 0 {
 		return d, nil
 	}
 	return 0, invalidValue(name, s, "whole seconds, minutes, hours, days or weeks, such as 90s, 30m, 24h, 7d or 2w")

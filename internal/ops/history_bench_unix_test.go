@@ -80,7 +80,7 @@ func BenchmarkVerify(b *testing.B) {
 		if info, err := f.Stat(); err == nil {
 			b.Logf("%d MB", info.Size()>>20)
 		}
-		v, err := ops.VerifyFile(f, l.Key().String())
+		v, err := ops.VerifyFile(f, l.SigningKey().String())
 		if !v.OK || v.Records < int64(b.N) {
 			err = errors.Join(err, fmt.Errorf("%+v, %+v", v, v.FirstBreak))
 		}

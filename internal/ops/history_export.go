@@ -35,7 +35,7 @@ const (
 // Words returns all formats.
 func (Format) Words() []string { return []string{string(JSONL), string(CSV)} }
 
-// Export returns the present records as a file, newest first.
+// EachStoredRecord returns the present records as a file, newest first.
 func (h *History) Export(_ context.Context, _ Caller, in ExportQuery) (File, error) {
 	if in.Format == "" {
 		in.Format = JSONL
@@ -62,7 +62,7 @@ func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) erro
 	if err := table.Write(csvColumns(in.Bodies)); err != nil {
 		return err
 	}
-	err := h.log.Each(ctx, in.Filter, func(r *activity.Record) error {
+	err := h.log.EachRecord(ctx, in.Filter, func(r *activity.Record) error {
 		completeIntent(r)
 		if err := table.Write(csvCells(r, in.Bodies)); err != nil {
 			return err
@@ -85,8 +85,8 @@ func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) erro
 // exportLines writes records as lines with their proofs, then what proves the whole export.
 func (h *History) exportLines(ctx context.Context, in *ExportQuery, w io.Writer) error {
 	out := lineWriter{to: w, sum: sha256.New()}
-	end := exportEnd{Format: exportFormat, Filtered: !in.Filter.All(), Bodies: in.Bodies, Time: h.now().UTC(), Signer: h.log.Key().String()}
-	at, err := h.log.Export(ctx, in.Filter, func(s *activity.Stored) error {
+	end := exportEnd{Format: exportFormat, Filtered: !in.Filter.SelectsAll(), Bodies: in.Bodies, Time: h.now().UTC(), Signer: h.log.SigningKey().String()}
+	at, err := h.log.EachStoredRecord(ctx, in.Filter, func(s *activity.StoredRecord) error {
 		end.Records++
 		line, err := recordLine(s, end.Records, in.Bodies)
 		if err != nil {
@@ -98,11 +98,11 @@ func (h *History) exportLines(ctx context.Context, in *ExportQuery, w io.Writer)
 		return err
 	}
 	end.setPosition(at)
-	if err := h.log.Marks(ctx, func(p activity.ChainPart) error { return out.add(encodeChainPart(&p)) }); err != nil {
+	if err := h.log.EachChainMark(ctx, func(p activity.ChainPart) error { return out.add(encodeChainPart(&p)) }); err != nil {
 		return err
 	}
 	end.SHA256 = hex.EncodeToString(out.sum.Sum(nil))
-	line, err := end.signedLine(h.log.Key().SignText)
+	line, err := end.signedLine(h.log.SigningKey().SignText)
 	if err == nil {
 		err = out.add(line)
 	}

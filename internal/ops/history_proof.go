@@ -49,11 +49,11 @@ type exportEnd struct {
 	SHA256   string    `json:"sha256"`
 }
 
-func (e *exportEnd) setPosition(p activity.Position) {
+func (e *exportEnd) setPosition(p activity.SpoolPosition) {
 	e.Chain, e.Seq, e.Hash = p.Chain, p.Seq, hex.EncodeToString(p.Hash[:])
 }
 
-func (e *exportEnd) position() (p activity.Position, ok bool) {
+func (e *exportEnd) position() (p activity.SpoolPosition, ok bool) {
 	p.Chain, p.Seq = e.Chain, e.Seq
 	n, err := hex.Decode(p.Hash[:], []byte(e.Hash)[:min(len(e.Hash), 2*len(p.Hash))])
 	return p, err == nil && n == len(p.Hash)
@@ -76,12 +76,12 @@ func (e *exportEnd) signedLine(sign func([]byte) []byte) ([]byte, error) {
 }
 
 // recordLine encodes a record with its proof.
-func recordLine(s *activity.Stored, n int64, bodies bool) ([]byte, error) {
-	r := activity.DecodeAny(s.Entry, s.Outcome)
-	return exportLine(&r, n, s.Export(bodies), bodies)
+func recordLine(s *activity.StoredRecord, n int64, bodies bool) ([]byte, error) {
+	r := activity.DecodeForDisplay(s.Entry, s.Outcome)
+	return exportLine(&r, n, s.ExportEntries(bodies), bodies)
 }
 
-func exportLine(r *activity.Record, n int64, entries []activity.Exported, bodies bool) ([]byte, error) {
+func exportLine(r *activity.Record, n int64, entries []activity.ExportedEntry, bodies bool) ([]byte, error) {
 	completeIntent(r)
 	if !bodies {
 		r.Arguments, r.Response = nil, nil
@@ -93,13 +93,13 @@ func exportLine(r *activity.Record, n int64, entries []activity.Exported, bodies
 	return appendProof(line[:len(line)-1], n, entries), nil
 }
 
-func appendProof(line []byte, n int64, entries []activity.Exported) []byte {
+func appendProof(line []byte, n int64, entries []activity.ExportedEntry) []byte {
 	line = append(strconv.AppendInt(append(line, proofMember...), n, 10), `,"entries":[`...)
 	for i := range entries {
 		if i > 0 {
 			line = append(line, ',')
 		}
-		line = entries[i].Append(line)
+		line = entries[i].AppendJSON(line)
 	}
 	return append(line, "]}}"...)
 }
@@ -214,7 +214,7 @@ type fileVerifier struct {
 	end        *exportEnd
 	endLine    []byte
 	closed     bool // the last line was read
-	audit      *activity.Audit
+	audit      *activity.ExportAudit
 	sum        hash.Hash
 	chainParts []activity.ChainPart
 	last       string // id of the previous record
@@ -322,7 +322,7 @@ type recordLineCheck struct {
 	n        int64  // line number in the proof
 	id       string // record id
 	firstSeq int64  // of the first entry
-	entries  []activity.Exported
+	entries  []activity.ExportedEntry
 	valid    bool // the line has a valid proof
 	matches  bool // the record matches its entries
 }
@@ -362,7 +362,7 @@ func (b *lineBatch) check(known, bodies bool) {
 // matchesLine reports whether encoding the entries again gives the same line.
 func (s *recordLineCheck) matchesLine(line []byte, bodies bool) bool {
 	again, err := []byte(nil), error(nil)
-	if r, proven := activity.RecordOf(s.entries); proven {
+	if r, proven := activity.DecodeExportedRecord(s.entries); proven {
 		again, err = exportLine(&r, s.n, s.entries, bodies)
 	} else {
 		at := bytes.LastIndex(line, []byte(proofMember))
@@ -404,7 +404,7 @@ func (v *fileVerifier) finishPass() *activity.Break {
 		if !v.closed {
 			return v.breakAtLine("The export ends without its last line: it was cut off.")
 		}
-		return v.audit.Finish()
+		return v.audit.FinishAudit()
 	}
 	v.checking = true
 	e := exportEnd{}
@@ -420,9 +420,9 @@ func (v *fileVerifier) finishPass() *activity.Break {
 	if v.key != "" && v.key != e.Signer {
 		return &activity.Break{Seq: e.Seq, Reason: fmt.Sprintf("The export is signed with the key %s, and not with %s.", orNone(e.Signer), v.key)}
 	}
-	v.audit = activity.NewAudit(e.Filtered, signer, at)
+	v.audit = activity.NewExportAudit(e.Filtered, signer, at)
 	for _, p := range v.chainParts {
-		if b := v.audit.Mark(p); b != nil {
+		if b := v.audit.AddMark(p); b != nil {
 			return b
 		}
 	}
@@ -468,7 +468,7 @@ func (v *fileVerifier) checkRecord(s *recordLineCheck) *activity.Break {
 		return v.breakAtLine("It was written as line %d: what was before it is missing, or it was moved or inserted.", s.n)
 	}
 	for i := range s.entries {
-		if b := v.audit.Add(v.last, &s.entries[i]); b != nil {
+		if b := v.audit.AddEntry(v.last, &s.entries[i]); b != nil {
 			return b
 		}
 	}
@@ -501,7 +501,7 @@ func (s *recordLineCheck) parse(line []byte) {
 			return nil
 		}
 		return wirejson.Elements(value, func(value []byte) error {
-			e, good := activity.ReadExported(value)
+			e, good := activity.ParseExportedEntry(value)
 			if s.firstSeq == 0 {
 				s.firstSeq = e.Seq
 			}

@@ -48,7 +48,7 @@ func instance(t *testing.T, n int) (*activity.Log, *ops.History, *store.SQLite) 
 		switch {
 		case i%11 == 5:
 			r := activity.Record{ServerName: "notes", ToolName: fmt.Sprint("t", i%50), Actor: "agent", ErrorMessage: "no", Arguments: []byte(`{"x":1}`)}
-			if err := l.Refuse(&r); err != nil {
+			if err := l.AppendRefusal(&r); err != nil {
 				t.Fatal(err)
 			}
 		case i%13 == 7:
@@ -68,7 +68,7 @@ func instance(t *testing.T, n int) (*activity.Log, *ops.History, *store.SQLite) 
 		}
 	}
 	for i := 0; i < 5 && i*97 < len(done); i++ {
-		if _, err := l.Redact(t.Context(), activity.Record{Actor: "admin"}, done[i*97], []activity.Field{activity.FieldArguments, activity.FieldReason}); err != nil {
+		if _, err := l.Redact(t.Context(), activity.Record{Actor: "admin"}, done[i*97], []activity.ErasableField{activity.FieldArguments, activity.FieldReason}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,10 +92,10 @@ func TestAnExportProvesItself(t *testing.T) {
 	l, h, db := instance(t, int(records))
 	whole, _ := export(t, h, ops.ExportQuery{Bodies: true})
 	v := verify(t, whole)
-	if !v.OK || v.Filtered || !v.Bodies || v.Signer != l.Key().String() || v.Withheld != 0 || v.Erased != 10 || v.Linked != v.Entries || v.Records < records*9/10 {
+	if !v.OK || v.Filtered || !v.Bodies || v.Signer != l.SigningKey().String() || v.Withheld != 0 || v.Erased != 10 || v.Linked != v.Entries || v.Records < records*9/10 {
 		t.Errorf("%+v, %+v", v, v.FirstBreak)
 	}
-	if again, err := ops.VerifyFile(strings.NewReader(whole), strings.Repeat("0", 64)); err != nil || again.OK || !strings.Contains(again.FirstBreak.Reason, l.Key().String()) {
+	if again, err := ops.VerifyFile(strings.NewReader(whole), strings.Repeat("0", 64)); err != nil || again.OK || !strings.Contains(again.FirstBreak.Reason, l.SigningKey().String()) {
 		t.Errorf("another key: %+v, %v", again, err)
 	}
 	if strings.Contains(whole, `"n\": 0,`) || !strings.Contains(whole, `"n\": 600,`) {
@@ -129,7 +129,7 @@ func TestAnExportProvesItself(t *testing.T) {
 	}
 	for more := true; more; {
 		var err error
-		if more, err = db.Tidy(t.Context(), time.Now(), activity.Retention{MaxRecords: records / 3, Signer: l.Key()}, false); err != nil {
+		if more, err = db.Tidy(t.Context(), time.Now(), activity.Retention{MaxRecords: records / 3, Signer: l.SigningKey()}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -239,7 +239,7 @@ func TestWhoMakesALineAnew(t *testing.T) {
 	if f, err := h.Export(t.Context(), ops.Caller{}, ops.ExportQuery{}); err != nil || f.Type != "application/x-ndjson" {
 		t.Errorf("%+v, %v", f, err)
 	}
-	if bytes.Contains([]byte(text), []byte("PRIVATE")) || len(l.Key().String()) != 64 {
+	if bytes.Contains([]byte(text), []byte("PRIVATE")) || len(l.SigningKey().String()) != 64 {
 		t.Error("the key")
 	}
 }

@@ -12,9 +12,9 @@ import (
 // SummaryQuery selects the calls to summarize.
 type SummaryQuery struct {
 	activity.Filter
-	Period string         `query:"period" doc:"How far back from end_time, or from now: 90s, 30m, 24h, 7d, 2w. 24h when it and start_time are left out."`
-	Step   string         `query:"step" doc:"The length of a bucket, such as 30m; at most 400 of them. A fitting one when it is left out."`
-	Group  activity.Group `query:"group" doc:"What to count by, besides."`
+	Period string           `query:"period" doc:"How far back from end_time, or from now: 90s, 30m, 24h, 7d, 2w. 24h when it and start_time are left out."`
+	Step   string           `query:"step" doc:"The length of a bucket, such as 30m; at most 400 of them. A fitting one when it is left out."`
+	Group  activity.GroupBy `query:"group" doc:"What to count by, besides."`
 }
 
 // Summary summarizes the calls of a period.

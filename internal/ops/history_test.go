@@ -190,7 +190,7 @@ func TestSummary(t *testing.T) {
 	late := put(t, l, call("github", "success", "write"))
 	for range 3 {
 		r := activity.Record{ServerName: "notes", Actor: "agent", Metadata: activity.Metadata{Intent: &activity.Intent{OperationType: "write"}}}
-		if err := l.Refuse(&r); err != nil {
+		if err := l.AppendRefusal(&r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 
 // InspectorLog is implemented by activity.Log.
 type InspectorLog interface {
-	List(ctx context.Context, f activity.Filter) (activity.Page, error)
-	ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUse, error)
-	ToolUse(ctx context.Context) (map[[2]string]activity.Use, error)
+	List(ctx context.Context, f activity.Filter) (activity.RecordPage, error)
+	ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUsage, error)
+	ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage, error)
 }
 
 // InspectorUpstreams is implemented by upstream.Set.

@@ -116,7 +116,7 @@ func (d *ServerDetail) setConfiguration(s *config.Server) {
 }
 
 // serverRow returns a server with its usage and the number of waiting definitions. s is nil for a proposed server.
-func (i *Inspector) serverRow(v ServerView, s *catalog.Server, use map[string]activity.ServerUse) ServerRow {
+func (i *Inspector) serverRow(v ServerView, s *catalog.Server, use map[string]activity.ServerUsage) ServerRow {
 	row := ServerRow{ServerView: v}
 	if s == nil {
 		return row
@@ -142,7 +142,7 @@ func (i *Inspector) serverRow(v ServerView, s *catalog.Server, use map[string]ac
 }
 
 // serverUse returns how servers were called; nil when the log cannot be read.
-func (i *Inspector) serverUse(ctx context.Context) map[string]activity.ServerUse {
+func (i *Inspector) serverUse(ctx context.Context) map[string]activity.ServerUsage {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	use, _ := i.log.ServerUse(ctx, time.Now(), hoursShown)

@@ -127,15 +127,15 @@ type unreadable struct{}
 
 var errUnreadable = errors.New("unreadable")
 
-func (unreadable) List(context.Context, activity.Filter) (activity.Page, error) {
-	return activity.Page{}, errUnreadable
+func (unreadable) List(context.Context, activity.Filter) (activity.RecordPage, error) {
+	return activity.RecordPage{}, errUnreadable
 }
 
-func (unreadable) ServerUse(context.Context, time.Time, int) (map[string]activity.ServerUse, error) {
+func (unreadable) ServerUse(context.Context, time.Time, int) (map[string]activity.ServerUsage, error) {
 	return nil, errUnreadable
 }
 
-func (unreadable) ToolUse(context.Context) (map[[2]string]activity.Use, error) {
+func (unreadable) ToolUse(context.Context) (map[[2]string]activity.ToolUsage, error) {
 	return nil, errUnreadable
 }
 

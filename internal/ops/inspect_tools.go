@@ -112,9 +112,9 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *toolListing 
 	l.unhinted = allUnhinted(servers, i.gateway.Config())
 	switch f.Sort {
 	case "calls":
-		l.sortUsed(func(a, b activity.Use) int { return cmp.Compare(b.Calls, a.Calls) })
+		l.sortUsed(func(a, b activity.ToolUsage) int { return cmp.Compare(b.Calls, a.Calls) })
 	case "last":
-		l.sortUsed(func(a, b activity.Use) int { return b.Last.Compare(a.Last) })
+		l.sortUsed(func(a, b activity.ToolUsage) int { return b.Last.Compare(a.Last) })
 	case "tokens":
 		slices.SortStableFunc(l.tools, func(a, b *catalog.Tool) int { return cmp.Compare(len(b.Raw), len(a.Raw)) })
 	}
@@ -133,10 +133,10 @@ func (i *Inspector) toolUse(ctx context.Context) toolUse {
 }
 
 // sortUsed moves the called tools to the front, in order. The sort is stable.
-func (l *toolListing) sortUsed(order func(a, b activity.Use) int) {
+func (l *toolListing) sortUsed(order func(a, b activity.ToolUsage) int) {
 	type called struct {
 		*catalog.Tool
-		activity.Use
+		activity.ToolUsage
 	}
 	used, others := []called{}, make([]*catalog.Tool, 0, len(l.tools))
 	for _, t := range l.tools {
@@ -146,7 +146,7 @@ func (l *toolListing) sortUsed(order func(a, b activity.Use) int) {
 			others = append(others, t)
 		}
 	}
-	slices.SortStableFunc(used, func(a, b called) int { return order(a.Use, b.Use) })
+	slices.SortStableFunc(used, func(a, b called) int { return order(a.ToolUsage, b.ToolUsage) })
 	for n, u := range used {
 		l.tools[n] = u.Tool
 	}

@@ -59,7 +59,7 @@ func TestSlimAndFull(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, nil, defined("show", "Show a thing.\nAnd more.", reads), defined("long", strings.Repeat("ä", 300), writes), `{"name":"get_it","description":""}`)
 	w.called("s", "long", 3, activity.Success, 0)
-	w.clock.Pass(2 * time.Hour)
+	w.clock.Advance(2 * time.Hour)
 	last := w.clock.Now()
 	w.called("s", "show", 2, activity.Failed, 0)
 	slim := w.tools(ToolQuery{})

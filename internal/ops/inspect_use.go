@@ -8,7 +8,7 @@ import (
 )
 
 // toolUse maps server and tool to how they were called.
-type toolUse map[[2]string]activity.Use
+type toolUse map[[2]string]activity.ToolUsage
 
 func (u toolUse) used(t *catalog.Tool) Used {
 	use := u[[2]string{t.ID.Server, t.ID.Tool}]

@@ -24,7 +24,7 @@ func (g *Gateway) Learn(ctx context.Context) {
 	var learned, counted time.Time
 	for {
 		if time.Since(counted) >= learnInterval {
-			if calls, err := g.Log.Calls(ctx, time.Now().Add(-usePeriod)); err == nil {
+			if calls, err := g.Log.CallsByServer(ctx, time.Now().Add(-usePeriod)); err == nil {
 				g.calls.Store(&calls)
 				counted = time.Now()
 			}

@@ -48,7 +48,7 @@ func (t *TrialOperations) Try(ctx context.Context, _ auth.Caller, in TrialCandid
 	period := defaultPeriod
 	if in.Period != "" {
 		var ok bool
-		if period, ok = activity.ParseSpan(in.Period); !ok || period < time.Second {
+		if period, ok = activity.ParseDuration(in.Period); !ok || period < time.Second {
 			return Trial{}, problem.Newf(problem.InvalidParameter, "Invalid value '%s' for period: must be a span such as 24h, 30d or 2w", problem.Brief(in.Period)).
 				With("parameter", "period").With("value", problem.Brief(in.Period))
 		}

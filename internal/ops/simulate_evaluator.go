@@ -82,7 +82,7 @@ func (c *trialEvaluator) evaluate(r *activity.Record) trialVerdict {
 	server := c.next.Server(id.Server)
 	t := c.tool(id, d, server)
 	asked := recordedRequest(r, d, id, t)
-	rules := gate.RulesFor(c.next, t, d.Called == activity.InLane)
+	rules := gate.RulesFor(c.next, t, d.Called == activity.CalledInLane)
 	does, why := c.argumentEffect(r, d, t, rules)
 	facts, doubt := c.policyFacts(r, d, id, server, t, does)
 	decided := policy.Decide(asked, facts, rules)
@@ -164,7 +164,7 @@ var errRecorded = errors.New("as it was then")
 
 // recordedRequest builds the request from its record. Errors that do not depend on the configuration occur again.
 func recordedRequest(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.Tool) policy.Request {
-	asked := policy.Request{Name: id.String(), ID: id, OwnNames: d.Called == activity.ByName}
+	asked := policy.Request{Name: id.String(), ID: id, OwnNames: d.Called == activity.CalledByName}
 	asked.Variant, _ = policy.ParseVariant(r.Metadata.ToolVariant)
 	if asked.OwnNames && t != nil {
 		asked.Variant = t.CallWith
@@ -278,7 +278,7 @@ func (c *trialEvaluator) sameLimits(server string) bool {
 // schemaVerdict validates the arguments of an allowed call, as the gate does.
 func (c *trialEvaluator) schemaVerdict(r *activity.Record, d *activity.Decision, t *catalog.Tool) trialVerdict {
 	switch {
-	case d.Called == activity.ByName:
+	case d.Called == activity.CalledByName:
 		return allowedVerdict()
 	case d.Check == policy.CheckSchema.String() && problem.Code(r.Metadata.ErrorCode) == problem.InvalidArgs: // arguments next to args
 		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.InvalidArgs, r.ErrorMessage, ""), policy.Callable, ""}
@@ -293,7 +293,7 @@ func (c *trialEvaluator) schemaVerdict(r *activity.Record, d *activity.Decision,
 	switch {
 	case why != "":
 		return unknownVerdict(why)
-	case fit == activity.Unfit:
+	case fit == activity.ArgumentsUnfit:
 		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.ArgsMismatch, "The arguments do not fit the input schema.", ""), policy.Callable, ""}
 	}
 	return allowedVerdict()
@@ -342,7 +342,7 @@ func recordedArguments(l *activity.ArgumentLane) policy.Arguments {
 }
 
 // checkRecordedArguments validates recorded arguments against the tool's schema. why is set when that is impossible.
-func checkRecordedArguments(r *activity.Record, t *catalog.Tool) (fit activity.Fit, why string) {
+func checkRecordedArguments(r *activity.Record, t *catalog.Tool) (fit activity.SchemaFit, why string) {
 	args := r.Arguments
 	switch {
 	case !t.HasSchema():
@@ -355,7 +355,7 @@ func checkRecordedArguments(r *activity.Record, t *catalog.Tool) (fit activity.F
 		args = json.RawMessage("{}")
 	}
 	if violations, err := t.Arguments().Check(args); err != nil || len(violations) > 0 {
-		return activity.Unfit, ""
+		return activity.ArgumentsUnfit, ""
 	}
-	return activity.Fits, ""
+	return activity.ArgumentsFit, ""
 }

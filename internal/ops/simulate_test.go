@@ -86,7 +86,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 		}
 	})
 	w.trials = ops.NewTrials(ops.TrialDeps{
-		Each: w.log.Each, Live: w.Config, Catalog: w.Catalog, Tokens: w.tokens.All, Now: time.Now,
+		Each: w.log.EachRecord, Live: w.Config, Catalog: w.Catalog, Tokens: w.tokens.All, Now: time.Now,
 		Parse: func(text string) (*config.Config, error) {
 			next, a := w.live.CheckText([]byte(text))
 			return next, a.Err
@@ -305,7 +305,7 @@ func TestMaskedArguments(t *testing.T) {
 	}
 	for _, r := range page.Records {
 		if string(r.Arguments) == `{"n":7}` {
-			if _, err := w.log.Redact(t.Context(), activity.Record{Actor: "admin"}, r.ID, []activity.Field{activity.FieldArguments}); err != nil {
+			if _, err := w.log.Redact(t.Context(), activity.Record{Actor: "admin"}, r.ID, []activity.ErasableField{activity.FieldArguments}); err != nil {
 				t.Fatal(err)
 			}
 		}

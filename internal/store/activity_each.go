@@ -8,10 +8,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Each calls fn for every record that f selects at the time of the call, the newest first. The
+// EachRecord calls fn for every record that f selects at the time of the call, the newest first. The
 // selection is bits in memory, and each record is read by itself, so that a slow fn keeps no
 // snapshot of the database open.
-func (db *SQLite) Each(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
+func (db *SQLite) EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	q, err := db.newQuery(ctx, &f)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (db *SQLite) Each(ctx context.Context, f activity.Filter, fn func(*activity
 		if err = ctx.Err(); err != nil {
 			return false
 		}
-		var r activity.Stored
+		var r activity.StoredRecord
 		r, err = scanStored(stmt.QueryRowContext(context.WithoutCancel(ctx), key))
 		if errors.Is(err, sql.ErrNoRows) { // pruned meanwhile
 			err = nil

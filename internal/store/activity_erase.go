@@ -30,7 +30,7 @@ func (p *projection) eraseFields(ctx context.Context, r activity.Redaction) erro
 		}
 		for _, payload := range []*[]byte{&entry, &outcome} {
 			if *payload != nil {
-				*payload = r.Erase(*payload)
+				*payload = r.ErasePayload(*payload)
 			}
 		}
 		c.execInTx("UPDATE activity SET entry = ?, outcome = ? WHERE key = ?", nullIfNil(entry), nullIfNil(outcome), key)
@@ -68,8 +68,8 @@ func (p *projection) saveSignature(s *activity.Checkpoint) {
 		s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 }
 
-// Erasing returns the erasures that the spool still has to make.
-func (p sqliteChainStore) Erasing(ctx context.Context) ([]activity.Redaction, error) {
+// PendingErasures returns the erasures that the spool still has to make.
+func (p sqliteChainStore) PendingErasures(ctx context.Context) ([]activity.Redaction, error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (p sqliteChainStore) Erasing(ctx context.Context) ([]activity.Redaction, er
 	err = eachRow(ctx, e.reads, scanTargets{&id, &fields, &at}, func() error {
 		r := activity.Redaction{ID: id, At: time.Unix(at, 0).UTC()}
 		for f := range strings.SplitSeq(fields, ",") {
-			r.Fields = append(r.Fields, activity.Field(f))
+			r.Fields = append(r.Fields, activity.ErasableField(f))
 		}
 		out = append(out, r)
 		return nil
@@ -88,9 +88,9 @@ func (p sqliteChainStore) Erasing(ctx context.Context) ([]activity.Redaction, er
 	return out, err
 }
 
-// Erased truncates the WAL, which still has the erased values, and deletes the notes of the
+// FinishErasures truncates the WAL, which still has the erased values, and deletes the notes of the
 // erasures. If a reader needs the WAL, it returns done = false without an error.
-func (p sqliteChainStore) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+func (p sqliteChainStore) FinishErasures(ctx context.Context, what []activity.Redaction) (done bool, err error) {
 	e, err := p.db.waitWritable(ctx)
 	if err != nil {
 		return false, err
@@ -122,21 +122,21 @@ func (e *sqliteEngine) finishErasure(ctx context.Context, what []activity.Redact
 	return err == nil, err
 }
 
-// Stored returns the record with an ID as it is stored.
-func (p sqliteChainStore) Stored(ctx context.Context, id string) (activity.Stored, error) {
+// GetStored returns the record with an ID as it is stored.
+func (p sqliteChainStore) GetStored(ctx context.Context, id string) (activity.StoredRecord, error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
-		return activity.Stored{}, err
+		return activity.StoredRecord{}, err
 	}
 	e.mu.RLock()
 	from, to := e.index.firstKey, e.index.nextKey
 	e.mu.RUnlock()
 	keys, err := findKeysByID(ctx, e.reads, id, id, from, to)
 	if err != nil {
-		return activity.Stored{}, err
+		return activity.StoredRecord{}, err
 	}
 	if len(keys) == 0 {
-		return activity.Stored{}, noActivityError(id)
+		return activity.StoredRecord{}, noActivityError(id)
 	}
 	return scanStored(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
 }

@@ -46,7 +46,7 @@ func readChainLinks(ctx context.Context, db querier, from, past int64, want func
 // pruned are in the order of these ends. But such an end is stored after the records of its
 // transaction that began later, so the first entry that stays belongs to the first record of either
 // kind.
-func writePruneCheckpoint(ctx context.Context, c *sqliteWriteConn, from, to int64, now time.Time, signer activity.Signer) error {
+func writePruneCheckpoint(ctx context.Context, c *sqliteWriteConn, from, to int64, now time.Time, signer activity.CheckpointSigner) error {
 	cut := chainLink{}
 	err := c.QueryRowContext(ctx, `SELECT coalesce(min(first) - 1, (SELECT seq FROM activity_position)) FROM (
 		SELECT * FROM (SELECT seq AS first FROM activity WHERE key >= ?1 AND entry IS NOT NULL ORDER BY key LIMIT 1)
@@ -74,7 +74,7 @@ func writePruneCheckpoint(ctx context.Context, c *sqliteWriteConn, from, to int6
 		return err
 	}
 	if signer != nil {
-		at = signer.Sign(at)
+		at = signer.SignCheckpoint(at)
 	}
 	c.execInTx("DELETE FROM activity_signed WHERE chain <> ? OR seq <= ?", at.Chain, cut.seq)
 	c.execInTx("DELETE FROM activity_checkpoint")

@@ -55,14 +55,14 @@ func readRecordWithChain(ctx context.Context, db querier, key int64) (activity.R
 	if err != nil {
 		return activity.Record{}, err
 	}
-	r := activity.DecodeAny(s.Entry, s.Outcome)
+	r := activity.DecodeForDisplay(s.Entry, s.Outcome)
 	r.Chain = &activity.Chain{Seq: s.Seq, Hash: hex.EncodeToString(s.Hash)}
 	if s.EndHash != nil {
 		r.Chain.EndSeq, r.Chain.EndHash = s.EndSeq, hex.EncodeToString(s.EndHash)
 	}
 	if s.Entry != nil {
 		before, err := previousEntryHash(ctx, db, key, s.Seq)
-		if err == nil && string(activity.ChainHash(before, s.Entry)) == string(s.Hash) {
+		if err == nil && string(activity.HashPayloadAfter(before, s.Entry)) == string(s.Hash) {
 			r.Chain.Previous = hex.EncodeToString(before)
 		}
 		return r, err
@@ -73,7 +73,7 @@ func readRecordWithChain(ctx context.Context, db querier, key int64) (activity.R
 // selectStored selects the columns that scanStored scans.
 const selectStored = "SELECT seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key = ?"
 
-func scanStored(row *sql.Row) (s activity.Stored, err error) {
+func scanStored(row *sql.Row) (s activity.StoredRecord, err error) {
 	var endSeq sql.NullInt64
 	err = row.Scan(&s.Seq, &s.Hash, &endSeq, &s.EndHash, &s.Entry, &s.Outcome)
 	s.EndSeq = endSeq.Int64

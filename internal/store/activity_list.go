@@ -51,16 +51,16 @@ func appendCondition[T ~string](out []fieldCondition, fd columnField, values ...
 }
 
 // List returns a page of the records that f selects.
-func (db *SQLite) List(ctx context.Context, f activity.Filter) (activity.Page, error) {
+func (db *SQLite) List(ctx context.Context, f activity.Filter) (activity.RecordPage, error) {
 	before, err := decodeCursor(f.Cursor)
 	if err != nil {
-		return activity.Page{}, err
+		return activity.RecordPage{}, err
 	}
 	q, err := db.newQuery(ctx, &f)
 	if err != nil {
-		return activity.Page{}, err
+		return activity.RecordPage{}, err
 	}
-	page := activity.Page{Incomplete: q.incomplete}
+	page := activity.RecordPage{Incomplete: q.incomplete}
 	err = q.runInSnapshot(ctx, func(ctx context.Context) (err error) {
 		page.Total = q.sel.count()
 		keys, more := q.pageKeys(&f, before)
@@ -276,7 +276,7 @@ func (q *activityQuery) filterChunkTime(ctx context.Context, chunk int64) error 
 
 // pageKeys returns the keys of the page, and whether more records follow.
 func (q *activityQuery) pageKeys(f *activity.Filter, before int64) (keys []int64, more bool) {
-	limit, skip := f.Bounded(), max(0, f.Offset)
+	limit, skip := f.BoundedLimit(), max(0, f.Offset)
 	if f.Cursor != "" {
 		skip = 0
 	}
@@ -326,7 +326,7 @@ func scanRecord(row *sql.Row) (activity.Record, error) {
 	if err := row.Scan(&entry, &outcome); err != nil {
 		return activity.Record{}, err
 	}
-	return activity.DecodeAny(entry, outcome), nil
+	return activity.DecodeForDisplay(entry, outcome), nil
 }
 
 const maxKey = int64(1) << 62

@@ -107,9 +107,9 @@ func (x *activityIndex) readTail(ctx context.Context, db *sql.DB, hashes hashCac
 }
 
 // decodeFacts decodes the facts of a stored record.
-func decodeFacts(entry, outcome []byte) activity.Facts {
-	r := activity.DecodeAny(entry, outcome)
-	return activity.FactsOf(&r)
+func decodeFacts(entry, outcome []byte) activity.RecordFacts {
+	r := activity.DecodeForDisplay(entry, outcome)
+	return activity.NewRecordFacts(&r)
 }
 
 // readRefusalBits reads which records of the chunks are refusals.

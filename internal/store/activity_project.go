@@ -16,10 +16,10 @@ import (
 // call Resume first.
 var errNotResumed = fmt.Errorf("%w: how far it is has to be looked up", activity.ErrAgain)
 
-// Resume returns the position of the spool up to which the database has all entries, and notes for
+// ResumePosition returns the position of the spool up to which the database has all entries, and notes for
 // the log.
-func (db *SQLite) Resume(ctx context.Context) (activity.Position, []string, error) {
-	var pos activity.Position
+func (db *SQLite) ResumePosition(ctx context.Context) (activity.SpoolPosition, []string, error) {
+	var pos activity.SpoolPosition
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return pos, nil, err
@@ -70,7 +70,7 @@ func newProjectionBatch(entries []activity.Entry) projectionBatch {
 			b.rows = append(b.rows, recordRow{begin: e})
 			continue
 		}
-		if at, ok := begun[e.Of]; ok && b.rows[at].end == nil && b.rows[at].begin.ID == e.ID {
+		if at, ok := begun[e.BeginSeq]; ok && b.rows[at].end == nil && b.rows[at].begin.ID == e.ID {
 			b.rows[at].end = e
 		} else {
 			b.lateEnds = append(b.lateEnds, e)
@@ -79,8 +79,8 @@ func newProjectionBatch(entries []activity.Entry) projectionBatch {
 	return b
 }
 
-// Project stores entries and the position of the log after them.
-func (db *SQLite) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+// ProjectEntries stores entries and the position of the log after them.
+func (db *SQLite) ProjectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	e, err := db.waitWritable(ctx)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (db *SQLite) Project(ctx context.Context, entries []activity.Entry, pos act
 	return db.blockWritesOnDamage(e, err)
 }
 
-func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	b := newProjectionBatch(entries)
 	p := projection{e: e, nextKey: e.index.nextKey, rollUp: hourlyRollUp{map[hourKey]hourCounts{}, map[durationBucketKey]int64{}}, columnChanges: map[int64]map[int64]uint64{}}
 	err := e.writeConn.runTx(ctx, func() error {
@@ -191,7 +191,7 @@ const (
 )
 
 func (p *projection) insertRecord(r *recordRow) {
-	var facts *activity.Facts
+	var facts *activity.RecordFacts
 	var endSeq, hash, endHash, entry, outcome driver.Value
 	seq := int64(0)
 	if b := r.begin; b != nil {
@@ -203,7 +203,7 @@ func (p *projection) insertRecord(r *recordRow) {
 	if d := r.end; d != nil {
 		facts, endSeq, endHash, outcome = &d.Facts, d.Seq, d.Hash[:], d.Payload
 		if r.begin == nil {
-			seq = d.Of
+			seq = d.BeginSeq
 		}
 	}
 	facts = completeFacts(facts, r)
@@ -222,13 +222,13 @@ func (p *projection) insertRecord(r *recordRow) {
 
 // completeFacts returns the facts of a row. An end that was read from the spool has no facts of its
 // beginning; they come from the beginning.
-func completeFacts(f *activity.Facts, r *recordRow) *activity.Facts {
+func completeFacts(f *activity.RecordFacts, r *recordRow) *activity.RecordFacts {
 	if f.Type != "" {
 		return f
 	}
-	facts := activity.Facts{}
+	facts := activity.RecordFacts{}
 	if r.begin != nil {
-		facts = r.begin.Facts.EndedBy(f)
+		facts = r.begin.Facts.WithOutcome(f)
 	} else {
 		facts = decodeFacts(nil, r.end.Payload)
 	}
@@ -243,7 +243,7 @@ func (p *projection) endStoredRecords(ctx context.Context, late []*activity.Entr
 		// The beginning is read only if the end has no facts of it.
 		found, err := firstRow(ctx, p.e.writeConn, scanTargets{&key, &entry}, `SELECT key, CASE WHEN ? THEN entry END FROM activity
 			WHERE end_seq IS NULL AND seq = ? AND CAST(substr(entry, 8, 26) AS TEXT) = ?
-			ORDER BY key DESC LIMIT 1`, end.Facts.Type == "", end.Of, end.ID)
+			ORDER BY key DESC LIMIT 1`, end.Facts.Type == "", end.BeginSeq, end.ID)
 		if err != nil {
 			return err
 		}
@@ -354,18 +354,18 @@ func (e *sqliteEngine) sealOldestChunk(ctx context.Context) error {
 	return nil
 }
 
-// Pending returns the records that have no end.
-func (db *SQLite) Pending(ctx context.Context) ([]activity.Unfinished, error) {
+// UnfinishedRecords returns the records that have no end.
+func (db *SQLite) UnfinishedRecords(ctx context.Context) ([]activity.UnfinishedRecord, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []activity.Unfinished
-	var u activity.Unfinished
+	var out []activity.UnfinishedRecord
+	var u activity.UnfinishedRecord
 	var entry []byte
 	err = eachRow(ctx, e.reads, scanTargets{&u.Seq, &entry}, func() error {
-		if r, err := activity.Decode(entry, nil); err == nil { // a damaged record stays as it is
-			u.ID, u.Facts = r.ID, activity.FactsOf(&r)
+		if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged record stays as it is
+			u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
 			out = append(out, u)
 		}
 		return nil
@@ -387,8 +387,8 @@ func (db *SQLite) Sync(ctx context.Context) error {
 	return db.blockWritesOnDamage(e, err)
 }
 
-// Count returns the number of records, 0 while the database is not open. It does not block.
-func (db *SQLite) Count() int64 {
+// RecordCount returns the number of records, 0 while the database is not open. It does not block.
+func (db *SQLite) RecordCount() int64 {
 	db.mu.Lock()
 	e := db.engine
 	db.mu.Unlock()

@@ -180,7 +180,7 @@ func (p *projection) updateRefusalCount(ctx context.Context, n *activity.Entry) 
 		}
 	}
 	p.e.writeConn.execInTx(updateEnd, n.Seq, n.Hash[:], n.Payload, key)
-	p.setValue(key, fieldRepeats, uint64(n.Facts.Times))
+	p.setValue(key, fieldRepeats, uint64(n.Facts.Repeats))
 	return nil
 }
 

@@ -32,7 +32,7 @@ const microsecondsPerHour = 3600 * 1e6
 // hourOfMicros returns the hour of a time in microseconds, both since 1970.
 func hourOfMicros(t int64) int64 { return t / microsecondsPerHour }
 
-func (r *hourlyRollUp) addRecord(f *activity.Facts) {
+func (r *hourlyRollUp) addRecord(f *activity.RecordFacts) {
 	kind := string(f.Type)
 	if f.Status == activity.Held { // nothing was called yet: the call itself is another record
 		kind = string(activity.Held)
@@ -81,7 +81,7 @@ func bucketMidpoint(bucket int64) int64 {
 }
 
 // toolUseCounts is how often each tool was called, and when last.
-type toolUseCounts map[[2]string]activity.Use // by server and tool
+type toolUseCounts map[[2]string]activity.ToolUsage // by server and tool
 
 func (u toolUseCounts) addHour(k hourKey, records, last int64) {
 	if k.kind != string(activity.ToolCall) {
@@ -95,5 +95,5 @@ func (u toolUseCounts) addHour(k hourKey, records, last int64) {
 	if was.Last.After(at) {
 		at = was.Last
 	}
-	u[id] = activity.Use{Calls: was.Calls + records, Last: at}
+	u[id] = activity.ToolUsage{Calls: was.Calls + records, Last: at}
 }

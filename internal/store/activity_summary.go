@@ -51,7 +51,7 @@ func (db *SQLite) Summary(ctx context.Context, in activity.SummaryQuery) (activi
 }
 
 // groupFields are the columns whose values identify a group.
-var groupFields = map[activity.Group][]columnField{
+var groupFields = map[activity.GroupBy][]columnField{
 	activity.ByLane: {fieldIntent}, activity.ByServer: {fieldServer}, activity.ByTool: {fieldServer, fieldTool}, activity.ByClient: {fieldClient},
 }
 
@@ -208,7 +208,7 @@ func (s *summaryBuilder) topGroups() []*groupCounts {
 }
 
 // toTally converts the counts of a group. r is one of its records and names it.
-func (g *groupCounts) toTally(by activity.Group, r *activity.Record) activity.Tally {
+func (g *groupCounts) toTally(by activity.GroupBy, r *activity.Record) activity.Tally {
 	return activity.Tally{
 		Key: groupName(by, r), Calls: g.calls, Refused: g.refused, Failed: g.failed, Last: time.UnixMicro(g.last).UTC(),
 		P50: g.duration.percentile(50), P95: g.duration.percentile(95), OwnP50: g.own.percentile(50),
@@ -233,8 +233,8 @@ func (q *activityQuery) topTallies(ctx context.Context, in *activity.SummaryQuer
 }
 
 // groupName returns the name of a record's group.
-func groupName(by activity.Group, r *activity.Record) string {
-	f := activity.FactsOf(r)
+func groupName(by activity.GroupBy, r *activity.Record) string {
+	f := activity.NewRecordFacts(r)
 	switch {
 	case by == activity.ByLane:
 		return f.Intent

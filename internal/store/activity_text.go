@@ -220,7 +220,7 @@ func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) ([]textS
 
 // splitRecord splits the texts of a record that a search covers.
 func (s *wordSplitter) splitRecord(entry, outcome []byte) {
-	activity.Texts(entry, outcome, s.splitJSON)
+	activity.EachSearchText(entry, outcome, s.splitJSON)
 }
 
 // saveSegment stores the segment that ends before key past.

@@ -164,7 +164,7 @@ func recordsExceedLimit(ctx context.Context, db *sql.DB, limit int64) (bool, err
 
 // pruneRecords deletes the records below key to, and keeps what is needed to verify the rest of the
 // chain.
-func (e *sqliteEngine) pruneRecords(ctx context.Context, to int64, now time.Time, signer activity.Signer) error {
+func (e *sqliteEngine) pruneRecords(ctx context.Context, to int64, now time.Time, signer activity.CheckpointSigner) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	from := e.index.firstKey

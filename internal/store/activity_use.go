@@ -9,7 +9,7 @@ import (
 )
 
 // ToolUse returns how often each tool was called, as far back as the log goes.
-func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.Use, error) {
+func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.Use, erro
 	return used, nil
 }
 
-// Calls returns how many calls of each server have ended since the hour of a time.
-func (db *SQLite) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
+// CallsByServer returns how many calls of each server have ended since the hour of a time.
+func (db *SQLite) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (db *SQLite) Calls(ctx context.Context, since time.Time) (map[string]int64,
 }
 
 // ServerUse returns how each server was called in the latest hours, including the current one.
-func (db *SQLite) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUse, error) {
+func (db *SQLite) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUsage, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
@@ -77,12 +77,12 @@ func (db *SQLite) ServerUse(ctx context.Context, now time.Time, latest int) (map
 // serverUseCounter counts how servers were called.
 type serverUseCounter struct {
 	first, latest int64 // the first hour, and the number of hours
-	all           map[string]activity.ServerUse
+	all           map[string]activity.ServerUsage
 	slower        map[string]int64 // calls of each server in this bucket of durations and in longer ones
 }
 
 func newServerUseCounter(now time.Time, latest int) *serverUseCounter {
-	return &serverUseCounter{hourOfMicros(now.UnixMicro()) - int64(latest) + 1, int64(latest), map[string]activity.ServerUse{}, map[string]int64{}}
+	return &serverUseCounter{hourOfMicros(now.UnixMicro()) - int64(latest) + 1, int64(latest), map[string]activity.ServerUsage{}, map[string]int64{}}
 }
 
 // addCalls counts calls of one hour.
@@ -92,7 +92,7 @@ func (s *serverUseCounter) addCalls(server string, at int64, status string, n in
 	}
 	u := s.all[server]
 	if u.Hours == nil {
-		u.Hours = make([]activity.HourUse, s.latest)
+		u.Hours = make([]activity.HourlyCalls, s.latest)
 	}
 	u.Hours[at].Calls += n
 	if status == string(activity.Failed) {

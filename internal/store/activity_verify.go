@@ -21,8 +21,8 @@ const (
 	maxChainHeldBytes = 16 << 20
 )
 
-// Chain calls fn for every entry in order, in one snapshot of the database. It blocks no writer.
-func (p sqliteChainStore) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+// EachChainPart calls fn for every entry in order, in one snapshot of the database. It blocks no writer.
+func (p sqliteChainStore) EachChainPart(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return 0, end, err
@@ -31,7 +31,7 @@ func (p sqliteChainStore) Chain(ctx context.Context, fn func(activity.ChainPart)
 }
 
 // readChain calls fn for every entry of a database, in order.
-func readChain(ctx context.Context, db *sql.DB, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+func readChain(ctx context.Context, db *sql.DB, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return 0, end, err
@@ -125,8 +125,8 @@ func (h *waitingHeap) Pop() any {
 	return last
 }
 
-// Marks calls fn for deleted runs of entries and for signed checkpoints.
-func (p sqliteChainStore) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
+// EachChainMark calls fn for deleted runs of entries and for signed checkpoints.
+func (p sqliteChainStore) EachChainMark(ctx context.Context, fn func(activity.ChainPart) error) error {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return err

@@ -53,8 +53,8 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 		if n := checkChainInFile(t, path); n < keep {
 			t.Errorf("%d entries of %d records", n, keep)
 		}
-		if there := checkPreviousHashes(t, l); there != keep || db.Count() != keep {
-			t.Errorf("%d records, %d counted, want %d", there, db.Count(), keep)
+		if there := checkPreviousHashes(t, l); there != keep || db.RecordCount() != keep {
+			t.Errorf("%d records, %d counted, want %d", there, db.RecordCount(), keep)
 		}
 	}
 	closeLogAndDB(t, l, db)
@@ -91,7 +91,7 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 				}
 			}
 			for range 2 {
-				if err := l.Refuse(&activity.Record{ToolName: fmt.Sprint(i), Actor: "agent"}); err != nil {
+				if err := l.AppendRefusal(&activity.Record{ToolName: fmt.Sprint(i), Actor: "agent"}); err != nil {
 					t.Fatal(err)
 				}
 			}

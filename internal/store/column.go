@@ -81,8 +81,8 @@ func (h hashCache) hashField(f columnField, s string) uint64 {
 	return v
 }
 
-func (h hashCache) columnValues(f *activity.Facts) *[fieldCount]uint64 {
-	out := [fieldCount]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwnTime: uint64(max(0, f.Own)), fieldRepeats: uint64(max(0, f.Times))}
+func (h hashCache) columnValues(f *activity.RecordFacts) *[fieldCount]uint64 {
+	out := [fieldCount]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwnTime: uint64(max(0, f.OwnTime)), fieldRepeats: uint64(max(0, f.Repeats))}
 	for i, v := range textFieldValues(f) {
 		out[i] = h.hashField(columnField(i), v)
 	}
@@ -90,7 +90,7 @@ func (h hashCache) columnValues(f *activity.Facts) *[fieldCount]uint64 {
 }
 
 // textFieldValues returns the text values of a record by field.
-func textFieldValues(f *activity.Facts) [firstNumericField]string {
+func textFieldValues(f *activity.RecordFacts) [firstNumericField]string {
 	return [firstNumericField]string{
 		fieldType: string(f.Type), fieldStatus: string(f.Status), fieldServer: f.Server,
 		fieldTool: f.Tool, fieldSession: f.Session, fieldRequest: f.Request,

@@ -41,7 +41,7 @@ func checkIntegrity(t *testing.T, path string) {
 func openLogAndDB(t *testing.T, dir string) (*activity.Log, *store.SQLite) {
 	t.Helper()
 	db := store.OpenWithShortPauses(filepath.Join(dir, "mcpproxy.db"))
-	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Alongside: db.CheckFiles}, db)
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), AfterCheck: db.CheckFiles}, db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestDamagedFiles(t *testing.T) {
 }
 
 // listAfterChecks lists records when the file was checked often enough.
-func listAfterChecks(t *testing.T, l *activity.Log, f activity.Filter) (activity.Page, error) {
+func listAfterChecks(t *testing.T, l *activity.Log, f activity.Filter) (activity.RecordPage, error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

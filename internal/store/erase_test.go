@@ -38,7 +38,7 @@ func checkVerified(t *testing.T, l *activity.Log) activity.Verification {
 	return v
 }
 
-var secretFields = []activity.Field{"arguments", "response", "reason", "query", "warnings", "declared", "error_message"}
+var secretFields = []activity.ErasableField{"arguments", "response", "reason", "query", "warnings", "declared", "error_message"}
 
 // secretCall records a call with a unique word in each field.
 func secretCall(t *testing.T, l *activity.Log, word string) activity.Record {
@@ -154,10 +154,10 @@ func TestWhatCannotBeErased(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		id    string
-		field activity.Field
+		field activity.ErasableField
 		code  problem.Code
 	}{{open.ID, "arguments", problem.Conflict}, {secretCall(t, l, "x").ID, "nothing", problem.InvalidParameter}, {"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", "arguments", problem.NotFound}} {
-		_, err := l.Redact(t.Context(), activity.Record{}, tt.id, []activity.Field{tt.field})
+		_, err := l.Redact(t.Context(), activity.Record{}, tt.id, []activity.ErasableField{tt.field})
 		if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != tt.code {
 			t.Errorf("%s: %v, want %s", tt.field, err, tt.code)
 		}
@@ -227,7 +227,7 @@ func TestALogFromBefore(t *testing.T) {
 	if p, err := l.List(t.Context(), activity.Filter{Search: "failed old"}); err != nil || p.Total != 9 {
 		t.Errorf("%d, %v", p.Total, err)
 	}
-	_, err = l.Redact(t.Context(), activity.Record{}, first.ID, []activity.Field{"arguments"})
+	_, err = l.Redact(t.Context(), activity.Record{}, first.ID, []activity.ErasableField{"arguments"})
 	if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.Conflict {
 		t.Errorf("got %v", err)
 	}

@@ -42,7 +42,7 @@ func BenchmarkFirstPage(b *testing.B) {
 	last := first.Records[0].Timestamp
 	for _, f := range millionFilters(last) {
 		b.Run(f.name, func(b *testing.B) {
-			var p activity.Page
+			var p activity.RecordPage
 			for range b.N {
 				if p, err = l.List(b.Context(), f.filter); err != nil {
 					b.Fatal(err)
@@ -132,7 +132,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 		{"90 days", 90, activity.Filter{}, 24 * time.Hour},
 		{"90 days filtered", 90, one, 24 * time.Hour},
 	} {
-		for _, group := range []activity.Group{"", activity.ByTool} {
+		for _, group := range []activity.GroupBy{"", activity.ByTool} {
 			b.Run(bb.name+" "+string(group), func(b *testing.B) {
 				f := bb.filter
 				f.Since, f.Until = clock.AddDate(0, 0, -bb.days), clock.Add(time.Second)
@@ -155,7 +155,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 	})
 	b.Run("each", func(b *testing.B) {
 		for range b.N {
-			if err := l.Each(b.Context(), activity.Filter{}, func(*activity.Record) error { return nil }); err != nil {
+			if err := l.EachRecord(b.Context(), activity.Filter{}, func(*activity.Record) error { return nil }); err != nil {
 				b.Fatal(err)
 			}
 		}

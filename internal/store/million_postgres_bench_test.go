@@ -36,7 +36,7 @@ func BenchmarkPostgresMillion(b *testing.B) {
 		}
 		db.Close()
 	})
-	list := func(f activity.Filter) activity.Page {
+	list := func(f activity.Filter) activity.RecordPage {
 		p, err := l.List(b.Context(), f)
 		if err != nil {
 			b.Fatal(err)
@@ -86,7 +86,7 @@ func BenchmarkPostgresMillion(b *testing.B) {
 		name   string
 		days   int
 		filter activity.Filter
-		group  activity.Group
+		group  activity.GroupBy
 	}{
 		{"summary 24 h", 1, activity.Filter{}, activity.ByTool}, {"summary 90 days", 90, activity.Filter{}, ""}, {"summary 90 days by tool", 90, activity.Filter{}, activity.ByTool},
 		{"summary 90 days filtered", 90, one, activity.ByServer},

@@ -72,7 +72,7 @@ func CheckActivityLog(ctx context.Context, path, spool string) (*activity.Break,
 	if err != nil {
 		return nil, err
 	}
-	first, err := activity.VerifyFiles(spool, func(fn func(activity.ChainPart) error) (int64, activity.Position, error) {
+	first, err := activity.VerifyClosedLog(spool, func(fn func(activity.ChainPart) error) (int64, activity.SpoolPosition, error) {
 		return readChain(ctx, db, fn)
 	})
 	return first, errors.Join(err, db.Close())

@@ -192,8 +192,8 @@ func (db *Postgres) CheckFiles() {}
 // instances, and no instance stores its data again.
 func (db *Postgres) ReopenSignal() <-chan struct{} { return nil }
 
-// Count returns the number of records, as of less than a second ago.
-func (db *Postgres) Count() int64 { return db.recordCount.Load() }
+// RecordCount returns the number of records, as of less than a second ago.
+func (db *Postgres) RecordCount() int64 { return db.recordCount.Load() }
 
 // Close closes the database.
 func (db *Postgres) Close() error {

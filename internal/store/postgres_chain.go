@@ -33,7 +33,7 @@ func (p pgInstanceChain) readOutcome(ctx context.Context, key int64) (outcome []
 }
 
 // readPosition returns the end of the chain and the position of the spool.
-func (p pgInstanceChain) readPosition(ctx context.Context) (end activity.Position, err error) {
+func (p pgInstanceChain) readPosition(ctx context.Context) (end activity.SpoolPosition, err error) {
 	var hash []byte
 	_, err = p.c.firstRow(ctx, scanTargets{&end.Chain, &end.Seq, &hash, &end.Segment, &end.Offset},
 		"SELECT chain, seq, hash, segment, file_offset FROM instance WHERE id = $1", p.instance)
@@ -67,8 +67,8 @@ func (p pgInstanceChain) eachMark(ctx context.Context, chain string, fn func(act
 		p.instance, chain)
 }
 
-// Chain calls fn for every entry of this instance in order, in one snapshot.
-func (p pgChainStore) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+// EachChainPart calls fn for every entry of this instance in order, in one snapshot.
+func (p pgChainStore) EachChainPart(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	stopped := ctx.Err
 	err = p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		records, end, err = pgInstanceChain{c, e.instance}.readAll(ctx, stopped, fn)
@@ -77,7 +77,7 @@ func (p pgChainStore) Chain(ctx context.Context, fn func(activity.ChainPart) err
 	return records, end, err
 }
 
-func (p pgInstanceChain) readAll(ctx context.Context, stopped func() error, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+func (p pgInstanceChain) readAll(ctx context.Context, stopped func() error, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	if end, err = p.readPosition(ctx); err != nil {
 		return 0, end, err
 	}
@@ -89,7 +89,7 @@ func (p pgInstanceChain) readAll(ctx context.Context, stopped func() error, fn f
 }
 
 // Others calls fn for each other instance, with a function that reads its chain as Chain does.
-func (p pgChainStore) Others(ctx context.Context, fn func(name string, chain activity.Chained) error) error {
+func (p pgChainStore) Others(ctx context.Context, fn func(name string, chain activity.ChainReader) error) error {
 	stopped := ctx.Err
 	return p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		type other struct {
@@ -103,7 +103,7 @@ func (p pgChainStore) Others(ctx context.Context, fn func(name string, chain act
 			return err
 		}
 		for _, o := range all {
-			err := fn(o.name+" on "+o.host, func(fn func(activity.ChainPart) error) (int64, activity.Position, error) {
+			err := fn(o.name+" on "+o.host, func(fn func(activity.ChainPart) error) (int64, activity.SpoolPosition, error) {
 				return pgInstanceChain{c, o.id}.readAll(ctx, stopped, fn)
 			})
 			if err != nil {
@@ -114,8 +114,8 @@ func (p pgChainStore) Others(ctx context.Context, fn func(name string, chain act
 	})
 }
 
-// Marks calls fn for deleted runs of entries and signed checkpoints of this instance.
-func (p pgChainStore) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
+// EachChainMark calls fn for deleted runs of entries and signed checkpoints of this instance.
+func (p pgChainStore) EachChainMark(ctx context.Context, fn func(activity.ChainPart) error) error {
 	return p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		chain := pgInstanceChain{c, e.instance}
 		end, err := chain.readPosition(ctx)
@@ -126,15 +126,15 @@ func (p pgChainStore) Marks(ctx context.Context, fn func(activity.ChainPart) err
 	})
 }
 
-// Erasing returns the erasures that the spool still has to make.
-func (p pgChainStore) Erasing(ctx context.Context) (out []activity.Redaction, err error) {
+// PendingErasures returns the erasures that the spool still has to make.
+func (p pgChainStore) PendingErasures(ctx context.Context) (out []activity.Redaction, err error) {
 	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		var id, fields string
 		var at int64
 		return c.eachRow(ctx, scanTargets{&id, &fields, &at}, func() error {
 			r := activity.Redaction{ID: id, At: time.Unix(at, 0).UTC()}
 			for f := range strings.SplitSeq(fields, ",") {
-				r.Fields = append(r.Fields, activity.Field(f))
+				r.Fields = append(r.Fields, activity.ErasableField(f))
 			}
 			out = append(out, r)
 			return nil
@@ -143,10 +143,10 @@ func (p pgChainStore) Erasing(ctx context.Context) (out []activity.Redaction, er
 	return out, err
 }
 
-// Erased makes the server remove the erased values from its tables (VACUUM), if no transaction
+// FinishErasures makes the server remove the erased values from its tables (VACUUM), if no transaction
 // needs them, and deletes the notes of the erasures. The operator of the server is responsible for
 // its own log and backups.
-func (p pgChainStore) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+func (p pgChainStore) FinishErasures(ctx context.Context, what []activity.Redaction) (done bool, err error) {
 	if len(what) == 0 {
 		return true, nil
 	}
@@ -226,7 +226,7 @@ func pgSaveGapRun(ctx context.Context, c *pgConn, instance, from int64, last cha
 // The first entry that stays belongs to one of the next activity.MaxBatch records. They are in the
 // order of their first entry, with one exception: an end whose beginning was pruned is stored after
 // the records of its transaction that began later.
-func pgPruneWithCheckpoint(ctx context.Context, c *pgConn, instance, from, to int64, now time.Time, signer activity.Signer) error {
+func pgPruneWithCheckpoint(ctx context.Context, c *pgConn, instance, from, to int64, now time.Time, signer activity.CheckpointSigner) error {
 	cut := chainLink{}
 	_, err := c.firstRow(ctx, scanTargets{&cut.seq}, `SELECT coalesce(min(first) - 1, (SELECT seq FROM instance WHERE id = $1)) FROM (
 		SELECT CASE WHEN entry IS NULL THEN end_seq ELSE seq END AS first FROM activity
@@ -253,7 +253,7 @@ func pgPruneWithCheckpoint(ctx context.Context, c *pgConn, instance, from, to in
 		return err
 	}
 	if signer != nil {
-		at = signer.Sign(at)
+		at = signer.SignCheckpoint(at)
 	}
 	b := pgBatch{conn: c}
 	b.queue(ctx, "DELETE FROM activity_gap WHERE instance = $1 AND seq <= $2", instance, cut.seq)

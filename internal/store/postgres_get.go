@@ -11,7 +11,7 @@ import (
 // pgFoundRecord is a stored record with its key.
 type pgFoundRecord struct {
 	pgRecordKey
-	activity.Stored
+	activity.StoredRecord
 }
 
 // findByID returns at most two records with IDs in [low, high].
@@ -47,7 +47,7 @@ func (db *Postgres) Get(ctx context.Context, prefix string) (r activity.Record, 
 
 // recordWithChain returns the record with its position in the chain.
 func (f *pgFoundRecord) recordWithChain(ctx context.Context, c *pgConn) (activity.Record, error) {
-	r := activity.DecodeAny(f.Entry, f.Outcome)
+	r := activity.DecodeForDisplay(f.Entry, f.Outcome)
 	r.Chain = &activity.Chain{Seq: f.Seq, Hash: hex.EncodeToString(f.Hash)}
 	if f.EndHash != nil {
 		r.Chain.EndSeq, r.Chain.EndHash = f.EndSeq, hex.EncodeToString(f.EndHash)
@@ -56,7 +56,7 @@ func (f *pgFoundRecord) recordWithChain(ctx context.Context, c *pgConn) (activit
 		return r, nil
 	}
 	before, err := f.previousEntryHash(ctx, c)
-	if err == nil && string(activity.ChainHash(before, f.Entry)) == string(f.Hash) {
+	if err == nil && string(activity.HashPayloadAfter(before, f.Entry)) == string(f.Hash) {
 		r.Chain.Previous = hex.EncodeToString(before)
 	}
 	return r, err
@@ -91,9 +91,9 @@ func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash 
 	return nil, nil
 }
 
-// Stored returns the record with an ID as it is stored. The record must be one of this instance,
+// GetStored returns the record with an ID as it is stored. The record must be one of this instance,
 // whose spool has it, too.
-func (p pgChainStore) Stored(ctx context.Context, id string) (s activity.Stored, err error) {
+func (p pgChainStore) GetStored(ctx context.Context, id string) (s activity.StoredRecord, err error) {
 	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		found, err := c.findByID(ctx, id, id)
 		if err != nil {
@@ -102,7 +102,7 @@ func (p pgChainStore) Stored(ctx context.Context, id string) (s activity.Stored,
 		if len(found) == 0 {
 			return noActivityError(id)
 		}
-		if s = found[0].Stored; found[0].instance == e.instance {
+		if s = found[0].StoredRecord; found[0].instance == e.instance {
 			return nil
 		}
 		var name, host string

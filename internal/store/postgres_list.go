@@ -10,7 +10,7 @@ import (
 )
 
 // List returns a page of the records that f selects.
-func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.Page, err error) {
+func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.RecordPage, err error) {
 	before, err := decodePgCursor(f.Cursor)
 	if err != nil {
 		return page, err
@@ -30,7 +30,7 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 		if err != nil {
 			return err
 		}
-		skip, limit := max(0, f.Offset), f.Bounded()
+		skip, limit := max(0, f.Offset), f.BoundedLimit()
 		if before != nil {
 			skip = 0
 		}
@@ -47,8 +47,8 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 			}
 			page.NextCursor = last.encodeCursor()
 		}
-		return c.eachStored(ctx, keys, func(_ int64, s *activity.Stored) error {
-			page.Records = append(page.Records, activity.DecodeAny(s.Entry, s.Outcome))
+		return c.eachStored(ctx, keys, func(_ int64, s *activity.StoredRecord) error {
+			page.Records = append(page.Records, activity.DecodeForDisplay(s.Entry, s.Outcome))
 			return nil
 		})
 	})
@@ -57,12 +57,12 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 
 // eachStored reads records in the order of keys and calls fn for each that exists, with its index
 // in keys.
-func (c *pgConn) eachStored(ctx context.Context, keys []pgRecordKey, fn func(at int64, s *activity.Stored) error) error {
+func (c *pgConn) eachStored(ctx context.Context, keys []pgRecordKey, fn func(at int64, s *activity.StoredRecord) error) error {
 	instances, numbers := make([]int64, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
 		instances[i], numbers[i] = k.instance, k.key
 	}
-	var s activity.Stored
+	var s activity.StoredRecord
 	var at int64
 	var endSeq nullInt
 	return c.eachRow(ctx, scanTargets{&at, &s.Seq, &s.Hash, &endSeq, &s.EndHash, &s.Entry, &s.Outcome}, func() error {
@@ -77,18 +77,18 @@ func (c *pgConn) eachStored(ctx context.Context, keys []pgRecordKey, fn func(at 
 // pgEachBatch is how many records Each reads at a time.
 const pgEachBatch = 256
 
-// Each calls fn for every record that f selects at the time of the call, the newest first. The
+// EachRecord calls fn for every record that f selects at the time of the call, the newest first. The
 // selection is bits in memory, and records are read in batches, so that a slow fn blocks nothing.
-func (db *Postgres) Each(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
+func (db *Postgres) EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	return db.eachRecord(ctx, f, false, fn)
 }
 
-// EachOwn is Each for the records of this instance only.
-func (db *Postgres) EachOwn(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
+// EachOwn is EachRecord for the records of this instance only.
+func (db *Postgres) EachOwn(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	return db.eachRecord(ctx, f, true, fn)
 }
 
-func (db *Postgres) eachRecord(ctx context.Context, f activity.Filter, own bool, fn func(*activity.Stored) error) error {
+func (db *Postgres) eachRecord(ctx context.Context, f activity.Filter, own bool, fn func(*activity.StoredRecord) error) error {
 	if f.Search != "" {
 		if err := db.indexAllChunks(ctx); err != nil {
 			return err
@@ -106,13 +106,13 @@ func (db *Postgres) eachRecord(ctx context.Context, f activity.Filter, own bool,
 		return err
 	})
 	for err == nil {
-		var all []*activity.Stored
+		var all []*activity.StoredRecord
 		var keys []pgRecordKey
 		err = db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) (err error) {
 			if keys, err = m.nextRecords(ctx, c, 0, pgEachBatch); err != nil {
 				return err
 			}
-			return c.eachStored(ctx, keys, func(_ int64, s *activity.Stored) error { all = append(all, s); return nil })
+			return c.eachStored(ctx, keys, func(_ int64, s *activity.StoredRecord) error { all = append(all, s); return nil })
 		})
 		if err != nil || len(keys) == 0 {
 			return err

@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Resume returns the position of the spool up to which the database has all entries.
-func (db *Postgres) Resume(ctx context.Context) (pos activity.Position, notes []string, err error) {
+// ResumePosition returns the position of the spool up to which the database has all entries.
+func (db *Postgres) ResumePosition(ctx context.Context) (pos activity.SpoolPosition, notes []string, err error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return pos, nil, err
@@ -25,9 +25,9 @@ func (db *Postgres) Resume(ctx context.Context) (pos activity.Position, notes []
 	return pos, nil, err
 }
 
-// Project stores entries and the position of the log after them. If a commit fails, only Resume
+// ProjectEntries stores entries and the position of the log after them. If a commit fails, only Resume
 // shows whether the transaction is in the database.
-func (db *Postgres) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ type pgProjection struct {
 const pgActivityColumns = `activity (instance, key, id, place, seq, end_seq, hash, end_hash, entry, outcome, time, type, status, server, tool,
 	session, request, intent, sensitivity, actor, client, error_code, duration, own, times)`
 
-func (p *pgProjection) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+func (p *pgProjection) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	// A transaction of an earlier, broken connection may have been committed.
 	var at pgSpoolPosition
 	if _, err := p.c.firstRow(ctx, scanTargets{&at.chain, &at.seq, &p.nextKey, &p.firstUnsealed, &p.order},
@@ -132,7 +132,7 @@ func numberOrNull(n int64, there bool) any {
 
 // addRecord adds a row.
 func (p *pgProjection) addRecord(r *recordRow) {
-	var facts *activity.Facts
+	var facts *activity.RecordFacts
 	var hash, endHash, entry, outcome []byte
 	var seq, endSeq int64
 	id, ended := "", true
@@ -143,14 +143,14 @@ func (p *pgProjection) addRecord(r *recordRow) {
 	if d := r.end; d != nil {
 		facts, endSeq, endHash, outcome, ended = &d.Facts, d.Seq, d.Hash[:], d.Payload, true
 		if r.begin == nil {
-			id, seq = d.ID, d.Of
+			id, seq = d.ID, d.BeginSeq
 		}
 	}
 	f := cleanPgFacts(completeFacts(facts, r))
 	p.order = max(p.order, id)
 	p.rows.addRow(int32(p.e.instance), p.nextKey, id, p.order, seq, numberOrNull(endSeq, ended), hash, endHash, entry, outcome, f.Time,
 		string(f.Type), string(f.Status), f.Server, f.Tool, f.Session, f.Request, f.Intent, f.Sensitivity, f.Actor, f.Client, f.ErrorCode,
-		f.Duration, f.Own, f.Times)
+		f.Duration, f.OwnTime, f.Repeats)
 	p.nextKey++
 	if ended {
 		p.rollUp.addRecord(f)
@@ -158,12 +158,12 @@ func (p *pgProjection) addRecord(r *recordRow) {
 }
 
 // cleanPgFacts returns facts that PostgreSQL can store.
-func cleanPgFacts(facts *activity.Facts) *activity.Facts {
+func cleanPgFacts(facts *activity.RecordFacts) *activity.RecordFacts {
 	f := *facts
 	for _, s := range []*string{(*string)(&f.Type), (*string)(&f.Status), &f.Server, &f.Tool, &f.Session, &f.Request, &f.Intent, &f.Sensitivity, &f.Actor, &f.Client, &f.ErrorCode} {
 		*s = cleanPgText(*s)
 	}
-	f.Duration, f.Own, f.Times = max(0, f.Duration), max(0, f.Own), max(0, f.Times)
+	f.Duration, f.OwnTime, f.Repeats = max(0, f.Duration), max(0, f.OwnTime), max(0, f.Repeats)
 	return &f
 }
 
@@ -194,7 +194,7 @@ func (p *pgProjection) endStoredRecords(ctx context.Context, late []*activity.En
 	}
 	for _, end := range late {
 		b, there := open[end.ID]
-		if !there || bySeq[end.ID] != end.Of { // its beginning was pruned or lost
+		if !there || bySeq[end.ID] != end.BeginSeq { // its beginning was pruned or lost
 			p.addRecord(&recordRow{end: end})
 			continue
 		}
@@ -207,7 +207,7 @@ func (p *pgProjection) endStoredRecords(ctx context.Context, late []*activity.En
 		f := cleanPgFacts(facts)
 		p.rollUp.addRecord(f)
 		p.batch.queue(ctx, `UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
-			WHERE instance = $1 AND key = $2`, p.e.instance, b.key, end.Seq, end.Hash[:], end.Payload, string(f.Status), f.ErrorCode, f.Duration, f.Own)
+			WHERE instance = $1 AND key = $2`, p.e.instance, b.key, end.Seq, end.Hash[:], end.Payload, string(f.Status), f.ErrorCode, f.Duration, f.OwnTime)
 		p.endedKeys = append(p.endedKeys, b.key)
 		p.markChunkChanged(b.key)
 	}
@@ -243,7 +243,7 @@ func (p *pgProjection) updateRefusalCounts(ctx context.Context, repeats []*activ
 			continue
 		}
 		if _, err := p.c.exec(ctx, "UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, times = $6 WHERE instance = $1 AND key = $2",
-			p.e.instance, key, n.Seq, n.Hash[:], n.Payload, max(0, n.Facts.Times)); err != nil {
+			p.e.instance, key, n.Seq, n.Hash[:], n.Payload, max(0, n.Facts.Repeats)); err != nil {
 			return err
 		}
 		p.markChunkChanged(key)
@@ -281,14 +281,14 @@ func (p *pgProjection) saveRollUp(ctx context.Context) {
 		p.e.instance, pgTextArray(servers), pgIntArray(hours), pgIntArray(buckets), pgIntArray(records))
 }
 
-// Pending returns the records of this instance that have no end.
-func (db *Postgres) Pending(ctx context.Context) (out []activity.Unfinished, err error) {
+// UnfinishedRecords returns the records of this instance that have no end.
+func (db *Postgres) UnfinishedRecords(ctx context.Context) (out []activity.UnfinishedRecord, err error) {
 	err = db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
-		var u activity.Unfinished
+		var u activity.UnfinishedRecord
 		var entry []byte
 		return c.eachRow(ctx, scanTargets{&u.Seq, &entry}, func() error {
-			if r, err := activity.Decode(entry, nil); err == nil { // a damaged record stays as it is
-				u.ID, u.Facts = r.ID, activity.FactsOf(&r)
+			if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged record stays as it is
+				u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
 				out = append(out, u)
 			}
 			return nil
@@ -323,7 +323,7 @@ func (p *pgProjection) eraseFields(ctx context.Context, r activity.Redaction) er
 	for _, s := range all {
 		for _, payload := range []*[]byte{&s.entry, &s.outcome} {
 			if *payload != nil {
-				*payload = r.Erase(*payload)
+				*payload = r.ErasePayload(*payload)
 			}
 		}
 		if _, err := p.c.exec(ctx, "UPDATE activity SET entry = $3, outcome = $4 WHERE instance = $1 AND key = $2", p.e.instance, s.key, s.entry, s.outcome); err != nil {
@@ -334,7 +334,7 @@ func (p *pgProjection) eraseFields(ctx context.Context, r activity.Redaction) er
 	return nil
 }
 
-func joinFields(all []activity.Field) (text string) {
+func joinFields(all []activity.ErasableField) (text string) {
 	for i, f := range all {
 		if i > 0 {
 			text += ","

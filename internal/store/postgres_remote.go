@@ -10,7 +10,7 @@ import (
 
 // ReadRemoteSteps reads the steps of calls in other instances that notifications announce, without
 // their positions in the chain. missed reports whether there were more.
-func (db *Postgres) ReadRemoteSteps(ctx context.Context, told []string) (steps []activity.Step, missed bool, err error) {
+func (db *Postgres) ReadRemoteSteps(ctx context.Context, told []string) (steps []activity.EntryEvent, missed bool, err error) {
 	err = db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		for _, payload := range told {
 			var numbers []int64
@@ -25,7 +25,7 @@ func (db *Postgres) ReadRemoteSteps(ctx context.Context, told []string) (steps [
 				missed = true
 				continue
 			}
-			if err := c.eachStep(ctx, numbers[0], numbers[1], numbers[2], numbers[3:], func(s activity.Step) { steps = append(steps, s) }); err != nil {
+			if err := c.eachStep(ctx, numbers[0], numbers[1], numbers[2], numbers[3:], func(s activity.EntryEvent) { steps = append(steps, s) }); err != nil {
 				return err
 			}
 		}
@@ -36,14 +36,14 @@ func (db *Postgres) ReadRemoteSteps(ctx context.Context, told []string) (steps [
 
 // eachStep calls fn for the beginnings and ends of the records in [from, next), and for the ends of
 // the records with the keys ended.
-func (c *pgConn) eachStep(ctx context.Context, instance, from, next int64, ended []int64, fn func(activity.Step)) error {
-	var s activity.Step
+func (c *pgConn) eachStep(ctx context.Context, instance, from, next int64, ended []int64, fn func(activity.EntryEvent)) error {
+	var s activity.EntryEvent
 	f := &s.Facts
 	var kind, status string
 	var key, seq int64
 	var endSeq nullInt
 	return c.eachRow(ctx, scanTargets{&key, &seq, &endSeq, &s.ID, &f.Time, &kind, &status, &f.Server, &f.Tool, &f.Session, &f.Request, &f.Intent, &f.Sensitivity,
-		&f.Actor, &f.Client, &f.ErrorCode, &f.Duration, &f.Own, &f.Times}, func() error {
+		&f.Actor, &f.Client, &f.ErrorCode, &f.Duration, &f.OwnTime, &f.Repeats}, func() error {
 		f.Type, f.Status = activity.Type(kind), activity.Status(status)
 		s.Kind = activity.KindWhole
 		if endSeq.valid && endSeq.int64 == seq || f.Type == activity.PolicyDecision {

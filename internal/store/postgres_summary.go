@@ -48,8 +48,8 @@ func (v *pgSnapshot) eachRecordAt(ctx context.Context, places []int64, fn func(a
 	for i, place := range places {
 		keys[i].instance, keys[i].key = v.keyAt(place)
 	}
-	return v.c.eachStored(ctx, keys, func(at int64, s *activity.Stored) error {
-		r := activity.DecodeAny(s.Entry, s.Outcome)
+	return v.c.eachStored(ctx, keys, func(at int64, s *activity.StoredRecord) error {
+		r := activity.DecodeForDisplay(s.Entry, s.Outcome)
 		fn(at, &r)
 		return nil
 	})

@@ -140,7 +140,7 @@ func TestPostgresShared(t *testing.T) {
 	}
 	refused := 0
 	for _, id := range want {
-		if _, err := one.Stored(t.Context(), id); err != nil {
+		if _, err := one.GetStored(t.Context(), id); err != nil {
 			if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.Conflict {
 				t.Error(err)
 			}
@@ -170,7 +170,7 @@ func TestPostgresMigrates(t *testing.T) {
 		}
 		return strings.TrimPrefix(out, "SET\n")
 	}
-	add := func(n int) activity.Page {
+	add := func(n int) activity.RecordPage {
 		t.Helper()
 		db := openPostgres(t, address, dir)
 		defer db.Close()
@@ -238,7 +238,7 @@ func TestPostgresMigrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer newer.Close()
-	if _, _, err := newer.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "this program knows up to 6") {
+	if _, _, err := newer.ResumePosition(t.Context()); err == nil || !strings.Contains(err.Error(), "this program knows up to 6") {
 		t.Errorf("tables of a later program: %v", err)
 	}
 }

@@ -164,7 +164,7 @@ func (e *pgEngine) nextPruneKey(old int64, keep activity.Retention, k *pgRetaine
 
 // pruneRecords deletes the records below key to, and keeps what is needed to verify the rest of the
 // chain.
-func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.Signer) error {
+func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.CheckpointSigner) error {
 	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		return c.runTx(ctx, beginWrite, func() error {
 			var from int64

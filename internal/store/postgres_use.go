@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Calls returns how many calls of each server have ended since the hour of a time.
-func (db *Postgres) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
+// CallsByServer returns how many calls of each server have ended since the hour of a time.
+func (db *Postgres) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
 	calls := map[string]int64{}
 	err := db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		var server string
@@ -20,7 +20,7 @@ func (db *Postgres) Calls(ctx context.Context, since time.Time) (map[string]int6
 }
 
 // ServerUse returns how each server was called in the latest hours, including the current one.
-func (db *Postgres) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUse, error) {
+func (db *Postgres) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUsage, error) {
 	u := newServerUseCounter(now, latest)
 	err := db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		var server, status string
@@ -37,7 +37,7 @@ func (db *Postgres) ServerUse(ctx context.Context, now time.Time, latest int) (m
 }
 
 // ToolUse returns how often each tool was called, as far back as the log goes.
-func (db *Postgres) ToolUse(ctx context.Context) (map[[2]string]activity.Use, error) {
+func (db *Postgres) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage, error) {
 	used := toolUseCounts{}
 	err := db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		var k hourKey

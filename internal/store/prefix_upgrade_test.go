@@ -40,7 +40,7 @@ func checkSearchesAgreeWithScan(t *testing.T, when string, l *activity.Log) {
 	ctx := t.Context()
 	searches := []string{"n*", "number-*", "number-1*", "number-10*", "number-102*", "number-1023*", "1*", "20*", "x*", "sta*", "hello-w*", "number-2* 20*", "numberless*"}
 	want := make([]int64, len(searches))
-	err := l.Each(ctx, activity.Filter{}, func(r *activity.Record) error {
+	err := l.EachRecord(ctx, activity.Filter{}, func(r *activity.Record) error {
 		entry := fmt.Appendf(nil, `{"arguments":%s,"response":%s,"reason":%q}`, r.Arguments, r.Response, "The user asked to file what they found")
 		for i, search := range searches {
 			s := newRecordMatcher(parseSearchTerms(search))

@@ -58,7 +58,7 @@ func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		clock.Pass(time.Hour)
+		clock.Advance(time.Hour)
 	}
 	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
 		t.Fatal(err)
@@ -136,16 +136,16 @@ func TestCallsOfServers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := l.Refuse(&activity.Record{ServerName: "a", ToolName: "x"}); err != nil {
+		if err := l.AppendRefusal(&activity.Record{ServerName: "a", ToolName: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		clock.Pass(2 * time.Hour)
+		clock.Advance(2 * time.Hour)
 	}
 	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
 		t.Fatal(err)
 	}
 	for since, want := range map[time.Duration]string{5 * time.Hour: "map[a:3 b:4 c:1]", 3 * time.Hour: "map[a:1 b:3 c:1]", 0: "map[]"} {
-		if calls, err := l.Calls(t.Context(), clock.Now().Add(-since)); err != nil || fmt.Sprint(calls) != want {
+		if calls, err := l.CallsByServer(t.Context(), clock.Now().Add(-since)); err != nil || fmt.Sprint(calls) != want {
 			t.Errorf("the last %s: %v, %v, want %s", since, calls, err, want)
 		}
 	}

@@ -93,10 +93,10 @@ func TestTheIndexIsReadAgainAfterAFailure(t *testing.T) {
 	e.writing.Unlock()
 	failing, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := db.Project(failing, nil, activity.Position{}); err == nil {
+	if err := db.ProjectEntries(failing, nil, activity.SpoolPosition{}); err == nil {
 		t.Fatal("it did not fail")
 	}
-	if _, _, err := db.Resume(t.Context()); err != nil {
+	if _, _, err := db.ResumePosition(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	addWords(t, l, 10)

@@ -48,7 +48,7 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 		ms     int64
 	}
 	var calls []call
-	tools := map[[2]string]activity.Use{}
+	tools := map[[2]string]activity.ToolUsage{}
 	for round := range 30 {
 		for range rng.IntN(40) {
 			c := call{server: fmt.Sprint("s", rng.IntN(3)), at: clock.Now(), failed: rng.IntN(4) == 0, ms: int64(rng.ExpFloat64() * 300)}
@@ -62,12 +62,12 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 				status = activity.Failed
 			}
 			began := clock.Now()
-			clock.Pass(time.Duration(c.ms) * time.Millisecond)
+			clock.Advance(time.Duration(c.ms) * time.Millisecond)
 			if err := l.End(r.ID, activity.Outcome{Status: status, Duration: clock.Now().Sub(began)}); err != nil {
 				t.Fatal(err)
 			}
 			calls = append(calls, c)
-			tools[id] = activity.Use{Calls: tools[id].Calls + 1, Last: began}
+			tools[id] = activity.ToolUsage{Calls: tools[id].Calls + 1, Last: began}
 			if err := l.Append(&activity.Record{Type: activity.ServerChange, ServerName: id[0], ToolName: id[1]}); err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, server := range []string{"s0", "s1", "s2"} {
-			want := make([]activity.HourUse, 24)
+			want := make([]activity.HourlyCalls, 24)
 			var durations []int64
 			for _, c := range calls {
 				ago := clock.Now().Truncate(time.Hour).Sub(c.at.Truncate(time.Hour)) / time.Hour
@@ -122,7 +122,7 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 				t.Fatalf("%s: the 95th percentile is %d ms, want about %d of %v", server, ms, p95, durations)
 			}
 		}
-		clock.Pass(time.Duration(rng.IntN(200)) * time.Minute)
+		clock.Advance(time.Duration(rng.IntN(200)) * time.Minute)
 	}
 	if _, err := l.ToolUse(t.Context()); err != nil {
 		t.Fatal(err)

@@ -188,7 +188,7 @@ func (w *World) Append(r *activity.Record) error {
 	return nil
 }
 
-func (w *World) Refuse(r *activity.Record) error {
+func (w *World) AppendRefusal(r *activity.Record) error {
 	r.ID, r.Type, r.Status = "refusal", activity.PolicyDecision, activity.Blocked
 	w.AddEvent("refuse", func() { w.Appended = append(w.Appended, *r) })
 	return nil
@@ -357,14 +357,14 @@ func NewRequest(method, params string) *session.Request {
 // Log adds queries to World's activity log.
 type Log struct{ *World }
 
-func (l Log) List(context.Context, activity.Filter) (activity.Page, error) {
-	return activity.Page{Records: l.Logged}, nil
+func (l Log) List(context.Context, activity.Filter) (activity.RecordPage, error) {
+	return activity.RecordPage{Records: l.Logged}, nil
 }
 func (l Log) Get(context.Context, string) (activity.Record, error) { return activity.Record{}, nil }
 func (l Log) Health() activity.Health                              { return activity.Health{} }
 
-// Calls counts the recorded calls.
-func (l Log) Calls(context.Context, time.Time) (map[string]int64, error) {
+// CallsByServer counts the recorded calls.
+func (l Log) CallsByServer(context.Context, time.Time) (map[string]int64, error) {
 	calls := map[string]int64{}
 	for _, r := range l.Logged {
 		calls[r.ServerName]++

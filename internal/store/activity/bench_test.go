@@ -10,56 +10,58 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// nowhere is a store that keeps nothing but the position.
-type nowhere struct {
-	Store // the rest is not asked for
+// discardStore is a store that keeps only the position.
+type discardStore struct {
+	Store // the other methods are not called
 	mu    sync.Mutex
-	pos   Position
+	pos   SpoolPosition
 }
 
-func (*nowhere) Calls(context.Context, time.Time) (map[string]int64, error) { return nil, nil }
-func (*nowhere) ServerUse(context.Context, time.Time, int) (map[string]ServerUse, error) {
+func (*discardStore) CallsByServer(context.Context, time.Time) (map[string]int64, error) {
 	return nil, nil
 }
-func (*nowhere) ToolUse(context.Context) (map[[2]string]Use, error) { return nil, nil }
-func (n *nowhere) Resume(context.Context) (Position, []string, error) {
+func (*discardStore) ServerUse(context.Context, time.Time, int) (map[string]ServerUsage, error) {
+	return nil, nil
+}
+func (*discardStore) ToolUse(context.Context) (map[[2]string]ToolUsage, error) { return nil, nil }
+func (n *discardStore) ResumePosition(context.Context) (SpoolPosition, []string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pos, nil, nil
 }
 
-func (n *nowhere) Project(_ context.Context, _ []Entry, pos Position) error {
+func (n *discardStore) ProjectEntries(_ context.Context, _ []Entry, pos SpoolPosition) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pos = pos
 	return nil
 }
-func (*nowhere) Count() int64                                  { return 0 }
-func (*nowhere) Pending(context.Context) ([]Unfinished, error) { return nil, nil }
-func (*nowhere) Sync(context.Context) error                    { return nil }
-func (*nowhere) Tidy(context.Context, time.Time, Retention, bool) (bool, error) {
+func (*discardStore) RecordCount() int64                                            { return 0 }
+func (*discardStore) UnfinishedRecords(context.Context) ([]UnfinishedRecord, error) { return nil, nil }
+func (*discardStore) Sync(context.Context) error                                    { return nil }
+func (*discardStore) Tidy(context.Context, time.Time, Retention, bool) (bool, error) {
 	return false, nil
 }
-func (*nowhere) List(context.Context, Filter) (Page, error)  { return Page{}, nil }
-func (*nowhere) Get(context.Context, string) (Record, error) { return Record{}, nil }
+func (*discardStore) List(context.Context, Filter) (RecordPage, error) { return RecordPage{}, nil }
+func (*discardStore) Get(context.Context, string) (Record, error)      { return Record{}, nil }
 
-// away is a store that never is ready: nothing is projected.
-type away struct{ nowhere }
+// unavailableStore is a store that never opens, so nothing is projected.
+type unavailableStore struct{ discardStore }
 
-func (*away) Resume(ctx context.Context) (Position, []string, error) {
+func (*unavailableStore) ResumePosition(ctx context.Context) (SpoolPosition, []string, error) {
 	<-ctx.Done()
-	return Position{}, nil, ctx.Err()
+	return SpoolPosition{}, nil, ctx.Err()
 }
 
-// BenchmarkBeginEnd is what recording costs on the path of a call. The rest is what
-// BenchmarkPaced of the package store counts, too.
+// BenchmarkBeginEnd measures the cost of recording during a call. BenchmarkPaced of package store also
+// measures the rest.
 func BenchmarkBeginEnd(b *testing.B) {
 	for _, bb := range []struct {
 		durability string
 		writers    int
 	}{{"process", 1}, {"process", 64}, {DurabilityPower, 1}, {DurabilityPower, 64}} {
 		b.Run(fmt.Sprintf("%s/writers=%d", bb.durability, bb.writers), func(b *testing.B) {
-			l, err := Open(Options{Dir: b.TempDir(), Durability: bb.durability}, &away{})
+			l, err := Open(Options{Dir: b.TempDir(), Durability: bb.durability}, &unavailableStore{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -75,7 +77,7 @@ func BenchmarkBeginEnd(b *testing.B) {
 				go func() {
 					defer wg.Done()
 					for i := w; i < b.N; i += bb.writers {
-						if err := beginEnd(l); err != nil {
+						if err := beginAndEnd(l); err != nil {
 							b.Error(err)
 							return
 						}
@@ -94,7 +96,7 @@ var judged = tool.Facts{
 	Fingerprint: tool.Fingerprint{}.String(), ApprovedBy: "trust:scan", ApprovedAt: new(time.UnixMilli(1_800_000_000_000)),
 }.Encoded()
 
-func beginEnd(l *Log) error {
+func beginAndEnd(l *Log) error {
 	r := Record{
 		Type: ToolCall, ServerName: "github", ToolName: "create_issue",
 		Arguments:    []byte(`{"owner":"octo-org","repo":"hello-world","title":"It does not start","labels":["bug","help wanted"]}`),
@@ -103,7 +105,7 @@ func beginEnd(l *Log) error {
 		Metadata: Metadata{
 			ToolVariant: "call_tool_write",
 			Intent:      &Intent{OperationType: "write", DataSensitivity: "internal", Reason: "The user asked to file what they found"},
-			Decision:    &Decision{Outcome: Allowed, Called: InLane, Arguments: Fits, ConfigRevision: "0123456789ab", Facts: judged},
+			Decision:    &Decision{Outcome: Allowed, Called: CalledInLane, Arguments: ArgumentsFit, ConfigRevision: "0123456789ab", Facts: judged},
 		},
 	}
 	if err := l.Begin(&r); err != nil {

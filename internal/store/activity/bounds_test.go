@@ -12,7 +12,7 @@ import (
 )
 
 func TestNamesAndMessagesAreBounded(t *testing.T) {
-	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 1000}, &memory{})
+	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 1000}, &memoryStore{})
 	long := strings.Repeat("ü", 2<<20)
 	whole := Record{
 		Type: PolicyDecision, Status: Blocked, ServerName: "x" + long, ToolName: "x" + long, SessionID: long, RequestID: long,
@@ -34,7 +34,7 @@ func TestNamesAndMessagesAreBounded(t *testing.T) {
 	if len(begun.ToolName) != len(long) {
 		t.Error("the caller's record was changed")
 	}
-	for _, r := range list(t, l) {
+	for _, r := range listRecords(t, l) {
 		for what, limited := range map[string]struct {
 			text string
 			most int
@@ -54,7 +54,7 @@ func TestNamesAndMessagesAreBounded(t *testing.T) {
 }
 
 func TestLongArgumentsAreCut(t *testing.T) {
-	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 100}, &memory{})
+	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 100}, &memoryStore{})
 	long := `{"text":"` + strings.Repeat("é", 5000) + `"}`
 	for _, r := range []Record{
 		{Type: ToolCall, Arguments: []byte(long), RequestBytes: 20_000},
@@ -67,7 +67,7 @@ func TestLongArgumentsAreCut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := list(t, l)
+	got := listRecords(t, l)
 	if cut := got[1]; !cut.ArgumentsTruncated || cut.RequestBytes != 20_000 || len(cut.Arguments) > 120 ||
 		!strings.HasPrefix(string(cut.Arguments), `"{\"text\":\"éé`) {
 		t.Errorf("%+v", cut)
@@ -80,28 +80,28 @@ func TestLongArgumentsAreCut(t *testing.T) {
 func TestCutMessagesHoldNoHalfOfASecret(t *testing.T) {
 	secret := "ghp_" + strings.Repeat("aB3dE6", 6)
 	for before := maxMessage - 45; before < maxMessage+5; before++ {
-		got := maskedText(strings.Repeat("a ", before/2)+secret, maxMessage)
+		got := maskAndClip(strings.Repeat("a ", before/2)+secret, maxMessage)
 		if len(got) > maxMessage || strings.Contains(got, "ghp_aB3dE6aB3dE6") {
 			t.Fatalf("%d bytes before: %q", before, got[len(got)-60:])
 		}
 	}
 }
 
-// What was searched for is masked and bounded like all that callers choose.
+// Search queries are masked and cut like all texts that callers choose.
 func TestQueriesAreMasked(t *testing.T) {
-	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 1000}, &memory{})
+	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 1000}, &memoryStore{})
 	secret := "ghp_" + strings.Repeat("aB3", 12)
 	r := Record{Type: ToolCall, ToolName: "t", Metadata: Metadata{Search: &Search{Query: "list repositories with " + secret, Rank: 2}}}
 	if err := l.Begin(&r); err != nil {
 		t.Fatal(err)
 	}
-	got := list(t, l)[0].Metadata.Search
+	got := listRecords(t, l)[0].Metadata.Search
 	if got == nil || got.Rank != 2 || !strings.HasPrefix(got.Query, "list repositories with ") || strings.Contains(got.Query, secret) {
 		t.Errorf("the log keeps %+v", got)
 	}
 }
 
-// BenchmarkBound is what masking and cutting cost on the path of a call.
+// BenchmarkBound measures the cost of masking and cutting during a call.
 func BenchmarkBound(b *testing.B) {
 	r := Record{
 		Type: ToolCall, ServerName: "github", ToolName: "list_issues", SessionID: "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", RequestID: "42",
@@ -111,12 +111,12 @@ func BenchmarkBound(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m := r
-		bound(&m, defaultMaxResponse)
+		maskAndBound(&m, defaultMaxResponse)
 	}
 }
 
-// tokenOf makes the 36 characters of a token from a seed.
-func tokenOf(seed uint64) string {
+// newSecretToken returns a token of 36 characters for a seed.
+func newSecretToken(seed uint64) string {
 	const characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	random := rand.New(rand.NewPCG(seed, 1))
 	token := make([]byte, 36)
@@ -126,11 +126,11 @@ func tokenOf(seed uint64) string {
 	return string(token)
 }
 
-// A name that is a secret is masked in every field, and found by it.
+// A secret in a name is masked in every field, and the record can be found by the unmasked name.
 func TestNamesThatAreSecretsAreMasked(t *testing.T) {
-	st := &memory{}
+	st := &memoryStore{}
 	l := openLog(t, Options{Dir: t.TempDir()}, st)
-	secret := "gh" + "p_" + tokenOf(volume.Seed(t, 1))
+	secret := "gh" + "p_" + newSecretToken(volume.Seed(t, 1))
 	text := "the key " + secret + " is not allowed"
 	r := Record{
 		Type: PolicyDecision, Status: Blocked, ServerName: secret, ToolName: secret, SessionID: secret, RequestID: secret, ParentID: secret,
@@ -147,7 +147,7 @@ func TestNamesThatAreSecretsAreMasked(t *testing.T) {
 	if err := l.End(begun.ID, Outcome{Status: Failed, ErrorMessage: text, Warnings: []string{text}}); err != nil {
 		t.Fatal(err)
 	}
-	kept := list(t, l)
+	kept := listRecords(t, l)
 	for _, r := range kept {
 		if data, err := json.Marshal(r); err != nil || bytes.Contains(data, []byte(secret)) {
 			t.Errorf("%v: %s", err, data)
@@ -156,31 +156,31 @@ func TestNamesThatAreSecretsAreMasked(t *testing.T) {
 	if kept[0].ToolName != "create_issue" || kept[0].RequestID != begun.RequestID || kept[1].Metadata.Warnings[1] != "plain" || !strings.HasPrefix(kept[1].ToolName, "[masked github-token ") {
 		t.Errorf("%+v", kept)
 	}
-	f := Filter{Servers: []string{secret}, Tools: []string{"x", secret}, Actors: []string{secret}, SessionID: secret, RequestID: secret}.masked()
+	f := Filter{Servers: []string{secret}, Tools: []string{"x", secret}, Actors: []string{secret}, SessionID: secret, RequestID: secret}.withMaskedNames()
 	if f.Servers[0] != kept[1].ServerName || f.Tools[0] != "x" || f.Tools[1] != kept[1].ToolName || f.Actors[0] != kept[1].Actor || f.SessionID != kept[1].SessionID || f.RequestID != kept[1].RequestID {
 		t.Errorf("the filter %+v does not find %+v", f, kept[1])
 	}
 }
 
-// TestDeclarationsAreBounded: what was declared wrongly is kept masked, as JSON, and
-// only so much of it; nor does it get a refused client more room.
+// TestDeclarationsAreBounded: an invalid declaration is kept as masked JSON, up to a limit. It gives a
+// refused client no extra room.
 func TestDeclarationsAreBounded(t *testing.T) {
 	secret := "ghp_" + strings.Repeat("aB3dE6", 6)
 	for _, declared := range []string{
 		`{"intent":{"operation_type":"` + secret + `"}}`,
 		`{"intent_reason":"` + strings.Repeat("é ", 1<<20) + secret + `"}`,
-		`{"intent":nothing`, // which is taken from nobody
+		`{"intent":nothing`, // invalid JSON
 	} {
 		r := Record{Metadata: Metadata{Intent: &Intent{OperationType: "read", Declared: json.RawMessage(declared)}}}
 		theirs := r.Metadata.Intent
-		bound(&r, defaultMaxResponse)
+		maskAndBound(&r, defaultMaxResponse)
 		kept := r.Metadata.Intent.Declared
 		if !json.Valid(kept) || len(kept) > 2*maxMessage || strings.Contains(string(kept), secret[:12]) || string(theirs.Declared) != declared {
 			t.Errorf("kept %d bytes: %.200s", len(kept), kept)
 		}
 	}
-	w := refusedWindow{text: maxRefusedText}
-	if m := w.brief(&Record{Metadata: Metadata{Intent: &Intent{Declared: json.RawMessage(`{}`)}}}, 100); m.Metadata.Intent.Declared != nil {
+	w := actorRefusalWindow{text: maxRefusedText}
+	if m := w.toBoundedRecord(&Record{Metadata: Metadata{Intent: &Intent{Declared: json.RawMessage(`{}`)}}}, 100); m.Metadata.Intent.Declared != nil {
 		t.Error("beyond its room a refused client still has its letter kept")
 	}
 }

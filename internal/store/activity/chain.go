@@ -2,42 +2,42 @@ package activity
 
 import "crypto/sha256"
 
-// chainHash returns the hash of a text that is chained after prev.
-func chainHash(prev Hash, text []byte) Hash {
+// hashChained returns the hash of a chained text that follows the entry with the hash prev.
+func hashChained(prev Hash, text []byte) Hash {
 	d := sha256.New()
 	var head [hexLen + 1]byte
-	prev.put(head[:])
+	prev.writeHex(head[:])
 	head[hexLen] = ' '
 	d.Write(head[:])
 	d.Write(text)
 	return Hash(d.Sum(nil))
 }
 
-// payloadHash returns the hash of a payload after prev; ok is false when its open part is
-// not as it was written.
-func payloadHash(prev Hash, payload []byte) (h Hash, ok bool) {
-	sealed, open, old := parts(payload)
+// hashPayload returns the hash of a payload that follows the entry with the hash prev. ok is false if the
+// erasable part of the payload was changed.
+func hashPayload(prev Hash, payload []byte) (h Hash, ok bool) {
+	sealed, open, old := splitPayload(payload)
 	if old || open == nil {
-		return chainHash(prev, payload), true
+		return hashChained(prev, payload), true
 	}
-	chained, ok := appendChained(make([]byte, 0, len(sealed)+commitsMax), sealed, open)
-	return chainHash(prev, chained), ok
+	chained, ok := appendChainedText(make([]byte, 0, len(sealed)+commitsMax), sealed, open)
+	return hashChained(prev, chained), ok
 }
 
-// follows reports whether an entry with this payload and hash is what came after prev: its
-// open part, too, is what it was, or erased.
-func follows(prev Hash, payload []byte, h Hash) bool {
-	is, ok := payloadHash(prev, payload)
+// isNextInChain reports whether an entry with this payload and hash follows prev, with an erasable part
+// that is unchanged or erased.
+func isNextInChain(prev Hash, payload []byte, h Hash) bool {
+	is, ok := hashPayload(prev, payload)
 	return ok && is == h
 }
 
-// ChainHash returns the hash of the entry with this payload in a chain, after the one
-// whose hash is before; nil when there is none.
-func ChainHash(before, payload []byte) []byte {
+// HashPayloadAfter returns the hash of the entry with this payload that follows the entry with the hash
+// before, or nil if before is no hash or the payload was changed.
+func HashPayloadAfter(before, payload []byte) []byte {
 	if len(before) != len(Hash{}) {
 		return nil
 	}
-	h, ok := payloadHash(Hash(before), payload)
+	h, ok := hashPayload(Hash(before), payload)
 	if !ok {
 		return nil
 	}

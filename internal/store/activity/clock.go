@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// clockSteady is how long the clock must have run evenly before records go by
-	// their age: long enough for what sets the clock after a start to have done so.
+	// clockSteady is how long the clock must run evenly before records are pruned by age. Programs that
+	// set the clock after a start need less time than that.
 	clockSteady = time.Hour
-	clockDrift  = time.Minute // in that time
+	clockDrift  = time.Minute // allowed within clockSteady
 )
 
-// clockWatch compares the wall clock, which people and programs set, with the
-// monotonic one. A clock that is set forward would make every record old.
-type clockWatch struct{ wall, monotonic time.Time }
+// clockMonitor compares the wall clock, which users and programs can set, with the monotonic clock. If the
+// wall clock is set forward, every record looks old.
+type clockMonitor struct{ wall, monotonic time.Time }
 
-// steady reports whether the wall clock has run evenly for long enough.
-// monotonic must come from time.Now.
-func (c *clockWatch) steady(wall, monotonic time.Time) bool {
-	wall = wall.Round(0) // without its monotonic reading
+// isSteady reports whether the wall clock has run evenly for clockSteady. monotonic must come from
+// time.Now.
+func (c *clockMonitor) isSteady(wall, monotonic time.Time) bool {
+	wall = wall.Round(0) // removes the monotonic reading
 	ran := monotonic.Sub(c.monotonic)
 	if off := wall.Sub(c.wall) - ran; c.monotonic.IsZero() || off.Abs() > clockDrift {
 		c.wall, c.monotonic = wall, monotonic
@@ -28,13 +28,13 @@ func (c *clockWatch) steady(wall, monotonic time.Time) bool {
 	if ran < clockSteady {
 		return false
 	}
-	if ran >= 2*clockSteady { // a clock that drifts slowly is not set
+	if ran >= 2*clockSteady { // starts again, so that a slow drift does not count as a clock that was set
 		c.wall, c.monotonic = wall.Add(-clockSteady), monotonic.Add(-clockSteady)
 	}
 	return true
 }
 
-func stopped() *time.Timer {
+func newStoppedTimer() *time.Timer {
 	t := time.NewTimer(math.MaxInt64)
 	t.Stop()
 	return t

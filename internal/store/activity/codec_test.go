@@ -26,7 +26,7 @@ func drawJSON(t *rapid.T, name string) json.RawMessage {
 	switch rapid.IntRange(0, 3).Draw(t, name+" kind") {
 	case 0:
 		return nil
-	case 1: // no JSON at all, and what the format itself uses
+	case 1: // no JSON at all, and text that the format itself uses
 		return rapid.SampledFrom([]json.RawMessage{
 			[]byte(`{"a":tru}`), []byte(`}`), []byte(`,"response":`), []byte(`"raw":[1,2]`), []byte("\x00\xff"),
 		}).Draw(t, name)
@@ -40,10 +40,9 @@ func drawJSON(t *rapid.T, name string) json.RawMessage {
 	return b
 }
 
-// asStored is what comes back for raw JSON: without line ends, and as a string
-// when it is none.
-func asStored(raw json.RawMessage) json.RawMessage {
-	return asJSON(wirejson.AppendLine(nil, raw))
+// toStoredJSON returns the stored form of raw JSON: without line ends, and as a string if it is invalid.
+func toStoredJSON(raw json.RawMessage) json.RawMessage {
+	return toValidJSON(wirejson.AppendLine(nil, raw))
 }
 
 func drawRecord(t *rapid.T) Record {
@@ -75,7 +74,7 @@ func drawRecord(t *rapid.T) Record {
 	return r
 }
 
-// drawDeclared draws what bound makes of a declaration: JSON.
+// drawDeclared draws a declaration as maskAndBound returns it: JSON.
 func drawDeclared(t *rapid.T) json.RawMessage {
 	return rapid.SampledFrom([]json.RawMessage{nil, []byte(`{"intent":{"operation_type":"none"}}`), []byte(`"{\"intent\":"`)}).Draw(t, "declared")
 }
@@ -94,9 +93,9 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 		Facts: tool.Facts{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by"),
 			Inferred: text.Draw(t, "inferred"), Unsure: rapid.Bool().Draw(t, "unsure")},
 	}
-	if rapid.Bool().Draw(t, "how") { // else it is from before
-		d.Called, d.Declared = rapid.SampledFrom([]Manner{InLane, ByName}).Draw(t, "called"), rapid.Bool().Draw(t, "declared")
-		d.Arguments = rapid.SampledFrom([]Fit{"", Fits, Unfit}).Draw(t, "fit")
+	if rapid.Bool().Draw(t, "how") { // otherwise written by an earlier version
+		d.Called, d.Declared = rapid.SampledFrom([]CallStyle{CalledInLane, CalledByName}).Draw(t, "called"), rapid.Bool().Draw(t, "declared")
+		d.Arguments = rapid.SampledFrom([]SchemaFit{"", ArgumentsFit, ArgumentsUnfit}).Draw(t, "fit")
 	}
 	if rapid.Bool().Draw(t, "overridden") {
 		d.Overridden = &tool.JudgedHints{ReadOnly: fact("read only"), Destructive: fact("destructive"), Idempotent: fact("idempotent"), OpenWorld: fact("open world")}
@@ -114,8 +113,8 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 	return d
 }
 
-// utf8Record is r as JSON can hold it.
-func utf8Record(t *rapid.T, r Record) Record {
+// toUTF8Record returns r as JSON can hold it.
+func toUTF8Record(t *rapid.T, r Record) Record {
 	plain := r
 	plain.Arguments, plain.Response = nil, nil
 	b, err := json.Marshal(plain)
@@ -126,7 +125,7 @@ func utf8Record(t *rapid.T, r Record) Record {
 	if err := json.Unmarshal(b, &out); err != nil {
 		t.Fatal(err)
 	}
-	out.Arguments, out.Response = asStored(r.Arguments), asStored(r.Response)
+	out.Arguments, out.Response = toStoredJSON(r.Arguments), toStoredJSON(r.Response)
 	return out
 }
 
@@ -137,24 +136,24 @@ var sameRecord = cmp.Options{
 	}),
 }
 
-// stored is a payload with a prefix as it is stored.
-func stored(prefix []byte, b body) []byte {
-	return b.finish(append(prefix, b.data[:b.chained]...))
+// toStoredPayload returns a payload with a prefix as it is stored.
+func toStoredPayload(prefix []byte, b encodedBody) []byte {
+	return b.toStoredLine(append(prefix, b.data[:b.chainedLen]...))
 }
 
 func TestRecordsComeBackAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRecord(t)
-		data := appendPrefix(nil, KindWhole, r.ID, 7, r.Timestamp, 0)
-		data = stored(data, newBody(&payload{Record: r, kind: KindWhole}))
+		data := appendPayloadPrefix(nil, KindWhole, r.ID, 7, r.Timestamp, 0)
+		data = toStoredPayload(data, encodeNewBody(&payload{Record: r, kind: KindWhole}))
 		if bytes.ContainsAny(data, "\n\r") {
 			t.Fatalf("an entry of more than one line: %q", data)
 		}
-		got, err := Decode(data, nil)
+		got, err := DecodeRecord(data, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, data)
 		}
-		if d := cmp.Diff(utf8Record(t, r), got, sameRecord); d != "" {
+		if d := cmp.Diff(toUTF8Record(t, r), got, sameRecord); d != "" {
 			t.Fatalf("%s\n%s", d, data)
 		}
 		if _, err := json.Marshal(got); err != nil {
@@ -167,8 +166,8 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRecord(t)
 		r.Response, r.ResponseTruncated = nil, false
-		entry := appendPrefix(nil, KindBegin, r.ID, 7, r.Timestamp, 0)
-		entry = stored(entry, newBody(&payload{Record: r, kind: KindBegin}))
+		entry := appendPayloadPrefix(nil, KindBegin, r.ID, 7, r.Timestamp, 0)
+		entry = toStoredPayload(entry, encodeNewBody(&payload{Record: r, kind: KindBegin}))
 		text := rapid.String()
 		o := Outcome{
 			Status: Success, Response: drawJSON(t, "response"), ResponseBytes: rapid.Int64().Draw(t, "bytes"),
@@ -179,25 +178,25 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 			Warnings: rapid.SliceOfN(text, 0, 2).Draw(t, "more warnings"),
 		}
 		truncated := rapid.Bool().Draw(t, "truncated")
-		outcome := appendPrefix(nil, KindEnd, r.ID, 8, time.Time{}, 12)
-		p := ending(7, &o)
+		outcome := appendPayloadPrefix(nil, KindEnd, r.ID, 8, time.Time{}, 12)
+		p := newOutcomePayload(7, &o)
 		p.ResponseTruncated = truncated
-		outcome = stored(outcome, newBody(&p))
-		want := ended(r, o, o.Response, truncated)
-		got, err := Decode(entry, outcome)
+		outcome = toStoredPayload(outcome, encodeNewBody(&p))
+		want := withOutcome(r, o, o.Response, truncated)
+		got, err := DecodeRecord(entry, outcome)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(utf8Record(t, want), got, sameRecord); d != "" {
+		if d := cmp.Diff(toUTF8Record(t, want), got, sameRecord); d != "" {
 			t.Fatalf("%s\n%s\n%s", d, entry, outcome)
 		}
-		if _, err := Decode(nil, outcome); err != nil {
+		if _, err := DecodeRecord(nil, outcome); err != nil {
 			t.Fatalf("an outcome alone: %v", err)
 		}
 	})
 }
 
-func ended(r Record, o Outcome, kept []byte, cut bool) Record {
+func withOutcome(r Record, o Outcome, kept []byte, cut bool) Record {
 	r.Status = o.Status
 	r.Response, r.ResponseTruncated, r.ResponseBytes = kept, cut, o.ResponseBytes
 	r.DurationMS, r.OwnUS = o.Duration.Milliseconds(), o.Own.Microseconds()
@@ -216,12 +215,13 @@ func ended(r Record, o Outcome, kept []byte, cut bool) Record {
 	return r
 }
 
-// TestEntriesAreTwoObjects pins the format, and that what is chained commits to what is open.
+// TestEntriesAreTwoObjects pins the format: an entry is two objects, and the chained text commits to the
+// erasable values.
 func TestEntriesAreTwoObjects(t *testing.T) {
 	r := Record{Type: ToolCall, ServerName: "a\tb", Arguments: []byte("{\"x\":\t[1]}"), Response: []byte(`{"not JSON`), ErrorMessage: "é\n",
 		Metadata: Metadata{Intent: &Intent{OperationType: "read", Reason: "why", Declared: []byte(`{}`)}, Search: &Search{Query: "q", Rank: 2}, Warnings: []string{"one", "two"}, Detail: "seen"}}
-	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
-	data = stored(data, newBody(&payload{Record: r, kind: KindWhole}))
+	data := appendPayloadPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
+	data = toStoredPayload(data, encodeNewBody(&payload{Record: r, kind: KindWhole}))
 	sealed, open, _ := bytes.Cut(data, []byte{'\t'})
 	if !json.Valid(sealed) {
 		t.Fatalf("%s", sealed)
@@ -246,7 +246,7 @@ func TestEntriesAreTwoObjects(t *testing.T) {
 		sum := sha256.Sum256(m[3])
 		commits = append(commits, fmt.Sprintf(`"%s":"%x"`, m[1], sum))
 		fields = append(fields, string(m[1])+string(m[4]))
-		if string(m[2]) != strconv.Itoa(len(m[3])) || len(m[3]) < innerLen {
+		if string(m[2]) != strconv.Itoa(len(m[3])) || len(m[3]) < minContentLen {
 			t.Errorf("%s has %d bytes", m[0], len(m[3]))
 		}
 	}
@@ -254,98 +254,98 @@ func TestEntriesAreTwoObjects(t *testing.T) {
 		t.Error(got)
 	}
 	want = strings.TrimSuffix(want, "}") + `,"commit":{` + strings.Join(commits, ",") + "}}"
-	if chained, ok := appendChained(nil, sealed, open); !ok || string(chained) != want {
+	if chained, ok := appendChainedText(nil, sealed, open); !ok || string(chained) != want {
 		t.Errorf("got %s, want %s", chained, want)
 	}
-	b := newBody(&payload{Record: r, kind: KindWhole})
-	if again := bodyOf(b.data); again.chained != b.chained || again.commits != b.commits {
+	b := encodeNewBody(&payload{Record: r, kind: KindWhole})
+	if again := parseEncodedBody(b.data); again.chainedLen != b.chainedLen || again.commitmentsLen != b.commitmentsLen {
 		t.Errorf("got %+v, want %+v", again, b)
 	}
 }
 
-// TestEveryByteIsChained: what is written, and what is left when fields are erased, in the files and in
-// the database. Of an erased field the time, and that nothing else is left, are for a record to prove.
+// TestEveryByteIsChained changes each byte of a payload, also of one with erased fields, in the form of the
+// files and of the database. The chain does not cover the time of an erasure; a record proves it.
 func TestEveryByteIsChained(t *testing.T) {
 	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`"` + strings.Repeat("long ", 20) + `"`), ErrorMessage: "no", Metadata: Metadata{Warnings: []string{"one"}}}
-	whole := stored(appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0), newBody(&payload{Record: r, kind: KindWhole}))
+	whole := toStoredPayload(appendPayloadPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0), encodeNewBody(&payload{Record: r, kind: KindWhole}))
 	prev := Hash{1, 2, 3}
-	h, ok := payloadHash(prev, whole)
+	h, ok := hashPayload(prev, whole)
 	if !ok {
 		t.Fatalf("%s", whole)
 	}
 	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	inFile, had := erase(whole, []Field{FieldArguments, FieldResponse}, at, true)
-	inStore, had2 := erase(inFile, []Field{FieldArguments, FieldResponse, FieldWarnings}, at, false)
+	inFile, had := erasePayloadFields(whole, []ErasableField{FieldArguments, FieldResponse}, at, true)
+	inStore, had2 := erasePayloadFields(inFile, []ErasableField{FieldArguments, FieldResponse, FieldWarnings}, at, false)
 	if !had || !had2 || len(inFile) != len(whole) || bytes.Contains(inStore, []byte("long")) {
 		t.Fatalf("%s\n%s", inFile, inStore)
 	}
 	for _, data := range [][]byte{whole, inFile, inStore} {
-		if !follows(prev, data, h) {
+		if !isNextInChain(prev, data, h) {
 			t.Fatalf("%s does not follow", data)
 		}
 		for i := range data {
 			for bit := range 8 {
 				changed := bytes.Clone(data)
 				changed[i] ^= 1 << bit
-				c := erasures{recorded: map[erasure]bool{}, said: map[erasure]int64{}}
-				for _, f := range fields {
-					c.recorded[erasure{"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", f, at.Unix()}] = true
+				c := erasureCheck{recorded: map[erasureKey]bool{}, claimed: map[erasureKey]int64{}}
+				for _, f := range erasableFields {
+					c.recorded[erasureKey{"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", f, at.Unix()}] = true
 				}
-				if follows(prev, changed, h) && c.add(7, changed) && c.end() == nil {
+				if isNextInChain(prev, changed, h) && c.checkEntry(7, changed) && c.firstUnrecorded() == nil {
 					t.Fatalf("%s is taken for %s", changed, data)
 				}
 			}
 		}
 	}
 	for _, data := range []string{string(whole) + "\t", string(whole) + " ", strings.Replace(string(whole), "\t{", "\t{{", 1), string(whole[:bytes.IndexByte(whole, '\t')+1])} {
-		if follows(prev, []byte(data), h) {
+		if isNextInChain(prev, []byte(data), h) {
 			t.Errorf("%s is taken for %s", data, whole)
 		}
 	}
 }
 
-// TestTheChainCanBeCheckedWithAShell pins what the documentation says.
+// TestTheChainCanBeCheckedWithAShell runs the check that the documentation describes.
 func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
 	prev := Hash{1, 2, 3}
 	payload := `{"id":1}`
 	line := append(make([]byte, hexLen), " "+payload...)
-	h := seal(line, prev)
+	h := sealLine(line, prev)
 	sum := sha256.Sum256([]byte(hex.EncodeToString(prev[:]) + " " + payload))
-	if is, ok := payloadHash(prev, []byte(payload)); h != sum || string(line) != hex.EncodeToString(sum[:])+" "+payload || !ok || is != h {
+	if is, ok := hashPayload(prev, []byte(payload)); h != sum || string(line) != hex.EncodeToString(sum[:])+" "+payload || !ok || is != h {
 		t.Fatalf("line %s does not have the hash %x", line, sum)
 	}
 }
 
 func FuzzDecode(f *testing.F) {
 	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`1`)}
-	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
-	f.Add(stored(data, newBody(&payload{Record: r, kind: KindWhole})))
+	data := appendPayloadPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
+	f.Add(toStoredPayload(data, encodeNewBody(&payload{Record: r, kind: KindWhole})))
 	f.Add([]byte(`{"kind":"end","raw":[99999999999999999999,1]}`))
 	f.Add([]byte(`"kind":"end","raw":[1,0]"arguments":}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := json.Marshal(DecodeAny(data, data)); err != nil {
+		if _, err := json.Marshal(DecodeForDisplay(data, data)); err != nil {
 			t.Fatalf("cannot be shown: %v", err)
 		}
-		if r, err := Decode(data, nil); err == nil {
+		if r, err := DecodeRecord(data, nil); err == nil {
 			if _, err := json.Marshal(r); err != nil {
 				t.Fatalf("cannot be shown: %v", err)
 			}
 		}
 		for _, trusted := range []bool{false, true} {
-			decodeEntry(Hash{}, data, trusted) //nolint:errcheck // it must not panic
+			decodeSpoolEntry(Hash{}, data, trusted) //nolint:errcheck // it must not panic
 		}
-		placeOf(data)
-		splitLine(data)
-		is, _ := payloadHash(Hash{}, data)
-		follows(Hash{}, data, is)
+		parseSeqAndTime(data)
+		splitSpoolLine(data)
+		is, _ := hashPayload(Hash{}, data)
+		isNextInChain(Hash{}, data, is)
 		for _, in := range []bool{false, true} {
-			sealed, _, _ := parts(data)
-			erased, had := erase(data, []Field{FieldArguments, FieldResponse}, time.Unix(0, 0), in)
-			if again, _, _ := parts(erased); string(again) != string(sealed) || had && in && len(erased) != len(data) {
+			sealed, _, _ := splitPayload(data)
+			erased, had := erasePayloadFields(data, []ErasableField{FieldArguments, FieldResponse}, time.Unix(0, 0), in)
+			if again, _, _ := splitPayload(erased); string(again) != string(sealed) || had && in && len(erased) != len(data) {
 				t.Fatalf("%q became %q", data, erased)
 			}
 		}
-		parseHeader(data)
+		parseSegmentHeader(data)
 	})
 }
 
@@ -355,7 +355,7 @@ func FuzzCloseJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, n uint) {
 		text = strings.TrimSpace(text)
 		n %= uint(len(text) + 1)
-		cut := closeJSON([]byte(text)[:n])
+		cut := completeJSON([]byte(text)[:n])
 		if json.Valid([]byte(text)) && n > 0 && !json.Valid(cut) {
 			t.Fatalf("%q cut to %d bytes became %q", text, n, cut)
 		}
@@ -365,7 +365,7 @@ func FuzzCloseJSON(f *testing.F) {
 func TestCloseJSONAtEveryByte(t *testing.T) {
 	text := `{"a":[1,-2.5e3,true,null,"x\u00e9\n\"é😀",{"b":{}, "":[]} ],"long":"d","e":false} `
 	for n := 1; n <= len(text); n++ {
-		if cut := closeJSON([]byte(text[:n])); !json.Valid(cut) || !utf8.Valid(cut) {
+		if cut := completeJSON([]byte(text[:n])); !json.Valid(cut) || !utf8.Valid(cut) {
 			t.Errorf("%q became %q", text[:n], cut)
 		}
 	}
@@ -389,7 +389,7 @@ func TestKeptResponse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			kept, truncated := keptJSON([]byte(tt.raw), tt.max)
+			kept, truncated := MaskAndCutJSON([]byte(tt.raw), tt.max)
 			if truncated != tt.truncated || !json.Valid(kept) {
 				t.Fatalf("kept %q, truncated %v", kept, truncated)
 			}
@@ -413,7 +413,7 @@ func TestHashesAreHexadecimal(t *testing.T) {
 			h[i] = byte(first + 7*i)
 		}
 		got := []byte(strings.Repeat("-", hexLen+1))
-		h.put(got)
+		h.writeHex(got)
 		if want := hex.EncodeToString(h[:]) + "-"; string(got) != want {
 			t.Fatalf("%s, want %s", got, want)
 		}

@@ -6,47 +6,44 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Verdict is what was decided about a call.
+// Verdict is the decision about a call.
 type Verdict string
 
-// The verdicts.
 const (
 	Allowed Verdict = "allowed"
 	Warned  Verdict = "warned" // allowed, with a warning
 	Refused Verdict = "refused"
-	Asked   Verdict = "asked" // allowed, when a person has approved it
+	Asked   Verdict = "asked" // allowed after a user approved the call
 )
 
-// Words are all verdicts.
+// Words returns all verdicts.
 func (Verdict) Words() []string {
 	return []string{string(Allowed), string(Warned), string(Refused), string(Asked)}
 }
 
-// Manner is how a tool was called.
-type Manner string
+// CallStyle is how a tool was called: through a calling tool or by its own name.
+type CallStyle string
 
-// The manners.
 const (
-	InLane Manner = "lane" // by a calling tool, over REST or the command line
-	ByName Manner = "name" // as a tool of its own, at the address of all servers or of one
+	CalledInLane CallStyle = "lane" // by a calling tool, over REST or the command line
+	CalledByName CallStyle = "name" // as a tool of its own, at the address of all servers or of one
 )
 
-// Words are all manners.
-func (Manner) Words() []string { return []string{string(InLane), string(ByName)} }
+// Words returns all styles.
+func (CallStyle) Words() []string { return []string{string(CalledInLane), string(CalledByName)} }
 
-// Fit is how arguments stand to the schema of their tool.
-type Fit string
+// SchemaFit says whether arguments match the schema of their tool.
+type SchemaFit string
 
-// The fits.
 const (
-	Fits  Fit = "fit"
-	Unfit Fit = "unfit"
+	ArgumentsFit   SchemaFit = "fit"
+	ArgumentsUnfit SchemaFit = "unfit"
 )
 
-// Words are all fits.
-func (Fit) Words() []string { return []string{string(Fits), string(Unfit)} }
+// Words returns both results.
+func (SchemaFit) Words() []string { return []string{string(ArgumentsFit), string(ArgumentsUnfit)} }
 
-// ArgumentLane is what a call does by its arguments, and what decided that.
+// ArgumentLane is the operation that the arguments of a call ask for, and what decided that.
 type ArgumentLane struct {
 	Operation string `json:"operation" words:"operation" doc:"What the call does by its arguments."`
 	Word      string `json:"word,omitempty" doc:"The word in them that decided, or why they could not be read."`
@@ -56,35 +53,35 @@ type ArgumentLane struct {
 	Unread    bool   `json:"unread,omitempty" doc:"The argument could not be read to its end."`
 }
 
-// Decision is the facts that decided about a call, as they were then. Where it was not
-// known which tool is meant, there is nothing of the tool.
+// Decision holds the facts that decided about a call, as they were at that time. If the tool was unknown,
+// it has no facts of the tool.
 type Decision struct {
-	Outcome  Verdict `json:"outcome"`
-	Check    string  `json:"check,omitempty" words:"check" doc:"The check that refused; those before it were passed."`
-	Called   Manner  `json:"called,omitempty" doc:"How the tool was called: by a calling tool, whose lane is the caller's choice; or by its own name, in the lane that its hints call for, with nothing declared and the arguments left to its server."`
-	Declared bool    `json:"declared,omitempty" doc:"An operation type was declared, and not only the variant chosen."`
+	Outcome  Verdict   `json:"outcome"`
+	Check    string    `json:"check,omitempty" words:"check" doc:"The check that refused; those before it were passed."`
+	Called   CallStyle `json:"called,omitempty" doc:"How the tool was called: by a calling tool, whose lane is the caller's choice; or by its own name, in the lane that its hints call for, with nothing declared and the arguments left to its server."`
+	Declared bool      `json:"declared,omitempty" doc:"An operation type was declared, and not only the variant chosen."`
 	tool.Facts
 	Status         string        `json:"status,omitempty" words:"status" doc:"Why the tool could not be called; absent when it could."`
 	Further        []string      `json:"further_statuses,omitempty" doc:"Further reasons why it could not, in their order."`
-	Arguments      Fit           `json:"arguments,omitempty" doc:"How the arguments stood to the tool's schema; absent when they were not checked."`
+	Arguments      SchemaFit     `json:"arguments,omitempty" doc:"How the arguments stood to the tool's schema; absent when they were not checked."`
 	Lane           *ArgumentLane `json:"lane,omitempty" doc:"What the call does by its arguments; absent where they are not judged."`
 	Approval       string        `json:"approval,omitempty" doc:"What let a call go on that a person is asked about: the id of the question that was approved, or of the lease."`
 	Profile        string        `json:"profile,omitempty" doc:"The profiles that the caller was bound to, or used."`
 	ConfigRevision string        `json:"config_revision,omitempty" doc:"Stands for the configuration that was in force."`
 }
 
-func (d *Decision) members(c *coder) {
-	if c.reading || d.Outcome != Allowed { // which most are
-		c.text(`,"outcome":`, (*string)(&d.Outcome))
+func (d *Decision) codeMembers(c *memberCodec) {
+	if c.reading || d.Outcome != Allowed { // most calls are allowed
+		c.codeText(`,"outcome":`, (*string)(&d.Outcome))
 	}
-	c.text(`,"check":`, &d.Check)
-	d.how(c)
-	c.text(`,"status":`, &d.Status)
-	c.texts(`,"further_statuses":`, &d.Further)
-	d.lane(c)
-	c.text(`,"approval":`, &d.Approval)
-	c.text(`,"profile":`, &d.Profile)
-	c.text(`,"config_revision":`, &d.ConfigRevision)
+	c.codeText(`,"check":`, &d.Check)
+	d.codeCallFlags(c)
+	c.codeText(`,"status":`, &d.Status)
+	c.codeTexts(`,"further_statuses":`, &d.Further)
+	d.codeLane(c)
+	c.codeText(`,"approval":`, &d.Approval)
+	c.codeText(`,"profile":`, &d.Profile)
+	c.codeText(`,"config_revision":`, &d.ConfigRevision)
 	if c.reading {
 		d.Facts.ReadMember(c.name, c.value)
 	} else {
@@ -92,9 +89,9 @@ func (d *Decision) members(c *coder) {
 	}
 }
 
-// lane is a list of texts: operation, word, by, argument, and a letter each for declared
-// and unread.
-func (d *Decision) lane(c *coder) {
+// codeLane writes or reads the lane as a list of texts: operation, word, by, argument, and one letter each
+// for declared and unread.
+func (d *Decision) codeLane(c *memberCodec) {
 	var parts []string
 	if l := d.Lane; l != nil && !c.reading {
 		flags := ""
@@ -106,25 +103,25 @@ func (d *Decision) lane(c *coder) {
 		}
 		parts = []string{l.Operation, l.Word, l.By, l.Argument, flags}
 	}
-	c.texts(`,"lane":`, &parts)
+	c.codeTexts(`,"lane":`, &parts)
 	if c.reading && len(parts) == 5 {
 		d.Lane = &ArgumentLane{parts[0], parts[1], parts[2], parts[3], strings.Contains(parts[4], "d"), strings.Contains(parts[4], "u")}
 	}
 }
 
-// how is three letters, since every call has them: the first one of the manner, d when
-// an operation was declared, and the first one of the fit; a hyphen for none.
-func (d *Decision) how(c *coder) {
+// codeCallFlags writes or reads three letters, because every call has them: the first letter of the call
+// style, d if an operation was declared, and the first letter of the schema fit. A hyphen means none.
+func (d *Decision) codeCallFlags(c *memberCodec) {
 	switch {
-	case c.takes(`,"how":`):
-		for i, letter := range []byte(c.string(c.value)) {
+	case c.isReadingMember(`,"how":`):
+		for i, letter := range []byte(c.parseText(c.value)) {
 			switch {
 			case i == 0:
-				d.Called = letterOf(letter, InLane, ByName)
+				d.Called = wordByFirstLetter(letter, CalledInLane, CalledByName)
 			case i == 1:
 				d.Declared = letter == 'd'
 			case i == 2:
-				d.Arguments = letterOf(letter, Fits, Unfit)
+				d.Arguments = wordByFirstLetter(letter, ArgumentsFit, ArgumentsUnfit)
 			}
 		}
 	case !c.reading && d.Called != "":
@@ -139,8 +136,8 @@ func (d *Decision) how(c *coder) {
 	}
 }
 
-// letterOf returns the word that begins with a letter; "" for none.
-func letterOf[T ~string](letter byte, words ...T) (none T) {
+// wordByFirstLetter returns the word that begins with a letter; "" for none.
+func wordByFirstLetter[T ~string](letter byte, words ...T) (none T) {
 	for _, word := range words {
 		if word[0] == letter {
 			return word

@@ -11,17 +11,17 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// takeOld cuts the raw parts, which nobody has checked, off an entry of an earlier
-// version. head is a copy.
-func takeOld(data []byte) (head, args, response []byte, err error) {
-	a, r, err := rawLengths(data)
+// splitOldPayload separates the unchecked raw arguments and response from an entry of an earlier version.
+// head is a copy.
+func splitOldPayload(data []byte) (head, args, response []byte, err error) {
+	a, r, err := parseRawLengths(data)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	end := len(data) - 1 // before the last brace
-	response, end, err = cutRaw(data, end, responseName, r)
+	response, end, err = cutRawMember(data, end, responseName, r)
 	if err == nil {
-		args, end, err = cutRaw(data, end, argumentsName, a)
+		args, end, err = cutRawMember(data, end, argumentsName, a)
 	}
 	if err != nil {
 		return nil, nil, nil, err
@@ -35,35 +35,35 @@ const (
 	responseName  = `,"response":`
 )
 
-// parse reads an entry but for its raw parts, which it returns. trusted reports
-// whether the hash of the entry was checked. p holds no reference to data.
-func parse(data []byte, trusted bool) (p payload, args, response []byte, err error) {
-	head, open, old := parts(data)
+// parsePayload reads an entry and returns its raw arguments and response unparsed. trusted reports whether
+// the hash of the entry was checked. p holds no reference to data.
+func parsePayload(data []byte, trusted bool) (p payload, args, response []byte, err error) {
+	head, open, old := splitPayload(data)
 	if old {
-		head, args, response, err = takeOld(data)
+		head, args, response, err = splitOldPayload(data)
 	}
 	if err == nil && !trusted && !json.Valid(head) {
-		err = errPayload
+		err = errMalformedPayload
 	}
 	if err == nil {
-		err = p.read(head)
+		err = p.readSealed(head)
 	}
 	if err == nil && !old {
-		args, response, err = p.readOpen(open)
+		args, response, err = p.readErasableFields(open)
 	}
 	return p, args, response, err
 }
 
-// decodePayload reads one entry. The result holds no reference to data.
+// decodePayload reads one entry completely. The result holds no reference to data.
 func decodePayload(data []byte) (payload, error) {
-	p, args, response, err := parse(data, false)
-	p.Arguments, p.Response = asJSON(args), asJSON(response)
+	p, args, response, err := parsePayload(data, false)
+	p.Arguments, p.Response = toValidJSON(args), toValidJSON(response)
 	return p, err
 }
 
-// rawLengths finds the lengths of the raw parts. They stand before anything
-// that a caller or a server wrote, so the first "raw" is the right one.
-func rawLengths(data []byte) (args, response int, err error) {
+// parseRawLengths reads the lengths of the raw parts. They precede everything that a caller or a server
+// wrote, so the first "raw" is the right one.
+func parseRawLengths(data []byte) (args, response int, err error) {
 	_, rest, ok := bytes.Cut(data, []byte(`"raw":[`))
 	list, _, closed := bytes.Cut(rest, []byte{']'})
 	first, second, pair := bytes.Cut(list, []byte{','})
@@ -78,8 +78,8 @@ func rawLengths(data []byte) (args, response int, err error) {
 	return args, response, nil
 }
 
-// cutRaw takes the member with this name and length from before end.
-func cutRaw(data []byte, end int, name string, length int) (raw []byte, rest int, err error) {
+// cutRawMember cuts the member with this name and length off the data before end.
+func cutRawMember(data []byte, end int, name string, length int) (raw []byte, rest int, err error) {
 	if length == 0 {
 		return nil, end, nil
 	}
@@ -91,13 +91,12 @@ func cutRaw(data []byte, end int, name string, length int) (raw []byte, rest int
 	return data[at:end], start, nil
 }
 
-// Decode reads a record from the payload of the entry that began it (or held it
-// whole) and that of its outcome. One of them may be empty: without an outcome
-// the record is as it was begun; of an outcome alone, whose beginning was lost,
-// it has what that says.
-func Decode(entry, outcome []byte) (Record, error) {
+// DecodeRecord reads a record from the payload of its first entry and that of its outcome. One of them may
+// be empty. Without an outcome, the record is pending. Without a first entry, which was lost, the record
+// has only what the outcome says.
+func DecodeRecord(entry, outcome []byte) (Record, error) {
 	if len(entry) == 0 {
-		return decodeOrphan(outcome)
+		return decodeLoneOutcome(outcome)
 	}
 	p, err := decodePayload(entry)
 	if err != nil || len(outcome) == 0 {
@@ -107,14 +106,14 @@ func Decode(entry, outcome []byte) (Record, error) {
 	if err != nil {
 		return p.Record, err
 	}
-	return p.endedBy(&o), nil
+	return p.recordWithOutcome(&o), nil
 }
 
-// endedBy is the record with its outcome.
-func (p *payload) endedBy(o *payload) Record {
+// recordWithOutcome returns the record with the values of its outcome o.
+func (p *payload) recordWithOutcome(o *payload) Record {
 	r := p.Record
 	if o.kind == KindRepeat && o.LastTime != nil {
-		r.repeat(o.Repeated, *o.LastTime, o.ErrorMessage)
+		r.setRepeats(o.Repeated, *o.LastTime, o.ErrorMessage)
 		return r
 	}
 	for _, gone := range o.Erased {
@@ -134,10 +133,10 @@ func (p *payload) endedBy(o *payload) Record {
 	return r
 }
 
-// DecodeAny is Decode for a record that has to be shown in any case: one that is
-// damaged says so, and has what can still be read.
-func DecodeAny(entry, outcome []byte) Record {
-	r, err := Decode(entry, outcome)
+// DecodeForDisplay is DecodeRecord for a record that must be shown in any case. A damaged record says so
+// and has the values that are still readable.
+func DecodeForDisplay(entry, outcome []byte) Record {
+	r, err := DecodeRecord(entry, outcome)
 	if err == nil {
 		return r
 	}
@@ -150,54 +149,53 @@ func DecodeAny(entry, outcome []byte) Record {
 	return r
 }
 
-func decodeOrphan(outcome []byte) (Record, error) {
+func decodeLoneOutcome(outcome []byte) (Record, error) {
 	p, err := decodePayload(outcome)
 	if err != nil {
 		return p.Record, err
 	}
-	return p.orphan(), nil
+	return p.recordOfLoneOutcome(), nil
 }
 
-// orphan is the record of an outcome whose beginning is lost.
-func (p *payload) orphan() Record {
+// recordOfLoneOutcome returns the record of an outcome whose first entry was lost.
+func (p *payload) recordOfLoneOutcome() Record {
 	r := p.Record
 	if r.Type == "" {
 		r.Type = ToolCall
 	}
-	if ms, ok := ulidMillis(r.ID); ok && r.Timestamp.IsZero() {
+	if ms, ok := parseULIDMillis(r.ID); ok && r.Timestamp.IsZero() {
 		r.Timestamp = time.UnixMilli(ms).UTC()
 	}
 	r.Metadata.Detail = "The beginning of this record is lost."
 	return r
 }
 
-// Texts calls fn with the JSON of everything of a record that a full text search
-// looks at, without reading the rest. What fn gets is valid until it returns. Of
-// an entry that is damaged there is nothing to search.
-func Texts(entry, outcome []byte, fn func(text []byte)) {
+// EachSearchText calls fn with the JSON of each part of a record that the full text search covers. It does
+// not read the rest. The text is valid until fn returns. A damaged entry has nothing to search.
+func EachSearchText(entry, outcome []byte, fn func(text []byte)) {
 	for _, data := range [][]byte{entry, outcome} {
 		if len(data) == 0 {
 			continue
 		}
-		head, open, old := parts(data)
+		head, open, old := splitPayload(data)
 		if old {
-			oldTexts(data, fn)
+			eachOldSearchText(data, fn)
 			continue
 		}
-		// What stands behind a damaged field is left out.
-		_ = eachOpen(open, func(f openField) {
+		// The fields after a damaged field are skipped.
+		_ = eachStoredField(open, func(f storedField) {
 			switch {
-			case f.erased() != nil:
+			case f.erasedTimeText() != nil:
 			case f.name == FieldArguments, f.name == FieldResponse, f.name == FieldError, f.name == FieldReason:
-				fn(f.value())
+				fn(f.jsonValue())
 			}
 		})
 		fn(wirejson.Find(wirejson.Find(head, "metadata"), "detail"))
 	}
 }
 
-func oldTexts(data []byte, fn func(text []byte)) {
-	head, args, response, err := takeOld(data)
+func eachOldSearchText(data []byte, fn func(text []byte)) {
+	head, args, response, err := splitOldPayload(data)
 	if err != nil {
 		return
 	}
@@ -209,22 +207,22 @@ func oldTexts(data []byte, fn func(text []byte)) {
 	fn(wirejson.Find(wirejson.Find(metadata, "intent"), "reason"))
 }
 
-// decodeEntry reads an entry from the spool into what the Store gets. trusted
-// says that its hash was checked.
-func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
-	p, _, _, err := parse(data, trusted)
+// decodeSpoolEntry reads an entry of the spool into the form that the Store gets. trusted says that its
+// hash was checked.
+func decodeSpoolEntry(h Hash, data []byte, trusted bool) (Entry, error) {
+	p, _, _, err := parsePayload(data, trusted)
 	if err != nil {
 		return Entry{}, err
 	}
-	e := Entry{Seq: p.seq, Kind: p.kind, ID: p.ID, Of: p.of, Hash: h, Payload: data}
+	e := Entry{Seq: p.seq, Kind: p.kind, ID: p.ID, BeginSeq: p.of, Hash: h, Payload: data}
 	switch e.Kind {
 	case KindRepeat:
-		e.Facts = Facts{Times: p.Repeated}
+		e.Facts = RecordFacts{Repeats: p.Repeated}
 	case KindEnd:
-		facts := FactsOf(&p.Record)
-		e.Facts = Facts{}.EndedBy(&facts)
+		facts := NewRecordFacts(&p.Record)
+		e.Facts = RecordFacts{}.WithOutcome(&facts)
 	default:
-		e.Facts, e.Redacts = FactsOf(&p.Record), p.redacts()
+		e.Facts, e.Redacts = NewRecordFacts(&p.Record), p.redaction()
 	}
 	return e, nil
 }

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// draft is an entry before it has its place in the chain.
-type draft struct {
-	kind  Kind
-	id    string // KindEnd and KindRepeat
-	of    int64  // KindEnd and KindRepeat
-	owed  bool   // KindEnd only: room was made for it when the record began
-	body  body
-	facts Facts
-	// redacts is what the entry erases of another record.
+// entryDraft is an entry that has no number and no hash yet.
+type entryDraft struct {
+	kind         EntryKind
+	id           string // KindEnd and KindRepeat
+	of           int64  // KindEnd and KindRepeat
+	roomReserved bool   // KindEnd only: the begin of the record reserved room for it
+	body         encodedBody
+	facts        RecordFacts
+	// redacts says which fields of another record the entry erases.
 	redacts *Redaction
 }
 
-// size is the most that the entry takes in the file.
-func (d *draft) size() int64 {
-	return int64(lineExtra + prefixMax + len(d.body.data) - d.body.commits + 1)
+// maxSize returns the largest size that the entry can take in the file.
+func (d *entryDraft) maxSize() int64 {
+	return int64(lineOverhead + prefixMax + len(d.body.data) - d.body.commitmentsLen + 1)
 }
 
-// stamp is the place that an entry got.
-type stamp struct {
+// entryIdentity is the number, ID and time that the spool gave to an entry.
+type entryIdentity struct {
 	seq  int64
 	id   string
 	time time.Time
@@ -31,7 +31,6 @@ type stamp struct {
 
 var errClosed = errors.New("the activity log is closed")
 
-// endRoom is the room that is kept for the outcome of a record that has begun.
-// An outcome that is longer takes what else there is; where there is nothing
-// else, it is cut.
-const endRoom = 1 << 10
+// outcomeRoom is the room that the spool reserves for the outcome of a record that has begun. A longer
+// outcome takes other free room. If there is none, the outcome is cut.
+const outcomeRoom = 1 << 10

@@ -12,76 +12,78 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The sealed part of a payload is one JSON object. What the spool knows first stands
-// first (id, seq, time); then comes what the record says. What is chained has the commitments
-// behind it (see open.go).
+// The sealed part of a payload is one JSON object. It begins with what the spool knows (id, seq, time),
+// and continues with what the record says. The chained text also has the commitments at its end (see
+// erasable.go).
 
-// buffer is memory that entries are encoded into, and salts for them.
-type buffer struct {
+// encodeBuffer is reusable memory for encoding entries, with a pool of salts.
+type encodeBuffer struct {
 	data  []byte
-	salts salts
+	salts saltPool
 }
 
-// bufferPool lends buffers.
-type bufferPool struct{ pool sync.Pool }
+// encodeBufferPool lends encode buffers.
+type encodeBufferPool struct{ pool sync.Pool }
 
 const (
 	bufferSize    = 2 << 10
-	bufferSizeMax = 256 << 10 // one huge record must not pin its memory
+	bufferSizeMax = 256 << 10 // one huge record must not keep its memory
 )
 
-func (p *bufferPool) get() *buffer {
-	if b, ok := p.pool.Get().(*buffer); ok {
+func (p *encodeBufferPool) get() *encodeBuffer {
+	if b, ok := p.pool.Get().(*encodeBuffer); ok {
 		return b
 	}
-	return &buffer{data: make([]byte, 0, bufferSize)}
+	return &encodeBuffer{data: make([]byte, 0, bufferSize)}
 }
 
-func (p *bufferPool) put(b *buffer) {
+func (p *encodeBufferPool) put(b *encodeBuffer) {
 	if cap(b.data) <= bufferSizeMax {
 		p.pool.Put(b)
 	}
 }
 
-// body encodes a payload without its prefix. It is valid until the next time.
-func (b *buffer) body(p *payload) body {
-	out := appendBody(b.data[:0], p, &b.salts)
+// encodeBody encodes a payload without its prefix. The result is valid until the next call.
+func (b *encodeBuffer) encodeBody(p *payload) encodedBody {
+	out := appendEncodedBody(b.data[:0], p, &b.salts)
 	b.data = out.data
 	return out
 }
 
-// body is a payload without its prefix, as it is chained: with its commitments.
-type body struct {
-	data    []byte
-	chained int // how much of it is
-	commits int // how much of that the commitments are
+// encodedBody is a payload without its prefix, as it is chained: with its commitments, then the erasable
+// part.
+type encodedBody struct {
+	data           []byte
+	chainedLen     int // length of the chained part of data
+	commitmentsLen int // length of the commitments in the chained part
 }
 
-// newBody encodes a payload without its prefix.
-func newBody(p *payload) body { return new(buffer).body(p) }
+// encodeNewBody encodes a payload without its prefix into new memory.
+func encodeNewBody(p *payload) encodedBody { return new(encodeBuffer).encodeBody(p) }
 
-// bodyOf is a body that was written earlier.
-func bodyOf(data []byte) body {
-	chained, open, _ := parts(data)
-	b := body{data: data, chained: len(chained)}
+// parseEncodedBody returns the encodedBody for data that was written earlier.
+func parseEncodedBody(data []byte) encodedBody {
+	chained, open, _ := splitPayload(data)
+	b := encodedBody{data: data, chainedLen: len(chained)}
 	if open != nil {
-		b.commits = len(chained) - max(0, bytes.LastIndex(chained, []byte(commitName)))
+		b.commitmentsLen = len(chained) - max(0, bytes.LastIndex(chained, []byte(commitName)))
 	}
 	return b
 }
 
-// finish makes a line that ends with what is chained one that ends as it is stored.
-func (b *body) finish(line []byte) []byte {
-	if b.commits == 0 {
+// toStoredLine turns a line that ends with the chained text into the line as it is stored: without
+// commitments, with the erasable part.
+func (b *encodedBody) toStoredLine(line []byte) []byte {
+	if b.commitmentsLen == 0 {
 		return line
 	}
-	line = append(line[:len(line)-b.commits], '}')
-	return append(line, b.data[b.chained:]...)
+	line = append(line[:len(line)-b.commitmentsLen], '}')
+	return append(line, b.data[b.chainedLen:]...)
 }
 
-// appendPrefix writes the part of the payload that is known only when the entry
-// takes its place in the chain.
-func appendPrefix(dst []byte, k Kind, id string, seq int64, now time.Time, ms int64) []byte {
+// appendPayloadPrefix writes the first part of the payload. Its values are known only when the entry gets
+// its number.
+func appendPayloadPrefix(dst []byte, k EntryKind, id string, seq int64, now time.Time, ms int64) []byte {
 	dst = append(dst, `{"id":"`...)
 	dst = append(dst, id...)
 	dst = append(dst, `","seq":`...)
@@ -96,16 +98,16 @@ func appendPrefix(dst []byte, k Kind, id string, seq int64, now time.Time, ms in
 	return append(dst, `",`...)
 }
 
-// value is one of an open part: JSON, a text or some texts.
-type value struct {
-	field Field
+// fieldValue is the value of one erasable field: JSON, a text or a list of texts.
+type fieldValue struct {
+	field ErasableField
 	raw   []byte
 	text  string
 	texts []string
 }
 
-// values are those that the payload has.
-func (p *payload) values(all *[len(fields)]value) []value {
+// fieldValues returns the erasable fields that the payload has, in the array all.
+func (p *payload) fieldValues(all *[len(erasableFields)]fieldValue) []fieldValue {
 	n := 0
 	if len(p.Arguments) > 0 {
 		all[n].field, all[n].raw = FieldArguments, p.Arguments
@@ -140,33 +142,33 @@ func (p *payload) values(all *[len(fields)]value) []value {
 	return all[:n]
 }
 
-// append writes a value as JSON.
-func (v *value) append(dst []byte) []byte {
+// appendJSON writes the value as JSON.
+func (v *fieldValue) appendJSON(dst []byte) []byte {
 	switch {
 	case v.raw != nil:
 		return wirejson.AppendLine(dst, v.raw)
 	case v.texts != nil:
-		return appendTexts(dst, v.texts)
+		return appendTextArray(dst, v.texts)
 	}
 	return wirejson.AppendString(dst, v.text)
 }
 
-// appendBody writes everything of an entry but the prefix.
-func appendBody(dst []byte, p *payload, salts *salts) body {
+// appendEncodedBody writes everything of an entry except the prefix.
+func appendEncodedBody(dst []byte, p *payload, salts *saltPool) encodedBody {
 	start := len(dst)
-	c := coder{out: append(append(dst, `"kind":`...), kinds[p.kind]...)}
-	p.members(&c)
+	c := memberCodec{out: append(append(dst, `"kind":`...), kindNames[p.kind]...)}
+	p.codeMembers(&c)
 	dst = c.out
-	var room [len(fields)]value
-	values := p.values(&room)
+	var room [len(erasableFields)]fieldValue
+	values := p.fieldValues(&room)
 	if len(values) == 0 {
 		dst = append(dst, '}')
-		return body{data: dst[start:], chained: len(dst) - start}
+		return encodedBody{data: dst[start:], chainedLen: len(dst) - start}
 	}
 	from := len(dst)
 	dst = append(dst, commitName...)
 	for i := range values {
-		dst = append(append(append(dst, '"'), values[i].field...), `":"`+noHash+`",`...)
+		dst = append(append(append(dst, '"'), values[i].field...), `":"`+hashPlaceholder+`",`...)
 	}
 	dst = append(dst[:len(dst)-1], "}}"...)
 	chained := len(dst)
@@ -178,42 +180,43 @@ func appendBody(dst []byte, p *payload, salts *salts) body {
 		dst = append(append(append(dst, before, '"'), v.field...), `":[`...)
 		before = ','
 		var inner []byte
-		dst, inner = appendInner(dst, v, salts)
+		dst, inner = appendSaltedValue(dst, v, salts)
 		sum := Hash(sha256.Sum256(inner))
-		sum.put(dst[commit:])
+		sum.writeHex(dst[commit:])
 		commit += hexLen + len(`",`)
 		dst = append(dst, ']')
 	}
 	dst = append(dst, '}')
-	return body{dst[start:], chained - start, chained - from}
+	return encodedBody{dst[start:], chained - start, chained - from}
 }
 
-// noHash is in the place of a hash that comes later.
-const noHash = "0000000000000000000000000000000000000000000000000000000000000000"
+// hashPlaceholder holds the place of a hash that is written later.
+const hashPlaceholder = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// appendInner writes the length of a salt with a value, and these.
-func appendInner(dst []byte, v *value, salts *salts) (_, inner []byte) {
+// appendSaltedValue writes the length of a salt with a value, the salt and the value. It also returns the
+// part that is committed to.
+func appendSaltedValue(dst []byte, v *fieldValue, salts *saltPool) (_, inner []byte) {
 	if v.raw != nil {
 		if !utf8.Valid(v.raw) {
 			v.raw = bytes.ToValidUTF8(v.raw, []byte("\uFFFD"))
 		}
-		dst, n := appendSalt(dst, len(v.raw), salts)
-		dst = v.append(dst)
+		dst, n := appendLengthAndSalt(dst, len(v.raw), salts)
+		dst = v.appendJSON(dst)
 		return dst, dst[len(dst)-n:]
 	}
 	start := len(dst)
-	dst = v.append(dst)
-	var room [innerLen + 24]byte
-	head, n := appendSalt(room[:0], len(dst)-start, salts)
+	dst = v.appendJSON(dst)
+	var room [minContentLen + 24]byte
+	head, n := appendLengthAndSalt(room[:0], len(dst)-start, salts)
 	dst = slices.Insert(dst, start, head...)
 	return dst, dst[len(dst)-n:]
 }
 
-// appendSalt writes what stands before a value of a length, and returns the length n of a salt
-// with it.
-func appendSalt(dst []byte, length int, salts *salts) (_ []byte, n int) {
+// appendLengthAndSalt writes the length and the salt before a value of a length. It returns n, the length
+// of the salt with the value.
+func appendLengthAndSalt(dst []byte, length int, salts *saltPool) (_ []byte, n int) {
 	bare := saltText + len(`"",`) + length
-	n = max(bare, innerLen)
+	n = max(bare, minContentLen)
 	dst = append(strconv.AppendInt(dst, int64(n), 10), ',')
-	return append(salts.append(dst, n-bare), ','), n
+	return append(salts.appendSalt(dst, n-bare), ','), n
 }

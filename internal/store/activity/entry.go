@@ -12,67 +12,64 @@ import (
 	"unicode"
 )
 
-// Kind is what an entry of the spool says about its record.
-type Kind uint8
+// EntryKind is the kind of an entry: the beginning of a record, its outcome, a whole record, or a count.
+type EntryKind uint8
 
-// The kinds.
 const (
-	KindBegin  Kind = iota + 1 // the record began; its end is still to come
-	KindEnd                    // the outcome of a record that began earlier
-	KindWhole                  // a record that was complete at once
-	KindRepeat                 // how often a refusal that is on record has happened by now
+	KindBegin  EntryKind = iota + 1 // the record began; its outcome will follow
+	KindEnd                         // the outcome of a record that began earlier
+	KindWhole                       // a record that was complete at once
+	KindRepeat                      // the current count of a repeated refusal
 )
 
-// Hash is the place of an entry in the chain: the SHA-256 of its line in the
-// spool, written with the hash of the entry before in the place of its own.
+// Hash identifies an entry and all entries before it: the SHA-256 of its line in the spool, with the hash
+// of the entry before in place of its own.
 type Hash [sha256.Size]byte
 
-// put writes h in hexadecimal to the beginning of dst, as hex.Encode does. A call writes
-// seven of them, so it takes eight digits at a time.
-func (h *Hash) put(dst []byte) {
+// writeHex writes h in hexadecimal to the beginning of dst, as hex.Encode does. A call writes seven
+// hashes, so it converts eight digits at a time.
+func (h *Hash) writeHex(dst []byte) {
 	const each = 0x0101010101010101
 	dst = dst[:hexLen]
 	for i := 0; i < len(h); i += 4 {
 		x := uint64(binary.BigEndian.Uint32(h[i:]))
 		x = (x | x<<16) & 0x0000ffff0000ffff
 		x = (x | x<<8) & 0x00ff00ff00ff00ff
-		x = (x | x<<4) & 0x0f0f0f0f0f0f0f0f // a digit in each byte
+		x = (x | x<<4) & 0x0f0f0f0f0f0f0f0f // one digit in each byte
 		letters := (x + 6*each) >> 4 & each
 		binary.BigEndian.PutUint64(dst[2*i:], x+'0'*each+letters*('a'-'0'-10))
 	}
 }
 
-// link is a place in the chain.
-type link struct {
+// chainLink is the number and the hash of an entry of the chain.
+type chainLink struct {
 	seq  int64
 	hash Hash
 }
 
-// Entry is one link of the chain, as the Store gets it. It is valid until the
-// call that got it returns.
+// Entry is one link of the chain, as the Store gets it. It is valid until the call that got it returns.
 type Entry struct {
-	Seq     int64 // counts entries, one by one, from the first of the spool
-	Kind    Kind
-	ID      string // of the record
-	Of      int64  // KindEnd, KindRepeat: the Seq of the entry that began the record
-	Hash    Hash
-	Payload []byte // JSON, as chained
-	// Facts is what the record can be found by. After a restart an end may come
-	// without (Facts.Type is empty): the store then takes those of the beginning,
-	// EndedBy these. A KindRepeat changes Times alone.
-	Facts Facts
-	// Redacts is what the entry erases of another record; nil of most.
+	Seq      int64 // numbers the entries, from 1
+	Kind     EntryKind
+	ID       string // of the record
+	BeginSeq int64  // KindEnd and KindRepeat: the Seq of the entry that began the record
+	Hash     Hash
+	Payload  []byte // JSON, as in the spool
+	// Facts are the values that the record can be found by. After a restart the facts of an end may lack
+	// those of its beginning (Facts.Type is empty). The store then takes the facts of the beginning, with
+	// WithOutcome. A KindRepeat changes only Repeats.
+	Facts RecordFacts
+	// Redacts says which fields of another record the entry erases; nil for most entries.
 	Redacts *Redaction
-	// Signature is that of the place after the entry, when it is one that is signed.
+	// Signature is the checkpoint that signs the chain up to this entry, if there is one.
 	Signature *Checkpoint
 
 	segment int64 // where the entry ends in the spool
 	offset  int64
 }
 
-// Facts are the values that a record is filtered and counted by, and what else
-// those are told who follow the log.
-type Facts struct {
+// RecordFacts are the values that a record is filtered and counted by. Followers of the log get them too.
+type RecordFacts struct {
 	Type        Type
 	Status      Status
 	Server      string
@@ -87,22 +84,22 @@ type Facts struct {
 	ErrorCode   string // of the refusal or failure
 	Time        int64  // microseconds since 1970
 	Duration    int64  // milliseconds
-	Own         int64  // microseconds of it that were MCPProxy's; 0: not known
-	Times       int64  // how often the refusal has happened; 0 = once
+	OwnTime     int64  // microseconds of Duration that MCPProxy itself took; 0: unknown
+	Repeats     int64  // how often the refusal happened; 0 means once
 }
 
-// EndedBy returns the facts of a record that an entry with the facts end has ended.
-func (f Facts) EndedBy(end *Facts) Facts {
-	f.Status, f.Duration, f.Own, f.ErrorCode = end.Status, end.Duration, end.Own, cmp.Or(end.ErrorCode, f.ErrorCode)
+// WithOutcome returns the facts of a record that began with f and ended with the facts end.
+func (f RecordFacts) WithOutcome(end *RecordFacts) RecordFacts {
+	f.Status, f.Duration, f.OwnTime, f.ErrorCode = end.Status, end.Duration, end.OwnTime, cmp.Or(end.ErrorCode, f.ErrorCode)
 	return f
 }
 
-// FactsOf returns what a record is found by.
-func FactsOf(r *Record) Facts {
-	f := Facts{
+// NewRecordFacts returns the facts of a record.
+func NewRecordFacts(r *Record) RecordFacts {
+	f := RecordFacts{
 		Type: r.Type, Status: r.Status, Server: r.ServerName, Tool: r.ToolName,
 		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor, Client: r.ClientName,
-		ErrorCode: r.Metadata.ErrorCode, Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, Own: r.OwnUS, Times: r.Repeated,
+		ErrorCode: r.Metadata.ErrorCode, Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, OwnTime: r.OwnUS, Repeats: r.Repeated,
 	}
 	if in := r.Metadata.Intent; in != nil {
 		f.Intent, f.Sensitivity, f.Reason = in.OperationType, in.DataSensitivity, in.Reason
@@ -110,27 +107,28 @@ func FactsOf(r *Record) Facts {
 	return f
 }
 
-// ChainPart is one entry as a store has it, or some in a row that are gone.
+// ChainPart is one of three things, as a store has it: an entry, a run of removed entries, or a
+// checkpoint.
 type ChainPart struct {
-	First, Seq int64 // the numbers of the first and the last entry
-	Hash       Hash  // of the last
+	First, Seq int64 // numbers of the first and the last entry
+	Hash       Hash  // of the last entry
 	Gone       bool
-	Payload    []byte // of an entry that is there; valid until the call that got it returns
-	// Record is the place among all records of the one that the entry begins, from 1
-	// on; 0 of an entry that begins none.
+	Payload    []byte // of an entry that exists; valid until the call that got it returns
+	// Record is the position among all records of the record that the entry begins, from 1; 0 if the entry
+	// begins none.
 	Record int64
-	// Pruned reports whether what is gone was the beginning of the log, which the retention has
+	// Pruned reports whether the removed entries were the beginning of the log, which the retention
 	// removed.
 	Pruned bool
-	// Checkpoint is set for a place that was signed, which is no entry.
+	// Checkpoint is set for a checkpoint, which is no entry.
 	Checkpoint *Checkpoint
 }
 
-// id returns the id of the entry's record, "" when there is none to be read.
-func (p *ChainPart) id() string { return idOf(p.Payload) }
+// recordID returns the ID of the entry's record, or "" if it is unreadable.
+func (p *ChainPart) recordID() string { return parseRecordID(p.Payload) }
 
-// idOf returns the id in a payload, "" when there is none to be read.
-func idOf(payload []byte) string {
+// parseRecordID returns the ID in a payload, or "" if it is unreadable.
+func parseRecordID(payload []byte) string {
 	const at = len(`{"id":"`)
 	if len(payload) < at+ulidLen || !IsIDPrefix(string(payload[at:at+ulidLen])) {
 		return ""
@@ -142,24 +140,24 @@ func idOf(payload []byte) string {
 //
 //	<hash in hex> <payload>\n
 //
-// so that the chain can be checked with nothing but a shell: the hash of a line
-// is sha256sum of "<hash of the line before> <what is chained of the payload>".
+// so that a shell can check the chain: the hash of a line is the sha256sum of "<hash of the line
+// before> <chained text of the payload>".
 const (
-	hexLen    = 2 * sha256.Size
-	lineExtra = hexLen + 2 // the blank and the newline
+	hexLen       = 2 * sha256.Size
+	lineOverhead = hexLen + 2 // the space and the newline
 )
 
-// seal hashes the line in buf, which holds room for the hash, the blank and what is
-// chained of the payload, and writes the hash into its place.
-func seal(buf []byte, prev Hash) Hash {
-	prev.put(buf)
+// sealLine computes the hash of the line in buf and writes it to the beginning of buf. buf has room for
+// the hash, then a space and the chained text of the payload.
+func sealLine(buf []byte, prev Hash) Hash {
+	prev.writeHex(buf)
 	h := Hash(sha256.Sum256(buf))
-	h.put(buf)
+	h.writeHex(buf)
 	return h
 }
 
-// splitLine takes a line without its newline apart.
-func splitLine(line []byte) (h Hash, payload []byte, ok bool) {
+// splitSpoolLine splits a line without its newline into hash and payload.
+func splitSpoolLine(line []byte) (h Hash, payload []byte, ok bool) {
 	if len(line) < hexLen+3 || line[hexLen] != ' ' || line[hexLen+1] != '{' || line[len(line)-1] != '}' {
 		return h, nil, false
 	}
@@ -170,20 +168,20 @@ func splitLine(line []byte) (h Hash, payload []byte, ok bool) {
 	return h, line[hexLen+1:], canonical && bytes.IndexByte(line, '\n') < 0
 }
 
-// Checkpoint is a signed place in the chain: that the log had this entry by then, with
-// everything before it.
+// Checkpoint is a signature over the chain up to an entry. It proves that the log had this entry, and all
+// entries before it, at that time.
 type Checkpoint struct {
 	Chain     string
 	Seq       int64
 	Hash      Hash
 	Time      time.Time
-	Pruned    bool // what is up to there was removed by the retention
+	Pruned    bool // the retention removed the entries up to here
 	Key       []byte
 	Signature []byte
 }
 
-// statement is what is signed.
-func (c *Checkpoint) statement() []byte {
+// signedText returns the text that the signature covers.
+func (c *Checkpoint) signedText() []byte {
 	what := "checkpoint"
 	if c.Pruned {
 		what = "pruned"
@@ -191,19 +189,19 @@ func (c *Checkpoint) statement() []byte {
 	return fmt.Appendf(nil, "mcpproxy %s %s %d %x %d", what, c.Chain, c.Seq, c.Hash, c.Time.UnixMicro())
 }
 
-// Signed reports whether the signature is one of the key over the rest.
-func (c *Checkpoint) Signed() bool {
-	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.statement(), c.Signature)
+// HasValidSignature reports whether the signature is valid for the key and the other fields.
+func (c *Checkpoint) HasValidSignature() bool {
+	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.signedText(), c.Signature)
 }
 
-// Redaction is what one entry erases: fields of a record.
+// Redaction says which fields of a record an entry erases.
 type Redaction struct {
 	ID     string
-	Fields []Field
+	Fields []ErasableField
 	At     time.Time // whole seconds
 }
 
-// Redaction is what the entry erases; ok is false of most.
+// Redaction returns the redaction that the entry makes; ok is false for most entries.
 func (e *Entry) Redaction() (r Redaction, ok bool) {
 	if e.Redacts == nil {
 		return r, false

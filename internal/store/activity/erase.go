@@ -10,9 +10,9 @@ import (
 	"slices"
 )
 
-// linesOf calls fn for the lines of a record in data, which begins with a whole line: with the place of
-// each and its payload.
-func linesOf(data []byte, id string, fn func(at int, payload []byte) error) error {
+// eachLineOfRecord calls fn with the offset and the payload of each line of a record. data begins at the
+// start of a line.
+func eachLineOfRecord(data []byte, id string, fn func(at int, payload []byte) error) error {
 	start := []byte(`{"id":"` + id + `"`)
 	for from := 0; ; {
 		n := bytes.Index(data[from:], start)
@@ -34,26 +34,25 @@ func linesOf(data []byte, id string, fn func(at int, payload []byte) error) erro
 	}
 }
 
-// erase writes over what the files of the spool hold of fields of a record, and what
-// the second copy does.
-func (s *spool) erase(r Redaction) error {
-	m := s.mark()
+// eraseFields overwrites fields of a record in the files of the spool and in the second copy.
+func (s *spool) eraseFields(r Redaction) error {
+	m := s.snapshot()
 	for i := range m.segments {
-		if err := m.segments[i].erase(r); err != nil {
+		if err := m.segments[i].eraseFields(r); err != nil {
 			return fmt.Errorf("erase from the spool: %w", err)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.writing {
-		s.wrote.Wait()
+		s.writeDone.Wait()
 	}
-	return s.recent.erase(r)
+	return s.recent.eraseFields(r)
 }
 
-// erase writes over fields of a record. Each is marked first, so that nobody takes
-// what a kill leaves of it for damage.
-func (s *segment) erase(r Redaction) (err error) {
+// eraseFields overwrites fields of a record in the file of the segment. It writes the erased mark of a
+// field first, so that a process that is killed does not leave a field that looks damaged.
+func (s *segment) eraseFields(r Redaction) (err error) {
 	f, err := os.OpenFile(s.path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // pruned meanwhile
@@ -67,20 +66,20 @@ func (s *segment) erase(r Redaction) (err error) {
 		return err
 	}
 	changed := false
-	err = linesOf(data, r.ID, func(at int, payload []byte) error {
-		erased, had := erase(payload, r.Fields, r.At, true)
+	err = eachLineOfRecord(data, r.ID, func(at int, payload []byte) error {
+		erased, had := erasePayloadFields(payload, r.Fields, r.At, true)
 		if !had {
 			return nil
 		}
 		changed = true
-		sealed, open, _ := parts(payload)
+		sealed, open, _ := splitPayload(payload)
 		var errs []error
-		_ = eachOpen(open, func(field openField) {
+		_ = eachStoredField(open, func(field storedField) {
 			if !slices.Contains(r.Fields, field.name) {
 				return
 			}
 			from := len(sealed) + 1 + field.at
-			for _, part := range [][2]int{{from, from + innerLen}, {from + innerLen, from + len(field.inner)}} {
+			for _, part := range [][2]int{{from, from + minContentLen}, {from + minContentLen, from + len(field.content)}} {
 				_, err := f.WriteAt(erased[part[0]:part[1]], int64(at+part[0]))
 				errs = append(errs, err)
 			}
@@ -93,15 +92,15 @@ func (s *segment) erase(r Redaction) (err error) {
 	return err
 }
 
-// erase writes over fields of a record.
-func (r *recent) erase(what Redaction) (err error) {
-	defer r.faults(debug.SetPanicOnFault(true), &err)
+// eraseFields overwrites fields of a record in both halves of the copy.
+func (r *recentCopy) eraseFields(what Redaction) (err error) {
+	defer r.recoverFault(debug.SetPanicOnFault(true), &err)
 	for _, half := range r.halves {
-		if s, ok := readByteRange(half); ok {
-			clear(s.rest) // what an earlier turn has left
+		if s, ok := parseChainLines(half); ok {
+			clear(s.rest) // left from earlier use of the half
 		}
-		_ = linesOf(half, what.ID, func(at int, payload []byte) error {
-			if erased, had := erase(payload, what.Fields, what.At, true); had {
+		_ = eachLineOfRecord(half, what.ID, func(at int, payload []byte) error {
+			if erased, had := erasePayloadFields(payload, what.Fields, what.At, true); had {
 				copy(half[at:], erased)
 			}
 			return nil

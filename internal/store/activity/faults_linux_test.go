@@ -29,8 +29,7 @@ func mounted(t *testing.T, m *faultfs.Mount, err error) *faultfs.Mount {
 	return m
 }
 
-// dieOf ends a log as kill -9 ends its process: what it had open is closed, and
-// nothing else is done.
+// dieOf ends a log like kill -9 ends its process: it closes the open files and does nothing else.
 func dieOf(t *testing.T, l *Log) {
 	t.Helper()
 	l.stop()
@@ -50,11 +49,11 @@ func dieOf(t *testing.T, l *Log) {
 		if err := m.unmap(); err != nil {
 			t.Error(err)
 		}
-		m.f.Close() // of a file system that may be dead
+		m.f.Close() // the file system may be dead
 	}
 }
 
-// within tries until it works.
+// within retries until try succeeds.
 func within(t *testing.T, what string, try func() error) {
 	t.Helper()
 	deadline, tick := time.Now().Add(patience), time.NewTicker(5*time.Millisecond)
@@ -71,7 +70,7 @@ func within(t *testing.T, what string, try func() error) {
 	}
 }
 
-// refusesCalls tries calls until one is refused, and returns those that were made.
+// refusesCalls makes calls until one is refused, and returns the recorded ones.
 func refusesCalls(t *testing.T, l *Log) (made []string) {
 	t.Helper()
 	within(t, "calls are refused", func() error {
@@ -89,7 +88,7 @@ func refusesCalls(t *testing.T, l *Log) (made []string) {
 	return made
 }
 
-// unlessRefused makes a call, which may be refused.
+// unlessRefused makes one call, which may be refused.
 func unlessRefused(t *testing.T, l *Log) (made []string) {
 	t.Helper()
 	r := Record{Type: ToolCall, ToolName: "unnoticed"}
@@ -116,12 +115,12 @@ func takesCalls(t *testing.T, l *Log) (id string) {
 	return id
 }
 
-// wantAll wants that each of these is there once, a success, and nothing is
-// wrong with the chain or told to be damaged.
+// wantAll checks that each of these records exists once, as a success, and that the chain is intact and no
+// damage is recorded.
 func wantAll(t *testing.T, l *Log, ids []string) {
 	t.Helper()
 	seen := map[string]Status{}
-	for _, r := range list(t, l) {
+	for _, r := range listRecords(t, l) {
 		if _, twice := seen[r.ID]; twice {
 			t.Errorf("%s is there twice", r.ID)
 		}
@@ -139,14 +138,14 @@ func wantAll(t *testing.T, l *Log, ids []string) {
 	if missing > 0 {
 		t.Errorf("%d of %d calls are not there as successes", missing, len(ids))
 	}
-	if v := verify(t, l.spool); v.Break != "" {
+	if v := readAndVerify(t, l.spool); v.Break != "" {
 		t.Errorf("%+v", v)
 	}
 }
 
-// TestADyingFileSystemIsNoticed: the mapping can be written to when its disk is
-// dead. Calls are refused within a look, and those that were acknowledged before
-// are there after the process was killed and the disk put in order.
+// TestADyingFileSystemIsNoticed: a mapping can still be written to when its disk is dead. The next check
+// refuses calls. The calls that were acknowledged before exist after the process was killed and the disk
+// was repaired.
 func TestADyingFileSystemIsNoticed(t *testing.T) {
 	faultfs.Needed(t)
 	for name, die := range map[string]func(*faultfs.Mount) error{
@@ -155,12 +154,12 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 			mounted(t, disk, err)
-			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memory{}
+			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 			var made []string
 			for round := range 2 {
 				l := openLog2(t, opt, st)
 				for range 50 {
-					made = append(made, call(t, l, "before").ID)
+					made = append(made, recordCall(t, l, "before").ID)
 				}
 				running := Record{Type: ToolCall}
 				if err := l.Begin(&running); err != nil {
@@ -182,12 +181,12 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			wantAll(t, openLog(t, opt, &memory{}), made)
+			wantAll(t, openLog(t, opt, &memoryStore{}), made)
 		})
 	}
 }
 
-// openLog2 opens a log that the test ends by itself.
+// openLog2 opens a log that the test itself closes.
 func openLog2(t *testing.T, opt Options, st Store) *Log {
 	t.Helper()
 	l, err := Open(opt, st)
@@ -197,15 +196,14 @@ func openLog2(t *testing.T, opt Options, st Store) *Log {
 	return l
 }
 
-// TestADeadFileSystemThatComesBack needs no restart: what was acknowledged is
-// written again.
+// TestADeadFileSystemThatComesBack: no restart is needed, and acknowledged entries are written again.
 func TestADeadFileSystemThatComesBack(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	mounted(t, disk, err)
-	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memory{}
+	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 	l := openLog2(t, opt, st)
-	made := []string{call(t, l, "before").ID}
+	made := []string{recordCall(t, l, "before").ID}
 	if err := disk.Abort(); err != nil {
 		t.Fatal(err)
 	}
@@ -217,29 +215,29 @@ func TestADeadFileSystemThatComesBack(t *testing.T) {
 	if h := l.Health(); h.Degraded {
 		t.Errorf("health: %+v", h)
 	}
-	list(t, l) // the store is in the middle of what was written twice
+	listRecords(t, l) // the store is reading what was written twice
 	dieOf(t, l)
 	l = openLog(t, opt, st)
 	wantAll(t, l, made)
 	closeLog(t, l)
-	wantAll(t, openLog(t, opt, &memory{}), made)
+	wantAll(t, openLog(t, opt, &memoryStore{}), made)
 }
 
-// TestADeletedSpoolIsMadeAgain: the file, and the folder, each while it is in
-// use, and with a kill at once or later.
+// TestADeletedSpoolIsMadeAgain deletes the file or the directory while it is in use, with a kill at once
+// or later.
 func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 	for _, what := range []string{"file", "folder"} {
 		for _, kill := range []string{"at once", "later"} {
 			t.Run(what+", killed "+kill, func(t *testing.T) {
-				opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memory{}
+				opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 				l := openLog2(t, opt, st)
 				var made []string
 				for range 50 {
-					made = append(made, call(t, l, "before").ID)
+					made = append(made, recordCall(t, l, "before").ID)
 				}
 				gone := opt.Dir
 				if what == "file" {
-					gone = l.spool.mark().segments[0].path
+					gone = l.spool.snapshot().segments[0].path
 				}
 				if err := faultfs.Delete(gone); err != nil {
 					t.Fatal(err)
@@ -263,8 +261,8 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestRoomForTheEndIsReserved: on a full disk no call begins whose outcome might
-// find no room, and what has begun ends, with its response cut.
+// TestRoomForTheEndIsReserved: on a full disk no call begins whose outcome might have no room. A call that
+// has begun ends, with its response cut.
 func TestRoomForTheEndIsReserved(t *testing.T) {
 	volume.Serial(t)
 	faultfs.Needed(t)
@@ -272,7 +270,7 @@ func TestRoomForTheEndIsReserved(t *testing.T) {
 		t.Run(durability, func(t *testing.T) {
 			disk, err := faultfs.Tmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
 			mounted(t, disk, err)
-			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), Durability: durability}, &memory{}
+			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), Durability: durability}, &memoryStore{}
 			l := openLog2(t, opt, st)
 			var open []string
 			filled := false
@@ -300,7 +298,7 @@ func TestRoomForTheEndIsReserved(t *testing.T) {
 				}
 			}
 			dieOf(t, l)
-			l = openLog(t, opt, &memory{})
+			l = openLog(t, opt, &memoryStore{})
 			got := 0
 			for _, r := range listAll(t, l) {
 				if r.Type == ToolCall && r.Status != Success {
@@ -327,13 +325,13 @@ func listAll(t *testing.T, l *Log) []Record {
 	return page.Records
 }
 
-// TestAFullDiskComesBack needs no restart.
+// TestAFullDiskComesBack: no restart is needed.
 func TestAFullDiskComesBack(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Tmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
 	mounted(t, disk, err)
-	l := openLog(t, Options{Dir: filepath.Join(disk.Dir, "spool")}, &memory{})
-	call(t, l, "before")
+	l := openLog(t, Options{Dir: filepath.Join(disk.Dir, "spool")}, &memoryStore{})
+	recordCall(t, l, "before")
 	if err := disk.Fill(); err != nil {
 		t.Fatal(err)
 	}
@@ -350,22 +348,21 @@ func TestAFullDiskComesBack(t *testing.T) {
 		}
 		return nil
 	})
-	call(t, l, "after")
+	recordCall(t, l, "after")
 }
 
-// TestAHoleThatADiskLeft: a disk that died may have what was written last, but not
-// all that was written before.
+// TestAHoleThatADiskLeft: a failed disk may have the newest bytes but not all older ones.
 func TestAHoleThatADiskLeft(t *testing.T) {
-	opt := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), lookEvery: time.Hour}
+	opt := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), checkEvery: time.Hour}
 	if opt.RecentDir == "" {
 		t.Skip("there is no folder in memory here")
 	}
-	l := openLog2(t, opt, &memory{})
-	made := []string{call(t, l, "first").ID}
+	l := openLog2(t, opt, &memoryStore{})
+	made := []string{recordCall(t, l, "first").ID}
 	for range 300 {
-		made = append(made, call(t, l, "a").ID)
+		made = append(made, recordCall(t, l, "a").ID)
 	}
-	path := l.spool.mark().segments[0].path
+	path := l.spool.snapshot().segments[0].path
 	dieOf(t, l)
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -375,17 +372,16 @@ func TestAHoleThatADiskLeft(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantAll(t, openLog(t, opt, &memory{}), made)
+	wantAll(t, openLog(t, opt, &memoryStore{}), made)
 }
 
-// TestAHoleBetweenSegments: what one segment has lost is taken from the second
-// copy, and what the segments behind it have still counts, also after new calls
-// and another kill.
+// TestAHoleBetweenSegments: entries that one segment lost come from the second copy, and the entries of
+// later segments still count, also after new calls and another kill.
 func TestAHoleBetweenSegments(t *testing.T) {
 	if MemoryDir() == "" {
 		t.Skip("there is no folder in memory here")
 	}
-	const lost = 20 // in the segment that is damaged
+	const lost = 20 // in the damaged segment
 	for name, damage := range map[string]func(path string, lines [][]byte) error{
 		"the end is lost": func(path string, lines [][]byte) error {
 			return os.WriteFile(path, bytes.Join(lines[:len(lines)-lost], nil), 0o600)
@@ -402,16 +398,16 @@ func TestAHoleBetweenSegments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			opt := Options{
-				Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), lookEvery: time.Hour,
+				Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), checkEvery: time.Hour,
 				maxSegment: 32 << 10,
 			}
-			away := &memory{fail: errors.New("away")} // so nothing is removed
+			away := &memoryStore{fail: errors.New("away")} // so nothing is removed
 			l := openLog2(t, opt, away)
 			var made []string
 			for range 500 {
-				made = append(made, call(t, l, "before").ID)
+				made = append(made, recordCall(t, l, "before").ID)
 			}
-			segments := l.spool.mark().segments
+			segments := l.spool.snapshot().segments
 			if len(segments) < 4 {
 				t.Fatalf("there are %d segments only", len(segments))
 			}
@@ -427,34 +423,34 @@ func TestAHoleBetweenSegments(t *testing.T) {
 			for range 2 {
 				l = openLog2(t, opt, away)
 				for range 50 {
-					made = append(made, call(t, l, "after").ID)
+					made = append(made, recordCall(t, l, "after").ID)
 				}
 				dieOf(t, l)
 			}
-			wantAll(t, openLog(t, opt, &memory{}), made)
+			wantAll(t, openLog(t, opt, &memoryStore{}), made)
 		})
 	}
 }
 
-// TestADiskThatIsTakenAwayForAWhile: the spool goes on in the empty folder below,
-// and where it was when the disk is back. A database that came back with the disk
-// lacks the last moments, and gets them.
+// TestADiskThatIsTakenAwayForAWhile: the spool continues in the empty directory below the mount point, and
+// in its old place when the disk is back. A database that came back with the disk lacks the newest
+// records, and gets them.
 func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	mounted(t, disk, err)
-	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memory{}
+	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 	l := openLog2(t, opt, st)
 	var made []string
 	for range 500 { // more than memory keeps
-		made = append(made, call(t, l, "before").ID)
+		made = append(made, recordCall(t, l, "before").ID)
 	}
-	list(t, l)
+	listRecords(t, l)
 	within(t, "all is on the disk", func() error {
 		l.spool.mu.Lock()
 		defer l.spool.mu.Unlock()
-		if l.spool.good != l.spool.durable {
-			return fmt.Errorf("up to %d of %d", l.spool.good.seq, l.spool.durable.seq)
+		if l.spool.synced != l.spool.durable {
+			return fmt.Errorf("up to %d of %d", l.spool.synced.seq, l.spool.durable.seq)
 		}
 		return nil
 	})
@@ -466,13 +462,13 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 		return err
 	})
 	made = append(made, takesCalls(t, l))
-	list(t, l)
+	listRecords(t, l)
 	st.setFail(fmt.Errorf("%w: gone", ErrIO))
-	made = append(made, call(t, l, "waits").ID)
+	made = append(made, recordCall(t, l, "waits").ID)
 	if _, err := l.List(t.Context(), Filter{}); err == nil && !l.Health().Degraded {
 		t.Error("the store did not fail")
 	}
-	st.forget() // what comes back has nothing of it
+	st.forget() // the disk comes back with an empty database
 	if err := disk.Back(); err != nil {
 		t.Fatal(err)
 	}
@@ -486,29 +482,28 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	})
 	st.setFail(nil)
 	made = append(made, takesCalls(t, l))
-	within(t, "the store takes records again", l.progress.failure)
+	within(t, "the store takes records again", l.progress.storeError)
 	wantAll(t, l, made)
 	dieOf(t, l)
-	wantAll(t, openLog(t, opt, &memory{}), made)
+	wantAll(t, openLog(t, opt, &memoryStore{}), made)
 }
 
-// forget makes the store one that has nothing.
-func (m *memory) forget() {
+// forget empties the store.
+func (m *memoryStore) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rows, m.pos = nil, Position{}
+	m.rows, m.pos = nil, SpoolPosition{}
 }
 
-// TestASecondCopyThatIsDeletedIsBegunAgain: the end of a user's session clears
-// its folder.
+// TestASecondCopyThatIsDeletedIsBegunAgain: the end of a user's login session clears its directory.
 func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
-	opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memory{}
+	opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 	if opt.RecentDir == "" {
 		t.Skip("there is no folder in memory here")
 	}
 	l := openLog2(t, opt, st)
 	path := l.spool.recent.file.Name()
-	made := []string{call(t, l, "before").ID}
+	made := []string{recordCall(t, l, "before").ID}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -516,7 +511,7 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 		_, err := os.Stat(path)
 		return err
 	})
-	made = append(made, call(t, l, "after").ID)
+	made = append(made, recordCall(t, l, "after").ID)
 	if err := faultfs.Delete(opt.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -525,12 +520,12 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 	wantAll(t, openLog(t, opt, st), made)
 }
 
-// With power the folder is brought to the disk before a new segment counts: without that the
-// segment could be gone after a loss of power, whatever was synced in it.
+// With durability power, the directory is synced before a new segment counts. Otherwise a loss of power
+// could remove the segment, even if its contents were synced.
 func TestANewSegmentNeedsItsFolder(t *testing.T) {
 	faultfs.Needed(t)
 	s := newSpool(t, t.TempDir())
-	s.power = true
+	s.syncEachWrite = true
 	if _, err := s.openSpool(); err != nil {
 		t.Fatal(err)
 	}
@@ -539,7 +534,7 @@ func TestANewSegmentNeedsItsFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.append(&draft{kind: KindWhole, body: bodyOf([]byte(`"kind":"record","raw":[0,0],"type":"system"}`))})
+	_, err = s.appendEntry(&entryDraft{kind: KindWhole, body: parseEncodedBody([]byte(`"kind":"record","raw":[0,0],"type":"system"}`))})
 	if stopped := i.Stop(); stopped != nil {
 		t.Fatal(stopped)
 	}

@@ -5,31 +5,31 @@ import (
 	"fmt"
 )
 
-// Health is how the log is. Degraded means that records cannot be written, or
-// that the database is away and they wait in the spool.
+// Health is the state of the log. Degraded means that records cannot be written, or that the database is
+// unavailable and records wait in the spool.
 type Health struct {
 	Degraded bool   `json:"degraded"`
 	Message  string `json:"message,omitempty"`
 	Backlog  int64  `json:"backlog"`     // entries that are not in the database yet
 	Spool    int64  `json:"spool_bytes"` // size of the spool on disk
 	Records  int64  `json:"records"`     // in the database
-	// Verified is how Verify has gone last, since the start.
+	// Verified is the last result of Verify since the start.
 	Verified *Verified `json:"verified,omitempty"`
-	// Refused tells of the actors that are refused very many calls.
+	// Refused has a message for each actor that is refused very many calls.
 	Refused []string `json:"-"`
 }
 
-// Health says how the log is. It waits for nothing.
+// Health returns the state of the log without waiting.
 func (l *Log) Health() Health {
-	refused, records := l.refusals.floods(), l.store.Count()
+	refused, records := l.refusals.floodMessages(), l.store.RecordCount()
 	l.spool.mu.Lock()
-	h := Health{Records: records, Verified: l.verifier.verified(), Refused: refused, Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.bytes()}
-	failure, full := cmp.Or(l.spool.sick, l.spool.failure), h.Spool >= l.spool.maxBytes
-	storeSick := l.spool.storeSick
+	h := Health{Records: records, Verified: l.verifier.lastResult(), Refused: refused, Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.diskSize()}
+	failure, full := cmp.Or(l.spool.blockedBy, l.spool.writeError), h.Spool >= l.spool.maxBytes
+	storeSick := l.spool.storeError
 	l.spool.mu.Unlock()
-	storeErr, waiting := l.progress.failure(), l.ends.count()
+	storeErr, waiting := l.progress.storeError(), l.outcomes.waitingCount()
 	if s, ok := l.store.(interface{ Ill() error }); ok && storeErr == nil {
-		storeErr = s.Ill() // nothing was to be written since
+		storeErr = s.Ill() // nothing had to be written since the store failed
 	}
 	switch {
 	case failure != nil:

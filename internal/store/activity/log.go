@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// Options are what a Log needs. Zero values are defaults.
+// Options configure a Log. Zero values mean defaults.
 type Options struct {
-	Dir         string // of the spool; nothing else may be in it
-	MaxResponse int    // bytes of the arguments and of a response that are kept; 65,536
+	Dir         string // of the spool; it must hold nothing else
+	MaxResponse int    // maximum bytes of the arguments and of the response in a record; default 65,536
 	Durability  string // "process" (the default) or "power"
-	MaxSpool    int64  // bytes the spool may grow to while the store is away; 1 GiB
-	// Retention is asked whenever there may be something to prune; nil is no limit.
+	MaxSpool    int64  // maximum bytes of the spool while the store is unavailable; default 1 GiB
+	// Retention returns the current limits of the store; nil means no limits.
 	Retention func() Retention
-	// RecentDir is where a second copy of the newest entries is kept, for when the
-	// disk of Dir dies: see MemoryDir. Without one the copy ends with the process.
+	// RecentDir is the directory for a second copy of the newest entries, in case the disk of Dir fails:
+	// see MemoryDir. If it is empty, the copy ends with the process.
 	RecentDir string
-	// KeyFile has the key that places of the chain are signed with; it is made when it
-	// is not there. Without one nothing is signed.
+	// KeyFile is the file of the key that signs checkpoints. Open creates it if it does not exist. If it
+	// is empty, nothing is signed.
 	KeyFile string
-	// Alongside, when set, is called after each look at the spool: once a second.
-	Alongside func()
-	Logger    *slog.Logger
-	Now       func() time.Time
+	// AfterCheck, if set, is called after each check of the spool, once a second.
+	AfterCheck func()
+	Logger     *slog.Logger
+	Now        func() time.Time
 
 	maxSegment int64
 	maxQueue   int
-	lookEvery  time.Duration
+	checkEvery time.Duration
 	openFile   func(path string) (spoolFile, error)
 }
 
@@ -46,23 +46,23 @@ func (o Options) withDefaults() Options {
 	o.MaxSpool = cmp.Or(max(0, o.MaxSpool), defaultMaxSpool)
 	o.maxSegment = cmp.Or(o.maxSegment, 32<<20)
 	o.maxQueue = cmp.Or(o.maxQueue, 8<<20)
-	o.lookEvery = cmp.Or(o.lookEvery, lookEvery)
+	o.checkEvery = cmp.Or(o.checkEvery, defaultCheckEvery)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Alongside == nil {
-		o.Alongside = func() {}
+	if o.AfterCheck == nil {
+		o.AfterCheck = func() {}
 	}
 	if o.Retention == nil {
 		o.Retention = func() Retention { return Retention{} }
 	}
 	if o.openFile == nil {
-		o.openFile = openMapped
+		o.openFile = openMappedFile
 		if o.Durability == DurabilityPower {
-			o.openFile = openFile // syncing costs far more than writing
+			o.openFile = openPlainFile // a sync costs far more than a write
 		}
 	}
 	return o
@@ -71,34 +71,34 @@ func (o Options) withDefaults() Options {
 // Log is the activity log. It is safe for concurrent use.
 type Log struct {
 	spool    *spool
-	recorder *recorder
-	ends     *ends
-	progress *progress
-	refusals *refusals
+	recorder *recordWriter
+	outcomes *outcomeWriter
+	progress *projectionProgress
+	refusals *refusalCounter
 	store    Store
 	logger   *slog.Logger
 	stop     context.CancelFunc
 	watching sync.WaitGroup
 
-	verifier verifier
-	key      *Key
+	verifier verificationRunner
+	key      *SigningKey
 
-	redacting sync.Mutex // one redacts at a time
+	redacting sync.Mutex // serializes Redact
 
-	mu   sync.Mutex // guards open
-	open map[string]running
+	mu          sync.Mutex // guards openRecords
+	openRecords map[string]openRecord
 }
 
-// Open opens the spool in opt.Dir, which takes no longer when it holds a lot,
-// and projects into st in the background, whenever that is ready.
+// Open opens the spool in opt.Dir and starts to project its entries into st in the background. Its
+// duration does not depend on the size of the spool. The store may become ready later.
 func Open(opt Options, st Store) (*Log, error) {
 	opt = opt.withDefaults()
 	s := &spool{
-		folder: folder{dir: opt.Dir, now: opt.Now, open: opt.openFile, logger: opt.Logger}, power: opt.Durability == DurabilityPower,
-		maxBytes: opt.MaxSpool, maxSegment: opt.maxSegment, queue: queue{max: opt.maxQueue},
-		kick: newSignal(), ill: newSignal(), recentDir: opt.RecentDir,
+		spoolDir: spoolDir{dir: opt.Dir, now: opt.Now, openFile: opt.openFile, logger: opt.Logger}, syncEachWrite: opt.Durability == DurabilityPower,
+		maxBytes: opt.MaxSpool, maxSegment: opt.maxSegment, queue: entryQueue{max: opt.maxQueue},
+		projectorWake: newWakeSignal(), checkWake: newWakeSignal(), recentDir: opt.RecentDir,
 	}
-	key, err := openKey(opt.KeyFile)
+	key, err := openSigningKey(opt.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -108,93 +108,89 @@ func Open(opt Options, st Store) (*Log, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Log{
-		spool: s, store: st, logger: opt.Logger, open: map[string]running{}, stop: stop,
-		recorder: &recorder{spool: s, logger: opt.Logger, maxResponse: opt.MaxResponse},
-		ends:     &ends{spool: s, logger: opt.Logger},
+		spool: s, store: st, logger: opt.Logger, openRecords: map[string]openRecord{}, stop: stop,
+		recorder: &recordWriter{spool: s, logger: opt.Logger, maxResponse: opt.MaxResponse},
+		outcomes: &outcomeWriter{spool: s, logger: opt.Logger},
 		key:      key,
-		progress: &progress{spool: s, logger: opt.Logger, asked: newSignal(), ended: make(chan struct{})},
+		progress: &projectionProgress{spool: s, logger: opt.Logger, asked: newWakeSignal(), ended: make(chan struct{})},
 	}
-	l.refusals = newRefusals(l.recorder)
-	go l.refusals.work(ctx)
+	l.refusals = newRefusalCounter(l.recorder)
+	go l.refusals.run(ctx)
 	p := &projector{
-		recorder: l.recorder, ends: l.ends, progress: l.progress, spool: s, store: st,
-		retain: opt.Retention, checkpoints: checkpoints{Key: key}, opened: s.end(), past: s.ids.text(),
+		recorder: l.recorder, outcomes: l.outcomes, progress: l.progress, spool: s, store: st,
+		retain: opt.Retention, checkpoints: checkpointScheduler{SigningKey: key}, openedAtSeq: s.lastDurableSeq(), openedAtID: s.ids.formatULID(),
 	}
 	go func() {
 		defer close(l.progress.ended)
-		l.recorder.tell(notes)
-		p.work(ctx)
+		l.recorder.recordDamage(notes)
+		p.run(ctx)
 	}()
 	l.watching.Go(func() {
-		(&watcher{s}).work(ctx, opt.lookEvery, func() {
-			if err := key.keep(); err != nil {
+		(&spoolWatcher{s}).watch(ctx, opt.checkEvery, func() {
+			if err := key.restoreDeletedFile(); err != nil {
 				opt.Logger.Error("the key of the activity log was deleted and cannot be written again", "error", err)
 			}
-			opt.Alongside()
+			opt.AfterCheck()
 		})
 	})
 	return l, nil
 }
 
-// Begin writes the beginning of a record: when it returns, the record is
-// durable. It sets the ID, the Timestamp and the Status of r. Its error is an
-// AUDIT_UNAVAILABLE problem; then there is no record and the call must not be
-// made.
+// Begin writes the beginning of a record. When it returns, the record is durable. It sets the ID, the
+// Timestamp and the Status of r. Its error is an AUDIT_UNAVAILABLE problem: then there is no record, and
+// the call must not be made.
 func (l *Log) Begin(r *Record) error {
 	r.Status = Pending
-	run, err := l.recorder.write(KindBegin, r)
+	run, err := l.recorder.writeRecord(KindBegin, r)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
-	l.open[r.ID] = run
+	l.openRecords[r.ID] = run
 	l.mu.Unlock()
 	return nil
 }
 
-// Append writes a record that is complete at once. It sets the ID and the
-// Timestamp of r. Its error is an AUDIT_UNAVAILABLE problem.
+// Append writes a record that is already complete. It sets the ID and the Timestamp of r. Its error is an
+// AUDIT_UNAVAILABLE problem.
 func (l *Log) Append(r *Record) error {
-	_, err := l.recorder.write(KindWhole, r)
+	_, err := l.recorder.writeRecord(KindWhole, r)
 	return err
 }
 
-// Refuse puts a refused call on record: as a record of its own, or as one more
-// time of the record of an identical refusal of the same actor, in which case
-// only the count is kept, in memory for some time. It sets ID and Timestamp of
-// r. Its error is an AUDIT_UNAVAILABLE problem.
-func (l *Log) Refuse(r *Record) error {
+// AppendRefusal records a refused call. The first of identical refusals of an actor gets a record. Each
+// repetition only increases the count of that record, which stays in memory for some time. It sets the ID
+// and the Timestamp of r. Its error is an AUDIT_UNAVAILABLE problem.
+func (l *Log) AppendRefusal(r *Record) error {
 	r.Type, r.Status = PolicyDecision, Blocked
-	return l.refusals.add(r)
+	return l.refusals.addRefusal(r)
 }
 
-// End writes the outcome of a record that Begin wrote. When it cannot be written
-// its error is an AUDIT_UNAVAILABLE problem; the outcome is then kept in memory
-// and written as soon as that is possible.
+// End writes the outcome of a record that Begin wrote. If it cannot be written, the error is an
+// AUDIT_UNAVAILABLE problem. The outcome is then kept in memory and written as soon as possible.
 func (l *Log) End(id string, o Outcome) error {
 	l.mu.Lock()
-	run, ok := l.open[id]
-	delete(l.open, id)
+	run, ok := l.openRecords[id]
+	delete(l.openRecords, id)
 	l.mu.Unlock()
 	if !ok {
 		return fmt.Errorf("end a record of the activity log: %s is not open", id)
 	}
-	p := ending(run.seq, &o)
-	bound(&p.Record, l.recorder.maxResponse)
+	p := newOutcomePayload(run.seq, &o)
+	maskAndBound(&p.Record, l.recorder.maxResponse)
 	buf := l.recorder.buffers.get()
 	defer l.recorder.buffers.put(buf)
-	facts := FactsOf(&p.Record)
-	return l.ends.write(draft{kind: KindEnd, id: id, of: run.seq, owed: true, body: buf.body(&p), facts: run.facts.EndedBy(&facts)}, &p)
+	facts := NewRecordFacts(&p.Record)
+	return l.outcomes.write(entryDraft{kind: KindEnd, id: id, of: run.seq, roomReserved: true, body: buf.encodeBody(&p), facts: run.facts.WithOutcome(&facts)}, &p)
 }
 
-// Close projects what is there and closes the spool. Records that are open stay
-// so and read as interrupted after the next start. When ctx ends first, what is
-// left is projected at the next start.
+// Close projects the remaining entries and closes the spool. Open records become interrupted at the next
+// start. If ctx ends first, the next start projects the rest.
 func (l *Log) Close(ctx context.Context) error {
 	l.verifier.close()
-	l.refusals.write(time.Now(), true)
-	l.ends.retry()
-	flushed := l.progress.flush(ctx)
+	l.refusals.writeCounts(time.Now(), true)
+	l.outcomes.retryWaiting()
+	flushed := l.progress.waitProjected(ctx)
 	l.stop()
 	<-l.progress.ended
 	<-l.refusals.done
@@ -202,8 +198,8 @@ func (l *Log) Close(ctx context.Context) error {
 	if flushed != nil {
 		l.logger.Info("the activity log was closed before its database had everything", "error", flushed)
 	}
-	return l.spool.close(l.ends.none())
+	return l.spool.close(l.outcomes.isDrained())
 }
 
-// Key is what the log signs with; nil where nothing is signed.
-func (l *Log) Key() *Key { return l.key }
+// SigningKey returns the key that signs the log, or nil if nothing is signed.
+func (l *Log) SigningKey() *SigningKey { return l.key }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestACallIsOnRecord(t *testing.T) {
-	l := openLog(t, Options{Dir: t.TempDir()}, &memory{})
+	l := openLog(t, Options{Dir: t.TempDir()}, &memoryStore{})
 	r := Record{
 		Type: ToolCall, ServerName: "github", ToolName: "create_issue", Arguments: []byte(`{"title":"x"}`),
 		Source: SourceMCP, Actor: "agent", SessionID: "s", RequestID: "1", ClientName: "c", ClientVersion: "2",
@@ -28,7 +28,7 @@ func TestACallIsOnRecord(t *testing.T) {
 	if r.Status != Pending || len(r.ID) != ulidLen || r.Timestamp.Before(before) {
 		t.Fatalf("begun as %+v", r)
 	}
-	if got := list(t, l); len(got) != 1 || got[0].Status != Pending || got[0].ID != r.ID {
+	if got := listRecords(t, l); len(got) != 1 || got[0].Status != Pending || got[0].ID != r.ID {
 		t.Fatalf("while it runs: %+v", got)
 	}
 	err := l.End(r.ID, Outcome{
@@ -38,7 +38,7 @@ func TestACallIsOnRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := list(t, l)[0]
+	got := listRecords(t, l)[0]
 	if got.Status != Failed || got.DurationMS != 1500 || string(got.Response) != `{"isError":true}` || got.ErrorMessage != "no" ||
 		got.Metadata.ErrorCode != "TIMEOUT" || !slices.Equal(got.Metadata.Warnings, []string{"one", "two"}) ||
 		!got.Timestamp.Equal(r.Timestamp) || got.Metadata.Intent.OperationType != "write" {
@@ -47,14 +47,14 @@ func TestACallIsOnRecord(t *testing.T) {
 }
 
 func TestARecordEndsOnce(t *testing.T) {
-	l := openLog(t, Options{Dir: t.TempDir()}, &memory{})
-	r := call(t, l, "a")
+	l := openLog(t, Options{Dir: t.TempDir()}, &memoryStore{})
+	r := recordCall(t, l, "a")
 	for _, id := range []string{r.ID, "", "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4"} {
 		if err := l.End(id, Outcome{Status: Success}); err == nil {
 			t.Errorf("ending %q worked", id)
 		}
 	}
-	if got := list(t, l); len(got) != 1 || got[0].Status != Success {
+	if got := listRecords(t, l); len(got) != 1 || got[0].Status != Success {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -62,7 +62,7 @@ func TestARecordEndsOnce(t *testing.T) {
 func TestSecretsAreMaskedBeforeTheyAreWritten(t *testing.T) {
 	dir := t.TempDir()
 	secret := "ghp_" + strings.Repeat("aB3dE6", 6)
-	l := openLog(t, Options{Dir: dir}, &memory{})
+	l := openLog(t, Options{Dir: dir}, &memoryStore{})
 	r := Record{
 		Type: ToolCall, Arguments: []byte(`{"token":"` + secret + `"}`),
 		Metadata: Metadata{Intent: &Intent{OperationType: "read", Reason: "use " + secret}},
@@ -88,7 +88,7 @@ func TestSecretsAreMaskedBeforeTheyAreWritten(t *testing.T) {
 			t.Errorf("%s holds the secret", filepath.Base(f))
 		}
 	}
-	for _, r := range list(t, l) {
+	for _, r := range listRecords(t, l) {
 		if strings.Contains(fmt.Sprintf("%s %s %+v %+v", r.Arguments, r.Response, r, r.Metadata.Intent), secret) {
 			t.Errorf("shown: %+v", r)
 		}
@@ -96,7 +96,7 @@ func TestSecretsAreMaskedBeforeTheyAreWritten(t *testing.T) {
 }
 
 func TestLongResponsesAreCut(t *testing.T) {
-	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 100}, &memory{})
+	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 100}, &memoryStore{})
 	r := Record{Type: ToolCall}
 	if err := l.Begin(&r); err != nil {
 		t.Fatal(err)
@@ -105,14 +105,14 @@ func TestLongResponsesAreCut(t *testing.T) {
 	if err := l.End(r.ID, Outcome{Status: Success, Response: []byte(long), ResponseBytes: int64(len(long))}); err != nil {
 		t.Fatal(err)
 	}
-	got := list(t, l)[0]
+	got := listRecords(t, l)[0]
 	if !got.ResponseTruncated || got.ResponseBytes != int64(len(long)) || !strings.HasPrefix(string(got.Response), `"{\"content\":[{`) {
 		t.Fatalf("%+v", got)
 	}
 }
 
 func TestTheSpoolHoldsWhileTheStoreIsAway(t *testing.T) {
-	st := &memory{fail: errors.New("no database")}
+	st := &memoryStore{fail: errors.New("no database")}
 	l := openLog(t, Options{Dir: t.TempDir(), MaxSpool: 4000}, st)
 	r := Record{Type: ToolCall}
 	if err := l.Begin(&r); err != nil {
@@ -132,13 +132,13 @@ func TestTheSpoolHoldsWhileTheStoreIsAway(t *testing.T) {
 	if h := l.Health(); !strings.Contains(h.Message, "limit") {
 		t.Errorf("health: %+v", h)
 	}
-	// What has begun can end, also beyond the limit.
+	// A record that has begun can end, also beyond the limit.
 	if err := l.End(r.ID, Outcome{Status: Success}); err != nil {
 		t.Error(err)
 	}
 	st.setFail(nil)
 	waitFor(t, l)
-	for _, got := range list(t, l) {
+	for _, got := range listRecords(t, l) {
 		if got.ID == r.ID && got.Status == Success {
 			return
 		}
@@ -147,26 +147,26 @@ func TestTheSpoolHoldsWhileTheStoreIsAway(t *testing.T) {
 }
 
 func TestAFullDiskRefusesCallsAndRecovers(t *testing.T) {
-	d := &disk{room: -1}
-	l := openLog(t, Options{Dir: t.TempDir(), openFile: d.open}, &memory{})
+	d := &faultyDisk{room: -1}
+	l := openLog(t, Options{Dir: t.TempDir(), openFile: d.open}, &memoryStore{})
 	r := Record{Type: ToolCall, ToolName: "running"}
 	if err := l.Begin(&r); err != nil {
 		t.Fatal(err)
 	}
-	d.set(func(d *disk) { d.room = 10 })
+	d.set(func(d *faultyDisk) { d.room = 10 })
 	wantCode(t, l.Begin(&Record{Type: ToolCall}), problem.AuditUnavailable)
 	wantCode(t, l.Append(&Record{Type: System}), problem.AuditUnavailable)
 	wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
-	// While the outcome is tried again the failure is the last one's, or that it waits.
+	// While the outcome is retried, the failure is that of the last attempt or that the outcome waits.
 	if h := l.Health(); !h.Degraded || !strings.Contains(h.Message, "cannot be written") && !strings.Contains(h.Message, "wait to be written") {
 		t.Errorf("health: %+v", h)
 	}
-	d.set(func(d *disk) { d.room = -1 })
-	l.ends.retry()
-	if n := l.ends.count(); n != 0 {
+	d.set(func(d *faultyDisk) { d.room = -1 })
+	l.outcomes.retryWaiting()
+	if n := l.outcomes.waitingCount(); n != 0 {
 		t.Errorf("%d outcomes still wait", n)
 	}
-	got := list(t, l)
+	got := listRecords(t, l)
 	if len(got) != 1 || got[0].Status != Success {
 		t.Fatalf("%+v", got)
 	}
@@ -176,8 +176,8 @@ func TestAFullDiskRefusesCallsAndRecovers(t *testing.T) {
 }
 
 func TestOutcomesThatWaitTakeBoundedMemory(t *testing.T) {
-	d := &disk{room: -1}
-	l := openLog(t, Options{Dir: t.TempDir(), openFile: d.open, MaxResponse: 2 << 20}, &memory{})
+	d := &faultyDisk{room: -1}
+	l := openLog(t, Options{Dir: t.TempDir(), openFile: d.open, MaxResponse: 2 << 20}, &memoryStore{})
 	var ids []string
 	for range 8 {
 		r := Record{Type: ToolCall}
@@ -186,30 +186,30 @@ func TestOutcomesThatWaitTakeBoundedMemory(t *testing.T) {
 		}
 		ids = append(ids, r.ID)
 	}
-	d.set(func(d *disk) { d.room = 0 })
+	d.set(func(d *faultyDisk) { d.room = 0 })
 	big := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 	for _, id := range ids {
 		wantCode(t, l.End(id, Outcome{Status: Success, Response: big}), problem.AuditUnavailable)
 	}
 	size := 0
-	for _, d := range l.ends.waiting {
+	for _, d := range l.outcomes.waiting {
 		size += len(d.body.data)
 	}
-	if len(l.ends.waiting) != len(ids) || size > maxUnwritten+4096 {
-		t.Errorf("%d outcomes with %d bytes wait", len(l.ends.waiting), size)
+	if len(l.outcomes.waiting) != len(ids) || size > maxWaitingBytes+4096 {
+		t.Errorf("%d outcomes with %d bytes wait", len(l.outcomes.waiting), size)
 	}
-	d.set(func(d *disk) { d.room = -1 })
+	d.set(func(d *faultyDisk) { d.room = -1 })
 }
 
 func TestAClosedLogRefuses(t *testing.T) {
-	l := openLog(t, Options{Dir: t.TempDir()}, &memory{})
+	l := openLog(t, Options{Dir: t.TempDir()}, &memoryStore{})
 	closeLog(t, l)
 	wantCode(t, l.Begin(&Record{}), problem.AuditUnavailable)
 	wantCode(t, l.Append(&Record{}), problem.AuditUnavailable)
 }
 
 func TestGetOfNoID(t *testing.T) {
-	l := openLog(t, Options{Dir: t.TempDir()}, &memory{})
+	l := openLog(t, Options{Dir: t.TempDir()}, &memoryStore{})
 	for _, id := range []string{"", "x y", "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4Z", "Ü"} {
 		_, err := l.Get(t.Context(), id)
 		wantCode(t, err, problem.NotFound)
@@ -217,7 +217,7 @@ func TestGetOfNoID(t *testing.T) {
 }
 
 func TestAQueryEndsWithItsContext(t *testing.T) {
-	st := &blocked{memory: &memory{}, open: make(chan struct{})}
+	st := &blockedStore{memoryStore: &memoryStore{}, open: make(chan struct{})}
 	l := openLog(t, Options{Dir: t.TempDir()}, st)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -225,20 +225,20 @@ func TestAQueryEndsWithItsContext(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	close(st.open)
-	list(t, l)
+	listRecords(t, l)
 }
 
-// blocked is a store that opens late.
-type blocked struct {
-	*memory
+// blockedStore is a store that opens late.
+type blockedStore struct {
+	*memoryStore
 	open chan struct{}
 }
 
-func (b *blocked) Resume(ctx context.Context) (Position, []string, error) {
+func (b *blockedStore) ResumePosition(ctx context.Context) (SpoolPosition, []string, error) {
 	select {
 	case <-b.open:
-		return b.memory.Resume(ctx)
+		return b.memoryStore.ResumePosition(ctx)
 	case <-ctx.Done():
-		return Position{}, nil, ctx.Err()
+		return SpoolPosition{}, nil, ctx.Err()
 	}
 }

@@ -8,30 +8,28 @@ import (
 	"syscall"
 )
 
-// pieceSize is how much is copied at a time. One copy stores its bytes in any
-// order, so a process that is killed in it may leave the end without the
-// beginning. In a piece that is no larger than the hash that a line begins with
-// no whole line has room, so that the last whole line of the file is never
-// behind one that is not whole.
+// pieceSize is the maximum number of bytes that one copy writes. A copy stores its bytes in any order, so
+// a process that is killed during it may leave the end without the beginning. A piece is no longer than
+// the hash at the beginning of a line. So it cannot hold a whole line, and the last whole line of the file
+// never follows an incomplete one.
 const pieceSize = hexLen
 
-// mappedFile is a spoolFile that is written through memory. What is copied into
-// the mapping is in the page cache, where it outlives the process as what is
-// written outlives it, and no entry costs a system call. The file is extended
-// window by window; what it has behind its last entry is zeros, which usedSize
-// does not count and Close cuts off.
+// mappedFile is a spoolFile that is written through a memory mapping. Bytes that are copied into the
+// mapping are in the page cache, where they survive the process as written bytes do, and an entry costs no
+// system call. The file is extended by one window at a time. The zeros after its last entry are not
+// counted by sizeWithoutZeros, and Close cuts them off.
 type mappedFile struct {
-	f      *os.File
-	off    int64 // where the next byte goes
-	base   int64 // of the window in the file
-	backed int64 // how far blocks are reserved
-	window []byte
-	fault  error // the file is not what it was: nothing more is written to it
+	f        *os.File
+	off      int64 // offset of the next byte
+	base     int64 // offset of the window in the file
+	reserved int64 // offset up to which blocks are reserved
+	window   []byte
+	fault    error // why the file is unusable; nothing more is written to it
 }
 
-// openMapped opens a segment to append to. Where blocks cannot be reserved or
-// the file cannot be mapped, it is written in the plain way.
-func openMapped(path string) (spoolFile, error) {
+// openMappedFile opens a segment for appending. If blocks cannot be reserved or the file cannot be mapped,
+// it opens a plain file.
+func openMappedFile(path string) (spoolFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -41,7 +39,7 @@ func openMapped(path string) (spoolFile, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	m := &mappedFile{f: f, off: info.Size()}
-	switch err := m.advance(); {
+	switch err := m.mapNextWindow(); {
 	case err == nil:
 		return m, nil
 	case errors.Is(err, syscall.ENOSPC):
@@ -50,31 +48,30 @@ func openMapped(path string) (spoolFile, error) {
 	if err := m.Close(); err != nil {
 		return nil, err
 	}
-	return openFile(path)
+	return openPlainFile(path)
 }
 
-// Reserve reserves blocks: a hole would take them when it is written to, and
-// there may be none.
+// Reserve reserves blocks. A hole would need blocks when it is written to, and the disk may have none.
 func (m *mappedFile) Reserve(size int64) (int64, error) {
 	page := int64(os.Getpagesize())
-	m.backed = max(m.backed, m.off/page*page)
-	for m.backed < size {
-		n := max(windowSize, (size-m.backed+page-1)/page*page)
-		err := syscall.Fallocate(int(m.f.Fd()), 0, m.backed, n)
-		if errors.Is(err, syscall.ENOSPC) { // as little as will do
-			n = (size - m.backed + page - 1) / page * page
-			err = syscall.Fallocate(int(m.f.Fd()), 0, m.backed, n)
+	m.reserved = max(m.reserved, m.off/page*page)
+	for m.reserved < size {
+		n := max(windowSize, (size-m.reserved+page-1)/page*page)
+		err := syscall.Fallocate(int(m.f.Fd()), 0, m.reserved, n)
+		if errors.Is(err, syscall.ENOSPC) { // try the minimum
+			n = (size - m.reserved + page - 1) / page * page
+			err = syscall.Fallocate(int(m.f.Fd()), 0, m.reserved, n)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("reserve room for the activity log: %w", err)
 		}
-		m.backed += n
+		m.reserved += n
 	}
-	return m.backed, nil
+	return m.reserved, nil
 }
 
-// advance maps the window in which the next byte goes.
-func (m *mappedFile) advance() error {
+// mapNextWindow maps the window that contains the next byte.
+func (m *mappedFile) mapNextWindow() error {
 	if err := m.unmap(); err != nil {
 		return err
 	}
@@ -83,7 +80,7 @@ func (m *mappedFile) advance() error {
 	}
 	page := int64(os.Getpagesize())
 	base := m.off / page * page
-	window, err := syscall.Mmap(int(m.f.Fd()), base, int(min(windowSize, m.backed-base)), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	window, err := syscall.Mmap(int(m.f.Fd()), base, int(min(windowSize, m.reserved-base)), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("map the activity log: %w", err)
 	}
@@ -100,10 +97,10 @@ func (m *mappedFile) unmap() error {
 	return err
 }
 
-// Write appends p. When it fails, some of p may be in the file.
+// Write appends p. If it fails, some of p may be in the file.
 func (m *mappedFile) Write(p []byte) (n int, err error) {
-	// Some file systems run out of room in spite of a reservation, and somebody
-	// may cut the file short: that must be an error, not the end of the process.
+	// Some file systems run out of space despite a reservation, and another process may truncate the file.
+	// That must be an error and not the end of the process.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -113,7 +110,7 @@ func (m *mappedFile) Write(p []byte) (n int, err error) {
 	}()
 	for n < len(p) {
 		if m.off >= m.base+int64(len(m.window)) {
-			if err := m.advance(); err != nil {
+			if err := m.mapNextWindow(); err != nil {
 				return n, err
 			}
 		}
@@ -124,20 +121,20 @@ func (m *mappedFile) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Truncate takes back what is behind size.
+// Truncate removes everything after size.
 func (m *mappedFile) Truncate(size int64) error {
 	err := errors.Join(m.fault, m.unmap(), m.f.Truncate(size))
-	m.off, m.base, m.backed = size, 0, 0
+	m.off, m.base, m.reserved = size, 0, 0
 	return err
 }
 
-// Sync makes what was written survive the loss of power.
+// Sync makes the written bytes survive a loss of power.
 func (m *mappedFile) Sync() error { return m.f.Sync() }
 
 // Stat describes the file.
 func (m *mappedFile) Stat() (os.FileInfo, error) { return m.f.Stat() }
 
-// Close cuts off what was reserved and not used.
+// Close cuts off the reserved bytes that were not used.
 func (m *mappedFile) Close() error {
 	return errors.Join(m.unmap(), m.f.Truncate(m.off), m.f.Close())
 }

@@ -8,22 +8,21 @@ import (
 	"testing"
 )
 
-// TestAKilledProcessLeavesNoDamage: what was reserved and not used is not taken
-// for a torn entry.
+// TestAKilledProcessLeavesNoDamage: reserved but unused bytes are not taken for a torn entry.
 func TestAKilledProcessLeavesNoDamage(t *testing.T) {
 	dir, left := t.TempDir(), t.TempDir()
 	s := openedSpool(t, dir)
 	defer s.close(true)
 	appendN(t, s, 10)
-	// What another process sees of the file is what a kill would leave.
-	asLeft, err := os.ReadFile(s.last.path)
+	// Another process sees the file as a kill would leave it.
+	asLeft, err := os.ReadFile(s.lastSegment.path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(asLeft) < windowSize {
 		t.Fatalf("the segment has %d bytes: nothing is reserved", len(asLeft))
 	}
-	if err := os.WriteFile(filepath.Join(left, filepath.Base(s.last.path)), asLeft, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(left, filepath.Base(s.lastSegment.path)), asLeft, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	again := newSpool(t, left)
@@ -32,23 +31,23 @@ func TestAKilledProcessLeavesNoDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.close(true)
-	if len(notes) > 0 || again.end() != 10 {
-		t.Fatalf("opened at entry %d with %q, want 10 and nothing to tell", again.end(), notes)
+	if len(notes) > 0 || again.lastDurableSeq() != 10 {
+		t.Fatalf("opened at entry %d with %q, want 10 and nothing to tell", again.lastDurableSeq(), notes)
 	}
 	appendN(t, again, 5)
-	if v := verify(t, again); v.Break != "" || v.Entries != 15 {
+	if v := readAndVerify(t, again); v.Break != "" || v.Entries != 15 {
 		t.Fatalf("%+v", v)
 	}
 }
 
-// TestAKillInTheMiddleOfACopy: up to the piece that was being copied all is
-// there, of the piece some, and behind it nothing.
+// TestAKillInTheMiddleOfACopy: everything up to the current piece exists, some of the piece, and nothing
+// after it.
 func TestAKillInTheMiddleOfACopy(t *testing.T) {
 	s := openedSpool(t, t.TempDir())
 	defer s.close(true)
 	appendN(t, s, 20)
-	name, size := filepath.Base(s.last.path), s.last.size
-	whole, err := os.ReadFile(s.last.path)
+	name, size := filepath.Base(s.lastSegment.path), s.lastSegment.size
+	whole, err := os.ReadFile(s.lastSegment.path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +69,12 @@ func TestAKillInTheMiddleOfACopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := int64(max(0, bytes.Count(whole[:from], []byte{'\n'})-1)) // without the header
-		if again.end() < before {
-			t.Errorf("killed at byte %d: opened at entry %d, want %d at least", from, again.end(), before)
+		if again.lastDurableSeq() < before {
+			t.Errorf("killed at byte %d: opened at entry %d, want %d at least", from, again.lastDurableSeq(), before)
 		}
 		appendN(t, again, 2)
-		if v := verify(t, again); v.Break != "" || v.Entries != again.end() {
-			t.Errorf("killed at byte %d: %+v, want %d entries", from, v, again.end())
+		if v := readAndVerify(t, again); v.Break != "" || v.Entries != again.lastDurableSeq() {
+			t.Errorf("killed at byte %d: %+v, want %d entries", from, v, again.lastDurableSeq())
 		}
 		if err := again.close(true); err != nil {
 			t.Fatal(err)
@@ -85,7 +84,7 @@ func TestAKillInTheMiddleOfACopy(t *testing.T) {
 
 func TestMappedFileIsWhatWasWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	f, err := openMapped(path)
+	f, err := openMappedFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +95,7 @@ func TestMappedFileIsWhatWasWritten(t *testing.T) {
 			t.Fatalf("wrote %d of %d: %v", k, n, err)
 		}
 		want = append(want, part...)
-		if i == 3 { // take the last back
+		if i == 3 { // remove the last one
 			want = want[:len(want)-n]
 			if err := f.Truncate(int64(len(want))); err != nil {
 				t.Fatal(err)
@@ -118,20 +117,20 @@ func TestMappedFileIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsCutShortIsAnError: a fault in the mapping refuses the entry,
-// and the log goes on in a new segment.
+// TestAFileThatIsCutShortIsAnError: a fault in the mapping refuses the entry, and the log continues in a
+// new segment.
 func TestAFileThatIsCutShortIsAnError(t *testing.T) {
 	s := openedSpool(t, t.TempDir())
 	defer s.close(true)
 	appendN(t, s, 3)
-	if err := os.Truncate(s.last.path, 0); err != nil {
+	if err := os.Truncate(s.lastSegment.path, 0); err != nil {
 		t.Fatal(err)
 	}
-	d := draft{kind: KindWhole, body: bodyOf([]byte(`"kind":"record","raw":[0,0]}`))}
-	if _, err := s.append(&d); err == nil {
+	d := entryDraft{kind: KindWhole, body: parseEncodedBody([]byte(`"kind":"record","raw":[0,0]}`))}
+	if _, err := s.appendEntry(&d); err == nil {
 		t.Fatal("an entry was written to a file that is gone")
 	}
-	if _, err := s.append(&d); err != nil {
+	if _, err := s.appendEntry(&d); err != nil {
 		t.Fatalf("the log does not go on: %v", err)
 	}
 	if len(s.segments) != 2 {

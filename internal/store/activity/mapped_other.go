@@ -2,6 +2,6 @@
 
 package activity
 
-// openMapped opens a segment to append to, in the plain way: how the blocks are
-// reserved that a mapping needs differs from system to system.
-func openMapped(path string) (spoolFile, error) { return openFile(path) }
+// openMappedFile opens a segment for appending, as a plain file. A mapping needs reserved blocks, and how
+// these are reserved depends on the system.
+func openMappedFile(path string) (spoolFile, error) { return openPlainFile(path) }

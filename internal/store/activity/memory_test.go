@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	volume.Rapid()
-	memory, err := os.MkdirTemp("/dev/shm", "mcpproxy-activity-") // a process that is killed leaves its newest records there
+	memory, err := os.MkdirTemp("/dev/shm", "mcpproxy-activity-") // processes that are killed leave their newest records there
 	if err == nil {                                               // not every system has it
 		_ = os.Setenv("XDG_RUNTIME_DIR", memory)
 	}
@@ -27,11 +27,11 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// memory is a Store in memory, which can be made to fail.
-type memory struct {
-	Store   // the rest is not asked for
+// memoryStore is a Store in memory that can be made to fail.
+type memoryStore struct {
+	Store   // the other methods are not called
 	mu      sync.Mutex
-	pos     Position
+	pos     SpoolPosition
 	notes   []string
 	rows    []memoryRow
 	batches int
@@ -41,13 +41,13 @@ type memory struct {
 
 type memoryRow struct{ entry, outcome []byte }
 
-func (m *memory) setFail(err error) {
+func (m *memoryStore) setFail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fail = err
 }
 
-func (m *memory) Resume(context.Context) (Position, []string, error) {
+func (m *memoryStore) ResumePosition(context.Context) (SpoolPosition, []string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	notes := m.notes
@@ -55,7 +55,7 @@ func (m *memory) Resume(context.Context) (Position, []string, error) {
 	return m.pos, notes, m.fail
 }
 
-func (m *memory) Project(_ context.Context, entries []Entry, pos Position) error {
+func (m *memoryStore) ProjectEntries(_ context.Context, entries []Entry, pos SpoolPosition) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.fail != nil {
@@ -69,14 +69,14 @@ func (m *memory) Project(_ context.Context, entries []Entry, pos Position) error
 	return nil
 }
 
-func (m *memory) put(e Entry) {
+func (m *memoryStore) put(e Entry) {
 	data := slices.Clone(e.Payload)
 	if e.Kind == KindBegin || e.Kind == KindWhole {
 		m.rows = append(m.rows, memoryRow{entry: data})
 		return
 	}
 	for i := len(m.rows) - 1; i >= 0; i-- {
-		if r, err := Decode(m.rows[i].entry, nil); err == nil && r.ID == e.ID && (m.rows[i].outcome == nil || e.Kind == KindRepeat) {
+		if r, err := DecodeRecord(m.rows[i].entry, nil); err == nil && r.ID == e.ID && (m.rows[i].outcome == nil || e.Kind == KindRepeat) {
 			m.rows[i].outcome = data
 			return
 		}
@@ -84,10 +84,10 @@ func (m *memory) put(e Entry) {
 	m.rows = append(m.rows, memoryRow{outcome: data})
 }
 
-func (m *memory) records() []Record {
+func (m *memoryStore) records() []Record {
 	var out []Record
 	for _, row := range m.rows {
-		r, err := Decode(row.entry, row.outcome)
+		r, err := DecodeRecord(row.entry, row.outcome)
 		if err != nil {
 			panic(err)
 		}
@@ -96,52 +96,54 @@ func (m *memory) records() []Record {
 	return out
 }
 
-func (m *memory) Pending(context.Context) ([]Unfinished, error) {
+func (m *memoryStore) UnfinishedRecords(context.Context) ([]UnfinishedRecord, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []Unfinished
+	var out []UnfinishedRecord
 	for i, r := range m.records() {
 		if r.Status == Pending {
 			p, err := decodePayload(m.rows[i].entry)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, Unfinished{ID: r.ID, Seq: p.seq, Facts: FactsOf(&r)})
+			out = append(out, UnfinishedRecord{ID: r.ID, Seq: p.seq, Facts: NewRecordFacts(&r)})
 		}
 	}
 	return out, m.fail
 }
 
-func (m *memory) Sync(context.Context) error {
+func (m *memoryStore) Sync(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.synced++
 	return m.fail
 }
 
-func (m *memory) Tidy(context.Context, time.Time, Retention, bool) (bool, error) {
+func (m *memoryStore) Tidy(context.Context, time.Time, Retention, bool) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return false, m.fail
 }
 
-func (m *memory) List(context.Context, Filter) (Page, error) {
+func (m *memoryStore) List(context.Context, Filter) (RecordPage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	records := m.records()
 	slices.Reverse(records)
-	return Page{Records: records, Total: int64(len(records))}, m.fail
+	return RecordPage{Records: records, Total: int64(len(records))}, m.fail
 }
 
-func (m *memory) Count() int64 { return 0 }
+func (m *memoryStore) RecordCount() int64 { return 0 }
 
-func (m *memory) Calls(context.Context, time.Time) (map[string]int64, error) { return nil, nil }
-func (m *memory) ServerUse(context.Context, time.Time, int) (map[string]ServerUse, error) {
+func (m *memoryStore) CallsByServer(context.Context, time.Time) (map[string]int64, error) {
 	return nil, nil
 }
-func (m *memory) ToolUse(context.Context) (map[[2]string]Use, error) { return nil, nil }
+func (m *memoryStore) ServerUse(context.Context, time.Time, int) (map[string]ServerUsage, error) {
+	return nil, nil
+}
+func (m *memoryStore) ToolUse(context.Context) (map[[2]string]ToolUsage, error) { return nil, nil }
 
-func (m *memory) Get(_ context.Context, id string) (Record, error) {
+func (m *memoryStore) Get(_ context.Context, id string) (Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.records() {
@@ -163,7 +165,7 @@ func openLog(t *testing.T, opt Options, st Store) *Log {
 	return l
 }
 
-// patience bounds what ends soon, however busy the machine is.
+// patience limits the wait for something that ends soon, however busy the machine is.
 const patience = time.Minute
 
 func closeLog(t *testing.T, l *Log) {
@@ -175,7 +177,7 @@ func closeLog(t *testing.T, l *Log) {
 	}
 }
 
-func list(t *testing.T, l *Log) []Record {
+func listRecords(t *testing.T, l *Log) []Record {
 	t.Helper()
 	p, err := l.List(t.Context(), Filter{})
 	if err != nil {
@@ -184,7 +186,7 @@ func list(t *testing.T, l *Log) []Record {
 	return p.Records
 }
 
-func call(t *testing.T, l *Log, tool string) Record {
+func recordCall(t *testing.T, l *Log, tool string) Record {
 	t.Helper()
 	r := Record{Type: ToolCall, ServerName: "notes", ToolName: tool, Arguments: []byte(`{"n":1}`)}
 	if err := l.Begin(&r); err != nil {

@@ -9,24 +9,24 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// progress is how far the store is with what the spool has, and who waits for
-// that.
-type progress struct {
+// projectionProgress tracks how far the store is with the entries of the spool, and lets callers wait for
+// it.
+type projectionProgress struct {
 	spool  *spool
 	logger *slog.Logger
-	asked  signal        // somebody waits for the projector
-	ended  chan struct{} // the projector has ended
+	asked  wakeSignal    // a caller waits for the projector
+	ended  chan struct{} // closed when the projector has ended
 
-	mu        sync.Mutex // guards what follows
-	started   bool       // what earlier processes left is in the store
+	mu        sync.Mutex // guards the fields below
+	started   bool       // the entries of earlier processes are in the store
 	projected int64
 	err       error
-	changed   chan struct{} // closed when one of the three above changes; nil when nobody waits
+	changed   chan struct{} // closed when one of the three fields above changes; nil if no caller waits
 }
 
-// flush waits until everything that was appended before it is in the store.
-func (p *progress) flush(ctx context.Context) error {
-	target := p.spool.end()
+// waitProjected waits until everything that was appended before the call is in the store.
+func (p *projectionProgress) waitProjected(ctx context.Context) error {
+	target := p.spool.lastDurableSeq()
 	for {
 		p.mu.Lock()
 		err := p.err
@@ -37,24 +37,24 @@ func (p *progress) flush(ctx context.Context) error {
 		changed := p.changed
 		p.mu.Unlock()
 		if err != nil {
-			return unreadable(err)
+			return newUnreadableError(err)
 		}
 		if done {
 			return nil
 		}
-		p.asked.raise()
+		p.asked.wake()
 		select {
 		case <-changed:
 		case <-p.ended:
-			return unreadable(errClosed)
+			return newUnreadableError(errClosed)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// note changes what is known, and tells those who wait.
-func (p *progress) note(change func()) {
+// updateAndNotify changes the progress and wakes the waiting callers.
+func (p *projectionProgress) updateAndNotify(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
@@ -64,45 +64,45 @@ func (p *progress) note(change func()) {
 	}
 }
 
-// reached notes how far the store is.
-func (p *progress) reached(seq int64) { p.note(func() { p.projected = seq }) }
+// setProjected sets the last entry that the store has.
+func (p *projectionProgress) setProjected(seq int64) { p.updateAndNotify(func() { p.projected = seq }) }
 
-// works notes that the store takes entries.
-func (p *progress) works() {
-	p.note(func() {
+// markStoreWorking notes that the store accepts entries.
+func (p *projectionProgress) markStoreWorking() {
+	p.updateAndNotify(func() {
 		if p.err != nil {
 			p.logger.Info("the database of the activity log is available again")
 			p.err = nil
-			p.spool.setStoreSick(nil)
+			p.spool.setStoreError(nil)
 		}
 	})
 }
 
-// failure returns why the store does not take entries; nil when it does.
-func (p *progress) failure() error {
+// storeError returns why the store does not accept entries, or nil if it does.
+func (p *projectionProgress) storeError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// caughtUp notes that the store has everything that earlier processes left.
-func (p *progress) caughtUp() { p.note(func() { p.started = true }) }
+// markCaughtUp notes that the store has everything that earlier processes left.
+func (p *projectionProgress) markCaughtUp() { p.updateAndNotify(func() { p.started = true }) }
 
-// failed notes that the store does not take entries.
-func (p *progress) failed(err error) {
-	p.note(func() {
+// markStoreFailed notes that the store does not accept entries.
+func (p *projectionProgress) markStoreFailed(err error) {
+	p.updateAndNotify(func() {
 		if p.err == nil || p.err.Error() != err.Error() {
 			p.logger.Error("the database of the activity log is not available; records wait in the spool", "error", err)
 		}
 		p.err = err
 		if !errors.Is(err, ErrIO) {
-			err = nil // records wait in the spool, which holds
+			err = nil // the spool keeps the records meanwhile
 		}
-		p.spool.setStoreSick(err)
+		p.spool.setStoreError(err)
 	})
 }
 
-func unreadable(err error) error {
+func newUnreadableError(err error) error {
 	return problem.New(problem.AuditUnavailable,
 		"The activity log cannot be read: its database is not available. Nothing is lost, new records are kept beside it.",
 		"See `mcpproxy status` and the log of the daemon for the cause.").Because(err)

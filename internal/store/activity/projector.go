@@ -12,60 +12,57 @@ import (
 )
 
 const (
-	batchBytes = 4 << 20 // in one transaction of the store, about
+	batchBytes = 4 << 20 // about, in one transaction of the store
 	maxAge     = time.Second
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 2 * time.Second
-	mostLost   = 3 // times in a row that lost connections are no failure
+	mostLost   = 3 // lost connections in a row that do not count as a failure
 	retryEnds  = time.Second
 	idleAfter  = 5 * time.Second
 	tidyEvery  = time.Minute
 
-	// removeSegments is how many projected segments there are, beside those that
-	// stay, before they are removed while there is work to do.
+	// removeSegments is the number of projected segments, besides the spare ones, from which they are
+	// removed while there is work to do.
 	removeSegments = 4
 )
 
-// projector moves entries from the spool into the store, in order, in one
-// goroutine. It wakes when there are many, when one is a second old, or when
-// somebody waits; the rest of the time it sleeps.
+// projector moves entries in order from the spool into the store, in one goroutine. It wakes up if there
+// are many entries, if one is a second old, or if a caller waits.
 type projector struct {
-	recorder *recorder
-	ends     *ends
-	progress *progress
+	recorder *recordWriter
+	outcomes *outcomeWriter
+	progress *projectionProgress
 	spool    *spool
 	store    Store
 	retain   func() Retention
 
-	checkpoints checkpoints
-	signedBy    string // the key that is on record
-	erasing     bool   // something is to be erased from the files
+	checkpoints checkpointScheduler
+	signedBy    string // the public key on record
+	erasing     bool   // fields must be erased from the files
 
-	pos    Position
-	batch  []Entry      // what was taken from memory last
-	reader *spoolReader // while it reads from the files
-	// opened is the last entry of the processes before this one, and past the
-	// last id that they can have given: what is pending up to there is
-	// interrupted.
-	opened      int64
-	past        string
+	pos    SpoolPosition
+	batch  []Entry      // entries that were last taken from memory
+	reader *spoolReader // set while it reads from the files
+	// openedAtSeq is the last entry of earlier processes, and openedAtID is the last ID that they can have
+	// given. Unfinished records up to there are interrupted.
+	openedAtSeq int64
+	openedAtID  string
 	resumed     bool
-	caughtUp    bool // since it resumed last
+	caughtUp    bool // since the last resume
 	interrupted bool
-	clock       clockWatch
-	// lost reports whether the database has entries which the spool has lost, so that
-	// their numbers come again.
-	lost bool
+	clock       clockMonitor
+	// entriesLost reports whether the database has entries that the spool lost, so that their numbers are
+	// used again.
+	entriesLost bool
 }
 
-// work is the life of the projector: it resumes where the store stands, serves
-// until something fails, and tries again. A store that has only lost its connections
-// has not failed: those who wait for the projector go on waiting.
-func (p *projector) work(ctx context.Context) {
+// run is the main loop of the projector: it resumes at the position of the store, works until something
+// fails, and tries again. A store that only lost its connections has not failed: callers keep waiting.
+func (p *projector) run(ctx context.Context) {
 	lost := 0 // times in a row that the connections were lost
 	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
 		began := time.Now()
-		err := p.serve(ctx)
+		err := p.catchUpAndServe(ctx)
 		p.closeReader()
 		if ctx.Err() != nil {
 			return
@@ -80,15 +77,15 @@ func (p *projector) work(ctx context.Context) {
 			continue
 		}
 		lost = 0
-		p.progress.failed(err)
-		if !sleep(ctx, wait) {
+		p.progress.markStoreFailed(err)
+		if !sleepContext(ctx, wait) {
 			return
 		}
-		p.ends.retry()
+		p.outcomes.retryWaiting()
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -97,26 +94,26 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (p *projector) serve(ctx context.Context) error {
+func (p *projector) catchUpAndServe(ctx context.Context) error {
 	p.caughtUp = false
-	if err := p.resume(ctx); err != nil {
+	if err := p.resumeFromStore(ctx); err != nil {
 		return err
 	}
-	if err := p.project(ctx); err != nil {
+	if err := p.projectDurable(ctx); err != nil {
 		return err
 	}
-	if err := p.interrupt(ctx); err != nil {
+	if err := p.endInterrupted(ctx); err != nil {
 		return err
 	}
-	p.progress.works()
-	p.progress.caughtUp()
+	p.progress.markStoreWorking()
+	p.progress.markCaughtUp()
 	p.caughtUp = true
-	return p.loop(ctx)
+	return p.projectUntilError(ctx)
 }
 
-// resume finds out where the store stands in the spool.
-func (p *projector) resume(ctx context.Context) error {
-	pos, notes, err := p.store.Resume(ctx)
+// resumeFromStore finds the position of the store in the spool.
+func (p *projector) resumeFromStore(ctx context.Context) error {
+	pos, notes, err := p.store.ResumePosition(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,29 +121,29 @@ func (p *projector) resume(ctx context.Context) error {
 		if pos.Chain != "" {
 			notes = append(notes, "The spool was lost or replaced: its chain is not the one that the database continues.")
 		}
-		pos = Position{Chain: p.spool.chain}
+		pos = SpoolPosition{Chain: p.spool.chain}
 	}
-	if ahead := pos.Seq - p.opened; ahead > 0 && !p.resumed {
+	if ahead := pos.Seq - p.openedAtSeq; ahead > 0 && !p.resumed {
 		notes = append(notes, fmt.Sprintf("The spool has lost its last %d entries; the database has them.", ahead))
-		p.lost = true
+		p.entriesLost = true
 	}
-	if p.lost {
-		pos.Seq = p.opened
+	if p.entriesLost {
+		pos.Seq = p.openedAtSeq
 	}
 	p.resumed = true
 	p.signedBy, p.erasing = pos.Signer, p.erasing || pos.Erasing
-	p.advance(pos)
-	p.recorder.tell(notes)
-	p.tellKey()
-	return p.erase(ctx)
+	p.setPosition(pos)
+	p.recorder.recordDamage(notes)
+	p.recordSigningKey()
+	return p.eraseFromSpool(ctx)
 }
 
-// tellKey puts on record with which key is signed from now on.
-func (p *projector) tellKey() {
-	key := p.checkpoints.public()
+// recordSigningKey records the key that signs from now on.
+func (p *projector) recordSigningKey() {
+	key := p.checkpoints.publicKey()
 	if text := hex.EncodeToString(key); key != nil && text != p.signedBy {
-		r := keyRecord(key)
-		if _, err := p.recorder.write(KindWhole, &r); err != nil {
+		r := newSigningKeyRecord(key)
+		if _, err := p.recorder.writeRecord(KindWhole, &r); err != nil {
 			p.recorder.logger.Error("the key of the activity log cannot be put on record", "error", err)
 			return
 		}
@@ -154,35 +151,34 @@ func (p *projector) tellKey() {
 	}
 }
 
-// erase erases from the files what is erased in the store. What cannot be done now is
-// done later.
-func (p *projector) erase(ctx context.Context) error {
+// eraseFromSpool erases from the files what was erased in the store. What fails now is tried again later.
+func (p *projector) eraseFromSpool(ctx context.Context) error {
 	if !p.erasing {
 		return nil
 	}
-	todo, err := p.store.Erasing(ctx)
+	todo, err := p.store.PendingErasures(ctx)
 	if err != nil {
 		return err
 	}
 	for _, r := range todo {
-		if err := p.spool.erase(r); err != nil {
+		if err := p.spool.eraseFields(r); err != nil {
 			return err
 		}
 	}
-	done, err := p.store.Erased(ctx, todo)
+	done, err := p.store.FinishErasures(ctx, todo)
 	p.erasing = !done
 	return err
 }
 
-// loop serves until something fails or ctx ends.
-func (p *projector) loop(ctx context.Context) error {
-	age, retry, tidy := stopped(), stopped(), time.NewTimer(idleAfter)
+// projectUntilError works until something fails or ctx ends.
+func (p *projector) projectUntilError(ctx context.Context) error {
+	age, retry, tidy := newStoppedTimer(), newStoppedTimer(), time.NewTimer(idleAfter)
 	defer age.Stop()
 	defer retry.Stop()
 	defer tidy.Stop()
 	aging, retrying := false, false
 	for {
-		if !retrying && p.ends.count() > 0 {
+		if !retrying && p.outcomes.waitingCount() > 0 {
 			retry.Reset(retryEnds)
 			retrying = true
 		}
@@ -190,29 +186,29 @@ func (p *projector) loop(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-p.spool.kick:
-			if p.spool.behind() >= MaxBatch {
-				err = p.project(ctx)
+		case <-p.spool.projectorWake:
+			if p.spool.unprojectedCount() >= MaxBatch {
+				err = p.projectDurable(ctx)
 			}
 		case <-p.progress.asked:
-			err = p.project(ctx)
+			err = p.projectDurable(ctx)
 		case <-age.C:
 			aging = false
-			err = p.project(ctx)
+			err = p.projectDurable(ctx)
 		case <-retry.C:
 			retrying = false
-			p.ends.retry()
+			p.outcomes.retryWaiting()
 		case <-tidy.C:
 			var again time.Duration
-			again, err = p.tidy(ctx)
+			again, err = p.tidyStore(ctx)
 			tidy.Reset(again)
 		}
 		if err != nil {
 			return err
 		}
-		switch n := p.spool.behind(); {
+		switch n := p.spool.unprojectedCount(); {
 		case n >= MaxBatch:
-			p.spool.kick.raise()
+			p.spool.projectorWake.wake()
 		case n > 0 && !aging:
 			age.Reset(maxAge)
 			aging = true
@@ -220,11 +216,11 @@ func (p *projector) loop(ctx context.Context) error {
 	}
 }
 
-// project moves what is durable now into the store. It leaves what is appended
-// meanwhile for the next time: many small transactions cost more than few.
-func (p *projector) project(ctx context.Context) error {
-	for target := p.spool.end(); p.pos.Seq < target; {
-		entries, err := p.next()
+// projectDurable moves the entries that are durable now into the store. It leaves later entries for the
+// next time: many small transactions cost more than a few large ones.
+func (p *projector) projectDurable(ctx context.Context) error {
+	for target := p.spool.lastDurableSeq(); p.pos.Seq < target; {
+		entries, err := p.nextBatch()
 		if err != nil {
 			return err
 		}
@@ -232,72 +228,71 @@ func (p *projector) project(ctx context.Context) error {
 			return nil
 		}
 		last := entries[len(entries)-1]
-		pos := Position{Chain: p.spool.chain, Seq: last.Seq, Hash: last.Hash, Segment: last.segment, Offset: last.offset, Signer: p.signedBy}
-		p.checkpoints.add(pos.Chain, entries, p.spool.now())
-		if err := p.store.Project(ctx, entries, pos); err != nil {
+		pos := SpoolPosition{Chain: p.spool.chain, Seq: last.Seq, Hash: last.Hash, Segment: last.segment, Offset: last.offset, Signer: p.signedBy}
+		p.checkpoints.signDueEntries(pos.Chain, entries, p.spool.now())
+		if err := p.store.ProjectEntries(ctx, entries, pos); err != nil {
 			return err
 		}
 		p.erasing = p.erasing || slices.ContainsFunc(entries, func(e Entry) bool { return e.Redacts != nil })
-		if err := p.erase(ctx); err != nil {
+		if err := p.eraseFromSpool(ctx); err != nil {
 			return err
 		}
-		p.lost = false
-		p.progress.works()
-		p.advance(pos)
-		if err := p.spool.prune(ctx, pos.Seq, removeSegments, p.store.Sync); err != nil {
+		p.entriesLost = false
+		p.progress.markStoreWorking()
+		p.setPosition(pos)
+		if err := p.spool.pruneSegments(ctx, pos.Seq, removeSegments, p.store.Sync); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *projector) advance(pos Position) {
+func (p *projector) setPosition(pos SpoolPosition) {
 	p.pos = pos
-	p.spool.release(pos.Seq)
-	p.progress.reached(pos.Seq)
+	p.spool.releaseProjected(pos.Seq)
+	p.progress.setProjected(pos.Seq)
 }
 
-// next returns the entries that follow what was projected: from memory as long
-// as they are there, else from the files.
-func (p *projector) next() ([]Entry, error) {
+// nextBatch returns the entries after the last projected one: from memory if they are there, otherwise
+// from the files.
+func (p *projector) nextBatch() ([]Entry, error) {
 	for {
 		if p.reader == nil {
 			clear(p.batch)
-			entries, ok := p.spool.take(p.batch[:0], p.pos.Seq)
+			entries, ok := p.spool.takeBatch(p.batch[:0], p.pos.Seq)
 			if p.batch = entries; ok {
 				return entries, nil
 			}
 			keep := int64(math.MaxInt64)
-			if p.lost {
-				keep = p.opened
+			if p.entriesLost {
+				keep = p.openedAtSeq
 			}
-			p.reader = p.spool.readFrom(p.pos, keep)
-			if err := p.spool.missed(p.reader); err != nil {
+			p.reader = p.spool.newSpoolReader(p.pos, keep)
+			if err := p.spool.checkMissingEntries(p.reader); err != nil {
 				return nil, err
 			}
 		}
-		entries, err := p.read()
+		entries, err := p.readBatch()
 		if err != nil || len(entries) > 0 {
 			return entries, err
 		}
 	}
 }
 
-// read returns a batch from the files. At their end it returns none, and closes
-// the reader.
-func (p *projector) read() ([]Entry, error) {
+// readBatch returns a batch from the files. At their end it returns none and closes the reader.
+func (p *projector) readBatch() ([]Entry, error) {
 	var entries []Entry
 	for size := 0; len(entries) < MaxBatch && size < batchBytes; {
-		e, err := p.reader.next()
+		e, err := p.reader.readEntry()
 		if err == io.EOF {
 			if len(entries) == 0 {
-				p.advance(p.reader.until.end)
+				p.setPosition(p.reader.snapshot.end)
 				p.closeReader()
 			}
 			break
 		}
 		if errors.Is(err, errNotOnDisk) && len(entries) > 0 {
-			break // these are
+			break // return the entries that were read
 		}
 		if err != nil {
 			return nil, err
@@ -317,34 +312,34 @@ func (p *projector) closeReader() {
 		p.recorder.logger.Warn("a segment of the activity log did not close", "error", err)
 	}
 	p.reader = nil
-	p.recorder.tell(notes)
+	p.recorder.recordDamage(notes)
 }
 
-// interrupt ends the records that an earlier process has left without an end.
-func (p *projector) interrupt(ctx context.Context) error {
+// endInterrupted ends the records that an earlier process left without an outcome.
+func (p *projector) endInterrupted(ctx context.Context) error {
 	if p.interrupted {
 		return nil
 	}
-	pending, err := p.store.Pending(ctx)
+	pending, err := p.store.UnfinishedRecords(ctx)
 	if err != nil {
 		return err
 	}
-	p.ends.interrupt(pending, p.past)
+	p.outcomes.endInterrupted(pending, p.openedAtID)
 	p.interrupted = true
-	return p.project(ctx)
+	return p.projectDurable(ctx)
 }
 
-// tidy does what can wait, in short pieces, and returns when to come again.
-func (p *projector) tidy(ctx context.Context) (again time.Duration, err error) {
-	if err := p.spool.prune(ctx, p.pos.Seq, 1, p.store.Sync); err != nil {
+// tidyStore does a short piece of deferred work, and returns when to call it again.
+func (p *projector) tidyStore(ctx context.Context) (again time.Duration, err error) {
+	if err := p.spool.pruneSegments(ctx, p.pos.Seq, 1, p.store.Sync); err != nil {
 		return 0, err
 	}
-	if err := p.erase(ctx); err != nil {
+	if err := p.eraseFromSpool(ctx); err != nil {
 		return 0, err
 	}
-	idle := p.spool.idle(idleAfter)
+	idle := p.spool.isIdle(idleAfter)
 	now := p.spool.now()
-	more, err := p.store.Tidy(ctx, now, p.retention(now), idle)
+	more, err := p.store.Tidy(ctx, now, p.currentRetention(now), idle)
 	switch {
 	case err != nil:
 		return 0, err
@@ -356,15 +351,14 @@ func (p *projector) tidy(ctx context.Context) (again time.Duration, err error) {
 	return idleAfter, nil
 }
 
-// retention is how much to keep now. Age does not count while the clock may be
-// wrong.
-func (p *projector) retention(now time.Time) Retention {
+// currentRetention returns the limits of the store. It ignores the age limit while the clock may be wrong.
+func (p *projector) currentRetention(now time.Time) Retention {
 	keep := p.retain()
-	if !p.clock.steady(now, time.Now()) {
+	if !p.clock.isSteady(now, time.Now()) {
 		keep.Days = 0
 	}
-	if p.checkpoints.Key != nil {
-		keep.Signer = p.checkpoints.Key
+	if p.checkpoints.SigningKey != nil {
+		keep.Signer = p.checkpoints.SigningKey
 	}
 	return keep
 }

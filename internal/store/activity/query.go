@@ -11,132 +11,130 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// List returns the records that f selects, newest first, with everything that was
-// appended before it. When the disk of the store does not take that, what it has
-// is returned, marked as incomplete: a full disk must not hide what is on it.
-func (l *Log) List(ctx context.Context, f Filter) (Page, error) {
-	behind := l.progress.flush(ctx)
+// List returns the records that f selects, newest first, including everything that was appended before. If
+// the disk of the store accepts no entries, it returns what the store has, marked as incomplete: a full
+// disk must not hide the records on it.
+func (l *Log) List(ctx context.Context, f Filter) (RecordPage, error) {
+	behind := l.progress.waitProjected(ctx)
 	if behind != nil && !errors.Is(behind, ErrIO) {
-		return Page{}, behind
+		return RecordPage{}, behind
 	}
-	var page Page
-	err := again(func() (err error) {
-		page, err = l.store.List(ctx, f.masked())
+	var page RecordPage
+	err := retryQuery(func() (err error) {
+		page, err = l.store.List(ctx, f.withMaskedNames())
 		return err
 	})
 	page.Incomplete = page.Incomplete || behind != nil
 	for i := range page.Records {
-		l.refusals.show(&page.Records[i])
+		l.refusals.applyCurrentCount(&page.Records[i])
 	}
-	return page, l.queryError(ctx, err)
+	return page, l.toQueryError(ctx, err)
 }
 
-// Get returns one record by its id or a unique beginning of it. Its problems are
-// NOT_FOUND and AMBIGUOUS.
+// Get returns one record by its ID or a unique prefix of it. Its problems are NOT_FOUND and AMBIGUOUS.
 func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) {
 	prefix := strings.ToUpper(idOrPrefix)
 	if !IsIDPrefix(prefix) {
 		return Record{}, problem.Newf(problem.NotFound, "There is no activity %q.", idOrPrefix).
 			WithHint("An id looks like 01JG2K4WZ3N8Q5R7T9V1X2Y3Z4; a unique beginning of it is enough.")
 	}
-	behind := l.progress.flush(ctx)
+	behind := l.progress.waitProjected(ctx)
 	if behind != nil && !errors.Is(behind, ErrIO) {
 		return Record{}, behind
 	}
 	var r Record
-	err := again(func() (err error) {
+	err := retryQuery(func() (err error) {
 		r, err = l.store.Get(ctx, prefix)
 		return err
 	})
 	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == problem.NotFound && behind != nil {
-		return Record{}, behind // it may be one of those that the store has not got
+		return Record{}, behind // the store may not have the record yet
 	}
-	l.refusals.show(&r)
-	return r, l.queryError(ctx, err)
+	l.refusals.applyCurrentCount(&r)
+	return r, l.toQueryError(ctx, err)
 }
 
-// Calls returns how many calls of each server have ended since a time, by the hour
-// and as far as the database knows.
-func (l *Log) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
+// CallsByServer returns the number of calls of each server that ended since a time, by whole hours and as
+// far as the database knows.
+func (l *Log) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
 	var calls map[string]int64
-	err := again(func() (err error) {
-		calls, err = l.store.Calls(ctx, since)
+	err := retryQuery(func() (err error) {
+		calls, err = l.store.CallsByServer(ctx, since)
 		return err
 	})
-	return calls, l.queryError(ctx, err)
+	return calls, l.toQueryError(ctx, err)
 }
 
-// ServerUse is Store.ServerUse.
-func (l *Log) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUse, error) {
-	var use map[string]ServerUse
-	err := again(func() (err error) {
+// ServerUse returns the use of each server in the latest hours: see Store.ServerUse.
+func (l *Log) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUsage, error) {
+	var use map[string]ServerUsage
+	err := retryQuery(func() (err error) {
 		use, err = l.store.ServerUse(ctx, now, latest)
 		return err
 	})
-	return use, l.queryError(ctx, err)
+	return use, l.toQueryError(ctx, err)
 }
 
-// ToolUse is Store.ToolUse.
-func (l *Log) ToolUse(ctx context.Context) (map[[2]string]Use, error) {
-	var use map[[2]string]Use
-	err := again(func() (err error) {
+// ToolUse returns the use of each tool: see Store.ToolUse.
+func (l *Log) ToolUse(ctx context.Context) (map[[2]string]ToolUsage, error) {
+	var use map[[2]string]ToolUsage
+	err := retryQuery(func() (err error) {
 		use, err = l.store.ToolUse(ctx)
 		return err
 	})
-	return use, l.queryError(ctx, err)
+	return use, l.toQueryError(ctx, err)
 }
 
-// Summary counts what q selects, with everything that was appended before it.
+// Summary counts the calls that q selects, including everything that was appended before.
 func (l *Log) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
-	q.Filter, q.Times = q.masked(), l.refusals.unwritten()
-	behind := l.progress.flush(ctx)
+	q.Filter, q.Times = q.withMaskedNames(), l.refusals.unwrittenCounts()
+	behind := l.progress.waitProjected(ctx)
 	if behind != nil && !errors.Is(behind, ErrIO) {
 		return Summary{}, behind
 	}
 	var s Summary
-	err := again(func() (err error) {
+	err := retryQuery(func() (err error) {
 		s, err = l.store.Summary(ctx, q)
 		return err
 	})
 	s.Incomplete = s.Incomplete || behind != nil
-	return s, l.queryError(ctx, err)
+	return s, l.toQueryError(ctx, err)
 }
 
-// Sessions returns a page of the sessions that have records in a time.
+// Sessions returns a page of the sessions that have records in a period.
 func (l *Log) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error) {
-	q.Times = l.refusals.unwritten()
-	behind := l.progress.flush(ctx)
+	q.Times = l.refusals.unwrittenCounts()
+	behind := l.progress.waitProjected(ctx)
 	if behind != nil && !errors.Is(behind, ErrIO) {
 		return SessionPage{}, behind
 	}
 	var p SessionPage
-	err := again(func() (err error) {
+	err := retryQuery(func() (err error) {
 		p, err = l.store.Sessions(ctx, q)
 		return err
 	})
 	p.Incomplete = p.Incomplete || behind != nil
-	return p, l.queryError(ctx, err)
+	return p, l.toQueryError(ctx, err)
 }
 
-// All reports whether the filter selects everything, but for its page.
-func (f Filter) All() bool {
+// SelectsAll reports whether the filter selects all records, apart from its page.
+func (f Filter) SelectsAll() bool {
 	f.Limit, f.Offset, f.Cursor = 0, 0, ""
 	return reflect.ValueOf(f).IsZero()
 }
 
-// Each calls fn for every record that f selects, whatever its page, the newest
-// first: those that were appended before it. One that is pruned meanwhile is left
-// out. What fn gets is its own.
-func (l *Log) Each(ctx context.Context, f Filter, fn func(*Record) error) error {
-	if err := l.progress.flush(ctx); err != nil {
+// EachRecord calls fn for every record that f selects, newest first and without paging, including
+// everything that was appended before. It skips records that are pruned meanwhile. fn may keep the record.
+func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) error {
+	if err := l.progress.waitProjected(ctx); err != nil {
 		return err
 	}
 	var failed error
 	given := false
-	err := again(func() error {
-		err := l.store.Each(ctx, f.masked(), func(s *Stored) error {
-			r := DecodeAny(s.Entry, s.Outcome)
-			l.refusals.show(&r)
+	err := retryQuery(func() error {
+		err := l.store.EachRecord(ctx, f.withMaskedNames(), func(s *StoredRecord) error {
+			r := DecodeForDisplay(s.Entry, s.Outcome)
+			l.refusals.applyCurrentCount(&r)
 			given, failed = true, fn(&r)
 			return failed
 		})
@@ -148,14 +146,14 @@ func (l *Log) Each(ctx context.Context, f Filter, fn func(*Record) error) error 
 	if failed != nil {
 		return failed
 	}
-	return l.queryError(ctx, err)
+	return l.toQueryError(ctx, err)
 }
 
-// Verify reads the whole log, with everything that was appended before it, and holds
-// each entry against the hash of the one before. It holds up nobody. While it runs, who
-// asks waits for the same answer; it goes on when those who wait for it leave.
+// Verify checks each entry of the whole log against the hash of the entry before, including everything
+// that was appended before. It blocks nothing. Concurrent callers share one run, which continues if they
+// leave.
 func (l *Log) Verify(ctx context.Context) (Verification, error) {
-	v := l.verifying()
+	v := l.startOrJoinVerification()
 	select {
 	case <-v.done:
 		return v.found, v.err
@@ -164,16 +162,16 @@ func (l *Log) Verify(ctx context.Context) (Verification, error) {
 	}
 }
 
-// verifying returns the verification that runs, or begins one.
-func (l *Log) verifying() *verifying {
+// startOrJoinVerification returns the running verification, or starts one.
+func (l *Log) startOrJoinVerification() *runningVerification {
 	l.verifier.mu.Lock()
 	defer l.verifier.mu.Unlock()
 	if l.verifier.running != nil {
 		return l.verifier.running
 	}
-	v := &verifying{done: make(chan struct{})}
+	v := &runningVerification{done: make(chan struct{})}
 	if l.verifier.closed {
-		v.err = unreadable(errClosed)
+		v.err = newUnreadableError(errClosed)
 		close(v.done)
 		return v
 	}
@@ -181,7 +179,7 @@ func (l *Log) verifying() *verifying {
 	l.verifier.running, l.verifier.stop = v, stop
 	l.watching.Go(func() {
 		defer stop()
-		v.found, v.err = l.verify(ctx)
+		v.found, v.err = l.verifyChain(ctx)
 		l.verifier.mu.Lock()
 		l.verifier.running = nil
 		if v.err == nil {
@@ -193,32 +191,32 @@ func (l *Log) verifying() *verifying {
 	return v
 }
 
-func (l *Log) verify(ctx context.Context) (Verification, error) {
+func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
 	began := time.Now()
-	m := l.spool.mark()
-	if err := l.progress.flush(ctx); err != nil {
+	m := l.spool.snapshot()
+	if err := l.progress.waitProjected(ctx); err != nil {
 		return Verification{}, err
 	}
 	inSpool, err := m.firstBreak()
 	if err != nil {
 		return Verification{}, err
 	}
-	var c chainCheck
+	var c chainChecker
 	var records int64
-	var end Position
-	err = again(func() (err error) {
-		c = chainCheck{spool: link{m.end.Seq, m.end.Hash}, signatures: signatures{key: l.key.public()}}
-		records, end, err = l.store.Chain(ctx, c.add)
+	var end SpoolPosition
+	err = retryQuery(func() (err error) {
+		c = chainChecker{spoolEnd: chainLink{m.end.Seq, m.end.Hash}, signatureCheck: signatureCheck{key: l.key.publicKey()}}
+		records, end, err = l.store.EachChainPart(ctx, c.checkPart)
 		return err
 	})
-	if err != nil && !errors.Is(err, errBroken) {
-		return Verification{}, l.queryError(ctx, err)
+	if err != nil && !errors.Is(err, errChainBroken) {
+		return Verification{}, l.toQueryError(ctx, err)
 	}
 	if err == nil {
-		c.end(end, m.end.Chain)
+		c.checkEnd(end, m.end.Chain)
 	}
 	if c.first == nil && inSpool == nil {
-		if inSpool, err = m.openBreak(&c.erasures); err != nil {
+		if inSpool, err = m.firstErasureBreak(&c.erasureCheck); err != nil {
 			return Verification{}, err
 		}
 	}
@@ -227,11 +225,11 @@ func (l *Log) verify(ctx context.Context) (Verification, error) {
 	}
 	entries := c.entries
 	if o, ok := l.store.(interface {
-		Others(ctx context.Context, fn func(name string, chain Chained) error) error
+		Others(ctx context.Context, fn func(name string, chain ChainReader) error) error
 	}); ok && c.first == nil {
-		more, count, broken, err := verifyOthers(ctx, o.Others)
+		more, count, broken, err := verifyOtherInstances(ctx, o.Others)
 		if err != nil {
-			return Verification{}, l.queryError(ctx, err)
+			return Verification{}, l.toQueryError(ctx, err)
 		}
 		records, entries, c.first = records+more, entries+count, broken
 	}
@@ -241,11 +239,11 @@ func (l *Log) verify(ctx context.Context) (Verification, error) {
 	return Verification{OK: c.first == nil, Records: records, Entries: entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), Signer: l.key.String(), FirstBreak: c.first}, nil
 }
 
-func (l *Log) queryError(ctx context.Context, err error) error {
+func (l *Log) toQueryError(ctx context.Context, err error) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) || ctx.Err() != nil {
 		return err
 	}
 	l.logger.Error("the activity log cannot be read", "error", err)
-	return unreadable(err)
+	return newUnreadableError(err)
 }

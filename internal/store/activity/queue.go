@@ -1,84 +1,82 @@
 package activity
 
-// blockSize is the memory that entries are encoded into at a time. The block is
-// what is written to the file, and what the projector reads: an entry is never
-// copied.
+// blockSize is the size of the memory blocks that entries are encoded into. The same block is written to
+// the file and read by the projector, so an entry is never copied.
 const blockSize = 128 << 10
 
-// block holds lines of the spool in memory. Bytes up to written and entries up
-// to durable never change again.
-type block struct {
+// entryBlock holds lines of the spool in memory. The bytes up to written and the entries up to durable
+// never change again.
+type entryBlock struct {
 	data    []byte
 	entries []Entry
 	written int
 	durable int
 }
 
-// blockRange is the part of a block that a write takes.
+// blockRange is the part of a block that one write takes.
 type blockRange struct {
-	block   *block
+	block   *entryBlock
 	data    []byte
-	entries int // how many are durable when it is written
+	entries int // number of durable entries of the block after the write
 }
 
-// settle notes that a range is written, and where.
-func (b *block) settle(r blockRange, seg *segment) {
+// markWritten notes that a range was written to a segment, and where its entries end.
+func (b *entryBlock) markWritten(r blockRange, seg *segment) {
 	for i := b.durable; i < r.entries; i++ {
 		e := &b.entries[i]
-		seg.size += int64(len(e.Payload) + lineExtra)
+		seg.size += int64(len(e.Payload) + lineOverhead)
 		e.segment, e.offset = seg.first, seg.size
 	}
 	b.durable = r.entries
 	b.written += len(r.data)
 }
 
-// queue is the newest entries in memory, oldest first. It is guarded by the
-// spool's mu.
-type queue struct {
-	blocks []*block
-	free   []*block
+// entryQueue holds the newest entries in memory, oldest first. The mu of the spool guards it.
+type entryQueue struct {
+	blocks []*entryBlock
+	free   []*entryBlock
 	bytes  int
 	max    int
 	ranges []blockRange
 }
 
-// blockFor returns the block to encode n more bytes into.
-func (q *queue) blockFor(n int) *block {
+// blockWithRoom returns the block to encode n more bytes into.
+func (q *entryQueue) blockWithRoom(n int) *entryBlock {
 	if k := len(q.blocks); k > 0 {
 		if b := q.blocks[k-1]; cap(b.data)-len(b.data) >= n {
 			return b
 		}
 	}
-	b := q.take(n)
+	b := q.newBlock(n)
 	q.blocks = append(q.blocks, b)
 	q.bytes += cap(b.data)
-	q.shed()
+	q.dropOldest()
 	return b
 }
 
-func (q *queue) take(n int) *block {
+func (q *entryQueue) newBlock(n int) *entryBlock {
 	if k := len(q.free); k > 0 && n <= blockSize {
 		b := q.free[k-1]
 		q.free = q.free[:k-1]
 		return b
 	}
-	return &block{data: make([]byte, 0, max(n, blockSize))}
+	return &entryBlock{data: make([]byte, 0, max(n, blockSize))}
 }
 
-// shed forgets the oldest entries when there are too many: the files have them.
-func (q *queue) shed() {
-	for q.bytes > q.max && len(q.blocks) > 1 && q.blocks[0].settled() {
+// dropOldest drops the oldest entries if the queue is too large. The files have them.
+func (q *entryQueue) dropOldest() {
+	for q.bytes > q.max && len(q.blocks) > 1 && q.blocks[0].isDurable() {
 		q.bytes -= cap(q.blocks[0].data)
 		q.blocks[0] = nil
 		q.blocks = q.blocks[1:]
 	}
 }
 
-func (b *block) settled() bool { return b.durable == len(b.entries) }
+func (b *entryBlock) isDurable() bool { return b.durable == len(b.entries) }
 
-// unwritten returns what a write has to take. The result is valid until the next
+// unwrittenRanges returns the ranges that the next write must take. The result is valid until the next
 // call.
-func (q *queue) unwritten() []blockRange {
+func (q *entryQueue) unwrittenRanges() []blockRange {
 	q.ranges = q.ranges[:0]
 	first := len(q.blocks)
 	for first > 0 && q.blocks[first-1].written < len(q.blocks[first-1].data) {
@@ -90,10 +88,10 @@ func (q *queue) unwritten() []blockRange {
 	return q.ranges
 }
 
-// takeBack forgets what was not written.
-func (q *queue) takeBack() {
+// discardUnwritten drops everything that was not written.
+func (q *entryQueue) discardUnwritten() {
 	for _, b := range q.blocks {
-		if !b.settled() {
+		if !b.isDurable() {
 			b.data = b.data[:b.written]
 			clear(b.entries[b.durable:])
 			b.entries = b.entries[:b.durable]
@@ -101,8 +99,8 @@ func (q *queue) takeBack() {
 	}
 }
 
-// after appends durable entries that follow number seq to dst, limit at most.
-func (q *queue) after(dst []Entry, seq int64, limit int) []Entry {
+// appendEntriesAfter appends up to limit durable entries after the number seq to dst.
+func (q *entryQueue) appendEntriesAfter(dst []Entry, seq int64, limit int) []Entry {
 	for _, b := range q.blocks {
 		if b.durable == 0 || b.entries[b.durable-1].Seq <= seq {
 			continue
@@ -110,34 +108,34 @@ func (q *queue) after(dst []Entry, seq int64, limit int) []Entry {
 		from := max(0, int(seq+1-b.entries[0].Seq))
 		to := min(b.durable, from+limit-len(dst))
 		dst = append(dst, b.entries[from:to]...)
-		if len(dst) >= limit || !b.settled() {
+		if len(dst) >= limit || !b.isDurable() {
 			return dst
 		}
 	}
 	return dst
 }
 
-// release forgets the blocks whose entries the store has.
-func (q *queue) release(seq int64) {
+// releaseUpTo drops the blocks whose entries the store has.
+func (q *entryQueue) releaseUpTo(seq int64) {
 	for len(q.blocks) > 1 {
 		b := q.blocks[0]
-		if !b.settled() || len(b.entries) > 0 && b.entries[len(b.entries)-1].Seq > seq {
+		if !b.isDurable() || len(b.entries) > 0 && b.entries[len(b.entries)-1].Seq > seq {
 			return
 		}
 		q.blocks[0] = nil
 		q.blocks = q.blocks[1:]
 		q.bytes -= cap(b.data)
-		q.recycle(b)
+		q.recycleBlock(b)
 	}
 }
 
 const freeBlocks = 8
 
-func (q *queue) recycle(b *block) {
+func (q *entryQueue) recycleBlock(b *entryBlock) {
 	if cap(b.data) > blockSize || len(q.free) >= freeBlocks {
 		return
 	}
 	clear(b.entries)
-	*b = block{data: b.data[:0], entries: b.entries[:0]}
+	*b = entryBlock{data: b.data[:0], entries: b.entries[:0]}
 	q.free = append(q.free, b)
 }

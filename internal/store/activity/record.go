@@ -1,20 +1,41 @@
-// Package activity is the log: every call, refusal, decision and change is a
-// record in it.
+// Package activity is the activity log: every call, refusal, decision and change is a record in it. A
+// record is written as one or two entries to the spool, a set of append-only files in which each entry
+// holds the hash of the one before. A projector moves entries from the spool into the Store, the database
+// that answers queries.
 //
-// It guarantees that Begin, Append and End return only when the entry is in the
-// spool (an append-only file of entries each chained to the one before by
-// SHA-256), where it outlives the process, and with activity_durability: power a
-// loss of power; that no entry is dropped, that secrets are masked before anything
-// is stored, and that a query sees everything appended before it. Of identical
-// refusals the first is an entry at once and the others are a count, and what one
-// actor can write by being refused is bounded (refusals.go). A projector
-// moves entries in batches from the spool into the Store, and replays what a
-// crash left. It does not decide anything, and SQL is the store's.
+// Main files:
+//   - log.go: opens and closes the log; begins, appends and ends records
+//   - query.go: lists, counts, exports and verifies records through the Store
+//   - record.go, decision.go, summary.go: the types of records, filters and counts
+//   - recorder.go, bounds.go, response.go: mask and cut a record before it is written
+//   - codec.go, payload.go, encode.go, decode.go, erasable.go: the JSON of an entry, with its erasable
+//     fields and their commitments
+//   - entry.go, chain.go: an entry, its facts and its hash
+//   - spool.go, spool_write.go, queue.go: append entries, and keep the newest in memory
+//   - spooldir.go, segment.go, spoolfile.go, mapped_linux.go: the directory, segments and open files of
+//     the spool
+//   - recover.go: opens the spool after a crash, and cuts off or restores its end
+//   - recentcopy.go: a second copy of the newest entries in shared memory, for when the disk of the spool
+//     fails
+//   - watcher.go: checks the spool once a second and repairs it
+//   - projector.go, progress.go, spoolreader.go: move entries into the Store, also after a restart
+//   - outcomes.go: writes the outcomes of records, and retries those that could not be written
+//   - refusals.go: counts identical refusals in one record, and limits what one actor can write by being
+//     refused
+//   - eventreader.go: lets a caller follow the log from a position
+//   - redact.go, erase.go: erase fields of a record for good
+//   - verify.go, signingkey.go, exportaudit.go, export.go: verify the chain, sign checkpoints, export
+//     entries and check an export
+//   - store.go: the interface of the database
 //
-// Where things are: spool.go and spool_write.go append, segment.go is one file of the
-// spool, reader.go and recover.go read it (again), recent.go keeps the end of it a
-// second time, in a file in memory that outlives the process, where there is one; projector.go brings entries to the Store; response.go cuts
-// and masks what is kept of a response.
+// Guarantees:
+//   - When Begin, Append or End returns without an error, the entry is in the spool, where it survives the
+//     process. With activity_durability: power it also survives a loss of power.
+//   - No entry is dropped. The projector replays what a crash left.
+//   - Secrets are masked before anything is stored.
+//   - A query sees everything that was appended before it.
+//
+// Limits: the package makes no decision about calls, and SQL is in package store.
 package activity
 
 import (
@@ -28,7 +49,6 @@ import (
 // Type is the kind of a record.
 type Type string
 
-// The types.
 const (
 	ToolCall       Type = "tool_call"
 	PolicyDecision Type = "policy_decision"
@@ -36,36 +56,34 @@ const (
 	ServerChange   Type = "server_change"
 	ConfigChange   Type = "config_change"
 	System         Type = "system"
-	Presence       Type = "presence" // the anchor that verifies what persons decide
+	Presence       Type = "presence" // of the anchor that verifies the decisions of users
 )
 
-// Words are all types.
+// Words returns all types.
 func (Type) Words() []string {
 	return []string{string(ToolCall), string(PolicyDecision), string(Approval), string(ServerChange), string(ConfigChange), string(System), string(Presence)}
 }
 
-// Status is how the thing went.
+// Status is the result of the recorded action.
 type Status string
 
-// The statuses.
 const (
 	Success     Status = "success"
 	Failed      Status = "error"
 	Blocked     Status = "blocked"
 	Pending     Status = "pending"
 	Interrupted Status = "interrupted"
-	Held        Status = "held" // it waits for a person; that it is made is a record of its own
+	Held        Status = "held" // waits for an approval; the approved call gets its own record
 )
 
-// Words are all statuses.
+// Words returns all statuses.
 func (Status) Words() []string {
 	return []string{string(Success), string(Failed), string(Blocked), string(Pending), string(Interrupted), string(Held)}
 }
 
-// Source is the surface a call came in by.
+// Source is the interface through which a call came in.
 type Source = auth.Source
 
-// The sources.
 const (
 	SourceMCP  = auth.MCP
 	SourceREST = auth.REST
@@ -73,12 +91,11 @@ const (
 	SourceUI   = auth.UI
 )
 
-// Record is one entry of the log, as stored and as REST and the CLI show it.
-// ID is a ULID in time order, given by the Log. Arguments and Response are JSON,
-// masked; Response is the upstream's result. Of each at most
-// activity_max_response_size bytes are kept: what is longer is a JSON string of
-// its beginning, with ArgumentsTruncated or ResponseTruncated set. Names and
-// messages are cut to what the package's limits allow.
+// Record is one record of the log, as stored and as REST and the CLI show it. ID is a ULID in time order
+// that the Log assigns. Arguments and Response are masked JSON; Response is the result of the server. At
+// most activity_max_response_size bytes of each are kept: a longer one becomes a JSON string of its
+// beginning, with ArgumentsTruncated or ResponseTruncated set. Names and messages are cut to the limits of
+// this package.
 type Record struct {
 	ID         string          `json:"id"`
 	Type       Type            `json:"type"`
@@ -86,7 +103,7 @@ type Record struct {
 	ServerName string          `json:"server_name,omitempty"`
 	ToolName   string          `json:"tool_name,omitempty"`
 	Arguments  json.RawMessage `json:"arguments,omitempty"`
-	// ArgumentsTruncated reports whether Arguments is the beginning only.
+	// ArgumentsTruncated reports whether Arguments is only the beginning.
 	ArgumentsTruncated bool            `json:"arguments_truncated,omitempty"`
 	Response           json.RawMessage `json:"response,omitempty"`
 	ResponseTruncated  bool            `json:"response_truncated,omitempty"`
@@ -104,77 +121,74 @@ type Record struct {
 	ClientName         string          `json:"client_name,omitempty"`
 	ClientVersion      string          `json:"client_version,omitempty"`
 	Metadata           Metadata        `json:"metadata"`
-	// Repeated is how many identical refusals the record stands for, when it is
-	// more than one; FirstTime (which is Timestamp) and LastTime are then when the
-	// first and the last of them were.
+	// Repeated is the number of identical refusals that the record counts, if more than one. FirstTime
+	// (equal to Timestamp) and LastTime are then the times of the first and the last one.
 	Repeated  int64      `json:"repeated,omitempty"`
 	FirstTime *time.Time `json:"first_time,omitempty"`
 	LastTime  *time.Time `json:"last_time,omitempty"`
-	// Erased is what the record had, and a person has erased.
+	// Erased lists the fields that a user erased.
 	Erased []Erased `json:"erased,omitempty" doc:"Fields that the record had and a person has erased."`
-	// Chain is where the record is in the log: of a record that was asked for alone.
+	// Chain is the record's position in the chain. It is set when a single record is read.
 	Chain *Chain `json:"chain,omitempty"`
-	// Origin is the connection that a call came by. It is not stored: what one
-	// connection can write by being refused is bounded.
+	// Origin is the connection of the call. It is not stored; it limits what one connection can write by
+	// being refused.
 	Origin string `json:"-"`
 }
 
-// HasErased reports whether the record had a field that was erased.
-func (r *Record) HasErased(f Field) bool {
+// HasErased reports whether a field of the record was erased.
+func (r *Record) HasErased(f ErasableField) bool {
 	return slices.ContainsFunc(r.Erased, func(e Erased) bool { return e.Field == f })
 }
 
-// By puts into the record who asks and from where.
-func (r *Record) By(c *auth.Caller) {
+// SetCaller sets who makes the call and where it comes from.
+func (r *Record) SetCaller(c *auth.Caller) {
 	r.Source, r.Actor, r.Origin = c.Source, c.Actor.String(), c.Origin
 	r.SessionID, r.RequestID = c.SessionID, c.RequestID
 	r.ClientName, r.ClientVersion = c.ClientName, c.ClientVersion
 }
 
-// Metadata is the part of a record that only some types have.
+// Metadata holds the values of a record that only some types have.
 type Metadata struct {
 	Intent      *Intent  `json:"intent,omitempty" doc:"The operation type of the lane that was used, and what the caller declared. Every call that named a lane has it; on /mcp/all and /mcp/servers the lane is the one that the tool's hints call for. Absent in records that are no calls, and in those of calls that were refused before a lane was known: an unreadable request, an unknown or missing calling tool, wrong credentials."`
 	ToolVariant string   `json:"tool_variant,omitempty" words:"variant" doc:"The lane, as the calling tool that is named after it. Absent where a call was refused before it was decided about, though intent may be there."`
 	Warnings    []string `json:"warnings,omitempty"`
 	ErrorCode   string   `json:"error_code,omitempty"`
-	// Decision is what was decided about a call.
+	// Decision is the decision about a call.
 	Decision *Decision `json:"decision,omitempty"`
 	// Search is the search that the caller made before the call, if any.
 	Search *Search `json:"search,omitempty"`
 	// Action and Detail describe the other types: "restart", "tools_listed", …
 	Action string `json:"action,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	// Redacted is what the record says was erased.
+	// Redacted says which fields of another record this record erased.
 	Redacted *Redacted `json:"redacted,omitempty" doc:"Which fields of which record were erased."`
 }
 
 // Redacted names fields of a record that were erased.
 type Redacted struct {
-	ID     string  `json:"id" doc:"The record that had them."`
-	Fields []Field `json:"fields"`
+	ID     string          `json:"id" doc:"The record that had them."`
+	Fields []ErasableField `json:"fields"`
 }
 
-// Intent is the declared intent as the record keeps it.
+// Intent is the declared intent of a call.
 type Intent struct {
 	OperationType   string `json:"operation_type" words:"operation"`
 	DataSensitivity string `json:"data_sensitivity,omitempty" words:"sensitivity"`
 	Reason          string `json:"reason,omitempty"`
-	// Declared is what the caller declared, to the letter: the parameters that
-	// declare, masked. Only where it was refused, or would have been.
+	// Declared is the exact declaration of the caller, masked. It is set only if it was refused or would
+	// have been.
 	Declared json.RawMessage `json:"declared,omitempty" doc:"What was declared, to the letter, where that is not what counted."`
 }
 
-// Search is how a called tool was found: the words of the last search of the
-// same session whose answer had the tool, and the tool's place in it. Rank
-// is 0 when no recent answer had it.
+// Search says how the caller found a tool: the query of the last search in the same session whose results
+// had the tool, and its rank there. Rank is 0 if no recent result had it.
 type Search struct {
 	Query string `json:"query"`
 	Rank  int    `json:"rank,omitempty"`
 }
 
-// Chain is the place of a record in the log, in which each entry holds the hash of the
-// one before: the entry that began the record, and the one that ended it. Hashes are
-// in hexadecimal digits.
+// Chain is the position of a record in the chain: the entry that began the record and the one that ended
+// it. Hashes are in hexadecimal.
 type Chain struct {
 	Seq      int64  `json:"seq" doc:"The number of the entry that began the record."`
 	Hash     string `json:"hash" doc:"The hash of that entry; empty when it is lost."`
@@ -186,18 +200,18 @@ type Chain struct {
 // Outcome ends a record that Begin wrote.
 type Outcome struct {
 	Status        Status
-	Response      json.RawMessage // unmasked, whole; the Log masks and cuts
+	Response      json.RawMessage // complete and unmasked; the Log masks and cuts it
 	ResponseBytes int64
 	ErrorMessage  string
 	ErrorCode     string
 	Duration      time.Duration
-	Own           time.Duration // of Duration, that was no waiting; 0: not known
-	Check         string        // that refused the call after all, when it had waited
-	Warnings      []string      // added to those of Begin
+	Own           time.Duration // part of Duration without waiting; 0: unknown
+	Check         string        // the check that refused the call after it had waited
+	Warnings      []string      // in addition to those of Begin
 }
 
-// Filter selects records. Empty fields select everything. Several values of one
-// field mean any of them. The tags are for package api.
+// Filter selects records. Empty fields select everything. Several values of one field mean any of them.
+// The tags are for package api.
 type Filter struct {
 	Types         []Type    `query:"type" split:"," doc:"Only records of these types."`
 	Servers       []string  `query:"server" split:"," doc:"Only records of these servers."`
@@ -217,44 +231,43 @@ type Filter struct {
 	Cursor        string    `query:"cursor" doc:"The next_cursor of the page before; not together with offset."`
 }
 
-// Page is the answer to a Filter, newest first.
-type Page struct {
+// RecordPage is a page of the records that a Filter selects, newest first.
+type RecordPage struct {
 	Records    []Record
-	Total      int64  // all that the filter selects
+	Total      int64  // all records that the filter selects
 	NextCursor string // empty on the last page
-	// Incomplete reports whether the newest records are not in it: the database cannot
-	// take them at this time.
+	// Incomplete reports whether the newest records are missing because the database cannot accept them at
+	// this time.
 	Incomplete bool
 }
 
-// Field is a value of a record that can be erased.
-type Field string
+// ErasableField names a field of a record that can be erased.
+type ErasableField string
 
-// The fields.
 const (
-	FieldArguments Field = "arguments"
-	FieldResponse  Field = "response"
-	FieldError     Field = "error_message"
-	FieldReason    Field = "reason"   // of the intent
-	FieldDeclared  Field = "declared" // in the intent
-	FieldQuery     Field = "query"    // of the search
-	FieldWarnings  Field = "warnings"
+	FieldArguments ErasableField = "arguments"
+	FieldResponse  ErasableField = "response"
+	FieldError     ErasableField = "error_message"
+	FieldReason    ErasableField = "reason"   // of the intent
+	FieldDeclared  ErasableField = "declared" // in the intent
+	FieldQuery     ErasableField = "query"    // of the search
+	FieldWarnings  ErasableField = "warnings"
 )
 
-// fields are all that there are, in the order in which they stand.
-var fields = [...]Field{FieldArguments, FieldResponse, FieldError, FieldReason, FieldDeclared, FieldQuery, FieldWarnings}
+// erasableFields lists all fields, in the order of writing.
+var erasableFields = [...]ErasableField{FieldArguments, FieldResponse, FieldError, FieldReason, FieldDeclared, FieldQuery, FieldWarnings}
 
-// Words are all fields.
-func (Field) Words() []string {
+// Words returns all fields.
+func (ErasableField) Words() []string {
 	var words []string
-	for _, f := range fields {
+	for _, f := range erasableFields {
 		words = append(words, string(f))
 	}
 	return words
 }
 
-// Erased is a field that a record had.
+// Erased says when a field of a record was erased.
 type Erased struct {
-	Field Field     `json:"field"`
-	At    time.Time `json:"at"`
+	Field ErasableField `json:"field"`
+	At    time.Time     `json:"at"`
 }

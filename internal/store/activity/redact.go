@@ -7,11 +7,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Redact erases fields of a record, for good: the values, what they are found by, and what the
-// files of the log hold of them. by says who asks. That it was done is a record of its own,
-// which comes first. Its problems are NOT_FOUND, AMBIGUOUS, INVALID_PARAMETER and
-// CONFLICT.
-func (l *Log) Redact(ctx context.Context, by Record, idOrPrefix string, fields []Field) (Record, error) {
+// Redact erases fields of a record for good: the values, the index entries that find them, and the copies
+// in the files of the log. by says who asks. The erasure itself becomes a record first. Its problems are
+// NOT_FOUND, AMBIGUOUS, INVALID_PARAMETER and CONFLICT.
+func (l *Log) Redact(ctx context.Context, by Record, idOrPrefix string, fields []ErasableField) (Record, error) {
 	l.redacting.Lock()
 	defer l.redacting.Unlock()
 	r, err := l.Get(ctx, idOrPrefix)
@@ -21,11 +20,11 @@ func (l *Log) Redact(ctx context.Context, by Record, idOrPrefix string, fields [
 	if r.Status == Pending {
 		return r, problem.Newf(problem.Conflict, "The call of record %s is under way.", r.ID).WithHint("Try again when it has ended.")
 	}
-	stored, err := l.store.Stored(ctx, r.ID)
+	stored, err := l.store.GetStored(ctx, r.ID)
 	if err != nil {
-		return r, l.queryError(ctx, err)
+		return r, l.toQueryError(ctx, err)
 	}
-	there, already, old := stored.look(fields)
+	there, already, old := stored.findFields(fields)
 	for _, f := range fields {
 		if slices.Contains(there, f) || slices.Contains(already, f) {
 			continue
@@ -44,5 +43,5 @@ func (l *Log) Redact(ctx context.Context, by Record, idOrPrefix string, fields [
 	if err := l.Append(&by); err != nil {
 		return r, err
 	}
-	return l.Get(ctx, r.ID) // which waits for it
+	return l.Get(ctx, r.ID) // waits for the erasure
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// refuse is a refused call of an agent.
-func refuse(t *testing.T, l *Log, change func(*Record)) Record {
+// appendRefusal records a refused call of an agent.
+func appendRefusal(t *testing.T, l *Log, change func(*Record)) Record {
 	t.Helper()
 	r := Record{Actor: "agent", Source: SourceMCP, ServerName: "notes", ToolName: "read", SessionID: "s",
 		Arguments: []byte(`{"n":1}`), ErrorMessage: "Tool 'notes:read' is locked.", Origin: "127.0.0.1:1000",
@@ -20,7 +20,7 @@ func refuse(t *testing.T, l *Log, change func(*Record)) Record {
 	if change != nil {
 		change(&r)
 	}
-	if err := l.Refuse(&r); err != nil {
+	if err := l.AppendRefusal(&r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -28,12 +28,12 @@ func refuse(t *testing.T, l *Log, change func(*Record)) Record {
 
 func TestIdenticalRefusalsAreOneRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := openLog(t, Options{Dir: t.TempDir(), lookEvery: time.Hour}, &memory{})
-		first := refuse(t, l, nil)
+		l := openLog(t, Options{Dir: t.TempDir(), checkEvery: time.Hour}, &memoryStore{})
+		first := appendRefusal(t, l, nil)
 		time.Sleep(time.Minute)
 		for i := range 99 {
 			time.Sleep(time.Second)
-			again := refuse(t, l, func(r *Record) {
+			again := appendRefusal(t, l, func(r *Record) {
 				r.RequestID, r.Arguments = fmt.Sprint(i), fmt.Appendf(nil, `{"n":%d}`, i)
 				r.Metadata.Intent.Reason = fmt.Sprint("because ", i)
 			})
@@ -48,11 +48,11 @@ func TestIdenticalRefusalsAreOneRecord(t *testing.T) {
 			"intent":  func(r *Record) { r.Metadata.Intent.OperationType = "write" },
 			"message": func(r *Record) { r.ErrorMessage += "!" }, "client": func(r *Record) { r.ClientName = "other" },
 		} {
-			if r := refuse(t, l, change); r.ID == first.ID {
+			if r := appendRefusal(t, l, change); r.ID == first.ID {
 				t.Errorf("another %s is the same record", what)
 			}
 		}
-		records := list(t, l)
+		records := listRecords(t, l)
 		if len(records) != 9 {
 			t.Fatalf("%d records", len(records))
 		}
@@ -67,17 +67,17 @@ func TestIdenticalRefusalsAreOneRecord(t *testing.T) {
 	})
 }
 
-// TestWhatVariesDoesNotFillTheLog is the attack that once pushed calls out of
-// the log: a client varies everything that is its own.
+// TestWhatVariesDoesNotFillTheLog repeats an attack that once pushed calls out of the log: a client varies
+// everything that it can choose.
 func TestWhatVariesDoesNotFillTheLog(t *testing.T) {
 	dir := t.TempDir()
-	l := openLog(t, Options{Dir: dir}, &memory{})
+	l := openLog(t, Options{Dir: dir}, &memoryStore{})
 	const calls, clients = 20_000, 16
 	var wg sync.WaitGroup
 	for c := range clients {
 		wg.Go(func() {
 			for i := range calls / clients {
-				refuse(t, l, func(r *Record) {
+				appendRefusal(t, l, func(r *Record) {
 					tail := fmt.Sprint(c, "-", i)
 					r.Origin, r.SessionID, r.RequestID = "conn"+tail, "session"+tail, tail
 					r.ClientName, r.ToolName, r.ServerName = strings.Repeat("c", 200)+tail, strings.Repeat("t", 200)+tail, "s"+tail
@@ -89,7 +89,7 @@ func TestWhatVariesDoesNotFillTheLog(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	records := list(t, l)
+	records := listRecords(t, l)
 	if len(records) > maxRefusals+2 {
 		t.Errorf("%d records", len(records))
 	}
@@ -114,32 +114,31 @@ func TestWhatVariesDoesNotFillTheLog(t *testing.T) {
 	if !strings.HasPrefix(others, want) || !flood || len(l.Health().Refused) != 1 || l.Health().Degraded {
 		t.Errorf("others %q, want %s; flood on record: %t; health %+v", others, want, flood, l.Health())
 	}
-	admin := refuse(t, l, func(r *Record) { r.Actor = "admin" })
-	if got := list(t, l)[0]; got.ID != admin.ID || got.Repeated != 0 {
+	admin := appendRefusal(t, l, func(r *Record) { r.Actor = "admin" })
+	if got := listRecords(t, l)[0]; got.ID != admin.ID || got.Repeated != 0 {
 		t.Errorf("another actor's refusal is not on record by itself: %+v", got)
 	}
 }
 
 func TestOneConnectionLeavesRoomForOthers(t *testing.T) {
-	l := openLog(t, Options{Dir: t.TempDir()}, &memory{})
+	l := openLog(t, Options{Dir: t.TempDir()}, &memoryStore{})
 	for i := range 2 * maxRefusals {
-		refuse(t, l, func(r *Record) { r.ToolName = fmt.Sprint(i) })
+		appendRefusal(t, l, func(r *Record) { r.ToolName = fmt.Sprint(i) })
 	}
-	other := refuse(t, l, func(r *Record) { r.ToolName, r.Origin = "mine", "127.0.0.1:2000" })
-	records := list(t, l)
+	other := appendRefusal(t, l, func(r *Record) { r.ToolName, r.Origin = "mine", "127.0.0.1:2000" })
+	records := listRecords(t, l)
 	if records[0].ID != other.ID || records[0].ToolName != "mine" || len(records) != maxRefusalsOfOrigin+3 {
 		t.Errorf("%d records, the last %+v", len(records), records[0])
 	}
 }
 
-// TestCountsOutliveTheProcess kills a log after its counts were due, and one
-// before.
+// TestCountsOutliveTheProcess kills a log after its counts were due, and another one before.
 func TestCountsOutliveTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		l := openLog(t, Options{Dir: filepath.Join(dir, "a"), lookEvery: time.Hour}, &memory{})
+		l := openLog(t, Options{Dir: filepath.Join(dir, "a"), checkEvery: time.Hour}, &memoryStore{})
 		for range 10 {
-			refuse(t, l, nil)
+			appendRefusal(t, l, nil)
 		}
 		copyAt := func(name string) []Record {
 			t.Helper()
@@ -147,11 +146,11 @@ func TestCountsOutliveTheProcess(t *testing.T) {
 			if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(dir, "a"))); err != nil {
 				t.Fatal(err)
 			}
-			l := openLog(t, Options{Dir: filepath.Join(dir, name), lookEvery: time.Hour}, &memory{})
-			if v := verify(t, l.spool); v.Break != "" {
+			l := openLog(t, Options{Dir: filepath.Join(dir, name), checkEvery: time.Hour}, &memoryStore{})
+			if v := readAndVerify(t, l.spool); v.Break != "" {
 				t.Errorf("%s: %+v", name, v)
 			}
-			return list(t, l)
+			return listRecords(t, l)
 		}
 		if got := copyAt("early"); len(got) != 1 || got[0].Repeated != 0 || got[0].Status != Blocked {
 			t.Errorf("before the first count is written: %+v", got)
@@ -160,17 +159,17 @@ func TestCountsOutliveTheProcess(t *testing.T) {
 		if got := copyAt("late"); len(got) != 1 || got[0].Repeated != 10 {
 			t.Errorf("after it is written: %+v", got)
 		}
-		refuse(t, l, nil)
+		appendRefusal(t, l, nil)
 		time.Sleep(2*countFirst + time.Second)
 		if got := copyAt("later"); len(got) != 1 || got[0].Repeated != 11 {
 			t.Errorf("after the next one: %+v", got)
 		}
-		before := l.spool.end()
+		before := l.spool.lastDurableSeq()
 		time.Sleep(24 * time.Hour)
-		if after := l.spool.end(); after != before {
+		if after := l.spool.lastDurableSeq(); after != before {
 			t.Errorf("%d entries were written while nothing happened", after-before)
 		}
-		if got := refuse(t, l, nil); list(t, l)[0].ID != got.ID || len(list(t, l)) != 2 {
+		if got := appendRefusal(t, l, nil); listRecords(t, l)[0].ID != got.ID || len(listRecords(t, l)) != 2 {
 			t.Error("what comes a day later is no record of its own")
 		}
 	})
@@ -178,29 +177,29 @@ func TestCountsOutliveTheProcess(t *testing.T) {
 
 func TestCountsAreWrittenAtTheEnd(t *testing.T) {
 	dir := t.TempDir()
-	l, err := Open(Options{Dir: dir}, &memory{})
+	l, err := Open(Options{Dir: dir}, &memoryStore{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		refuse(t, l, nil)
+		appendRefusal(t, l, nil)
 	}
 	closeLog(t, l)
-	l = openLog(t, Options{Dir: dir}, &memory{})
-	if got := list(t, l); len(got) != 1 || got[0].Repeated != 5 {
+	l = openLog(t, Options{Dir: dir}, &memoryStore{})
+	if got := listRecords(t, l); len(got) != 1 || got[0].Repeated != 5 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestARefusalLoopWritesLittle refuses the same for a day.
+// TestARefusalLoopWritesLittle repeats the same refusal for a day.
 func TestARefusalLoopWritesLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := openLog(t, Options{Dir: t.TempDir(), lookEvery: time.Hour}, &memory{})
+		l := openLog(t, Options{Dir: t.TempDir(), checkEvery: time.Hour}, &memoryStore{})
 		for range 24 * 60 * 6 {
-			refuse(t, l, nil)
+			appendRefusal(t, l, nil)
 			time.Sleep(10 * time.Second)
 		}
-		if n := l.spool.end(); n > 24*15 {
+		if n := l.spool.lastDurableSeq(); n > 24*15 {
 			t.Errorf("%d entries", n)
 		}
 	})

@@ -6,8 +6,7 @@ import (
 	"syscall"
 )
 
-// reserveBlocks reserves blocks for a file, behind its end. known is false where
-// the file system cannot.
+// reserveBlocks reserves blocks for a file after its end. known is false if the file system cannot do it.
 func reserveBlocks(f *os.File, size int64) (known bool, err error) {
 	const keepSize = 1
 	err = syscall.Fallocate(int(f.Fd()), keepSize, 0, size)

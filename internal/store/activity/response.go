@@ -9,61 +9,54 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// cutMargin is how much more than the limit is masked before the cut, so that a
-// secret that the cut would split is still recognised.
+// cutMargin is the number of bytes beyond the limit that are masked before the cut, so that a secret that
+// the cut would split is recognized.
 const cutMargin = 4 << 10
 
-// Shown returns JSON as records keep it: masked, and where it is longer than most bytes,
-// its beginning as a JSON string.
-func Shown(raw json.RawMessage, most int) (shown json.RawMessage, cut bool) {
-	return keptJSON(raw, most)
-}
-
-// keptJSON is the part of a response, or of arguments, that the record keeps:
-// masked, and where it is longer than max, its beginning as a JSON string.
-func keptJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncated bool) {
+// MaskAndCutJSON returns JSON as records keep it: masked, and if it is longer than max bytes, its
+// beginning as a JSON string.
+func MaskAndCutJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncated bool) {
 	if len(raw) <= max {
 		masked := redact.JSON(raw)
 		if len(masked) <= max {
 			return masked, false
 		}
-		return beginning(masked, max), true
+		return clipToJSONString(masked, max), true
 	}
 	whole := raw
 	if len(raw) > max+cutMargin {
-		whole = closeJSON(raw[:max+cutMargin])
+		whole = completeJSON(raw[:max+cutMargin])
 	}
 	masked := redact.JSON(whole)
-	if !json.Valid(masked) { // an upstream that does not write JSON
+	if !json.Valid(masked) { // the server did not write valid JSON
 		masked = []byte(redact.Text(string(whole)))
 	}
-	return beginning(masked, max), true
+	return clipToJSONString(masked, max), true
 }
 
-// beginning returns the first max bytes of text, not splitting a character, as a
-// JSON string.
-func beginning(text []byte, max int) json.RawMessage {
+// clipToJSONString returns the first max bytes of text as a JSON string, without splitting a character.
+func clipToJSONString(text []byte, max int) json.RawMessage {
 	text = wirejson.Clip(text, max)
 	return wirejson.AppendString(make([]byte, 0, len(text)+len(text)/8+2), text)
 }
 
-// closeJSON makes the beginning of a JSON text a JSON text: a string that is a
-// value ends where the beginning stops, what else is not complete is left out, and
-// what is open is closed. Masking needs the structure, since what a value is
-// depends on its name. What is no JSON comes out as some bytes, never a panic.
-func closeJSON(cut []byte) []byte {
-	s := cutScanner{}
+// completeJSON turns the beginning of a JSON text into valid JSON. A string value ends where the text was
+// cut, other incomplete parts are removed, and open brackets are closed. Masking needs this structure,
+// because the meaning of a value depends on its name. For a text that is not JSON the result is arbitrary,
+// but never a panic.
+func completeJSON(cut []byte) []byte {
+	s := truncatedJSONScanner{}
 	for i, c := range cut {
-		s.step(c, i)
+		s.scanByte(c, i)
 	}
 	end, closing := s.whole, ""
 	switch {
-	case s.inString && !s.wantsName():
+	case s.inString && !s.expectsName():
 		end, closing = len(cut), `"`
 		if s.missing > 0 {
 			end = s.escape
 		}
-		end = len(trimRune(cut[:end]))
+		end = len(trimPartialRune(cut[:end]))
 	case end == 0:
 		closing = "null"
 	}
@@ -72,23 +65,22 @@ func closeJSON(cut []byte) []byte {
 	return append(out, s.open...)
 }
 
-// cutScanner follows a JSON text byte by byte, just closely enough to know how
-// to end it.
-type cutScanner struct {
-	open     []byte // the closing brackets that are missing
-	names    []bool // per open bracket: an object in which a name comes next
-	whole    int    // up to here the text needs nothing but these brackets
+// truncatedJSONScanner scans JSON byte by byte, just closely enough to know how to complete it.
+type truncatedJSONScanner struct {
+	open     []byte // the missing closing brackets
+	names    []bool // for each open bracket: whether a member name comes next
+	whole    int    // offset up to which the text lacks nothing but the brackets
 	inString bool
-	literal  bool // in a number or a word
-	escape   int  // where the last escape began
-	missing  int  // characters that are missing of it
+	literal  bool // inside a number or a word
+	escape   int  // offset of the last escape
+	missing  int  // missing characters of that escape
 }
 
-func (s *cutScanner) wantsName() bool { return len(s.names) > 0 && s.names[len(s.names)-1] }
+func (s *truncatedJSONScanner) expectsName() bool { return len(s.names) > 0 && s.names[len(s.names)-1] }
 
-func (s *cutScanner) step(c byte, i int) {
+func (s *truncatedJSONScanner) scanByte(c byte, i int) {
 	if s.inString {
-		s.stepString(c, i)
+		s.scanStringByte(c, i)
 		return
 	}
 	switch c {
@@ -102,7 +94,7 @@ func (s *cutScanner) step(c byte, i int) {
 	case '"':
 		s.inString = true
 	case '{', '[':
-		s.open = append(s.open, c+2) // '}' and ']' stand two behind
+		s.open = append(s.open, c+2) // '}' and ']' are two after the opening bracket
 		s.names = append(s.names, c == '{')
 		s.whole = i + 1
 	case '}', ']':
@@ -123,7 +115,7 @@ func (s *cutScanner) step(c byte, i int) {
 	}
 }
 
-func (s *cutScanner) stepString(c byte, i int) {
+func (s *truncatedJSONScanner) scanStringByte(c byte, i int) {
 	switch {
 	case s.missing > 0:
 		if s.missing--; s.escape == i-1 && c == 'u' {
@@ -132,14 +124,14 @@ func (s *cutScanner) stepString(c byte, i int) {
 	case c == '\\':
 		s.escape, s.missing = i, 1
 	case c == '"':
-		if s.inString = false; !s.wantsName() {
+		if s.inString = false; !s.expectsName() {
 			s.whole = i + 1
 		}
 	}
 }
 
-// trimRune takes half a character off the end.
-func trimRune(b []byte) []byte {
+// trimPartialRune removes an incomplete character from the end.
+func trimPartialRune(b []byte) []byte {
 	for i := len(b) - 1; i >= max(0, len(b)-utf8.UTFMax); i-- {
 		if utf8.RuneStart(b[i]) {
 			if !utf8.FullRune(b[i:]) {

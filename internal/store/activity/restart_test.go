@@ -18,18 +18,18 @@ import (
 func TestWhatRanWhenTheProcessDiedIsInterrupted(t *testing.T) {
 	for _, projected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("projected=%v", projected), func(t *testing.T) {
-			dir, st := t.TempDir(), &memory{}
+			dir, st := t.TempDir(), &memoryStore{}
 			l, err := Open(Options{Dir: dir}, st)
 			if err != nil {
 				t.Fatal(err)
 			}
-			done := call(t, l, "done")
+			done := recordCall(t, l, "done")
 			r := Record{Type: ToolCall, ToolName: "running", Metadata: Metadata{Intent: &Intent{OperationType: "read"}}}
 			if err := l.Begin(&r); err != nil {
 				t.Fatal(err)
 			}
 			if projected {
-				list(t, l)
+				listRecords(t, l)
 			}
 			abandon(t, l)
 			l = openLog(t, Options{Dir: dir}, st)
@@ -37,7 +37,7 @@ func TestWhatRanWhenTheProcessDiedIsInterrupted(t *testing.T) {
 			if err := l.Begin(&now); err != nil {
 				t.Fatal(err)
 			}
-			got := list(t, l)
+			got := listRecords(t, l)
 			status := map[string]Status{}
 			for _, r := range got {
 				status[r.ID] = r.Status
@@ -45,14 +45,14 @@ func TestWhatRanWhenTheProcessDiedIsInterrupted(t *testing.T) {
 			if status[done.ID] != Success || status[r.ID] != Interrupted || status[now.ID] != Pending || len(got) != 3 {
 				t.Fatalf("%+v", got)
 			}
-			if v := verify(t, l.spool); v.Break != "" {
+			if v := readAndVerify(t, l.spool); v.Break != "" {
 				t.Fatal(v)
 			}
 		})
 	}
 }
 
-// abandon stops a log as the death of its process does: nothing is finished.
+// abandon stops a log like the death of its process: nothing is finished.
 func abandon(t *testing.T, l *Log) {
 	t.Helper()
 	l.stop()
@@ -63,10 +63,10 @@ func abandon(t *testing.T, l *Log) {
 	}
 }
 
-// TestTheStoreGetsEverythingOnce restarts again and again, with a store that
-// fails now and then and memory for little.
+// TestTheStoreGetsEverythingOnce restarts again and again, with a store that sometimes fails and little
+// memory.
 func TestTheStoreGetsEverythingOnce(t *testing.T) {
-	dir, st := t.TempDir(), &memory{}
+	dir, st := t.TempDir(), &memoryStore{}
 	var want []string
 	for round := range 6 {
 		opt := Options{Dir: dir, maxSegment: 20_000, maxQueue: 2 * blockSize}
@@ -81,7 +81,7 @@ func TestTheStoreGetsEverythingOnce(t *testing.T) {
 			go func() {
 				defer wg.Done()
 				for range 200 {
-					r := call(t, l, "x")
+					r := recordCall(t, l, "x")
 					mu.Lock()
 					want = append(want, r.ID)
 					mu.Unlock()
@@ -102,7 +102,7 @@ func TestTheStoreGetsEverythingOnce(t *testing.T) {
 	}
 	l := openLog(t, Options{Dir: dir}, st)
 	var got []string
-	for _, r := range list(t, l) {
+	for _, r := range listRecords(t, l) {
 		if r.Status != Success {
 			t.Fatalf("%+v", r)
 		}
@@ -113,12 +113,12 @@ func TestTheStoreGetsEverythingOnce(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Fatalf("%d records are in the store, %d were made", len(got), len(want))
 	}
-	if n := len(l.spool.mark().segments); n > 1+keepSegments+removeSegments {
+	if n := len(l.spool.snapshot().segments); n > 1+spareSegments+removeSegments {
 		t.Errorf("%d segments are left", n)
 	}
 }
 
-// waitFor lists until the store is there again.
+// waitFor lists records until the store is available again.
 func waitFor(t *testing.T, l *Log) {
 	t.Helper()
 	for {
@@ -145,9 +145,9 @@ func waitFor(t *testing.T, l *Log) {
 }
 
 func TestALostSpoolIsTold(t *testing.T) {
-	dir, st := t.TempDir(), &memory{}
+	dir, st := t.TempDir(), &memoryStore{}
 	l := openLog(t, Options{Dir: dir}, st)
-	call(t, l, "a")
+	recordCall(t, l, "a")
 	closeLog(t, l)
 	files, _ := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
 	for _, f := range files {
@@ -156,8 +156,8 @@ func TestALostSpoolIsTold(t *testing.T) {
 		}
 	}
 	l = openLog(t, Options{Dir: dir}, st)
-	b := call(t, l, "b")
-	got := list(t, l)
+	b := recordCall(t, l, "b")
+	got := listRecords(t, l)
 	var told, there bool
 	for _, r := range got {
 		told = told || r.Type == System && strings.Contains(r.ErrorMessage, "lost or replaced")
@@ -169,10 +169,10 @@ func TestALostSpoolIsTold(t *testing.T) {
 }
 
 func TestASpoolThatLostItsEndIsTold(t *testing.T) {
-	dir, st := t.TempDir(), &memory{}
+	dir, st := t.TempDir(), &memoryStore{}
 	l := openLog(t, Options{Dir: dir}, st)
 	for range 5 {
-		call(t, l, "a")
+		recordCall(t, l, "a")
 	}
 	closeLog(t, l)
 	files, _ := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
@@ -186,9 +186,9 @@ func TestASpoolThatLostItsEndIsTold(t *testing.T) {
 	}
 	l = openLog(t, Options{Dir: dir}, st)
 	for range 10 { // reuses numbers that the store has seen
-		call(t, l, "b")
+		recordCall(t, l, "b")
 	}
-	got := list(t, l)
+	got := listRecords(t, l)
 	n := map[string]int{}
 	for _, r := range got {
 		n[r.ToolName+string(r.Status)]++
@@ -200,50 +200,50 @@ func TestASpoolThatLostItsEndIsTold(t *testing.T) {
 
 func TestANewDatabaseGetsWhatTheSpoolHas(t *testing.T) {
 	dir := t.TempDir()
-	l := openLog(t, Options{Dir: dir, maxSegment: 5000}, &memory{})
+	l := openLog(t, Options{Dir: dir, maxSegment: 5000}, &memoryStore{})
 	for range 20 {
-		call(t, l, "a")
+		recordCall(t, l, "a")
 	}
 	closeLog(t, l)
-	fresh := &memory{notes: []string{"The database was damaged."}}
+	fresh := &memoryStore{notes: []string{"The database was damaged."}}
 	l = openLog(t, Options{Dir: dir, maxSegment: 5000}, fresh)
-	got := list(t, l)
+	got := listRecords(t, l)
 	if len(got) != 21 || got[0].Type != System || got[0].ErrorMessage != "The database was damaged." {
 		t.Fatalf("%d records, first %+v", len(got), got[0])
 	}
 }
 
 func TestProjectedSegmentsAreRemoved(t *testing.T) {
-	dir, st := t.TempDir(), &memory{}
+	dir, st := t.TempDir(), &memoryStore{}
 	opt := Options{Dir: dir, maxSegment: 2000}
 	l := openLog(t, opt, st)
 	for range 50 {
-		call(t, l, "a")
+		recordCall(t, l, "a")
 	}
 	closeLog(t, l)
 	files, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
-	if err != nil || len(files) > 1+keepSegments+removeSegments || st.synced == 0 {
+	if err != nil || len(files) > 1+spareSegments+removeSegments || st.synced == 0 {
 		t.Fatalf("%d segments are left, synced %d times, %v", len(files), st.synced, err)
 	}
 	l = openLog(t, opt, st)
-	call(t, l, "b")
-	if v := verify(t, l.spool); v.Break != "" {
+	recordCall(t, l, "b")
+	if v := readAndVerify(t, l.spool); v.Break != "" {
 		t.Fatal(v)
 	}
-	if got := list(t, l); len(got) != 51 {
+	if got := listRecords(t, l); len(got) != 51 {
 		t.Fatalf("%d records", len(got))
 	}
 }
 
 func TestIDsGrowAcrossRestartsAndClockJumps(t *testing.T) {
-	dir, st := t.TempDir(), &memory{}
+	dir, st := t.TempDir(), &memoryStore{}
 	clock := activitytest.NewClock(time.Now())
 	last := ""
 	for _, jump := range []time.Duration{0, -time.Hour, 365 * 24 * time.Hour, -2 * 365 * 24 * time.Hour, time.Millisecond} {
-		clock.Pass(jump)
+		clock.Advance(jump)
 		l := openLog(t, Options{Dir: dir, Now: clock.Now}, st)
 		for range 3 {
-			r := call(t, l, "a")
+			r := recordCall(t, l, "a")
 			if r.ID <= last {
 				t.Fatalf("%s came after %s", r.ID, last)
 			}

@@ -26,22 +26,22 @@ const (
 
 // segment is one file of the spool.
 type segment struct {
-	first int64 // the number of its first entry; also its name
+	first int64 // number of its first entry; also its file name
 	size  int64
 	path  string
 }
 
-// header is the first line of a segment: where it continues the chain. Its hash
-// is that of the last entry before the segment, so that a segment can be read,
-// and its links checked, by itself. Sum is a check of the line.
-type header struct {
-	Chain string `json:"chain"` // names the chain; a new one when the spool was lost
+// segmentHeader is the first line of a segment. It says where the segment continues the chain. Its hash is
+// that of the last entry before the segment, so that the segment can be read and checked by itself. Sum is
+// a checksum of the line.
+type segmentHeader struct {
+	Chain string `json:"chain"` // name of the chain; new if the spool was lost
 	First int64  `json:"first"`
-	At    int64  `json:"at"` // milliseconds that ids are already past
+	At    int64  `json:"at"` // latest time of an ID, in milliseconds
 	Sum   string `json:"sum"`
 }
 
-func appendHeader(dst []byte, prev Hash, h header) []byte {
+func appendSegmentHeader(dst []byte, prev Hash, h segmentHeader) []byte {
 	start := len(dst)
 	dst = hex.AppendEncode(dst, prev[:])
 	dst = append(dst, ` {"chain":`...)
@@ -56,13 +56,13 @@ func appendHeader(dst []byte, prev Hash, h header) []byte {
 	return append(dst, "\"}\n"...)
 }
 
-func parseHeader(line []byte) (header, Hash, bool) {
-	var h header
-	prev, data, ok := splitLine(line)
+func parseSegmentHeader(line []byte) (segmentHeader, Hash, bool) {
+	var h segmentHeader
+	prev, data, ok := splitSpoolLine(line)
 	if !ok || json.Unmarshal(data, &h) != nil || h.Chain == "" || h.First < 1 {
-		return header{}, prev, false
+		return segmentHeader{}, prev, false
 	}
-	again := appendHeader(nil, prev, h)
+	again := appendSegmentHeader(nil, prev, h)
 	return h, prev, bytes.Equal(again[:len(again)-1], line)
 }
 
@@ -84,7 +84,7 @@ func listSegments(dir string) ([]*segment, error) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		size, err := usedSize(path)
+		size, err := sizeWithoutZeros(path)
 		if err != nil {
 			return nil, err
 		}
@@ -94,9 +94,9 @@ func listSegments(dir string) ([]*segment, error) {
 	return out, nil
 }
 
-// usedSize returns the size of a segment without the zeros that it ends in: a
-// process that was killed leaves what it had reserved.
-func usedSize(path string) (int64, error) {
+// sizeWithoutZeros returns the size of a segment without the zeros at its end. A process that was killed
+// leaves the reserved bytes as zeros.
+func sizeWithoutZeros(path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, err
@@ -121,34 +121,33 @@ func usedSize(path string) (int64, error) {
 	return 0, nil
 }
 
-// tail is the last good link of the chain, and where it ends.
-type tail struct {
-	chain string
-	seq   int64
-	hash  Hash
-	at    int64 // milliseconds that ids are already past
-	size  int64 // of the segment up to the link
-	fresh bool  // nothing more may be written behind it: a new segment begins
+// chainTail is the last valid link of the chain, and where it ends.
+type chainTail struct {
+	chain           string
+	seq             int64
+	hash            Hash
+	at              int64 // latest time of an ID, in milliseconds
+	size            int64 // of the segment up to the link
+	needsNewSegment bool  // nothing more may be written to this segment
 }
 
-// findTail looks for the last good link of a segment from its end, so that
-// opening does not depend on how much the spool holds. ok is false when it has
-// not one. The chain is empty when the header is unreadable.
-func findTail(f io.ReaderAt, size int64) (t tail, ok bool, err error) {
+// findChainTail finds the last valid link of a segment from its end, so that opening does not depend on
+// the size of the spool. ok is false if there is none. The chain is empty if the header is unreadable.
+func findChainTail(f io.ReaderAt, size int64) (t chainTail, ok bool, err error) {
 	for window := int64(64 << 10); ; window *= 4 {
 		from := max(0, size-window)
 		buf, err := readRange(f, from, size)
 		if err != nil {
 			return t, false, err
 		}
-		if t, ok = lastLink(buf, from); ok {
+		if t, ok = findLastLink(buf, from); ok {
 			break
 		}
 		if from == 0 {
-			return tail{}, false, nil
+			return chainTail{}, false, nil
 		}
 	}
-	if h, ok := readHeader(f); ok {
+	if h, ok := readSegmentHeader(f); ok {
 		t.chain, t.at = h.Chain, max(t.at, h.At)
 	}
 	return t, true, nil
@@ -162,35 +161,34 @@ func readRange(f io.ReaderAt, from, past int64) ([]byte, error) {
 	return b, nil
 }
 
-// lastLink finds the last line in buf whose hash fits the line before. buf
-// begins at offset from of the segment; its first line counts as whole only at
-// the beginning of the file.
-func lastLink(buf []byte, from int64) (tail, bool) {
+// findLastLink finds the last line in buf whose hash follows from the line before. buf begins at offset
+// from of the segment; its first line is known to be whole only at the beginning of the file.
+func findLastLink(buf []byte, from int64) (chainTail, bool) {
 	end := bytes.LastIndexByte(buf, '\n')
 	for end >= 0 {
 		start := bytes.LastIndexByte(buf[:end], '\n') + 1
 		if start == 0 {
-			h, prev, ok := parseHeader(buf[:end])
-			return tail{seq: h.First - 1, hash: prev, at: h.At, size: int64(end) + 1}, ok && from == 0
+			h, prev, ok := parseSegmentHeader(buf[:end])
+			return chainTail{seq: h.First - 1, hash: prev, at: h.At, size: int64(end) + 1}, ok && from == 0
 		}
 		before := bytes.LastIndexByte(buf[:start-1], '\n') + 1
 		if before == 0 && from > 0 {
-			return tail{}, false // the line before may begin outside of buf
+			return chainTail{}, false // the line before may begin before buf
 		}
-		prev, _, ok := splitLine(buf[before : start-1])
-		h, data, ok2 := splitLine(buf[start:end])
-		if ok && ok2 && follows(prev, data, h) {
-			if seq, at, ok := placeOf(data); ok {
-				return tail{seq: seq, hash: h, at: at, size: from + int64(end) + 1}, true
+		prev, _, ok := splitSpoolLine(buf[before : start-1])
+		h, data, ok2 := splitSpoolLine(buf[start:end])
+		if ok && ok2 && isNextInChain(prev, data, h) {
+			if seq, at, ok := parseSeqAndTime(data); ok {
+				return chainTail{seq: seq, hash: h, at: at, size: from + int64(end) + 1}, true
 			}
 		}
 		end = start - 1
 	}
-	return tail{}, false
+	return chainTail{}, false
 }
 
-// placeOf reads the number of an entry and the time of its id.
-func placeOf(data []byte) (seq, at int64, ok bool) {
+// parseSeqAndTime reads the number of an entry and the time of its ID.
+func parseSeqAndTime(data []byte) (seq, at int64, ok bool) {
 	var p struct {
 		ID  string `json:"id"`
 		Seq int64  `json:"seq"`
@@ -200,18 +198,18 @@ func placeOf(data []byte) (seq, at int64, ok bool) {
 	if !found || json.Unmarshal(append(bytes.Clone(head), '}'), &p) != nil {
 		return 0, 0, false
 	}
-	ms, ok := ulidMillis(p.ID)
+	ms, ok := parseULIDMillis(p.ID)
 	return p.Seq, max(p.At, ms), ok && p.Seq > 0
 }
 
-func readHeader(f io.ReaderAt) (header, bool) {
+func readSegmentHeader(f io.ReaderAt) (segmentHeader, bool) {
 	buf := make([]byte, 512)
-	n, _ := f.ReadAt(buf, 0) // a shorter file is one without a header, or with a short one
+	n, _ := f.ReadAt(buf, 0) // a short file has no header, or a short one
 	line, _, found := bytes.Cut(buf[:n], []byte{'\n'})
 	if !found {
-		return header{}, false
+		return segmentHeader{}, false
 	}
-	h, _, ok := parseHeader(line)
+	h, _, ok := parseSegmentHeader(line)
 	return h, ok
 }
 
@@ -221,17 +219,17 @@ func tornPath(path string, now time.Time) string {
 	return fmt.Sprintf("%s%s%d", path, tornInfix, now.UnixMilli())
 }
 
-func tailOf(seg *segment) (t tail, ok bool, err error) {
+func readSegmentTail(seg *segment) (t chainTail, ok bool, err error) {
 	f, err := os.Open(seg.path)
 	if err != nil {
 		return t, false, err
 	}
 	defer f.Close()
-	return findTail(f, seg.size)
+	return findChainTail(f, seg.size)
 }
 
-func newChain() string {
+func newChainName() string {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }

@@ -10,188 +10,186 @@ import (
 	"time"
 )
 
-// spool is the append-only file of entries, in segments. An entry is durable
-// when append returns. Appends that come while one is being written are written
-// together by the next, so that a slow disk makes them larger, not slower.
+// spool is the append-only log file of entries, in segments. An entry is durable when appendEntry returns.
+// Entries that are appended during a write are written together by the next write, so a slow disk causes
+// larger writes, not more waiting.
 //
-// It also keeps the newest entries in memory, for the projector. When that falls
-// behind, memory stays bounded and the files have everything.
+// It also keeps the newest entries in memory for the projector. If the projector falls behind, memory
+// stays bounded, and the files have everything.
 type spool struct {
-	folder
-	power      bool // fsync every write
-	maxBytes   int64
-	maxSegment int64
-	kick       signal // there is something for the projector
-	ill        signal // there is something to look at
-	lock       *os.File
+	spoolDir
+	syncEachWrite bool // fsync every write
+	maxBytes      int64
+	maxSegment    int64
+	projectorWake wakeSignal // there are entries for the projector
+	checkWake     wakeSignal // the watcher should check the spool
+	lock          *os.File
 
-	recentDir string // where the second copy of the newest entries is; empty: in this process
+	recentDir string // directory of the second copy of the newest entries; "": memory of the process
 
-	mu        sync.Mutex // guards what follows
-	wrote     sync.Cond  // a write has ended
-	syncing   sync.Mutex // one brings to the disk at a time; taken before mu
-	writing   bool       // somebody writes, without mu
-	closed    bool
-	ids       ulidSource
-	chain     string
-	head      link  // the last entry that was encoded
-	durable   link  // the last entry that was written
-	good      link  // the last entry that is known to be on the disk
-	projected int64 // the last entry that the store has
-	run       *run
-	failure   error     // of the last write; nil when it went well
-	sick      error     // why nothing may begin; nil when all is well
-	storeSick error     // the same, of the store
-	goneAt    time.Time // when the spool was last found deleted
-	queue     queue
-	busy      time.Time   // when the last entry came
-	segments  []*segment  // oldest first
-	pending   int64       // bytes that are encoded and not written
-	reserved  int64       // the last segment has room up to here
-	follower  signal      // is told of each write; nil when nobody follows
-	followed  int64       // the last entry that it has read
-	owed      int         // how many ends are to come, for which there is room
-	retired   []spoolFile // of segments that are full: to be synced, and closed
+	mu             sync.Mutex // guards the fields below
+	writeDone      sync.Cond  // a write has ended
+	syncing        sync.Mutex // serializes syncFiles; locked before mu
+	writing        bool       // a goroutine is writing, without mu
+	closed         bool
+	ids            ulidGenerator
+	chain          string
+	lastEncoded    chainLink // the last encoded entry
+	durable        chainLink // the last written entry
+	synced         chainLink // the last entry that is known to be on the disk
+	projected      int64     // the last entry that the store has
+	run            *writeRun
+	writeError     error     // of the last write; nil if it succeeded
+	blockedBy      error     // why new records are refused; nil if they are accepted
+	storeError     error     // the same, because of the store
+	deletedAt      time.Time // when the spool was last found deleted
+	queue          entryQueue
+	lastAppendTime time.Time   // time of the last entry
+	segments       []*segment  // oldest first
+	pendingBytes   int64       // encoded bytes that are not written yet
+	reservedUpTo   int64       // the last segment has room up to this offset
+	followerWake   wakeSignal  // raised at each write; nil without a follower
+	followed       int64       // the last entry that the follower read
+	owedOutcomes   int         // number of outcomes still to come, for which room is reserved
+	retired        []spoolFile // files of full segments that must be synced and closed
 
-	// Only who writes (see writing) changes these, with mu held. last is also in
+	// Only the writer (see writing) changes the next three fields, with mu held. lastSegment is also in
 	// segments.
-	last  *segment
-	file  spoolFile // of last; nil until something is written
-	fresh bool      // the next write begins a new segment
+	lastSegment     *segment
+	file            spoolFile // of lastSegment; nil until something is written
+	needsNewSegment bool      // the next write begins a new segment
 
-	// Only who writes uses these.
-	recent *recent
-	kept   map[string]keptEnd // outcomes that an earlier process could not write
+	// Only the writer uses the next two fields.
+	recent       *recentCopy
+	keptOutcomes map[string]keptOutcome // outcomes that an earlier process could not write
 }
 
-// MaxBatch is the largest number of entries that Store.Project is called with.
+// MaxBatch is the maximum number of entries in one call of Store.ProjectEntries.
 const MaxBatch = 2048
 
-const keepSegments = 1 // that are projected stay, should the database be lost
+const spareSegments = 1 // projected segments that are kept, in case the database is lost
 
-// run is a stretch of writes that went well. A failed write ends it: every entry
-// of it that is not durable fails, since its hash builds on a lost one.
-type run struct {
+// writeRun is a series of successful writes. A failed write ends it: all its entries that are not durable
+// fail, because their hashes depend on a lost one.
+type writeRun struct {
 	durable int64
 	err     error
 }
 
-// append assigns the entry its place in the chain and returns when it is
-// written.
-func (s *spool) append(d *draft) (stamp, error) {
+// appendEntry gives the entry its number and hash, and returns when it is written.
+func (s *spool) appendEntry(d *entryDraft) (entryIdentity, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admit(d); err != nil {
-		return stamp{}, err
+	if err := s.waitForRoom(d); err != nil {
+		return entryIdentity{}, err
 	}
-	st, owed := s.encode(d), s.owed
-	s.owed = s.owedAfter(d)
-	change := s.owed - owed
+	st, owed := s.encodeEntry(d), s.owedOutcomes
+	s.owedOutcomes = s.owedOutcomesAfter(d)
+	change := s.owedOutcomes - owed
 	r := s.run
 	for s.durable.seq < st.seq && r.err == nil {
 		if s.writing {
-			s.wrote.Wait()
+			s.writeDone.Wait()
 		} else {
-			s.write()
+			s.writePending()
 		}
 	}
 	if r.err != nil && st.seq > r.durable {
-		s.owed -= change
-		return stamp{}, r.err
+		s.owedOutcomes -= change
+		return entryIdentity{}, r.err
 	}
 	return st, nil
 }
 
-// admit returns when there is room for the entry, and for the ends that are to
-// come.
-func (s *spool) admit(d *draft) error {
-	owed := s.owedAfter(d)
+// waitForRoom returns when there is room for the entry and for the outcomes still to come.
+func (s *spool) waitForRoom(d *entryDraft) error {
+	owed := s.owedOutcomesAfter(d)
 	for turned := false; ; {
-		if err := s.refused(d); err != nil {
+		if err := s.refusalReason(d); err != nil {
 			return err
 		}
-		full := d.kind != KindEnd && !turned && s.last != nil && s.last.size+s.pending >= s.maxSegment
-		if !full && s.fits(d, owed) {
+		full := d.kind != KindEnd && !turned && s.lastSegment != nil && s.lastSegment.size+s.pendingBytes >= s.maxSegment
+		if !full && s.hasRoomFor(d, owed) {
 			return nil
 		}
-		done, err := s.prepare(d.size()+int64(owed)*endRoom, full)
-		if err != nil && !s.fits(d, owed) {
+		done, err := s.prepareRoom(d.maxSize()+int64(owed)*outcomeRoom, full)
+		if err != nil && !s.hasRoomFor(d, owed) {
 			return err
 		}
 		turned = turned || done
-		owed = s.owedAfter(d)
+		owed = s.owedOutcomesAfter(d)
 	}
 }
 
-// refused is why the entry is not taken at this time.
-func (s *spool) refused(d *draft) error {
+// refusalReason returns why the entry is not accepted at this time.
+func (s *spool) refusalReason(d *entryDraft) error {
 	switch {
 	case s.closed:
 		return errClosed
 	case d.kind == KindEnd: // the call was made
 		return nil
-	case s.sick != nil:
-		return s.sick
-	case s.storeSick != nil:
-		return s.storeSick
-	case s.bytes() >= s.maxBytes:
+	case s.blockedBy != nil:
+		return s.blockedBy
+	case s.storeError != nil:
+		return s.storeError
+	case s.diskSize() >= s.maxBytes:
 		return fmt.Errorf("the spool holds its limit of %d bytes that are not in the database yet", s.maxBytes)
 	}
 	return nil
 }
 
-// setStoreSick refuses what would begin while the store's disk fails.
-func (s *spool) setStoreSick(err error) {
+// setStoreError refuses new records while the disk of the store fails; nil accepts them again.
+func (s *spool) setStoreError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.storeSick = err
+	s.storeError = err
 }
 
-// owedAfter is how many ends are to come when the entry is written.
-func (s *spool) owedAfter(d *draft) int {
+// owedOutcomesAfter returns the number of outcomes still to come after the entry is written.
+func (s *spool) owedOutcomesAfter(d *entryDraft) int {
 	switch {
 	case d.kind == KindBegin:
-		return s.owed + 1
-	case d.owed:
-		return s.owed - 1
+		return s.owedOutcomes + 1
+	case d.roomReserved:
+		return s.owedOutcomes - 1
 	}
-	return s.owed
+	return s.owedOutcomes
 }
 
-func (s *spool) fits(d *draft, owed int) bool {
-	if s.file == nil || s.fresh {
+func (s *spool) hasRoomFor(d *entryDraft, owed int) bool {
+	if s.file == nil || s.needsNewSegment {
 		return false
 	}
-	return s.reserved-s.last.size-s.pending >= d.size()+int64(owed)*endRoom
+	return s.reservedUpTo-s.lastSegment.size-s.pendingBytes >= d.maxSize()+int64(owed)*outcomeRoom
 }
 
-// encode writes the entry to memory, behind the others that wait.
-func (s *spool) encode(d *draft) stamp {
-	st := stamp{seq: s.head.seq + 1, id: d.id, time: s.now().UTC().Truncate(time.Microsecond)}
-	s.busy = st.time
+// encodeEntry encodes the entry into memory, after the others that wait.
+func (s *spool) encodeEntry(d *entryDraft) entryIdentity {
+	st := entryIdentity{seq: s.lastEncoded.seq + 1, id: d.id, time: s.now().UTC().Truncate(time.Microsecond)}
+	s.lastAppendTime = st.time
 	if d.id == "" {
-		st.id = s.ids.next(st.time)
+		st.id = s.ids.nextULID(st.time)
 		d.facts.Time = st.time.UnixMicro()
 	}
-	b := s.queue.blockFor(lineExtra + prefixMax + len(d.body.data))
+	b := s.queue.blockWithRoom(lineOverhead + prefixMax + len(d.body.data))
 	start := len(b.data)
 	line := b.data[start : start+hexLen+1]
 	line[hexLen] = ' '
-	line = appendPrefix(line, d.kind, st.id, st.seq, st.time, max(s.ids.ms, st.time.UnixMilli()))
-	line = append(line, d.body.data[:d.body.chained]...)
-	s.head = link{st.seq, seal(line, s.head.hash)}
-	line = d.body.finish(line)
+	line = appendPayloadPrefix(line, d.kind, st.id, st.seq, st.time, max(s.ids.ms, st.time.UnixMilli()))
+	line = append(line, d.body.data[:d.body.chainedLen]...)
+	s.lastEncoded = chainLink{st.seq, sealLine(line, s.lastEncoded.hash)}
+	line = d.body.toStoredLine(line)
 	b.data = append(b.data[:start+len(line)], '\n')
-	s.pending += int64(len(line)) + 1
+	s.pendingBytes += int64(len(line)) + 1
 	b.entries = append(b.entries, Entry{
-		Seq: st.seq, Kind: d.kind, ID: st.id, Of: d.of, Hash: s.head.hash,
+		Seq: st.seq, Kind: d.kind, ID: st.id, BeginSeq: d.of, Hash: s.lastEncoded.hash,
 		Payload: line[hexLen+1 : len(line) : len(line)], Facts: d.facts, Redacts: d.redacts,
 	})
 	return st
 }
 
-// bytes is the size of the spool on disk.
-func (s *spool) bytes() int64 {
+// diskSize returns the size of the spool on disk.
+func (s *spool) diskSize() int64 {
 	var n int64
 	for _, seg := range s.segments {
 		n += seg.size
@@ -199,83 +197,82 @@ func (s *spool) bytes() int64 {
 	return n
 }
 
-// close ends the spool. It waits for a write that is under way. ended reports whether
-// no outcome waits outside of it.
+// close closes the spool after a running write. ended reports whether no outcome waits outside of it.
 func (s *spool) close(ended bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.writing {
-		s.wrote.Wait()
+		s.writeDone.Wait()
 	}
 	if s.closed {
 		return nil
 	}
 	s.closed = true
 	var err error
-	for _, f := range s.files() {
+	for _, f := range s.openFiles() {
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
-	whole := err == nil && ended && s.sick == nil && s.failure == nil
+	whole := err == nil && ended && s.blockedBy == nil && s.writeError == nil
 	return errors.Join(err, s.recent.close(whole), s.lock.Close())
 }
 
-// files are those that are open, oldest first.
-func (s *spool) files() []spoolFile {
+// openFiles returns the open files, oldest first.
+func (s *spool) openFiles() []spoolFile {
 	if s.file == nil {
 		return s.retired
 	}
 	return append(slices.Clip(s.retired), s.file)
 }
 
-// end is the number of the last durable entry.
-func (s *spool) end() int64 {
+// lastDurableSeq returns the number of the last durable entry.
+func (s *spool) lastDurableSeq() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.durable.seq
 }
 
-// behind is how many durable entries are not in the store.
-func (s *spool) behind() int64 {
+// unprojectedCount returns the number of durable entries that are not in the store.
+func (s *spool) unprojectedCount() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.durable.seq - s.projected
 }
 
-// idle reports whether nothing was appended for d.
-func (s *spool) idle(d time.Duration) bool {
+// isIdle reports whether nothing was appended for d.
+func (s *spool) isIdle(d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now().Sub(s.busy) >= d
+	return s.now().Sub(s.lastAppendTime) >= d
 }
 
-// take puts entries after seq from memory into dst, a batch at most. They stay
-// valid until they are released. ok is false when memory does not have the next.
-func (s *spool) take(dst []Entry, seq int64) (entries []Entry, ok bool) {
+// takeBatch appends a batch of entries after seq from memory to dst. They are valid until they are
+// released. ok is false if memory does not have the next entry.
+func (s *spool) takeBatch(dst []Entry, seq int64) (entries []Entry, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.durable.seq == seq {
 		return dst, true
 	}
-	entries = s.queue.after(dst, seq, MaxBatch)
+	entries = s.queue.appendEntriesAfter(dst, seq, MaxBatch)
 	return entries, len(entries) > 0 && entries[0].Seq == seq+1
 }
 
-// release notes that the store has the entries up to seq.
-func (s *spool) release(seq int64) {
+// releaseProjected notes that the store has the entries up to seq.
+func (s *spool) releaseProjected(seq int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.projected = seq
-	if s.follower != nil {
+	if s.followerWake != nil {
 		seq = min(seq, s.followed)
 	}
-	s.queue.release(seq)
+	s.queue.releaseUpTo(seq)
 }
 
-// prune removes segments whose entries the store has for good, but a few, when
-// there are at least so many.
-func (s *spool) prune(ctx context.Context, seq int64, least int, sync func(context.Context) error) error {
+// pruneSegments removes segments whose entries are safely in the store, except for the spare ones, if
+// there are at least that many.
+func (s *spool) pruneSegments(ctx context.Context, seq int64, least int, sync func(context.Context) error) error {
 	s.mu.Lock()
-	n := -keepSegments
+	n := -spareSegments
 	for i := 1; i < len(s.segments) && s.segments[i].first <= seq+1; i++ {
 		n++
 	}

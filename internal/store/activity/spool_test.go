@@ -22,8 +22,8 @@ import (
 func newSpool(t *testing.T, dir string) *spool {
 	t.Helper()
 	return &spool{
-		folder:   folder{dir: dir, now: time.Now, open: openMapped, logger: slog.New(slog.DiscardHandler)},
-		maxBytes: 1 << 30, maxSegment: 1 << 20, queue: queue{max: 1 << 20}, kick: newSignal(),
+		spoolDir: spoolDir{dir: dir, now: time.Now, openFile: openMappedFile, logger: slog.New(slog.DiscardHandler)},
+		maxBytes: 1 << 30, maxSegment: 1 << 20, queue: entryQueue{max: 1 << 20}, projectorWake: newWakeSignal(),
 	}
 }
 
@@ -41,19 +41,19 @@ func appendN(t *testing.T, s *spool, n int) {
 	t.Helper()
 	for i := range n {
 		body := fmt.Sprintf(`"kind":"record","raw":[0,0],"type":"system","tool_name":"%d"}`, i)
-		if _, err := s.append(&draft{kind: KindWhole, body: bodyOf([]byte(body))}); err != nil {
+		if _, err := s.appendEntry(&entryDraft{kind: KindWhole, body: parseEncodedBody([]byte(body))}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // readAll reads the entries of a spool from the files.
-func readAll(t *testing.T, s *spool, pos Position) (entries []Entry, notes []string) {
+func readAll(t *testing.T, s *spool, pos SpoolPosition) (entries []Entry, notes []string) {
 	t.Helper()
-	r := s.readFrom(pos, 1<<62)
+	r := s.newSpoolReader(pos, 1<<62)
 	defer r.close()
 	for {
-		e, err := r.next()
+		e, err := r.readEntry()
 		if err == io.EOF {
 			return entries, r.notes
 		}
@@ -66,7 +66,7 @@ func readAll(t *testing.T, s *spool, pos Position) (entries []Entry, notes []str
 
 func TestSpoolGoesOnWhereItEnded(t *testing.T) {
 	dir := t.TempDir()
-	var last link
+	var last chainLink
 	for round := range 4 {
 		s := newSpool(t, dir)
 		s.maxSegment = 3000
@@ -74,12 +74,12 @@ func TestSpoolGoesOnWhereItEnded(t *testing.T) {
 		if err != nil || len(notes) > 0 {
 			t.Fatal(err, notes)
 		}
-		if s.durable != last || s.end() != int64(20*round) {
+		if s.durable != last || s.lastDurableSeq() != int64(20*round) {
 			t.Fatalf("round %d opened at %d, want %d", round, s.durable.seq, last.seq)
 		}
 		appendN(t, s, 20)
 		last = s.durable
-		if v := verify(t, s); v.Break != "" || v.Entries != int64(20*(round+1)) {
+		if v := readAndVerify(t, s); v.Break != "" || v.Entries != int64(20*(round+1)) {
 			t.Fatalf("round %d: %+v", round, v)
 		}
 		if err := s.close(true); err != nil {
@@ -103,7 +103,7 @@ func TestSpoolFilesAreForTheirOwnerOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	s := openedSpool(t, dir)
 	appendN(t, s, 1)
-	for path, want := range map[string]os.FileMode{dir: 0o700, s.last.path: 0o600} {
+	for path, want := range map[string]os.FileMode{dir: 0o700, s.lastSegment.path: 0o600} {
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestSpoolFilesAreForTheirOwnerOnly(t *testing.T) {
 func TestConcurrentAppendsMakeOneChain(t *testing.T) {
 	s := newSpool(t, t.TempDir())
 	s.maxSegment = 64 << 10
-	s.power = true
+	s.syncEachWrite = true
 	if _, err := s.openSpool(); err != nil {
 		t.Fatal(err)
 	}
@@ -132,24 +132,23 @@ func TestConcurrentAppendsMakeOneChain(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	if v := verify(t, s); v.Break != "" || v.Entries != writers*each {
+	if v := readAndVerify(t, s); v.Break != "" || v.Entries != writers*each {
 		t.Fatalf("%+v", v)
 	}
-	entries, notes := readAll(t, s, Position{})
+	entries, notes := readAll(t, s, SpoolPosition{})
 	if len(entries) != writers*each || len(notes) > 0 {
 		t.Fatalf("read %d entries, %v", len(entries), notes)
 	}
 }
 
-// TestTornTails damages the end of a spool in every way a crash can, and some
-// more.
+// TestTornTails damages the end of a spool in every way that a crash can, and in some more.
 func TestTornTails(t *testing.T) {
 	const entries = 10
 	tests := []struct {
 		name   string
 		damage func(b []byte) []byte
-		kept   int64 // entries that must still be there
-		told   bool  // it is damage, and no trace of an ordinary kill
+		kept   int64 // entries that must still exist
+		told   bool  // it is damage that is recorded, and not the trace of an ordinary kill
 	}{
 		{"nothing", func(b []byte) []byte { return b }, 10, false},
 		{"without its newline", func(b []byte) []byte { return b[:len(b)-1] }, 9, false},
@@ -173,7 +172,7 @@ func TestTornTails(t *testing.T) {
 			dir := t.TempDir()
 			s := openedSpool(t, dir)
 			appendN(t, s, entries)
-			path := s.last.path
+			path := s.lastSegment.path
 			if err := s.close(true); err != nil {
 				t.Fatal(err)
 			}
@@ -191,15 +190,15 @@ func TestTornTails(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.close(true)
-			if s.end() != tt.kept {
-				t.Fatalf("opened at entry %d, want %d", s.end(), tt.kept)
+			if s.lastDurableSeq() != tt.kept {
+				t.Fatalf("opened at entry %d, want %d", s.lastDurableSeq(), tt.kept)
 			}
 			checkAside(t, dir, damaged)
 			if (len(notes) > 0) != tt.told {
 				t.Errorf("told %q", notes)
 			}
 			appendN(t, s, 5)
-			got, _ := readAll(t, s, Position{})
+			got, _ := readAll(t, s, SpoolPosition{})
 			if int64(len(got)) != tt.kept+5 {
 				t.Fatalf("read %d entries, want %d", len(got), tt.kept+5)
 			}
@@ -207,7 +206,7 @@ func TestTornTails(t *testing.T) {
 	}
 }
 
-// checkAside checks that no byte of the damaged file is gone.
+// checkAside checks that no byte of the damaged file is lost.
 func checkAside(t *testing.T, dir string, damaged []byte) {
 	t.Helper()
 	var all []byte
@@ -227,34 +226,34 @@ func checkAside(t *testing.T, dir string, damaged []byte) {
 	}
 }
 
-// disk is a file system that fails as told.
-type disk struct {
+// faultyDisk is a file system that fails as configured.
+type faultyDisk struct {
 	mu       sync.Mutex
-	room     int   // bytes that still fit; -1 = no limit
-	sync     error // what Sync returns
+	room     int   // free bytes; -1 means no limit
+	sync     error // returned by Sync
 	truncate error
 }
 
-func (d *disk) open(path string) (spoolFile, error) {
+func (d *faultyDisk) open(path string) (spoolFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &diskFile{disk: d, File: f}, nil
+	return &faultyFile{disk: d, File: f}, nil
 }
 
-func (d *disk) set(fn func(d *disk)) {
+func (d *faultyDisk) set(fn func(d *faultyDisk)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	fn(d)
 }
 
-type diskFile struct {
-	disk *disk
+type faultyFile struct {
+	disk *faultyDisk
 	*os.File
 }
 
-func (f *diskFile) Write(p []byte) (int, error) {
+func (f *faultyFile) Write(p []byte) (int, error) {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
 	if r := f.disk.room; r >= 0 && len(p) > r {
@@ -268,16 +267,16 @@ func (f *diskFile) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
-// Reserve reserves nothing, and does not know it.
-func (f *diskFile) Reserve(int64) (int64, error) { return math.MaxInt64, nil }
+// Reserve reserves nothing and reports an unknown size.
+func (f *faultyFile) Reserve(int64) (int64, error) { return math.MaxInt64, nil }
 
-func (f *diskFile) Sync() error {
+func (f *faultyFile) Sync() error {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
 	return f.disk.sync
 }
 
-func (f *diskFile) Truncate(n int64) error {
+func (f *faultyFile) Truncate(n int64) error {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
 	if f.disk.truncate != nil {
@@ -286,8 +285,8 @@ func (f *diskFile) Truncate(n int64) error {
 	return f.File.Truncate(n)
 }
 
-// TestFailingDisk fills the disk at random places under load, in every mode, and
-// checks that exactly what was acknowledged is there.
+// TestFailingDisk fills the disk at random places under load, in every mode, and checks that exactly the
+// acknowledged entries exist.
 func TestFailingDisk(t *testing.T) {
 	for _, power := range []bool{false, true} {
 		for _, truncate := range []error{nil, syscall.EIO} {
@@ -303,36 +302,36 @@ func TestFailingDisk(t *testing.T) {
 
 func failDisk(t *testing.T, power bool, truncate error, rnd *rand.Rand) {
 	dir := t.TempDir()
-	d := &disk{room: -1, truncate: truncate}
+	d := &faultyDisk{room: -1, truncate: truncate}
 	s := newSpool(t, dir)
-	s.open, s.power, s.maxSegment = d.open, power, 4000
+	s.openFile, s.syncEachWrite, s.maxSegment = d.open, power, 4000
 	if _, err := s.openSpool(); err != nil {
 		t.Fatal(err)
 	}
 	acknowledged := map[string]bool{}
 	refused := 0
 	for range 8 {
-		d.set(func(d *disk) { d.room = rnd.IntN(3000) })
+		d.set(func(d *faultyDisk) { d.room = rnd.IntN(3000) })
 		ok, failed := appendConcurrently(s)
 		for _, id := range ok {
 			acknowledged[id] = true
 		}
 		refused += failed
-		d.set(func(d *disk) { d.room = -1; d.sync = nil })
+		d.set(func(d *faultyDisk) { d.room = -1; d.sync = nil })
 		if rnd.IntN(2) == 0 && power {
-			d.set(func(d *disk) { d.sync = syscall.EIO })
+			d.set(func(d *faultyDisk) { d.sync = syscall.EIO })
 		}
 	}
-	d.set(func(d *disk) { d.sync = nil })
+	d.set(func(d *faultyDisk) { d.sync = nil })
 	appendN(t, s, 1) // it recovers by itself
-	if s.failure != nil {
-		t.Errorf("still failing: %v", s.failure)
+	if s.writeError != nil {
+		t.Errorf("still failing: %v", s.writeError)
 	}
 	if err := s.close(true); err != nil {
 		t.Fatal(err)
 	}
 	s = openedSpool(t, dir)
-	entries, _ := readAll(t, s, Position{})
+	entries, _ := readAll(t, s, SpoolPosition{})
 	if len(entries) != len(acknowledged)+1 || refused == 0 {
 		t.Fatalf("%d entries are there, %d were acknowledged, %d refused", len(entries), len(acknowledged)+1, refused)
 	}
@@ -351,7 +350,7 @@ func appendConcurrently(s *spool) (ok []string, failed int) {
 		go func() {
 			defer wg.Done()
 			for range 10 {
-				st, err := s.append(&draft{kind: KindWhole, body: bodyOf([]byte(`"kind":"record","raw":[0,0],"type":"system"}`))})
+				st, err := s.appendEntry(&entryDraft{kind: KindWhole, body: parseEncodedBody([]byte(`"kind":"record","raw":[0,0],"type":"system"}`))})
 				mu.Lock()
 				if err == nil {
 					ok = append(ok, st.id)
@@ -366,8 +365,8 @@ func appendConcurrently(s *spool) (ok []string, failed int) {
 	return ok, failed
 }
 
-// TestReadingWaitsForWhatIsNotOnTheDisk takes from the files what is not known to
-// be on the disk, as the loss of a disk does, in several ways.
+// TestReadingWaitsForWhatIsNotOnTheDisk removes entries from the files that are not known to be on the
+// disk, in several ways, like the loss of a disk.
 func TestReadingWaitsForWhatIsNotOnTheDisk(t *testing.T) {
 	for name, lose := range map[string]func(lines [][]byte){
 		"the end":              func(lines [][]byte) { clearAll(lines[6:]) },
@@ -379,23 +378,23 @@ func TestReadingWaitsForWhatIsNotOnTheDisk(t *testing.T) {
 			dir := t.TempDir()
 			s := openedSpool(t, dir)
 			appendN(t, s, 10)
-			b, err := os.ReadFile(s.last.path)
+			b, err := os.ReadFile(s.lastSegment.path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			lines := bytes.SplitAfter(b, []byte{'\n'})
 			lose(lines)
-			if err := os.WriteFile(s.last.path, bytes.Join(lines, nil), 0o600); err != nil {
+			if err := os.WriteFile(s.lastSegment.path, bytes.Join(lines, nil), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s.good.seq = 5
+			s.synced.seq = 5
 			if name == "all after the header" {
-				s.good.seq = 0
+				s.synced.seq = 0
 			}
-			r := s.readFrom(Position{}, math.MaxInt64)
+			r := s.newSpoolReader(SpoolPosition{}, math.MaxInt64)
 			defer r.close()
 			for err = error(nil); err == nil; {
-				_, err = r.next()
+				_, err = r.readEntry()
 			}
 			if !errors.Is(err, errNotOnDisk) || len(r.notes) > 0 {
 				t.Errorf("%v, told %q", err, r.notes)
@@ -418,25 +417,25 @@ func TestReadingSkipsWhatIsDamaged(t *testing.T) {
 	dir := t.TempDir()
 	s := openedSpool(t, dir)
 	appendN(t, s, 10)
-	b, err := os.ReadFile(s.last.path)
+	b, err := os.ReadFile(s.lastSegment.path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := bytes.SplitAfter(b, []byte{'\n'})
 	clear(lines[4][10:30]) // the hash of entry 4 (the header is line 0)
 	lines[7][hexLen+60] ^= 1
-	if err := os.WriteFile(s.last.path, bytes.Join(lines, nil), 0o600); err != nil {
+	if err := os.WriteFile(s.lastSegment.path, bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.good = s.durable
-	entries, notes := readAll(t, s, Position{})
+	s.synced = s.durable
+	entries, notes := readAll(t, s, SpoolPosition{})
 	if len(entries) != 9 {
 		t.Errorf("read %d entries, want all but one", len(entries))
 	}
 	if text := strings.Join(notes, "\n"); !strings.Contains(text, "no entry") || !strings.Contains(text, "broken before entry 7") {
 		t.Errorf("told %q", text)
 	}
-	if v := verify(t, s); v.Break == "" {
+	if v := readAndVerify(t, s); v.Break == "" {
 		t.Error("verification found nothing")
 	}
 	if kept, _ := filepath.Glob(filepath.Join(dir, "*.damaged-*")); len(kept) != 1 {
@@ -444,7 +443,7 @@ func TestReadingSkipsWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsEveryChange is the promise of the chain.
+// TestVerifyFindsEveryChange checks that verification finds any change of the chain.
 func TestVerifyFindsEveryChange(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -456,26 +455,26 @@ func TestVerifyFindsEveryChange(t *testing.T) {
 	}
 	defer s.close(true)
 	appendN(t, s, 200)
-	if v := verify(t, s); v.Break != "" || v.Entries != 200 || v.First != 1 || v.Last != 200 {
+	if v := readAndVerify(t, s); v.Break != "" || v.Entries != 200 || v.First != 1 || v.Last != 200 {
 		t.Fatalf("untouched: %+v", v)
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	segs := s.mark().segments
+	segs := s.snapshot().segments
 	for i := range 500 {
 		seg := segs[rnd.IntN(len(segs))]
 		good, err := os.ReadFile(seg.path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		good = good[:seg.size] // behind it nothing but what is reserved
-		bad, what := mutate(rnd, bytes.Clone(good))
-		if bytes.HasPrefix(bad, good) { // nothing, or something behind the end
+		good = good[:seg.size] // only reserved bytes follow
+		bad, what := mutateBytes(rnd, bytes.Clone(good))
+		if bytes.HasPrefix(bad, good) { // no change, or bytes after the end
 			continue
 		}
 		if err := os.WriteFile(seg.path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if v := verify(t, s); v.Break == "" {
+		if v := readAndVerify(t, s); v.Break == "" {
 			t.Fatalf("%d: %s in %s was not found", i, what, filepath.Base(seg.path))
 		}
 		if err := os.WriteFile(seg.path, good, 0o600); err != nil {
@@ -484,7 +483,7 @@ func TestVerifyFindsEveryChange(t *testing.T) {
 	}
 }
 
-func mutate(rnd *rand.Rand, b []byte) ([]byte, string) {
+func mutateBytes(rnd *rand.Rand, b []byte) ([]byte, string) {
 	lines := bytes.SplitAfter(b, []byte{'\n'})
 	lines = lines[:len(lines)-1]
 	i, j := 1+rnd.IntN(len(lines)-1), 1+rnd.IntN(len(lines)-1)
@@ -510,19 +509,19 @@ func TestMemoryOfTheSpoolIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close(true)
-	appendN(t, s, 5000) // nobody takes them
+	appendN(t, s, 5000) // nothing projects them
 	if s.queue.bytes > 4*blockSize {
 		t.Errorf("%d bytes are held", s.queue.bytes)
 	}
-	if _, ok := s.take(nil, 0); ok {
+	if _, ok := s.takeBatch(nil, 0); ok {
 		t.Error("memory says that it has the first entry still")
 	}
 	first := s.queue.blocks[0].entries[0].Seq
-	entries, ok := s.take(nil, first+10)
+	entries, ok := s.takeBatch(nil, first+10)
 	if !ok || len(entries) == 0 || entries[0].Seq != first+11 {
 		t.Errorf("memory does not give entry %d", first+11)
 	}
-	s.release(s.end())
+	s.releaseProjected(s.lastDurableSeq())
 	if len(s.queue.blocks) != 1 {
 		t.Errorf("%d blocks are left", len(s.queue.blocks))
 	}

@@ -7,93 +7,92 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// write writes what waits. It is called with mu, and unlocks it meanwhile.
-func (s *spool) write() {
+// writePending writes everything that waits. The caller holds mu, which is unlocked during the write.
+func (s *spool) writePending() {
 	s.writing = true
-	w := writing{waiting: s.queue.unwritten(), size: s.pending, from: s.durable, target: s.head, at: s.ids.ms, good: s.good.seq}
-	safe := min(s.good.seq, s.projected)
+	w := spoolWrite{waiting: s.queue.unwrittenRanges(), size: s.pendingBytes, from: s.durable, target: s.lastEncoded, at: s.ids.ms, syncedSeq: s.synced.seq}
+	safe := min(s.synced.seq, s.projected)
 	s.mu.Unlock()
-	err := s.writeOut(&w)
-	s.recent.safe(safe)
+	err := s.writeToFiles(&w)
+	s.recent.markSafe(safe)
 	s.mu.Lock()
 	s.writing = false
-	s.fresh = s.fresh || w.broken
+	s.needsNewSegment = s.needsNewSegment || w.fileUnusable
 	if err != nil {
-		s.fail(err)
+		s.failWrite(err)
 	} else {
-		s.succeed(&w)
+		s.finishWrite(&w)
 	}
-	s.wrote.Broadcast()
+	s.writeDone.Broadcast()
 }
 
-// writing is one write: the entries after from up to target.
-type writing struct {
+// spoolWrite is one write: the entries after from up to target.
+type spoolWrite struct {
 	waiting      []blockRange
-	size         int64 // of these
-	from, target link
+	size         int64 // of the waiting bytes
+	from, target chainLink
 	at           int64
-	good         int64 // the last entry that is known to be on the disk
-	synced       bool  // all of it is there now
-	broken       bool  // nothing more may be written to the file
+	syncedSeq    int64 // the last entry that was known to be on the disk before
+	synced       bool  // this write is on the disk too
+	fileUnusable bool  // nothing more may be written to the file
 }
 
-func (s *spool) succeed(w *writing) {
-	if s.failure != nil {
+func (s *spool) finishWrite(w *spoolWrite) {
+	if s.writeError != nil {
 		s.logger.Info("the activity log can be written again")
-		s.failure = nil
+		s.writeError = nil
 	}
 	behind := s.durable.seq - s.projected
 	for _, r := range w.waiting {
-		r.block.settle(r, s.last)
+		r.block.markWritten(r, s.lastSegment)
 	}
-	s.pending -= w.size
+	s.pendingBytes -= w.size
 	s.durable = w.target
 	if w.synced {
-		s.good = w.target
+		s.synced = w.target
 	}
 	if behind == 0 || behind < MaxBatch && s.durable.seq-s.projected >= MaxBatch {
-		s.kick.raise()
+		s.projectorWake.wake()
 	}
-	if s.follower != nil {
-		s.follower.raise()
+	if s.followerWake != nil {
+		s.followerWake.wake()
 	}
 }
 
-// fail takes back everything that is not durable.
-func (s *spool) fail(err error) {
-	s.failed(err)
+// failWrite discards everything that is not durable.
+func (s *spool) failWrite(err error) {
+	s.markWriteFailed(err)
 	s.run.durable, s.run.err = s.durable.seq, err
-	s.run = &run{}
-	s.head = s.durable
-	s.pending, s.reserved = 0, 0
-	s.queue.takeBack()
+	s.run = &writeRun{}
+	s.lastEncoded = s.durable
+	s.pendingBytes, s.reservedUpTo = 0, 0
+	s.queue.discardUnwritten()
 }
 
-// failed notes that nothing can be written, and has somebody look why.
-func (s *spool) failed(err error) {
-	if s.failure == nil {
+// markWriteFailed notes that nothing can be written, and wakes the watcher.
+func (s *spool) markWriteFailed(err error) {
+	if s.writeError == nil {
 		s.logger.Error("the activity log cannot be written", "error", err)
 	}
-	s.failure = err
-	s.ill.raise()
+	s.writeError = err
+	s.checkWake.wake()
 }
 
-// writeOut writes to the last segment, of which it is the only user meanwhile,
-// and then to the second copy. On failure the segment is as before, or is left
-// for a new one.
-func (s *spool) writeOut(w *writing) error {
+// writeToFiles writes to the last segment, which no other goroutine uses meanwhile, and then to the second
+// copy. After a failure the segment is as before, or is replaced by a new one.
+func (s *spool) writeToFiles(w *spoolWrite) error {
 	n := int(w.size)
-	copied := s.recent.ready(n, w.good)
-	if !copied && w.good < w.from.seq {
-		// What the copy has is not known to be on the disk: it comes first.
-		if _, err := s.syncAll(); err != nil {
-			w.broken = true
+	copied := s.recent.makeRoom(n, w.syncedSeq)
+	if !copied && w.syncedSeq < w.from.seq {
+		// What the copy holds is not known to be on the disk, so sync it first.
+		if _, err := s.syncFiles(); err != nil {
+			w.fileUnusable = true
 			return err
 		}
-		copied = s.recent.ready(n, w.from.seq)
+		copied = s.recent.makeRoom(n, w.from.seq)
 	}
 	if s.recent.off == 0 {
-		s.ill.raise() // the other half has to be on the disk when this one is full
+		s.checkWake.wake() // the other half must be on the disk before this one is full
 	}
 	var err error
 	for _, r := range w.waiting {
@@ -101,98 +100,98 @@ func (s *spool) writeOut(w *writing) error {
 			break
 		}
 	}
-	if err == nil && (s.power || !copied) {
-		if err = s.file.Sync(); err != nil && !s.power { // then what came before may be lost, too
-			s.fallIll(err)
-		} else if !s.power {
-			_, err = s.syncAll() // with the segments before
+	if err == nil && (s.syncEachWrite || !copied) {
+		if err = s.file.Sync(); err != nil && !s.syncEachWrite { // earlier entries may be lost too
+			s.blockNewRecords(err)
+		} else if !s.syncEachWrite {
+			_, err = s.syncFiles() // includes the segments before
 		}
-		w.broken = err != nil // what the kernel still holds of this file is unknown
+		w.fileUnusable = err != nil // what the kernel holds of this file is unknown
 		w.synced = err == nil
 	}
 	if err != nil {
-		if cutErr := s.file.Truncate(s.last.size); cutErr != nil {
-			w.broken = true
+		if cutErr := s.file.Truncate(s.lastSegment.size); cutErr != nil {
+			w.fileUnusable = true
 		}
 		return err
 	}
 	if !copied {
-		s.recent.skip(w.target.seq)
-	} else if err := s.recent.put(s.chain, w.from, w.target, w.at, w.waiting); err != nil {
+		s.recent.skipEntriesUpTo(w.target.seq)
+	} else if err := s.recent.appendRanges(s.chain, w.from, w.target, w.at, w.waiting); err != nil {
 		s.logger.Warn("the newest entries are kept in one place only", "error", err)
 	}
 	return nil
 }
 
-// prepare makes room for size more bytes, in a new segment when the last one is
-// full. It reports whether it did; else others were writing and it has to be
-// looked at again. It is called with mu, and unlocks it meanwhile.
-func (s *spool) prepare(size int64, full bool) (done bool, err error) {
+// prepareRoom reserves room for size more bytes, in a new segment if the last one is full. It reports
+// whether it did; otherwise another goroutine was writing, and the caller must check again. The caller
+// holds mu, which is unlocked meanwhile.
+func (s *spool) prepareRoom(size int64, full bool) (done bool, err error) {
 	switch {
 	case s.writing:
-		s.wrote.Wait()
+		s.writeDone.Wait()
 		return false, nil
-	case s.pending > 0:
-		s.write()
+	case s.pendingBytes > 0:
+		s.writePending()
 		return false, nil
 	}
 	s.writing = true
 	from, at := s.durable, s.ids.ms
 	s.mu.Unlock()
-	next, err := s.extend(size, full, from, at)
+	next, err := s.reserveRoom(size, full, from, at)
 	s.mu.Lock()
 	s.writing = false
-	s.wrote.Broadcast()
+	s.writeDone.Broadcast()
 	if err != nil {
-		s.failed(err)
+		s.markWriteFailed(err)
 		return true, err
 	}
-	s.goOnIn(next)
+	s.switchTo(next)
 	return true, nil
 }
 
-// goOnIn makes a place the one that is written to.
-func (s *spool) goOnIn(p place) {
+// switchTo continues writing at another target.
+func (s *spool) switchTo(p writeTarget) {
 	if s.file != nil && s.file != p.file {
 		s.retired = append(s.retired, s.file)
 	}
-	s.file, s.reserved, s.fresh = p.file, p.reserved, false
-	if s.last != p.segment {
-		s.last = p.segment
+	s.file, s.reservedUpTo, s.needsNewSegment = p.file, p.reserved, false
+	if s.lastSegment != p.segment {
+		s.lastSegment = p.segment
 		s.segments = append(s.segments, p.segment)
 	}
 }
 
-// extend makes room in the last segment, or in a new one.
-func (s *spool) extend(size int64, full bool, from link, at int64) (place, error) {
-	if full || s.last == nil || s.fresh {
-		return s.beginSegment(from, at, size)
+// reserveRoom reserves room in the last segment, or in a new one.
+func (s *spool) reserveRoom(size int64, full bool, from chainLink, at int64) (writeTarget, error) {
+	if full || s.lastSegment == nil || s.needsNewSegment {
+		return s.startSegment(from, at, size)
 	}
-	p := place{file: s.file, segment: s.last}
+	p := writeTarget{file: s.file, segment: s.lastSegment}
 	var err error
 	if p.file == nil {
-		if p.file, err = s.open(s.last.path); err != nil {
+		if p.file, err = s.openFile(s.lastSegment.path); err != nil {
 			return p, err
 		}
 	}
-	p.reserved, err = p.file.Reserve(s.last.size + size)
+	p.reserved, err = p.file.Reserve(s.lastSegment.size + size)
 	if err != nil && s.file == nil {
 		err = errors.Join(err, p.file.Close())
 	}
 	return p, err
 }
 
-func (s *spool) beginSegment(from link, at, room int64) (place, error) {
+func (s *spool) startSegment(from chainLink, at, room int64) (writeTarget, error) {
 	path := segmentPath(s.dir, from.seq+1)
-	if s.last != nil && s.last.path == path {
-		// It holds no entry, but something torn that could not be cut off.
+	if s.lastSegment != nil && s.lastSegment.path == path {
+		// It holds no entry, but a torn end that could not be cut off.
 		if err := os.Rename(path, tornPath(path, s.now())); err != nil {
-			return place{}, err
+			return writeTarget{}, err
 		}
-		s.forgetLast()
+		s.detachLastSegment()
 	}
-	p, err := s.newSegment(path, s.chain, from, at, nil, room)
-	if err == nil && s.power {
+	p, err := s.createSegment(path, s.chain, from, at, nil, room)
+	if err == nil && s.syncEachWrite {
 		err = errors.Join(p.file.Sync(), ondisk.SyncDir(s.dir))
 	}
 	if err != nil && p.file != nil {
@@ -201,40 +200,39 @@ func (s *spool) beginSegment(from link, at, room int64) (place, error) {
 	return p, err
 }
 
-// forgetLast takes the last segment off the list.
-func (s *spool) forgetLast() {
+// detachLastSegment removes the last segment from the list.
+func (s *spool) detachLastSegment() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.segments = s.segments[:len(s.segments)-1]
 	if s.file != nil {
 		s.retired = append(s.retired, s.file)
 	}
-	s.last, s.file = nil, nil
+	s.lastSegment, s.file = nil, nil
 }
 
-// fallIll refuses what would begin.
-func (s *spool) fallIll(err error) {
+// blockNewRecords refuses new records because of err.
+func (s *spool) blockNewRecords(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	if s.sick == nil || s.sick.Error() != err.Error() {
+	if s.blockedBy == nil || s.blockedBy.Error() != err.Error() {
 		s.logger.Error("the activity log cannot be kept; calls are refused", "error", err)
 	}
-	s.sick = err
+	s.blockedBy = err
 }
 
-// syncAll brings what was appended to the disk, and returns the last entry of
-// that. When it fails, the spool is ill: the kernel tells a file once what it
-// has lost of it, and the next time finds nothing wrong.
-func (s *spool) syncAll() (target link, err error) {
+// syncFiles syncs everything that was appended, and returns the last entry of that. After a failure it
+// blocks new records: the kernel reports lost data of a file only once, and a second sync would succeed.
+func (s *spool) syncFiles() (target chainLink, err error) {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
 	s.mu.Lock()
 	target, file, retired := s.durable, s.file, s.retired
 	s.retired = nil
-	known := s.good == target
+	known := s.synced == target
 	s.mu.Unlock()
 	for _, f := range retired {
 		err = errors.Join(err, f.Sync())
@@ -246,7 +244,7 @@ func (s *spool) syncAll() (target link, err error) {
 		err = errors.Join(err, file.Sync())
 	}
 	if err != nil {
-		s.fallIll(err)
+		s.blockNewRecords(err)
 	}
 	return target, err
 }

@@ -7,18 +7,16 @@ import (
 	"time"
 )
 
-// ErrIO is what an error of a Store is when its disk does not take what is
-// written. Then nothing may begin until it does: such a disk loses more than what
-// it says.
+// ErrIO is wrapped by the error of a Store whose disk fails to write. No record may begin until it works
+// again, because such a disk loses more than it reports.
 var ErrIO = errors.New("the disk failed")
 
-// ErrAgain is what an error of a Store is when its connections have ended, or when it was opened
-// again: the same call may succeed at once. A store that stays away returns another error after
-// some time.
+// ErrAgain is wrapped by the error of a Store whose connections ended or that was opened again: the same
+// call may succeed at once. A store that stays unavailable returns another error after some time.
 var ErrAgain = errors.New("the database has closed its connections or was opened again")
 
-// again makes a query up to three times when the store has lost its connections meanwhile.
-func again(query func() error) (err error) {
+// retryQuery runs a query up to three times if the store lost its connections meanwhile.
+func retryQuery(query func() error) (err error) {
 	for range 3 {
 		if err = query(); !errors.Is(err, ErrAgain) {
 			break
@@ -27,102 +25,94 @@ func again(query func() error) (err error) {
 	return err
 }
 
-// Store is where the projector puts the entries and where queries look. Only
-// one call of Resume, Project, Pending, Sync and Tidy is made at a time; what
-// reads comes from anywhere at any time.
+// Store is the database that the projector writes to and queries read. Only one call of ResumePosition,
+// ProjectEntries, UnfinishedRecords, Sync and Tidy is made at a time. Reading methods are called
+// concurrently.
 type Store interface {
-	// Resume waits until the store is open and returns how far it is, and what
-	// has to be told about it: an earlier file that was put aside, and the
-	// like. It is called at the start and after every failure.
-	Resume(ctx context.Context) (pos Position, notes []string, err error)
-	// Project stores entries in their order, MaxBatch at most, and how far the log is
-	// then, all or nothing. An end makes its beginning a finished record; what an entry redacts is
-	// erased.
-	Project(ctx context.Context, entries []Entry, pos Position) error
-	// Pending returns the records that have no end.
-	Pending(ctx context.Context) ([]Unfinished, error)
-	// Sync makes what was projected survive the loss of power.
+	// ResumePosition waits until the store is open. It returns how far the store is, and notes about
+	// damage, such as a database that was put aside. It is called at the start and after every failure.
+	ResumePosition(ctx context.Context) (pos SpoolPosition, notes []string, err error)
+	// ProjectEntries stores up to MaxBatch entries in order, and the new position, all or nothing. An end
+	// completes the record that it ends. Fields that an entry redacts are erased.
+	ProjectEntries(ctx context.Context, entries []Entry, pos SpoolPosition) error
+	// UnfinishedRecords returns the records that have no end.
+	UnfinishedRecords(ctx context.Context) ([]UnfinishedRecord, error)
+	// Sync makes the projected entries survive a loss of power.
 	Sync(ctx context.Context) error
-	// Tidy does one short piece of work that can wait, and reports whether
-	// there is more: prune what is past the retention and, when idle, prepare
-	// the text search.
+	// Tidy does one short piece of deferred work and reports whether there is more: it prunes records past
+	// the retention and, when idle, prepares the text search.
 	Tidy(ctx context.Context, now time.Time, keep Retention, idle bool) (more bool, err error)
 
-	// List returns the records that f selects. An invalid cursor is a
-	// *problem.Problem with code INVALID_PARAMETER.
-	List(ctx context.Context, f Filter) (Page, error)
-	// Get returns the record whose id begins with prefix: NOT_FOUND, AMBIGUOUS.
+	// List returns the records that f selects. An invalid cursor is a *problem.Problem with code
+	// INVALID_PARAMETER.
+	List(ctx context.Context, f Filter) (RecordPage, error)
+	// Get returns the record whose ID begins with prefix. Its problems are NOT_FOUND and AMBIGUOUS.
 	Get(ctx context.Context, prefix string) (Record, error)
-	// Count returns how many records there are, 0 when that is not known yet. It waits
-	// for nothing.
-	Count() int64
-	// Calls returns how many calls of each server have ended since a time, by the hour.
-	Calls(ctx context.Context, since time.Time) (map[string]int64, error)
-	// ServerUse returns how each server was called in the latest hours, that of now
-	// included; those that were not are left out.
-	ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUse, error)
-	// ToolUse returns how each tool was called, by server and tool, as far back as
-	// there are records.
-	ToolUse(ctx context.Context) (map[[2]string]Use, error)
-	// Each calls fn for every record that f selects when it is called, the newest
-	// first, and holds up nothing while fn takes its time. The error of fn ends it.
-	Each(ctx context.Context, f Filter, fn func(*Stored) error) error
-	// Stored returns the record with this id: NOT_FOUND.
-	Stored(ctx context.Context, id string) (Stored, error)
-	// Erasing returns what projected entries have erased from the store, and is still
-	// in the files of the spool.
-	Erasing(ctx context.Context) ([]Redaction, error)
-	// Erased notes that the spool is done with it, when the files of the store have
-	// nothing left of it, either; if they have at this time, it is not done.
-	Erased(ctx context.Context, what []Redaction) (done bool, err error)
-	// Marks calls fn for the runs of entries that are gone, and for the signed places, in
-	// the order of their numbers.
-	Marks(ctx context.Context, fn func(ChainPart) error) error
-	// Chain calls fn for every entry and for those that are gone by the retention, in
-	// the order of their numbers, all as they are at one time. It holds up nobody. It
-	// returns the number of records, and how far the log is by then. The error of fn
-	// ends it.
-	Chain(ctx context.Context, fn func(ChainPart) error) (records int64, end Position, err error)
-	// Summary counts what q selects.
+	// RecordCount returns the number of records, or 0 if it is not known yet. It does not wait.
+	RecordCount() int64
+	// CallsByServer returns the number of calls of each server that ended since a time, by whole hours.
+	CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error)
+	// ServerUse returns how each server was called in the latest hours, including the current one. It
+	// leaves out servers that were not called.
+	ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUsage, error)
+	// ToolUse returns how each tool was called, by server and tool, as far back as there are records.
+	ToolUse(ctx context.Context) (map[[2]string]ToolUsage, error)
+	// EachRecord calls fn for every record that f selects at the time of the call, newest first. It blocks
+	// nothing while fn runs. An error of fn ends it.
+	EachRecord(ctx context.Context, f Filter, fn func(*StoredRecord) error) error
+	// GetStored returns the entries of the record with this ID. Its problem is NOT_FOUND.
+	GetStored(ctx context.Context, id string) (StoredRecord, error)
+	// PendingErasures returns the redactions that are done in the store but not in the files of the spool.
+	PendingErasures(ctx context.Context) ([]Redaction, error)
+	// FinishErasures notes that the spool has erased the fields. done is false if the files of the store
+	// still hold them.
+	FinishErasures(ctx context.Context, what []Redaction) (done bool, err error)
+	// EachChainMark calls fn for the runs of removed entries and for the checkpoints, in order of their
+	// numbers.
+	EachChainMark(ctx context.Context, fn func(ChainPart) error) error
+	// EachChainPart calls fn for every entry and for the runs that the retention removed, in order of
+	// their numbers, from one snapshot. It blocks nothing. It returns the number of records and the
+	// position of the log in the snapshot. An error of fn ends it.
+	EachChainPart(ctx context.Context, fn func(ChainPart) error) (records int64, end SpoolPosition, err error)
+	// Summary counts the calls that q selects.
 	Summary(ctx context.Context, q SummaryQuery) (Summary, error)
-	// Sessions returns the sessions that q asks for.
+	// Sessions returns the sessions that q selects.
 	Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 }
 
-// Use is how a tool was called.
-type Use struct {
+// ToolUsage says how often a tool was called, and when last.
+type ToolUsage struct {
 	Calls int64
-	Last  time.Time // when the last one began; of hours from before it was kept, their beginning
+	Last  time.Time // start of the last call; of old calls, the beginning of the hour
 }
 
-// ServerUse is how a server was called.
-type ServerUse struct {
-	Hours []HourUse     // oldest first
-	P95   time.Duration // at most one call in twenty took longer; within 4 %, and 0 when it is not known
+// ServerUsage says how a server was called.
+type ServerUsage struct {
+	Hours []HourlyCalls // oldest first
+	P95   time.Duration // 95th percentile of the duration, within 4 %; 0 if unknown
 }
 
-// HourUse is how it was called in an hour: calls that have ended, and those of them
-// that failed.
-type HourUse struct{ Calls, Errors int64 }
+// HourlyCalls counts the calls that ended in an hour, and those of them that failed.
+type HourlyCalls struct{ Calls, Errors int64 }
 
-// Unfinished is a record in the store that has no end.
-type Unfinished struct {
+// UnfinishedRecord is a record in the store that has no end.
+type UnfinishedRecord struct {
 	ID    string
 	Seq   int64
-	Facts Facts
+	Facts RecordFacts
 }
 
-// Retention is how much the store keeps. Zero means no limit.
+// Retention limits what the store keeps. Zero means no limit.
 type Retention struct {
 	Days       int
 	MaxRecords int64
 	MaxBytes   int64
-	// Signer signs the place up to which the log is pruned; nil: nobody does.
-	Signer Signer
+	// Signer signs the position up to which the log is pruned; nil signs nothing.
+	Signer CheckpointSigner
 }
 
-// Signer signs places of the chain.
-type Signer interface{ Sign(Checkpoint) Checkpoint }
+// CheckpointSigner signs checkpoints of the chain.
+type CheckpointSigner interface{ SignCheckpoint(Checkpoint) Checkpoint }
 
 // The limits of Filter.Limit.
 const (
@@ -130,51 +120,51 @@ const (
 	MaxLimit     = 1000
 )
 
-// Bounded returns the filter's limit within what is allowed.
-func (f Filter) Bounded() int {
+// BoundedLimit returns the limit of the filter, within the allowed range.
+func (f Filter) BoundedLimit() int {
 	if f.Limit <= 0 {
 		return DefaultLimit
 	}
 	return min(f.Limit, MaxLimit)
 }
 
-// Position is how far the entries of the spool are in the store: the entry that
-// was projected last, and where it ends in the files.
-type Position struct {
+// SpoolPosition says how far the store is with the entries of the spool: the last projected entry, and
+// where it ends in the files.
+type SpoolPosition struct {
 	Chain   string
 	Seq     int64
 	Hash    Hash
-	Segment int64 // the number of the first entry of the segment
+	Segment int64 // number of the first entry of the segment
 	Offset  int64
-	// Signer is the key that is on record, in hexadecimal digits, and Erasing whether Erasing
-	// returns something. They are no part of the place.
+	// Signer is the key on record, in hexadecimal. Erasing reports whether PendingErasures returns
+	// something. They are not part of the position.
 	Signer  string
 	Erasing bool
 }
 
-// Stored is a record as the log has it: the entry that began it and the one that ended
-// it, or counted a refusal last, with their places in the chain. One of them may not
-// be there.
-type Stored struct {
+// StoredRecord holds the entries of a record: the one that began it, and the one that ended it or last
+// counted a refusal, with their numbers and hashes. One of them may be missing.
+type StoredRecord struct {
 	Entry, Outcome []byte
 	Seq, EndSeq    int64
 	Hash, EndHash  []byte
 }
 
-// look finds which of the fields the record has, and which are erased already.
-func (s *Stored) look(fields []Field) (there, already []Field, old bool) {
+// findFields returns which of the fields the record has and which are already erased. old reports whether
+// an earlier version wrote the record.
+func (s *StoredRecord) findFields(fields []ErasableField) (there, already []ErasableField, old bool) {
 	for _, payload := range [][]byte{s.Entry, s.Outcome} {
 		if len(payload) == 0 {
 			continue
 		}
-		_, open, before := parts(payload)
+		_, open, before := splitPayload(payload)
 		old = old || before
-		_ = eachOpen(open, func(f openField) {
+		_ = eachStoredField(open, func(f storedField) {
 			switch {
 			case !slices.Contains(fields, f.name):
-			case f.erased() == nil && !slices.Contains(there, f.name):
+			case f.erasedTimeText() == nil && !slices.Contains(there, f.name):
 				there = append(there, f.name)
-			case f.erased() != nil:
+			case f.erasedTimeText() != nil:
 				already = append(already, f.name)
 			}
 		})

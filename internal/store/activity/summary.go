@@ -6,39 +6,37 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// SummaryQuery asks for counts of what the Filter selects, but for its page. Since
-// and Until must be given.
+// SummaryQuery selects what a Summary counts: the records of the Filter, without its page. Since and Until
+// are required.
 type SummaryQuery struct {
 	Filter
 	Step  time.Duration // of a bucket; whole seconds
-	Group Group         // empty for no groups
-	Most  int64         // how many records are looked at, the newest
-	// Times is how often refusals have happened by now, by the id of their record,
-	// where the store may have an earlier count.
+	Group GroupBy       // empty for no groups
+	Most  int64         // maximum number of records that are examined, newest first
+	// Times has the current counts of repeated refusals by record ID, if the store may have older counts.
 	Times map[string]int64
 }
 
-// Group is what calls are counted by.
-type Group string
+// GroupBy is the property that calls are grouped by.
+type GroupBy string
 
-// The groups.
 const (
-	ByLane   Group = "lane"
-	ByServer Group = "server"
-	ByTool   Group = "tool"
-	ByClient Group = "client"
+	ByLane   GroupBy = "lane"
+	ByServer GroupBy = "server"
+	ByTool   GroupBy = "tool"
+	ByClient GroupBy = "client"
 )
 
-// Words are all groups.
-func (Group) Words() []string {
+// Words returns all groups.
+func (GroupBy) Words() []string {
 	return []string{string(ByLane), string(ByServer), string(ByTool), string(ByClient)}
 }
 
-// MaxGroups is how many groups a Summary has at most.
+// MaxGroups is the maximum number of groups in a Summary.
 const MaxGroups = 100
 
-// Summary is what calls came to. Percentiles are of calls that have ended, exact
-// below 256 and within 0.4 % above; 0 when there is none.
+// Summary is the result of counting calls. Percentiles cover calls that have ended. They are exact below
+// 256 and within 0.4 % above; 0 if there is none.
 type Summary struct {
 	Cut          bool     `json:"cut,omitempty" doc:"There are older records that were not looked at."`
 	Incomplete   bool     `json:"incomplete,omitempty" doc:"The newest records are missing: the database cannot take them at this time, see status."`
@@ -56,7 +54,7 @@ type Summary struct {
 	Groups       []Tally  `json:"groups" doc:"By what group says, the most called first; at most 100."`
 }
 
-// Bucket is a part of the time of a Summary: from Start on, for a step.
+// Bucket counts the calls of one step of a Summary, from Start.
 type Bucket struct {
 	Start       time.Time `json:"start"`
 	Read        int64     `json:"read"`
@@ -66,7 +64,7 @@ type Bucket struct {
 	Failed      int64     `json:"failed"`
 }
 
-// Tally is the calls of one lane, server, tool (server:tool) or client.
+// Tally counts the calls of one lane, server, tool (server:tool) or client.
 type Tally struct {
 	Key     string    `json:"key" doc:"A tool is server:tool; empty where the record does not say."`
 	Calls   int64     `json:"calls"`
@@ -78,30 +76,29 @@ type Tally struct {
 	Last    time.Time `json:"last" doc:"The last call, or refusal."`
 }
 
-// ServerFailures are the codes of calls that failed because the server could not be
-// reached, or gave no sound answer in time. A tool that reports a failure of its own
-// has no code.
+// ServerFailures returns the codes of calls that failed because the server was unreachable or gave no
+// valid answer in time. A failure that the tool itself reports has no code.
 func ServerFailures() []problem.Code {
 	return []problem.Code{problem.ServerUnavailable, problem.Timeout, problem.UpstreamError, problem.LoginNeeded}
 }
 
-// SessionQuery asks for sessions that have records from Since on and before Until.
+// SessionQuery selects sessions that have records from Since and before Until.
 type SessionQuery struct {
 	Since, Until  time.Time
 	Limit, Offset int
-	Most          int64            // how many records are looked at, the newest
+	Most          int64            // maximum number of records that are examined, newest first
 	Times         map[string]int64 // see SummaryQuery
 }
 
-// SessionPage is sessions, the one with the newest record first.
+// SessionPage is a page of sessions, the one with the newest record first.
 type SessionPage struct {
 	Sessions   []Session
 	Total      int64
-	Cut        bool // there are older records that were not looked at
-	Incomplete bool // the newest records are missing: see Page
+	Cut        bool // older records were not examined
+	Incomplete bool // the newest records are missing: see RecordPage
 }
 
-// Session is what the records of one session in the time that was asked for say.
+// Session summarizes the records of one session in the requested period.
 type Session struct {
 	ID            string    `json:"id"`
 	ClientName    string    `json:"client_name,omitempty"`

@@ -11,12 +11,12 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// inBubble runs a test in fake time, with a log that is closed within it.
-func inBubble(t *testing.T, opt Options, st Store, fn func(t *testing.T, l *Log)) {
+// runInBubble runs a test in fake time, with a log that is closed within it.
+func runInBubble(t *testing.T, opt Options, st Store, fn func(t *testing.T, l *Log)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		opt.Dir = dir
-		opt.lookEvery = time.Hour // its hours pass quickly, but the disk is a real one
+		opt.checkEvery = time.Hour // its hours pass quickly, but the disk is real
 		l, err := Open(opt, st)
 		if err != nil {
 			t.Fatal(err)
@@ -26,20 +26,20 @@ func inBubble(t *testing.T, opt Options, st Store, fn func(t *testing.T, l *Log)
 	})
 }
 
-func (m *memory) state() (rows, batches int) {
+func (m *memoryStore) state() (rows, batches int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.rows), m.batches
 }
 
 func TestARecordIsInTheStoreAfterASecond(t *testing.T) {
-	st := &memory{}
-	inBubble(t, Options{}, st, func(t *testing.T, l *Log) {
-		list(t, l) // it has started
+	st := &memoryStore{}
+	runInBubble(t, Options{}, st, func(t *testing.T, l *Log) {
+		listRecords(t, l) // it has started
 		_, started := st.state()
 		for burst := range 3 {
 			for range 10 {
-				call(t, l, "a")
+				recordCall(t, l, "a")
 				time.Sleep(20 * time.Millisecond)
 			}
 			if rows, _ := st.state(); rows != 10*burst {
@@ -58,10 +58,10 @@ func TestARecordIsInTheStoreAfterASecond(t *testing.T) {
 }
 
 func TestManyRecordsDoNotWaitForTheSecond(t *testing.T) {
-	st := &memory{}
-	inBubble(t, Options{}, st, func(t *testing.T, l *Log) {
+	st := &memoryStore{}
+	runInBubble(t, Options{}, st, func(t *testing.T, l *Log) {
 		for range MaxBatch { // two entries each
-			call(t, l, "a")
+			recordCall(t, l, "a")
 		}
 		synctest.Wait()
 		if rows, _ := st.state(); rows < MaxBatch/2 {
@@ -71,117 +71,117 @@ func TestManyRecordsDoNotWaitForTheSecond(t *testing.T) {
 }
 
 func TestOutcomesAreWrittenWhenTheDiskHasRoomAgain(t *testing.T) {
-	d := &disk{room: -1}
-	st := &memory{}
-	inBubble(t, Options{openFile: d.open}, st, func(t *testing.T, l *Log) {
+	d := &faultyDisk{room: -1}
+	st := &memoryStore{}
+	runInBubble(t, Options{openFile: d.open}, st, func(t *testing.T, l *Log) {
 		r := Record{Type: ToolCall}
 		if err := l.Begin(&r); err != nil {
 			t.Fatal(err)
 		}
-		d.set(func(d *disk) { d.room = 0 })
+		d.set(func(d *faultyDisk) { d.room = 0 })
 		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
 		time.Sleep(time.Minute)
 		if !l.Health().Degraded {
 			t.Error("a full disk is no problem")
 		}
-		d.set(func(d *disk) { d.room = -1 })
+		d.set(func(d *faultyDisk) { d.room = -1 })
 		time.Sleep(2 * retryEnds)
 		synctest.Wait()
 		if h := l.Health(); h.Degraded {
 			t.Errorf("health: %+v", h)
 		}
-		if got := list(t, l); len(got) != 1 || got[0].Status != Success {
+		if got := listRecords(t, l); len(got) != 1 || got[0].Status != Success {
 			t.Errorf("%+v", got)
 		}
 	})
 }
 
-// Calls that go on must not put the next try off.
+// Further calls must not delay the next attempt.
 func TestOutcomesAreWrittenThoughCallsGoOn(t *testing.T) {
-	d := &disk{room: -1}
-	inBubble(t, Options{openFile: d.open}, &memory{}, func(t *testing.T, l *Log) {
+	d := &faultyDisk{room: -1}
+	runInBubble(t, Options{openFile: d.open}, &memoryStore{}, func(t *testing.T, l *Log) {
 		r := Record{Type: ToolCall}
 		if err := l.Begin(&r); err != nil {
 			t.Fatal(err)
 		}
-		d.set(func(d *disk) { d.room = 0 })
+		d.set(func(d *faultyDisk) { d.room = 0 })
 		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
-		d.set(func(d *disk) { d.room = -1 })
+		d.set(func(d *faultyDisk) { d.room = -1 })
 		for range 10 {
-			call(t, l, "a")
-			list(t, l)
+			recordCall(t, l, "a")
+			listRecords(t, l)
 			time.Sleep(retryEnds / 2)
 		}
-		if n := l.ends.count(); n != 0 {
+		if n := l.outcomes.waitingCount(); n != 0 {
 			t.Errorf("%d outcomes still wait", n)
 		}
 	})
 }
 
 func TestOutcomesAreWrittenWhileTheStoreIsAway(t *testing.T) {
-	d := &disk{room: -1}
-	st := &memory{}
-	inBubble(t, Options{openFile: d.open}, st, func(t *testing.T, l *Log) {
+	d := &faultyDisk{room: -1}
+	st := &memoryStore{}
+	runInBubble(t, Options{openFile: d.open}, st, func(t *testing.T, l *Log) {
 		r := Record{Type: ToolCall}
 		if err := l.Begin(&r); err != nil {
 			t.Fatal(err)
 		}
-		list(t, l)
+		listRecords(t, l)
 		st.setFail(errors.New("away"))
-		call(t, l, "a") // which the store refuses
+		recordCall(t, l, "a") // the store refuses it
 		time.Sleep(time.Minute)
-		d.set(func(d *disk) { d.room = 0 })
+		d.set(func(d *faultyDisk) { d.room = 0 })
 		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
-		d.set(func(d *disk) { d.room = -1 })
+		d.set(func(d *faultyDisk) { d.room = -1 })
 		time.Sleep(2 * retryLast)
 		synctest.Wait()
-		if n := l.ends.count(); n != 0 {
+		if n := l.outcomes.waitingCount(); n != 0 {
 			t.Errorf("%d outcomes still wait", n)
 		}
 		st.setFail(nil)
 		time.Sleep(retryLast)
 		synctest.Wait()
-		if got := list(t, l); len(got) != 2 || got[1].Status != Success {
+		if got := listRecords(t, l); len(got) != 2 || got[1].Status != Success {
 			t.Errorf("%+v", got)
 		}
 	})
 }
 
-// The database and the spool are mostly on the same disk.
+// The database and the spool are usually on the same disk.
 func TestADiskThatIsFullForEverything(t *testing.T) {
-	d := &disk{room: -1}
-	st := &memory{}
-	inBubble(t, Options{openFile: d.open}, st, func(t *testing.T, l *Log) {
+	d := &faultyDisk{room: -1}
+	st := &memoryStore{}
+	runInBubble(t, Options{openFile: d.open}, st, func(t *testing.T, l *Log) {
 		r := Record{Type: ToolCall}
 		if err := l.Begin(&r); err != nil {
 			t.Fatal(err)
 		}
-		d.set(func(d *disk) { d.room = 0 })
+		d.set(func(d *faultyDisk) { d.room = 0 })
 		st.setFail(errors.New("disk full"))
 		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
 		wantCode(t, l.Begin(&Record{}), problem.AuditUnavailable)
 		time.Sleep(time.Minute)
-		d.set(func(d *disk) { d.room = -1 })
+		d.set(func(d *faultyDisk) { d.room = -1 })
 		st.setFail(nil)
 		time.Sleep(retryLast + retryEnds + maxAge)
 		synctest.Wait()
 		if h := l.Health(); h.Degraded || h.Backlog != 0 {
 			t.Errorf("health: %+v", h)
 		}
-		if got := list(t, l); len(got) != 1 || got[0].Status != Success {
+		if got := listRecords(t, l); len(got) != 1 || got[0].Status != Success {
 			t.Errorf("%+v", got)
 		}
 	})
 }
 
 func TestAStoreThatComesBackGetsWhatWaited(t *testing.T) {
-	st := &memory{}
-	inBubble(t, Options{}, st, func(t *testing.T, l *Log) {
-		call(t, l, "a")
-		list(t, l)
+	st := &memoryStore{}
+	runInBubble(t, Options{}, st, func(t *testing.T, l *Log) {
+		recordCall(t, l, "a")
+		listRecords(t, l)
 		st.setFail(errors.New("away"))
 		for range 5 {
-			call(t, l, "b")
+			recordCall(t, l, "b")
 			time.Sleep(10 * time.Second)
 		}
 		if h := l.Health(); !h.Degraded || h.Backlog != 10 {
@@ -192,18 +192,17 @@ func TestAStoreThatComesBackGetsWhatWaited(t *testing.T) {
 		st.setFail(nil)
 		time.Sleep(retryLast + time.Millisecond)
 		synctest.Wait()
-		if got := list(t, l); len(got) != 6 {
+		if got := listRecords(t, l); len(got) != 6 {
 			t.Errorf("%d records", len(got))
 		}
 	})
 }
 
-// TestAnIdleLogSleeps counts how often the store is touched in an hour of
-// nothing.
+// TestAnIdleLogSleeps counts how often the store is used in an hour without calls.
 func TestAnIdleLogSleeps(t *testing.T) {
-	st := &counting{memory: &memory{}}
-	inBubble(t, Options{}, st, func(t *testing.T, l *Log) {
-		call(t, l, "a")
+	st := &tidyCountingStore{memoryStore: &memoryStore{}}
+	runInBubble(t, Options{}, st, func(t *testing.T, l *Log) {
+		recordCall(t, l, "a")
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if st.tidies > 65 || st.tidies < 50 {
@@ -217,10 +216,10 @@ func TestAnIdleLogSleeps(t *testing.T) {
 
 // TestRetentionIsAskedEveryTime changes the limits while the log is open.
 func TestRetentionIsAskedEveryTime(t *testing.T) {
-	st := &counting{memory: &memory{}}
+	st := &tidyCountingStore{memoryStore: &memoryStore{}}
 	var keep atomic.Pointer[Retention]
 	keep.Store(&Retention{})
-	inBubble(t, Options{Retention: func() Retention { return *keep.Load() }}, st, func(t *testing.T, l *Log) {
+	runInBubble(t, Options{Retention: func() Retention { return *keep.Load() }}, st, func(t *testing.T, l *Log) {
 		for _, want := range []Retention{{MaxRecords: 7}, {MaxRecords: 8, MaxBytes: 9}, {}} {
 			keep.Store(&want)
 			time.Sleep(2 * tidyEvery)
@@ -232,17 +231,16 @@ func TestRetentionIsAskedEveryTime(t *testing.T) {
 	})
 }
 
-// TestNothingGoesByAgeAfterTheClockWasSet sets the clock forward and back. Each
-// time, the age of records does not count until the clock has been steady for an
-// hour; the other limits do.
+// TestNothingGoesByAgeAfterTheClockWasSet sets the clock forward and back. Each time, the age limit does
+// not apply until the clock has been steady for an hour; the other limits do.
 func TestNothingGoesByAgeAfterTheClockWasSet(t *testing.T) {
-	st := &counting{memory: &memory{}}
+	st := &tidyCountingStore{memoryStore: &memoryStore{}}
 	var ahead atomic.Int64
 	opt := Options{
 		Retention: func() Retention { return Retention{Days: 90, MaxRecords: 5} },
 		Now:       func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 	}
-	inBubble(t, opt, st, func(t *testing.T, l *Log) {
+	runInBubble(t, opt, st, func(t *testing.T, l *Log) {
 		want := func(days int) {
 			t.Helper()
 			synctest.Wait()
@@ -266,22 +264,22 @@ func TestNothingGoesByAgeAfterTheClockWasSet(t *testing.T) {
 	})
 }
 
-func (c *counting) asked() Retention {
+func (c *tidyCountingStore) asked() Retention {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.keep
 }
 
-type counting struct {
-	*memory
+type tidyCountingStore struct {
+	*memoryStore
 	tidies int
 	keep   Retention
 }
 
-func (c *counting) Tidy(ctx context.Context, now time.Time, keep Retention, idle bool) (bool, error) {
+func (c *tidyCountingStore) Tidy(ctx context.Context, now time.Time, keep Retention, idle bool) (bool, error) {
 	c.tidies++
 	c.mu.Lock()
 	c.keep = keep
 	c.mu.Unlock()
-	return c.memory.Tidy(ctx, now, keep, idle)
+	return c.memoryStore.Tidy(ctx, now, keep, idle)
 }

@@ -7,40 +7,39 @@ import (
 	"time"
 )
 
-// crockford is the alphabet of a ULID: in the order of its values, so that
-// ULIDs sort as text the way they sort as numbers.
-const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+// ulidAlphabet is the alphabet of ULIDs in the order of its values, so that ULIDs sort as text like
+// numbers.
+const ulidAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 const ulidLen = 26
 
-// ulidSource makes ULIDs that only grow, whatever the clock does: when the
-// clock stands still or jumps back, the random part of the last one is counted
-// up instead. It is not safe for concurrent use.
-type ulidSource struct {
+// ulidGenerator makes increasing ULIDs, whatever the clock does: if the clock stands still or goes back,
+// it increments the random part of the last one. It is not safe for concurrent use.
+type ulidGenerator struct {
 	ms int64 // 48 bits of time
 	hi uint16
 	lo uint64
 }
 
-// after makes a source whose ULIDs are greater than all of millisecond ms.
-func after(ms int64) ulidSource {
-	return ulidSource{ms: ms, hi: math.MaxUint16, lo: math.MaxUint64}
+// newULIDGeneratorAfter returns a generator whose ULIDs are greater than all of millisecond ms.
+func newULIDGeneratorAfter(ms int64) ulidGenerator {
+	return ulidGenerator{ms: ms, hi: math.MaxUint16, lo: math.MaxUint64}
 }
 
-func (s *ulidSource) next(now time.Time) string {
+func (s *ulidGenerator) nextULID(now time.Time) string {
 	if ms := now.UnixMilli(); ms > s.ms {
 		s.ms = ms
-		s.hi = uint16(rand.Uint32()) >> 1 // room to count up within the millisecond
+		s.hi = uint16(rand.Uint32()) >> 1 // room to increment within the millisecond
 		s.lo = rand.Uint64()
 	} else {
-		s.step()
+		s.increment()
 	}
-	return s.text()
+	return s.formatULID()
 }
 
-// step counts up by a random amount, which keeps neighbours hard to guess and
-// two instances of one millisecond apart.
-func (s *ulidSource) step() {
+// increment adds a random amount. So neighboring IDs are hard to guess, and two instances in the same
+// millisecond differ.
+func (s *ulidGenerator) increment() {
 	before := s.lo
 	s.lo += 1 + uint64(rand.Uint32())
 	if s.lo > before {
@@ -51,35 +50,35 @@ func (s *ulidSource) step() {
 	}
 }
 
-func (s *ulidSource) text() string {
+func (s *ulidGenerator) formatULID() string {
 	var b [ulidLen]byte
 	ms := uint64(s.ms)
 	for i := 9; i >= 0; i-- {
-		b[i] = crockford[ms&31]
+		b[i] = ulidAlphabet[ms&31]
 		ms >>= 5
 	}
 	// 80 bits: 16 in hi, 64 in lo, five at a time from the right.
 	hi, lo := uint64(s.hi), s.lo
 	for i := ulidLen - 1; i >= 10; i-- {
-		b[i] = crockford[lo&31]
+		b[i] = ulidAlphabet[lo&31]
 		lo = lo>>5 | hi<<59
 		hi >>= 5
 	}
 	return string(b[:])
 }
 
-// ulidMillis reads the time of a ULID back; ok is false when id is none.
-func ulidMillis(id string) (ms int64, ok bool) {
+// parseULIDMillis returns the time of a ULID; ok is false if id is no ULID.
+func parseULIDMillis(id string) (ms int64, ok bool) {
 	if len(id) != ulidLen || !IsIDPrefix(id) {
 		return 0, false
 	}
 	for i := range 10 {
-		ms = ms<<5 | int64(strings.IndexByte(crockford, id[i]))
+		ms = ms<<5 | int64(strings.IndexByte(ulidAlphabet, id[i]))
 	}
 	return ms, true
 }
 
-// IsIDPrefix reports whether s, in upper case, can be the beginning of an id.
+// IsIDPrefix reports whether s, in upper case, can be the beginning of an ID.
 func IsIDPrefix(s string) bool {
-	return s != "" && len(s) <= ulidLen && strings.Trim(s, crockford) == ""
+	return s != "" && len(s) <= ulidLen && strings.Trim(s, ulidAlphabet) == ""
 }

@@ -11,11 +11,11 @@ import (
 func TestULIDsGrowWhateverTheClockDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.UnixMilli(rapid.Int64Range(0, 1<<45).Draw(t, "start"))
-		s := after(rapid.Int64Range(0, 1<<45).Draw(t, "floor"))
-		last := s.text()
+		s := newULIDGeneratorAfter(rapid.Int64Range(0, 1<<45).Draw(t, "floor"))
+		last := s.formatULID()
 		for _, step := range rapid.SliceOf(rapid.Int64Range(-1e12, 1e12)).Draw(t, "steps") {
 			now = now.Add(time.Duration(step))
-			id := s.next(now)
+			id := s.nextULID(now)
 			if id <= last {
 				t.Fatalf("%s came after %s", id, last)
 			}
@@ -26,26 +26,26 @@ func TestULIDsGrowWhateverTheClockDoes(t *testing.T) {
 
 func TestULIDGivesItsTimeBack(t *testing.T) {
 	now := time.Date(2026, 1, 15, 10, 30, 0, 123e6, time.UTC)
-	s := ulidSource{}
-	id := s.next(now)
-	ms, ok := ulidMillis(id)
+	s := ulidGenerator{}
+	id := s.nextULID(now)
+	ms, ok := parseULIDMillis(id)
 	if len(id) != ulidLen || !ok || ms != now.UnixMilli() {
 		t.Fatalf("%s gives %d, %v, want %d", id, ms, ok, now.UnixMilli())
 	}
 	for _, bad := range []string{"", id[1:], id + "0", "I" + id[1:], "l" + id[1:]} {
-		if _, ok := ulidMillis(bad); ok {
+		if _, ok := parseULIDMillis(bad); ok {
 			t.Errorf("%q was taken for a ULID", bad)
 		}
 	}
 }
 
 func TestULIDCountsUpOverTheEndOfItsRandomPart(t *testing.T) {
-	s := after(1000)
-	ids := []string{s.text(), s.next(time.UnixMilli(5)), s.next(time.UnixMilli(5))}
+	s := newULIDGeneratorAfter(1000)
+	ids := []string{s.formatULID(), s.nextULID(time.UnixMilli(5)), s.nextULID(time.UnixMilli(5))}
 	if !slices.IsSorted(ids) {
 		t.Fatalf("not in order: %v", ids)
 	}
-	if ms, _ := ulidMillis(ids[1]); ms != 1001 {
+	if ms, _ := parseULIDMillis(ids[1]); ms != 1001 {
 		t.Fatalf("the next is of millisecond %d, want 1001", ms)
 	}
 }

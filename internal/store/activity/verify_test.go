@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// spoolCheck is what verify has found.
+// spoolCheck is the result of readAndVerify.
 type spoolCheck struct {
 	Entries     int64
 	First, Last int64  // the numbers of the first and the last entry
-	Break       string // where the chain is broken first; empty when it is whole
+	Break       string // where the chain breaks first; empty if it does not
 }
 
-// verify checks the chain of what is in the spool.
-func verify(t *testing.T, s *spool) spoolCheck {
+// readAndVerify reads the spool and checks its chain.
+func readAndVerify(t *testing.T, s *spool) spoolCheck {
 	t.Helper()
-	m := s.mark()
+	m := s.snapshot()
 	b, err := m.firstBreak()
 	switch {
 	case err != nil:
@@ -30,26 +30,26 @@ func verify(t *testing.T, s *spool) spoolCheck {
 	return found
 }
 
-// slowChain is a store whose chain, which is empty, is read when somebody says so.
-type slowChain struct {
-	memory
+// slowChainStore is a store with an empty chain, whose reading the test delays.
+type slowChainStore struct {
+	memoryStore
 	begun, goOn chan struct{}
 }
 
-func (s *slowChain) Chain(ctx context.Context, _ func(ChainPart) error) (int64, Position, error) {
+func (s *slowChainStore) EachChainPart(ctx context.Context, _ func(ChainPart) error) (int64, SpoolPosition, error) {
 	s.begun <- struct{}{}
 	select {
 	case <-s.goOn:
-		return 7, Position{}, nil
+		return 7, SpoolPosition{}, nil
 	case <-ctx.Done():
-		return 0, Position{}, ctx.Err()
+		return 0, SpoolPosition{}, ctx.Err()
 	}
 }
 
-// TestVerifyRunsOnce: whoever asks meanwhile gets the same answer, also when the first
-// one to ask has left; and a log that is closed does not wait for it.
+// TestVerifyRunsOnce: concurrent callers get the same result, even if the first one leaves. Closing a log
+// does not wait for it.
 func TestVerifyRunsOnce(t *testing.T) {
-	slow := &slowChain{begun: make(chan struct{}), goOn: make(chan struct{})}
+	slow := &slowChainStore{begun: make(chan struct{}), goOn: make(chan struct{})}
 	l, err := Open(Options{Dir: t.TempDir()}, slow)
 	if err != nil {
 		t.Fatal(err)
@@ -62,9 +62,9 @@ func TestVerifyRunsOnce(t *testing.T) {
 	if err := <-left; err != context.Canceled {
 		t.Errorf("who left got %v", err)
 	}
-	first := l.verifying()
+	first := l.startOrJoinVerification()
 	for range 5 {
-		if l.verifying() != first {
+		if l.startOrJoinVerification() != first {
 			t.Error("a second one began")
 		}
 	}

@@ -1,23 +1,22 @@
 package redact
 
-// What is encoded as base64 hides a credential from the table of tokens. A
-// token is letters, digits and a few signs, and the base64 of these has letters
-// and digits alone, in both alphabets. So only runs of these are looked at, and
-// closely only those that stand for text in one of the four ways to begin.
+// Base64 hides a credential from the table of tokens. Tokens consist of letters, digits and a few signs;
+// the base64 of these has only letters and digits, in both alphabets. So only runs of letters and digits
+// are examined, and decoded only if they encode text at one of the four possible offsets.
 
 const (
-	minEncoded   = 20 // characters of the shortest token
-	textGroups   = 4  // whole groups of four characters in it
-	maxEncodings = 2  // base64 within base64
-	lineOfMail   = 60 // characters of a line that goes on in the next one
+	minBase64      = 20 // characters of the shortest token
+	textGroups     = 4  // whole groups of four characters in it
+	maxEncodings   = 2  // base64 within base64
+	minWrappedLine = 60 // minimum length of a line that is continued on the next line
 )
 
-const noValue = 64
+const noSextet = 64
 
 // sextets are the values of the characters of both alphabets.
 var sextets = func() (t [256]byte) {
 	for c := range t {
-		t[c] = noValue
+		t[c] = noSextet
 	}
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	for i := range len(letters) {
@@ -27,18 +26,18 @@ var sextets = func() (t [256]byte) {
 	return t
 }()
 
-// encodesText reports whether a run of letters and digits holds the base64 of
-// printable text as long as the shortest token, wherever in it that begins.
-func encodesText(run []byte) bool {
-	return textFrom(run, 0) || textFrom(run, 1) || textFrom(run, 2) || textFrom(run, 3)
+// holdsBase64Text reports whether a run of letters and digits holds the base64 of printable text as long
+// as the shortest token, at any offset.
+func holdsBase64Text(run []byte) bool {
+	return holdsBase64TextFrom(run, 0) || holdsBase64TextFrom(run, 1) || holdsBase64TextFrom(run, 2) || holdsBase64TextFrom(run, 3)
 }
 
-// textFrom is encodesText for groups of four that begin at first. Of the groups
-// that are wanted side by side it looks at the last one first.
-func textFrom(run []byte, first int) bool {
+// holdsBase64TextFrom is holdsBase64Text for groups of four that begin at first. It checks the last of the
+// required consecutive groups first.
+func holdsBase64TextFrom(run []byte, first int) bool {
 	for i := first; i+4*textGroups <= len(run); {
 		last := textGroups - 1
-		for last >= 0 && encodesThree(run[i+4*last:]) {
+		for last >= 0 && isPrintableGroup(run[i+4*last:]) {
 			last--
 		}
 		if last < 0 {
@@ -49,31 +48,30 @@ func textFrom(run []byte, first int) bool {
 	return false
 }
 
-// encodesThree reports whether four characters are the base64 of three that are
-// printable.
-func encodesThree(group []byte) bool {
+// isPrintableGroup reports whether four characters are the base64 of three printable characters.
+func isPrintableGroup(group []byte) bool {
 	a := sextets[group[0]]
 	if a < ' '>>2 || a > '~'>>2 {
 		return false
 	}
 	b, c, d := sextets[group[1]], sextets[group[2]], sextets[group[3]]
-	return printable(b<<4|c>>2) && printable(c<<6|d)
+	return isPrintable(b<<4|c>>2) && isPrintable(c<<6|d)
 }
 
-func printable(c byte) bool { return c >= ' ' && c <= '~' }
+func isPrintable(c byte) bool { return c >= ' ' && c <= '~' }
 
-// encoded is base64 that is being looked at.
-type encoded struct {
-	at, to int
-	count  int   // characters before at, without the ends of lines
-	tried  uint8 // ways to begin, as bits
+// base64Run is the base64 that is being examined.
+type base64Run struct {
+	at, to       int
+	count        int   // characters before at, without line ends
+	triedOffsets uint8 // offsets that were decoded, as bits
 }
 
-// begin reports whether the base64 around i has not been decoded in this way
-// yet: each is, once, so that the time stays linear.
-func (e *encoded) begin(t []byte, i, first int) bool {
+// markOffsetTried reports whether the base64 around i still has to be decoded at this offset. Each offset is
+// decoded once, so that the time stays linear.
+func (e *base64Run) markOffsetTried(t []byte, i, first int) bool {
 	if i >= e.to {
-		*e = encoded{at: i, to: encodedEnd(t, i)}
+		*e = base64Run{at: i, to: base64End(t, i)}
 	}
 	for ; e.at < i; e.at++ {
 		if t[e.at] != '\n' && t[e.at] != '\r' {
@@ -81,16 +79,15 @@ func (e *encoded) begin(t []byte, i, first int) bool {
 		}
 	}
 	way := uint8(1) << ((e.count + first) % 4)
-	if e.tried&way != 0 {
+	if e.triedOffsets&way != 0 {
 		return false
 	}
-	e.tried |= way
+	e.triedOffsets |= way
 	return true
 }
 
-// encodedEnd returns the end of the base64 that begins at i, over the ends of
-// its lines and without its padding.
-func encodedEnd(t []byte, i int) int {
+// base64End returns the end of the base64 that begins at i, across line ends and without padding.
+func base64End(t []byte, i int) int {
 	const set = base64 &^ equals
 	for {
 		end := runEnd(t, i, set)
@@ -98,20 +95,20 @@ func encodedEnd(t []byte, i int) int {
 		for next < len(t) && (t[next] == '\n' || t[next] == '\r') {
 			next++
 		}
-		if end-i < lineOfMail || next == end || next == len(t) || !has(t[next], set) {
+		if end-i < minWrappedLine || next == end || next == len(t) || !inCharSet(t[next], set) {
 			return end
 		}
 		i = next
 	}
 }
 
-// decode returns what base64 stands for when its first characters are left out.
-func decode(text []byte, first int) []byte {
+// decodeBase64From decodes base64 after skipping the first characters.
+func decodeBase64From(text []byte, first int) []byte {
 	out := make([]byte, 0, len(text)*3/4)
 	group, n := uint32(0), 0
 	for _, c := range text[min(first, len(text)):] {
 		v := sextets[c]
-		if v == noValue {
+		if v == noSextet {
 			continue
 		}
 		group = group<<6 | uint32(v)

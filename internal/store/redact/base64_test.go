@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// A token is found in what is encoded as base64: in both alphabets, padded or
-// not, wherever in the encoded text it stands, and in encoded lines.
+// A token is found in base64: in both alphabets, padded or not, at any offset in the decoded text, and in
+// wrapped lines.
 func TestBase64(t *testing.T) {
 	encodings := map[string]*base64.Encoding{
 		"standard": base64.StdEncoding, "standard without padding": base64.RawStdEncoding,
@@ -38,7 +38,7 @@ func TestBase64(t *testing.T) {
 	}
 }
 
-// decodes reports whether a token stands in any base64 in a text.
+// decodes reports whether any base64 in a text contains a token.
 func decodes(text, token string) bool {
 	text = strings.NewReplacer(`\/`, "/", `\n`, "", "\n", "", "-", "+", "_", "/").Replace(text)
 	for _, run := range strings.FieldsFunc(text, func(r rune) bool {
@@ -76,7 +76,7 @@ func TestBase64InLinesAndTwice(t *testing.T) {
 	}
 }
 
-// What is no credential stays in base64, too.
+// Base64 without a credential stays too.
 func TestBase64ThatIsClean(t *testing.T) {
 	for _, clean := range []string{
 		"A README without anything in it, but long enough to be looked at.", `{"page":2,"items":["a","b"],"token":null,"max_tokens":100}`,

@@ -2,24 +2,24 @@ package redact
 
 import "bytes"
 
-// set is a set of classes of characters.
-type set uint16
+// charSet is a set of character classes.
+type charSet uint16
 
 const (
-	digit  set = 1 << iota
-	af         // a to f
-	gz         // g to z
-	afCap      // A to F
-	gzCap      // G to Z
-	under      // _
-	dash       // -
-	dot        // .
-	slash      // + and /
-	equals     // =
-	space      // blank, tab, newline, return
-	quoted     // the three quotes
-	closer     // what ends a value that stands without quotes
-	atSign     // @
+	digit  charSet = 1 << iota
+	af             // a to f
+	gz             // g to z
+	afCap          // A to F
+	gzCap          // G to Z
+	under          // _
+	dash           // -
+	dot            // .
+	slash          // + and /
+	equals         // =
+	space          // space, tab, newline, return
+	quoted         // the three quotes
+	closer         // ends an unquoted value
+	atSign         // @
 
 	lower    = af | gz
 	upper    = afCap | gzCap
@@ -31,8 +31,8 @@ const (
 	ident    = alnum | under | dash | dot
 )
 
-// classes are the classes of each byte.
-var classes = func() (t [256]set) {
+// charSets has the classes of each byte.
+var charSets = func() (t [256]charSet) {
 	for c := range 256 {
 		switch {
 		case '0' <= c && c <= '9':
@@ -47,7 +47,7 @@ var classes = func() (t [256]set) {
 			t[c] = gzCap
 		}
 	}
-	for chars, class := range map[string]set{
+	for chars, class := range map[string]charSet{
 		"_": under, "-": dash, ".": dot, "+/": slash, "=": equals,
 		" \t\n\r": space | closer, "\"'`": quoted | closer, ",;<>()&|[]{}": closer, "@": atSign,
 	} {
@@ -61,21 +61,20 @@ var classes = func() (t [256]set) {
 	return t
 }()
 
-// has reports whether c is in one of the classes of s.
-func has(c byte, s set) bool { return classes[c]&s != 0 }
+// inCharSet reports whether c is in one of the classes of s.
+func inCharSet(c byte, s charSet) bool { return charSets[c]&s != 0 }
 
-// runEnd is where the run of characters of s that begins at i ends.
-func runEnd(text []byte, i int, s set) int {
-	for i < len(text) && classes[text[i]]&s != 0 {
+// runEnd returns the end of the run of characters of s that begins at i.
+func runEnd(text []byte, i int, s charSet) int {
+	for i < len(text) && charSets[text[i]]&s != 0 {
 		i++
 	}
 	return i
 }
 
-// runStart is where the run of characters of s that ends at end begins, not
-// before low.
-func runStart(text []byte, low, end int, s set) int {
-	for end > low && classes[text[end-1]]&s != 0 {
+// runStart returns the start of the run of characters of s that ends at end, but not before low.
+func runStart(text []byte, low, end int, s charSet) int {
+	for end > low && charSets[text[end-1]]&s != 0 {
 		end--
 	}
 	return end
@@ -83,15 +82,14 @@ func runStart(text []byte, low, end int, s set) int {
 
 func skipSpace(text []byte, i int) int { return runEnd(text, i, space) }
 
-// hasFoldPrefix reports whether text begins with prefix, which is in lower case,
-// in any case.
+// hasFoldPrefix reports whether text begins with prefix, ignoring case. prefix is in lower case.
 func hasFoldPrefix(text []byte, prefix string) bool {
 	if len(text) < len(prefix) {
 		return false
 	}
 	for i := range len(prefix) {
 		c := text[i]
-		if has(c, upper) {
+		if inCharSet(c, upper) {
 			c |= 0x20
 		}
 		if c != prefix[i] {
@@ -101,9 +99,9 @@ func hasFoldPrefix(text []byte, prefix string) bool {
 	return true
 }
 
-// stringEnd returns the place of the quote that closes the string whose content
-// begins at from, or the end of the text.
-func stringEnd(raw []byte, from int) int {
+// jsonStringEnd returns the offset of the quote that closes the string whose content begins at from, or
+// the end of the text.
+func jsonStringEnd(raw []byte, from int) int {
 	for i := min(from, len(raw)); ; i++ {
 		n := bytes.IndexByte(raw[i:], '"')
 		if n < 0 {
@@ -120,14 +118,13 @@ func stringEnd(raw []byte, from int) int {
 	}
 }
 
-func isURLEnd(c byte) bool {
+func isHostEnd(c byte) bool {
 	return c == '/' || c == '?' || c == '#' || c == '<' || c == '>' || c == '\\' || c < ' '
 }
 
-// pastEscape returns the length of the rest of an escape that looks like a part
-// of the word at p: the letter of \n, the digits of \u003e and %3D, the
-// parameters of \x1b[31m.
-func pastEscape(b []byte, p int) int {
+// escapeRestLength returns the length of the rest of an escape that looks like a part of the word at p:
+// the letter of \n, the digits of \u003e and %3D, the parameters of \x1b[31m.
+func escapeRestLength(b []byte, p int) int {
 	switch {
 	case p == 0 || p >= len(b):
 		return 0
@@ -143,10 +140,9 @@ func pastEscape(b []byte, p int) int {
 	return 0
 }
 
-// pastEscapeStart returns the place behind the rest of an escape, if that is what
-// the word at from begins with.
-func pastEscapeStart(b []byte, from, end int) int {
-	if n := pastEscape(b[:end], from); n > 0 && from+n <= end {
+// skipEscapeRest returns the offset after the rest of an escape, if the word at from begins with one.
+func skipEscapeRest(b []byte, from, end int) int {
+	if n := escapeRestLength(b[:end], from); n > 0 && from+n <= end {
 		return from + n
 	}
 	return from

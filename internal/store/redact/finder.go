@@ -1,27 +1,27 @@
 package redact
 
-// maxNesting is how many times JSON is looked for in a string of JSON.
+// maxNesting limits the depth of JSON within strings of JSON that is scanned.
 const maxNesting = 4
 
-// A finder collects spans, in the order of the text and without overlap.
-type finder struct {
-	spans []span
-	// curl is true while looking through a text that holds a curl command.
+// A credentialFinder collects the spans of credentials, in text order and without overlap.
+type credentialFinder struct {
+	spans []credentialSpan
+	// curl is true while it examines a text that contains a curl command.
 	curl bool
 
-	encodings int // how many times the text was decoded
-	encoded   encoded
-	decoded   int // escapes of URLs before here have been looked at
+	decodings   int // how often the text was decoded
+	base64Run   base64Run
+	queryDoneTo int // escapes of URLs before this offset were examined
 }
 
-func (f *finder) add(text []byte, from, to int, kind string) {
+func (f *credentialFinder) addSpan(text []byte, from, to int, kind string) {
 	if from < to {
-		f.spans = append(f.spans, span{from, to, kind, digest(text[from:to])})
+		f.spans = append(f.spans, credentialSpan{from, to, kind, shortHash(text[from:to])})
 	}
 }
 
-// masked returns text with the spans replaced.
-func (f *finder) masked(text []byte) []byte {
+// replaceSpans returns text with the spans replaced by masks.
+func (f *credentialFinder) replaceSpans(text []byte) []byte {
 	out := make([]byte, 0, len(text)+16*len(f.spans))
 	done := 0
 	for _, s := range f.spans {
@@ -32,12 +32,11 @@ func (f *finder) masked(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// addValue adds the value of something with a telling name or place: as the
-// token that it is, if it is one from its beginning to its end, and else as
-// kind. The scheme before a credential, as Bearer, stays to be read. It returns
-// the end of the value.
-func (f *finder) addValue(t []byte, from, to int, kind string) int {
-	if n := schemeLength(t[from:to]); n > 0 {
+// addNamedValue adds the value of a credential name or position. Its kind is that of the token if the
+// whole value is one, otherwise kind. An authorization scheme before the credential, such as Bearer, stays
+// readable. It returns the end of the value.
+func (f *credentialFinder) addNamedValue(t []byte, from, to int, kind string) int {
+	if n := authSchemeLength(t[from:to]); n > 0 {
 		from += n
 	}
 	if maskLength(t[from:to]) == to-from {
@@ -46,6 +45,6 @@ func (f *finder) addValue(t []byte, from, to int, kind string) int {
 	if end, own := matchToken(t[:to], from); end == to {
 		kind = own
 	}
-	f.add(t, from, to, kind)
+	f.addSpan(t, from, to, kind)
 	return to
 }

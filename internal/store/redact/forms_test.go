@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// TestForms: what text tells, commands take, programs compare and put together,
-// and what is written in another code; and what looks like it.
+// TestForms: values in sentences, command flags, comparisons and concatenations, encoded values, and texts
+// that only look like these.
 func TestForms(t *testing.T) {
 	hexed := hex.EncodeToString([]byte("A=1\nGITHUB_TOKEN=" + github + "\n"))
 	escaped := ""
@@ -21,20 +21,20 @@ func TestForms(t *testing.T) {
 	airtable := "pa" + "t" + mixed36[:14] + "." + strings.Repeat("0a1b2c3d", 8)
 	mailchimp := hex40[:32] + "-us" + "12"
 	for _, c := range [][2]string{
-		// Told in words.
+		// In sentences.
 		{"my password is hunter22", "my password is {password}"},
 		{"the password for the database is Tr0ub4dor#3.", "the password for the database is {password}."},
 		{`username 'ann' and password 'hunter22'`, `username 'ann' and password '{password}'`},
 		{"machine h login ann password hunter2x9", "machine h login ann password {password}"},
 		{"The API key is q7R2m9X4w8Z1k5T3", "The API key is {api-key}"},
 		{"the password is required", ""}, {"the password is base64", ""}, {"password must have 8 characters", ""}, {"the password is the token2 of it", ""},
-		// Behind short flags.
+		// After short flags.
 		{"docker login -u ann -p hunter22 ghcr.io", "docker login -u ann -p {password} ghcr.io"},
 		{"docker login \\\n  -p 'hunter22'", "docker login \\\n  -p '{password}'"},
 		{"mysql -u root -phunter22 shop", "mysql -u root -p{password} shop"},
 		{"redis-cli -a hunter22 ping", "redis-cli -a {password} ping"},
 		{"docker login ghcr.io\ndocker run -p 8080:80 x", ""}, {"mysql -p shop", ""}, {"docker login -p $PASSWORD", ""}, {"mkdir -p some/dir", ""},
-		// Compared, added, to the end of the line.
+		// Compared, concatenated, or to the end of the line.
 		{`if ("hunter22" == password) {`, `if ("{password}" == password) {`},
 		{"api_key = ab]cd(ef}gh1#", "api_key = {api-key}"},
 		{`password = "hunter22" + "more4you"`, `password = "{password}" + "{password}"`},
@@ -42,7 +42,7 @@ func TestForms(t *testing.T) {
 		{"token: " + github[:24] + "\n" + github[24:], "token: {token}\n" + github[24:]},
 		{`["` + github[:9] + `", "` + github[9:] + `"]`, `["{github-token}", "{github-token}"]`},
 		{"secret := decode(value)", ""}, {"password = get(a)[0])", ""}, {`if ("name" == key) {`, ""}, {github[:4] + "\nThe quick brown fox2", ""},
-		// In codes.
+		// Encoded.
 		{"x=" + hexed, "x={github-token}"}, {strings.ToUpper(hexed), "{github-token}"},
 		{strings.ReplaceAll(escaped, "%", `\x`), "{github-token}"},
 		{strings.TrimSpace(strings.ReplaceAll(escaped, "%", " ")), "{github-token}"},

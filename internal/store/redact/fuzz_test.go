@@ -19,8 +19,7 @@ var seeds = []string{
 	"key\\n" + github, base64.StdEncoding.EncodeToString([]byte(github)), "a" + base64.URLEncoding.EncodeToString([]byte("x: "+github+"?>")) + "\n", "-----BEGIN PRIVATE KEY-----\nabc",
 }
 
-// FuzzJSON: what was JSON stays JSON with the same structure, in which only
-// strings changed, and masking again changes nothing.
+// FuzzJSON: valid JSON keeps its structure, only strings change, and masking again changes nothing.
 func FuzzJSON(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
@@ -47,7 +46,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// skeleton is a JSON text without its strings: what must not change.
+// skeleton returns a JSON text without its strings, which must not change.
 func skeleton(raw []byte) string {
 	var b strings.Builder
 	inString, escaped := false, false

@@ -6,14 +6,14 @@ import (
 	"encoding/hex"
 )
 
-// A span is one credential in a text: where it is, and what is shown instead.
-type span struct {
+// A credentialSpan is the range of one credential in a text, and the parts of its mask.
+type credentialSpan struct {
 	from, to int
 	kind     string
 	sum      [4]byte
 }
 
-func digest(secret []byte) (sum [4]byte) {
+func shortHash(secret []byte) (sum [4]byte) {
 	full := sha256.Sum256(secret)
 	copy(sum[:], full[:])
 	return sum
@@ -21,14 +21,14 @@ func digest(secret []byte) (sum [4]byte) {
 
 const maskOpen = "[masked "
 
-// appendMask appends the replacement. It holds nothing that JSON would have to
-// escape, at any depth of nesting, and nothing that is a credential again.
+// appendMask appends the mask. It contains nothing that JSON escapes, at any depth of nesting, and nothing
+// that looks like a credential.
 func appendMask(dst []byte, kind string, sum [4]byte) []byte {
 	dst = append(append(append(dst, maskOpen...), kind...), ' ')
 	return append(hex.AppendEncode(dst, sum[:]), ']')
 }
 
-// HasMask reports whether something in a text was masked, or looks as if it was.
+// HasMask reports whether a text contains a mask, or text that looks like one.
 func HasMask(text []byte) bool {
 	for {
 		at := bytes.Index(text, []byte(maskOpen))
@@ -42,22 +42,21 @@ func HasMask(text []byte) bool {
 	}
 }
 
-// maskLength returns the length of the mask that text begins with, 0 when it
-// begins with none.
+// maskLength returns the length of the mask at the beginning of text, or 0.
 func maskLength(text []byte) int {
 	const longestKind = 32
 	if len(text) < len(maskOpen) || string(text[:len(maskOpen)]) != maskOpen {
 		return 0
 	}
 	i := len(maskOpen)
-	for i < len(text) && i < len(maskOpen)+longestKind && (text[i] == '-' || has(text[i], lower|digit)) {
+	for i < len(text) && i < len(maskOpen)+longestKind && (text[i] == '-' || inCharSet(text[i], lower|digit)) {
 		i++
 	}
 	if i+10 > len(text) || text[i] != ' ' || text[i+9] != ']' {
 		return 0
 	}
 	for _, c := range text[i+1 : i+9] {
-		if !has(c, hexLower) {
+		if !inCharSet(c, hexLower) {
 			return 0
 		}
 	}

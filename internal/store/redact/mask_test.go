@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// TestHasMask: what was masked is known, and nothing else is taken for it.
+// TestHasMask: masks are recognized, and nothing else is.
 func TestHasMask(t *testing.T) {
 	for text, want := range map[string]bool{
 		redact.Text("password=hunter2-Zq81xK3"): true,

@@ -1,31 +1,31 @@
 package redact
 
-// maxName is how much of a name is looked at, from its end.
+// maxName is how many characters at the end of a name are examined.
 const maxName = 64
 
-// A spelledName is a name in lower case without its separators.
-type spelledName struct {
+// A normalizedName is a name in lower case without separators.
+type normalizedName struct {
 	buf  [maxName]byte
 	n    int
-	last int // where its last word begins
+	last int // offset of its last word
 }
 
-func (s *spelledName) all() []byte { return s.buf[:s.n] }
+func (s *normalizedName) bytes() []byte { return s.buf[:s.n] }
 
-// spell splits a name at separators and at changes of case, as in api_key,
-// X-API-Key, apiKey and APIKey.
-func (s *spelledName) spell(name []byte) {
+// normalize removes separators and finds the last word. Words begin at separators and at changes of case:
+// api_key, X-API-Key, apiKey, APIKey.
+func (s *normalizedName) normalize(name []byte) {
 	if len(name) > maxName {
 		name = name[len(name)-maxName:]
 	}
 	for i, c := range name {
 		switch {
-		case !has(c, alnum):
+		case !inCharSet(c, alnum):
 			s.last = s.n
 			continue
-		case has(c, upper):
-			afterSmall := i > 0 && has(name[i-1], lower|digit)
-			beforeSmall := i > 0 && i+1 < len(name) && has(name[i-1], upper) && has(name[i+1], lower)
+		case inCharSet(c, upper):
+			afterSmall := i > 0 && inCharSet(name[i-1], lower|digit)
+			beforeSmall := i > 0 && i+1 < len(name) && inCharSet(name[i-1], upper) && inCharSet(name[i+1], lower)
 			if afterSmall || beforeSmall {
 				s.last = s.n
 			}
@@ -36,23 +36,23 @@ func (s *spelledName) spell(name []byte) {
 	}
 }
 
-// classify returns what the value of something with this name is: the kind of
-// credential and how sure that is. The kind is empty for a harmless name.
-func classify(name []byte) (string, strength) {
-	if !mayBeCredential(name, len(name)) {
+// classifyName returns the kind of credential that a name stands for, and how strongly. The kind is "" for
+// a harmless name.
+func classifyName(name []byte) (string, nameStrength) {
+	if !mayEndCredentialName(name, len(name)) {
 		return "", harmless
 	}
-	var s spelledName
-	s.spell(name)
-	spelled := s.all()
-	rules := known.names[spelled[len(spelled)-1]] // which is a letter
-	for i := range rules {
-		r := &rules[i]
+	var s normalizedName
+	s.normalize(name)
+	spelled := s.bytes()
+	candidates := rules.names[spelled[len(spelled)-1]] // which is a letter
+	for i := range candidates {
+		r := &candidates[i]
 		begin := len(spelled) - len(r.end)
 		if begin < 0 || string(spelled[begin:]) != r.end || r.word && begin != s.last {
 			continue
 		}
-		if r.end == "token" && known.harmlessToken(spelled[:begin]) {
+		if r.end == "token" && rules.isHarmlessToken(spelled[:begin]) {
 			return "", harmless
 		}
 		return r.kind, r.strength
@@ -60,13 +60,13 @@ func classify(name []byte) (string, strength) {
 	return "", harmless
 }
 
-// harmlessToken reports whether what stands before "token" makes it no credential.
-func (k *knowledge) harmlessToken(before []byte) bool {
+// isHarmlessToken reports whether the words before "token" say that it is no credential.
+func (k *credentialRules) isHarmlessToken(before []byte) bool {
 	for length := 3; length <= 13 && length <= len(before); length++ {
-		if !k.noTokens[string(before[len(before)-length:])] {
+		if !k.harmlessBeforeToken[string(before[len(before)-length:])] {
 			continue
 		}
-		// "end" is for end_token, not for backend_token.
+		// "end" counts for end_token, not for backend_token.
 		if length == len(before) || length >= 4 {
 			return true
 		}
@@ -74,18 +74,18 @@ func (k *knowledge) harmlessToken(before []byte) bool {
 	return false
 }
 
-// mayBeCredential is the quick test for the name that ends before end.
-func mayBeCredential(text []byte, end int) bool {
-	if end == 0 || !has(text[end-1], lower|upper) {
+// mayEndCredentialName is the quick test for a name that ends at end.
+func mayEndCredentialName(text []byte, end int) bool {
+	if end == 0 || !inCharSet(text[end-1], lower|upper) {
 		return false
 	}
 	if end < 3 {
 		return end == 2 && text[0]|0x20 == 'p' && text[1]|0x20 == 'w'
 	}
-	if !known.nameEnds.has(text[end-3], text[end-2], text[end-1]) {
+	if !rules.nameEnds.has(text[end-3], text[end-2], text[end-1]) {
 		return false
 	}
-	// Names in -ation are common, and only one of them is meant.
+	// Names that end in -ation are common, and only one of them is a credential name.
 	if text[end-1]|0x20 == 'n' && text[end-2]|0x20 == 'o' && (end < 6 || text[end-6]|0x20 != 'z') {
 		return false
 	}

@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// TestPlanted puts secrets where they really turn up in calls and answers, and
-// looks for what is left of them.
+// TestPlanted puts secrets where they occur in real calls and results, and checks that nothing of them
+// remains.
 func TestPlanted(t *testing.T) {
 	places := []struct{ name, text string }{
 		{"an env file", "NODE_ENV=production\nDATABASE_URL=postgres://app:%[1]s@db:5432/app\nJWT_SECRET=%[2]s\nSTRIPE_API_KEY=\"%[3]s\"\nPORT=3000\n"},

@@ -1,28 +1,36 @@
-// Package redact finds values that look like credentials in JSON and in text
-// and replaces each by its kind and a short hash, so that two places that held
-// the same secret can be recognised and the secret cannot be read.
+// Package redact finds values that look like credentials in JSON and in text. It replaces each by a mask
+// with its kind and a short hash. So two places with the same secret can be recognized, and the secret
+// cannot be read.
 //
-// It guarantees that well-formed JSON stays well-formed JSON in which only
-// strings were changed, that a text without credentials comes back as the same
-// bytes (the same slice, no copy), that masking twice is masking once, and that
-// the time is linear in the size. It does no I/O and it is not a gate: it
-// decides what is stored and shown, never what is forwarded, and a credential
-// that looks like an ordinary word under an ordinary name is not found.
+// It masks tokens with a known form, also if a program, a list or line ends split them; private key
+// blocks; the credentials after Bearer and Basic; passwords in URLs; and the values of members, variables,
+// headers, parameters, comparisons and flags with a name like password or api_key, also in sentences ("my
+// password is …"). It finds all of them also inside base64, hexadecimal digits and the escapes of programs
+// and URLs. A JSON member with such a name is always masked. In plain text the value must look like a
+// secret too, because text mentions passwords more often than it contains one.
 //
-// What is taken for a credential: tokens that can be recognised by their own
-// form, also in pieces that a program, a list or lines part, private key blocks,
-// what follows Bearer and Basic, passwords in URLs, and the values of members,
-// variables, headers, parameters, comparisons and flags with a name like password
-// or api_key, or that text tells ("my password is …"), all of them also within
-// base64, hexadecimal digits and the escapes of programs and URLs; the forms and
-// the names stand in credentials.txt. A JSON member of such a name is masked whatever its value;
-// in plain text the value must look like a secret too, as text talks about
-// passwords more often than it holds one.
+// Main files:
+//   - redact.go, url.go: the functions for JSON, text, command arguments, log attributes and URLs
+//   - credentials.txt, rules.go: the names, forms and placeholders of credentials, and their parser
+//   - quicktest.go: the quick test that rejects most text
+//   - text.go, json.go: scan plain text and JSON
+//   - assignment.go: values after an operator, as in name=value
+//   - stated.go: values in sentences
+//   - flags.go: passwords after short flags
+//   - tokens.go, splittoken.go: tokens with a known form, whole and in pieces
+//   - names.go, values.go: what a name says, and what a value looks like
+//   - base64.go, escapes.go, decoded.go: decode parts of a text and scan the result
+//   - finder.go, mask.go: collect the found credentials and write the masks
+//   - chars.go: classes of characters
 //
-// The files stand on one another in this order: chars; knowledge (of
-// credentials.txt), names and tokens; mask, values (what a value looks like), base64
-// and codes; finder, with told, joined and flags; scan, the quick test; encoded,
-// text, assign and json, which find what is masked; redact and url.
+// Guarantees:
+//   - Valid JSON stays valid JSON, and only strings change.
+//   - A text without credentials comes back as the same bytes: the same slice, without a copy.
+//   - Masking twice gives the same result as masking once.
+//   - The time is linear in the size.
+//
+// Limits: it does no I/O. It changes what is stored and shown, never what is forwarded. It does not
+// find a credential that looks like an ordinary word under an ordinary name.
 package redact
 
 import (
@@ -32,46 +40,45 @@ import (
 	"unsafe"
 )
 
-// JSON masks what looks like a credential in a JSON text. The slice that came
-// in is returned when nothing was found; it is never written to.
+// JSON masks the credentials in a JSON text. It returns the given slice if it finds none, and never writes
+// to it.
 func JSON(raw json.RawMessage) json.RawMessage {
-	return repeat(raw, func(f *finder, raw []byte) { f.json(raw, 0) })
+	return maskUntilStable(raw, func(f *credentialFinder, raw []byte) { f.findInJSON(raw, 0) })
 }
 
-// Text masks what looks like a credential in plain text. It allocates nothing
-// when nothing looks like one.
+// Text masks the credentials in plain text. It allocates nothing if nothing looks like one.
 func Text(s string) string {
-	if len(s) < shortest || !suspicious(unsafe.Slice(unsafe.StringData(s), len(s))) {
+	if len(s) < minCredential || !mayHoldCredential(unsafe.Slice(unsafe.StringData(s), len(s))) {
 		return s
 	}
 	text := []byte(s)
-	if got := repeat(text, (*finder).text); len(got) != len(s) || string(got) != s {
+	if got := maskUntilStable(text, (*credentialFinder).findInText); len(got) != len(s) || string(got) != s {
 		return string(got)
 	}
 	return s
 }
 
-// repeat masks what find finds until it finds nothing more, which is nearly
-// always the second time: where a credential was cut out, what stood beside it
-// may have become one, and masking twice has to be masking once.
-func repeat(text []byte, find func(f *finder, text []byte)) []byte {
+// maskUntilStable masks what find adds until find adds nothing more, which is nearly always the second
+// time. After a credential is replaced, the text next to it may look like one, and masking twice must
+// equal masking once.
+func maskUntilStable(text []byte, find func(f *credentialFinder, text []byte)) []byte {
 	const most = 8
 	for range most {
-		if !suspicious(text) {
+		if !mayHoldCredential(text) {
 			break
 		}
-		var f finder
+		var f credentialFinder
 		find(&f, text)
 		if len(f.spans) == 0 {
 			break
 		}
-		text = f.masked(text)
+		text = f.replaceSpans(text)
 	}
 	return text
 }
 
-// Attr masks an attribute of the program's log, whose values hold names that
-// others chose. It is for slog.HandlerOptions.
+// Attr masks an attribute of the program's log, because its value may be a name that others chose. It is
+// for slog.HandlerOptions.
 func Attr(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindString, slog.KindAny:
@@ -83,20 +90,20 @@ func Attr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Args returns a copy of a command's arguments with its credentials masked: what
-// follows a telling flag, or stands behind its =, whatever it looks like.
+// Args returns a copy of a command's arguments with masked credentials: also any value after a credential
+// flag, or after its =.
 func Args(args []string) []string {
 	shown := make([]string, len(args))
 	expect := ""
 	for i, arg := range args {
 		name, value, assigned := strings.Cut(arg, "=")
-		kind, how := classify([]byte(name))
+		kind, how := classifyName([]byte(name))
 		flag := strings.HasPrefix(arg, "-")
 		switch {
 		case expect != "" && !flag:
-			shown[i] = mask(expect, arg)
+			shown[i] = maskValue(expect, arg)
 		case assigned && kind != "" && (flag || how == strong):
-			shown[i] = name + "=" + mask(kind, value)
+			shown[i] = name + "=" + maskValue(kind, value)
 		default:
 			shown[i] = Text(arg)
 		}
@@ -104,31 +111,30 @@ func Args(args []string) []string {
 		switch {
 		case flag && !assigned && how == strong:
 			expect = kind
-		case takesPassword(args, i):
+		case isPasswordFlag(args, i):
 			expect = "password"
 		}
 	}
 	return shown
 }
 
-// Tells reports whether a name, also one that tells little, as key, is that of a
-// credential. It is wider than what is masked: it is for asking a person. A limit
-// (MAX_TOKENS) and what is public (PUBLIC_KEY) are none.
-func Tells(name string) bool {
+// IsCredentialName reports whether a name is that of a credential, including weak names such as key. It
+// matches more than is masked, because it is used to ask a user. Limits (MAX_TOKENS) and public values
+// (PUBLIC_KEY) do not count.
+func IsCredentialName(name string) bool {
 	first, _, _ := strings.Cut(strings.ToLower(name), "_")
-	kind, _ := classify([]byte(name))
+	kind, _ := classifyName([]byte(name))
 	return kind != "" && first != "max" && first != "public"
 }
 
-// Hidden returns the parts of raw, from and to as pairs of offsets, that shown
-// masks, where shown is what this package made of it. Where it cannot be told for
-// certain which they are, that is all of raw.
-func Hidden(raw, shown string) (parts [][2]int) {
+// MaskedRanges returns the ranges of raw that are masked in shown, as pairs of offsets. shown is the
+// result of masking raw. If the ranges are ambiguous, it returns all of raw.
+func MaskedRanges(raw, shown string) (parts [][2]int) {
 	if raw == shown {
 		return nil
 	}
 	whole := [][2]int{{0, len(raw)}}
-	around := aroundMasks(shown)
+	around := splitAtMasks(shown)
 	rest, ok := strings.CutPrefix(raw, around[0])
 	if !ok || len(around) == 1 {
 		return whole
@@ -148,8 +154,8 @@ func Hidden(raw, shown string) (parts [][2]int) {
 	return parts
 }
 
-// aroundMasks returns the texts before, between and after the masks in a text.
-func aroundMasks(text string) (around []string) {
+// splitAtMasks returns the texts before, between and after the masks in a text.
+func splitAtMasks(text string) (around []string) {
 	from := 0
 	for i := 0; i < len(text); i++ {
 		if n := maskLength([]byte(text[i:min(len(text), i+64)])); n > 0 {

@@ -11,8 +11,7 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Secrets in these tests are put together here, so that no scanner takes this
-// file for a leak.
+// The secrets in these tests are assembled here, so that no secret scanner reports this file.
 const (
 	hex40   = "0123456789abcdef0123456789abcdef01234567"
 	mixed36 = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5"
@@ -73,8 +72,7 @@ func TestTextTokens(t *testing.T) {
 	}
 }
 
-// holdsBoth checks that masking again changes nothing and that the JSON form
-// of a text loses the same.
+// holdsBoth checks that masking again changes nothing, and that the JSON form of a text loses the same.
 func holdsBoth(t *testing.T, text string) {
 	t.Helper()
 	once := redact.Text(text)
@@ -118,7 +116,7 @@ func TestText(t *testing.T) {
 		{"https://x.io/?access_token=abc123def&y=1", "https://x.io/?access_token={token}&y=1"},
 		{"https://0a1b2c3d4e5f60718293a4b5c6d7e8f9@sentry.io/1", "https://{url-password}@sentry.io/1"},
 
-		// What only talks about it.
+		// Texts that only mention a secret.
 		{"The password must have 8 characters.", ""},
 		{"password: string", ""},
 		{"password: your-password-here", ""},
@@ -213,7 +211,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestTellingNames: what decides by the name alone, in every spelling.
+// TestTellingNames: names that decide alone, in every spelling.
 func TestTellingNames(t *testing.T) {
 	for kind, names := range map[string]string{
 		"password":      "password PASSWORD Password passwd pwd user_password db-password passphrase dbPassword DB_PWD",
@@ -242,7 +240,7 @@ func TestTellingNames(t *testing.T) {
 	}
 }
 
-// TestSameSecretSameHash: two places that held the same secret can be told to.
+// TestSameSecretSameHash: two places with the same secret get the same mask.
 func TestSameSecretSameHash(t *testing.T) {
 	hashes := map[string]bool{}
 	for _, s := range []string{

@@ -2,47 +2,46 @@ package redact
 
 import "bytes"
 
-// text finds credentials in plain text. It goes from left to right and never
-// back behind the end of a span; what it looks at around a character is bounded.
-func (f *finder) text(t []byte) {
-	f.curl, f.encoded, f.decoded = bytes.Contains(t, []byte("curl")), encoded{}, 0
+// findInText finds credentials in plain text. It scans from left to right and never goes back before the
+// end of a span. What it examines around a character is bounded.
+func (f *credentialFinder) findInText(t []byte) {
+	f.curl, f.base64Run, f.queryDoneTo = bytes.Contains(t, []byte("curl")), base64Run{}, 0
 	for i := 0; i < len(t); {
 		switch c := t[i]; {
-		case has(c, alnum):
-			i = f.atWord(t, i)
+		case inCharSet(c, alnum):
+			i = f.findAtWord(t, i)
 		case c == '-':
-			i = f.atDash(t, i)
+			i = f.findAtDash(t, i)
 		case c == ':' && bytes.HasPrefix(t[i:], []byte("://")):
-			i = f.atURL(t, i)
+			i = f.findURLPassword(t, i)
 		case c == ':' || c == '=' || c == '>' || c == ',':
-			i = f.atOperator(t, i)
+			i = f.findAssignedValue(t, i)
 		case c == '[':
 			i += max(1, maskLength(t[i:]))
 		case c == '\\':
-			i = f.afterBackslash(t, i)
+			i = f.findAtBackslash(t, i)
 		case c == '%':
-			i = f.atPercent(t, i)
+			i = f.findAtPercentEscape(t, i)
 		case c == '\x1b':
-			i = afterColor(t, i)
+			i = skipColorEscape(t, i)
 		default:
 			i++
 		}
 	}
 }
 
-// atWord looks at what begins at the letter or digit i, where no letter or
-// digit stands before: a token, or a scheme of authorization.
-func (f *finder) atWord(t []byte, i int) int {
-	if i+3 <= len(t) && known.tokenStarts.has(t[i], t[i+1], t[i+2]) {
-		if end := f.atJoined(t, i); end > 0 {
+// findAtWord examines the word that begins at i: a token, or an authorization scheme with its credential.
+func (f *credentialFinder) findAtWord(t []byte, i int) int {
+	if i+3 <= len(t) && rules.tokenStarts.has(t[i], t[i+1], t[i+2]) {
+		if end := f.addSplitToken(t, i); end > 0 {
 			return end
 		}
 	}
 	if end, kind := matchToken(t, i); end > 0 {
-		if kind == "teams-webhook" { // what belongs to it could not stand in another token
+		if kind == "teams-webhook" { // the characters after it cannot belong to another token
 			end = runEnd(t, end, word|slash|dot|atSign)
 		}
-		f.add(t, i, end, kind)
+		f.addSpan(t, i, end, kind)
 		return end
 	}
 	end := runEnd(t, i, alnum)
@@ -50,44 +49,44 @@ func (f *finder) atWord(t []byte, i int) int {
 		from := end + 1
 		to := runEnd(t, from, base64|dot)
 		if to-from >= minToken && looksRandom(t[from:to], 1) {
-			return f.addValue(t, from, to, "authorization")
+			return f.addNamedValue(t, from, to, "authorization")
 		}
 	}
-	if end < len(t) && t[end] == ' ' && mayBeCredential(t, end) {
-		if next := f.atTold(t, end); next > end {
+	if end < len(t) && t[end] == ' ' && mayEndCredentialName(t, end) {
+		if next := f.addStatedValueAfter(t, end); next > end {
 			return next
 		}
 	}
 	if end-i >= minHex {
-		if next, found := f.atHex(t, i, end); found {
+		if next, found := f.findInHex(t, i, end); found {
 			return next
 		}
 	}
-	if end-i == 2 && f.encodings < maxEncodings {
-		if to := dumped(t, i, minToken); to > 0 {
-			next, _ := f.bytesIn(t, i, to, i+2, 3)
+	if end-i == 2 && f.decodings < maxEncodings {
+		if to := hexDumpEnd(t, i, minToken); to > 0 {
+			next, _ := f.findInHexBytes(t, i, to, i+2, 3)
 			return next
 		}
 	}
-	return f.atEncoded(t, i, end)
+	return f.findInBase64(t, i, end)
 }
 
-// atDash looks at the dash i: a block in PEM form, a flag whose value follows.
-func (f *finder) atDash(t []byte, i int) int {
+// findAtDash examines the dash at i: a PEM block, or a flag with a value.
+func (f *credentialFinder) findAtDash(t []byte, i int) int {
 	if i+1 < len(t) && t[i+1] == '-' {
 		if end := privateKeyEnd(t, i); end > 0 {
-			f.add(t, i, end, "private-key")
+			f.addSpan(t, i, end, "private-key")
 			return end
 		}
 	}
-	if end := mailchimpEnd(t, i); end > 0 && (len(f.spans) == 0 || f.spans[len(f.spans)-1].to <= i-mailchimpDigits) {
-		f.add(t, i-mailchimpDigits, end, "mailchimp-key")
+	if end := mailchimpKeyEnd(t, i); end > 0 && (len(f.spans) == 0 || f.spans[len(f.spans)-1].to <= i-mailchimpDigits) {
+		f.addSpan(t, i-mailchimpDigits, end, "mailchimp-key")
 		return end
 	}
-	if i > 0 && !has(t[i-1], space|quoted|closer) {
+	if i > 0 && !inCharSet(t[i-1], space|quoted|closer) {
 		return i + 1
 	}
-	if end := f.atFlag(t, i); end > 0 {
+	if end := f.findFlagPassword(t, i); end > 0 {
 		return end
 	}
 	name := i + 1
@@ -98,25 +97,25 @@ func (f *finder) atDash(t []byte, i int) int {
 	if end == name || t[name] == '-' || end >= len(t) || t[end] != ' ' {
 		return max(runEnd(t, end, alnum), i+1)
 	}
-	v := valueAt(t, skipSpace(t, end))
+	v := parseValue(t, skipSpace(t, end))
 	if f.curl && (string(t[i:end]) == "-u" || string(t[i:end]) == "--user") {
 		if colon := bytes.IndexByte(t[v.from:v.to], ':'); colon > 0 && colon+1 < v.to-v.from && t[v.from] != '$' {
-			return f.addValue(t, v.from+colon+1, v.whole(t), "password")
+			return f.addNamedValue(t, v.from+colon+1, v.fullEnd(t), "password")
 		}
 		return end
 	}
-	kind, how := classify(t[name:end])
-	if kind == "" || name-i < 2 || placeholder(t[v.from:v.to]) {
+	kind, how := classifyName(t[name:end])
+	if kind == "" || name-i < 2 || isPlaceholder(t[v.from:v.to]) {
 		return end
 	}
 	if value := t[v.from:v.to]; how == strong && len(value) >= 6 && looksRandom(value, 1) || looksRandom(value, 3) {
-		return f.addValue(t, v.from, v.whole(t), kind)
+		return f.addNamedValue(t, v.from, v.fullEnd(t), kind)
 	}
 	return end
 }
 
-// privateKeyEnd returns the end of the private key in PEM form that begins at i,
-// or 0. A block that was cut off ends with the text.
+// privateKeyEnd returns the end of the PEM private key that begins at i, or 0. A block that was cut off
+// ends with the text.
 func privateKeyEnd(t []byte, i int) int {
 	const begin, private, end, longestHeader = "-----BEGIN ", "PRIVATE KEY", "-----END ", 80
 	if !bytes.HasPrefix(t[i:], []byte(begin)) {
@@ -128,7 +127,7 @@ func privateKeyEnd(t []byte, i int) int {
 		return 0
 	}
 	body := i + len(begin) + n + len("-----")
-	if body < len(t) && has(t[body], quoted) { // the header alone, in a program
+	if body < len(t) && inCharSet(t[body], quoted) { // only the header, in a program
 		return 0
 	}
 	footer := bytes.Index(t[i:], []byte(end))
@@ -142,12 +141,12 @@ func privateKeyEnd(t []byte, i int) int {
 	return footer
 }
 
-// atURL looks at the colon of "://": a password before the host.
-func (f *finder) atURL(t []byte, i int) int {
+// findURLPassword looks for a password before the host, after the "://" at i.
+func (f *credentialFinder) findURLPassword(t []byte, i int) int {
 	const longest = 1024
 	from := i + 3
 	end := from
-	for end < len(t) && end < from+longest && !has(t[end], space|quoted) && !isURLEnd(t[end]) {
+	for end < len(t) && end < from+longest && !inCharSet(t[end], space|quoted) && !isHostEnd(t[end]) {
 		end++
 	}
 	at := bytes.LastIndexByte(t[from:end], '@')
@@ -157,48 +156,47 @@ func (f *finder) atURL(t []byte, i int) int {
 	at += from
 	colon := bytes.IndexByte(t[from:at], ':')
 	if colon >= 0 && from+colon+1 < at {
-		if secret := t[from+colon+1 : at]; !reference(secret) && !same(secret) && maskLength(secret) != len(secret) {
-			f.add(t, from+colon+1, at, "url-password")
+		if secret := t[from+colon+1 : at]; !isReference(secret) && !isOneRepeatedChar(secret) && maskLength(secret) != len(secret) {
+			f.addSpan(t, from+colon+1, at, "url-password")
 		}
 		return at
 	}
-	if colon < 0 && at-from >= minToken && looksRandom(t[from:at], 3) { // a token in the place of the user
-		f.addValue(t, from, at, "url-password")
+	if colon < 0 && at-from >= minToken && looksRandom(t[from:at], 3) { // a token instead of a user
+		f.addNamedValue(t, from, at, "url-password")
 	}
 	return at
 }
 
-// afterColor skips a terminal's escape sequence, as "\x1b[31m".
-func afterColor(t []byte, i int) int {
+// skipColorEscape skips an escape sequence of a terminal, such as "\x1b[31m".
+func skipColorEscape(t []byte, i int) int {
 	if i+1 >= len(t) || t[i+1] != '[' {
 		return i + 1
 	}
 	const longest = 16
 	end := i + 2
-	for end < len(t) && end < i+longest && (has(t[end], digit) || t[end] == ';') {
+	for end < len(t) && end < i+longest && (inCharSet(t[end], digit) || t[end] == ';') {
 		end++
 	}
-	if end < len(t) && has(t[end], lower|upper) {
+	if end < len(t) && inCharSet(t[end], lower|upper) {
 		end++
 	}
 	return end
 }
 
-// atEncoded looks at the letters and digits at i to end, which may be in base64,
-// and masks that to its end when a credential is anywhere in it. It returns the
-// place to go on from.
-func (f *finder) atEncoded(t []byte, i, end int) int {
-	if end-i < minEncoded || f.encodings == maxEncodings {
+// findInBase64 decodes the letters and digits from i to end if they may be base64, and adds the whole base64
+// text if it contains a credential. It returns the offset at which scanning continues.
+func (f *credentialFinder) findInBase64(t []byte, i, end int) int {
+	if end-i < minBase64 || f.decodings == maxEncodings {
 		return end
 	}
 	for first := range 4 {
-		if !textFrom(t[i:end], first) || !f.encoded.begin(t, i, first) {
+		if !holdsBase64TextFrom(t[i:end], first) || !f.base64Run.markOffsetTried(t, i, first) {
 			continue
 		}
-		to := f.encoded.to
-		if spans := f.inside(decode(t[i:to], first)); len(spans) > 0 {
+		to := f.base64Run.to
+		if spans := f.findInDecoded(decodeBase64From(t[i:to], first)); len(spans) > 0 {
 			to = runEnd(t, to, equals)
-			f.add(t, i, to, spans[0].kind)
+			f.addSpan(t, i, to, spans[0].kind)
 			return to
 		}
 	}

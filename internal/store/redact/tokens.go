@@ -2,15 +2,15 @@ package redact
 
 import "bytes"
 
-// minToken is shorter than every token that can be told by its form.
+// minToken is a lower bound of the length of tokens with a known form.
 const minToken = 15
 
-// mayBeToken is the quick test for a token that begins at i.
-func mayBeToken(text []byte, i int) bool {
+// mayBeTokenAt is the quick test for a token that begins at i.
+func mayBeTokenAt(text []byte, i int) bool {
 	if i+minToken > len(text) {
 		return false
 	}
-	if known.tokenStarts.has(text[i], text[i+1], text[i+2]) {
+	if rules.tokenStarts.has(text[i], text[i+1], text[i+2]) {
 		return true
 	}
 	switch c := text[i]; {
@@ -23,19 +23,18 @@ func mayBeToken(text []byte, i int) bool {
 	return false
 }
 
-// matchToken returns the end and the kind of the token that begins at i, or 0.
-// What it looks at before it fails is bounded; what it looks at when it
-// succeeds is skipped.
+// matchToken returns the end and the kind of the token that begins at i, or 0. What it examines before it
+// fails is bounded; what it examines when it succeeds is skipped.
 func matchToken(text []byte, i int) (end int, kind string) {
-	if !mayBeToken(text, i) {
+	if !mayBeTokenAt(text, i) {
 		return 0, ""
 	}
 	rest := text[i:]
-	for _, r := range known.tokens[text[i]] {
+	for _, r := range rules.tokens[text[i]] {
 		if len(rest) < len(r.prefix)+r.min || string(rest[:len(r.prefix)]) != r.prefix {
 			continue
 		}
-		if n := r.match(rest[len(r.prefix):]); n > 0 {
+		if n := r.matchAfterPrefix(rest[len(r.prefix):]); n > 0 {
 			return i + len(r.prefix) + n, r.kind
 		}
 	}
@@ -48,7 +47,7 @@ func matchToken(text []byte, i int) (end int, kind string) {
 		if n := runEnd(rest, 0, base64); n >= 100 {
 			return i + n, "jwt"
 		}
-	case has(text[i], digit):
+	case inCharSet(text[i], digit):
 		if n := telegramLength(rest); n > 0 {
 			return i + n, "telegram-token"
 		}
@@ -63,9 +62,9 @@ func matchToken(text []byte, i int) (end int, kind string) {
 	return 0, ""
 }
 
-// match returns the length of what follows the prefix, or 0.
-func (r *tokenRule) match(rest []byte) int {
-	const enough = 64 // a digit comes early in what is random
+// matchAfterPrefix returns the length of the characters after the prefix, or 0.
+func (r *tokenRule) matchAfterPrefix(rest []byte) int {
+	const enough = 64 // a random text has a digit within this length
 	bound := r.max
 	if bound == 0 {
 		bound = max(r.min, enough)
@@ -80,14 +79,14 @@ func (r *tokenRule) match(rest []byte) int {
 	for n > r.min && r.set&dot != 0 && rest[n-1] == '.' { // the end of a sentence
 		n--
 	}
-	if n < len(rest) && has(rest[n], alnum) {
+	if n < len(rest) && inCharSet(rest[n], alnum) {
 		return 0
 	}
 	return n
 }
 
-// jwtLength returns the length of the JSON Web Token (or of the like: header and
-// claims without a signature) that text begins with, or 0.
+// jwtLength returns the length of the JSON Web Token at the beginning of text, or 0. The signature may be
+// missing.
 func jwtLength(text []byte) int {
 	const minPart, maxHeader = 14, 4096
 	header := runEnd(text[:min(len(text), maxHeader)], 0, word|equals)
@@ -102,28 +101,28 @@ func jwtLength(text []byte) int {
 	if end < minPart {
 		return 0
 	}
-	for end < len(claims) && claims[end] == '.' && end+1 < len(claims) && has(claims[end+1], word) {
+	for end < len(claims) && claims[end] == '.' && end+1 < len(claims) && inCharSet(claims[end+1], word) {
 		end = runEnd(claims, end+1, word|equals)
 	}
 	return header + 1 + end
 }
 
-// telegramLength returns the length of the bot token that text begins with:
-// 8 to 16 digits, a colon, A and 34 more; or 0.
+// telegramLength returns the length of the Telegram bot token at the beginning of text, or 0: 8 to 16
+// digits, a colon, A and 34 more characters.
 func telegramLength(text []byte) int {
 	n := runEnd(text[:min(len(text), 17)], 0, digit)
 	if n < 5 || n > 16 || n+36 > len(text) || text[n] != ':' || text[n+1] != 'A' {
 		return 0
 	}
 	end := runEnd(text[:min(len(text), n+40)], n+1, word)
-	if end-n-1 < 34 || end-n-1 > 36 || end < len(text) && has(text[end], alnum) {
+	if end-n-1 < 34 || end-n-1 > 36 || end < len(text) && inCharSet(text[end], alnum) {
 		return 0
 	}
 	return end
 }
 
-// facebookLength returns the length of the token of an app that text begins with:
-// its id of 15 or 16 digits, a bar and 27 more; or 0.
+// facebookLength returns the length of the Facebook app token at the beginning of text, or 0: an ID of 15
+// or 16 digits, a bar and 27 more characters.
 func facebookLength(text []byte) int {
 	const secret = 27
 	n := runEnd(text[:min(len(text), 17)], 0, digit)
@@ -133,8 +132,8 @@ func facebookLength(text []byte) int {
 	return n + 1 + secret
 }
 
-// discordLength returns the length of the bot token that text begins with: an id
-// in base64, a time of 6 characters and 27 to 38 more; or 0.
+// discordLength returns the length of the Discord bot token at the beginning of text, or 0: an ID in
+// base64, a time of 6 characters and 27 to 38 more.
 func discordLength(text []byte) int {
 	const shortest, longest = 24, 26
 	id := runEnd(text[:min(len(text), longest+1)], 0, word)
@@ -151,14 +150,14 @@ func discordLength(text []byte) int {
 
 const mailchimpDigits = 32
 
-// mailchimpEnd returns the end of the Mailchimp key whose last dash is at i: 32
-// hexadecimal digits and the place of the account, as -us12; or 0.
-func mailchimpEnd(t []byte, i int) int {
-	if from := i - mailchimpDigits; from < 0 || i+3 >= len(t) || t[i+1] != 'u' || t[i+2] != 's' || runEnd(t, from, hexLower) != i || from > 0 && has(t[from-1], alnum) && (from < 2 || t[from-2] != '\\') {
+// mailchimpKeyEnd returns the end of the Mailchimp key whose last dash is at i, or 0: 32 hexadecimal
+// digits and the data center, such as -us12.
+func mailchimpKeyEnd(t []byte, i int) int {
+	if from := i - mailchimpDigits; from < 0 || i+3 >= len(t) || t[i+1] != 'u' || t[i+2] != 's' || runEnd(t, from, hexLower) != i || from > 0 && inCharSet(t[from-1], alnum) && (from < 2 || t[from-2] != '\\') {
 		return 0
 	}
 	end := runEnd(t, i+3, digit)
-	if end == i+3 || end > i+5 || end < len(t) && has(t[end], alnum) {
+	if end == i+3 || end > i+5 || end < len(t) && inCharSet(t[end], alnum) {
 		return 0
 	}
 	return end

@@ -2,9 +2,8 @@ package redact
 
 import "strings"
 
-// URL masks the userinfo and the credential-like query values of a URL, and
-// long random parts of its path, which some services use as the key. It is for
-// showing a URL, so that it masks more than Text would.
+// URL masks the userinfo and the credentials in the query of a URL, and long random parts of its path,
+// which some services use as a key. It is for showing a URL, so it masks more than Text.
 func URL(u string) string {
 	scheme, rest, ok := strings.Cut(u, "://")
 	if !ok {
@@ -19,7 +18,7 @@ func URL(u string) string {
 	path, query, hasQuery := strings.Cut(tail, "?")
 
 	var b strings.Builder
-	b.WriteString(scheme + "://" + maskUserinfo(authority) + maskSegments(path))
+	b.WriteString(scheme + "://" + maskUserinfo(authority) + maskPathSegments(path))
 	if hasQuery {
 		b.WriteString("?" + maskParameters(query))
 	}
@@ -29,8 +28,8 @@ func URL(u string) string {
 	return Text(b.String())
 }
 
-// maskUserinfo masks the password before the host, or the user when it stands
-// alone, as tokens do.
+// maskUserinfo masks the password before the host, or the user if there is no password, because it may be
+// a token.
 func maskUserinfo(authority string) string {
 	at := strings.LastIndexByte(authority, '@')
 	if at < 0 {
@@ -38,29 +37,29 @@ func maskUserinfo(authority string) string {
 	}
 	user, password, ok := strings.Cut(authority[:at], ":")
 	if ok {
-		return user + ":" + mask("url-password", password) + authority[at:]
+		return user + ":" + maskValue("url-password", password) + authority[at:]
 	}
-	return mask("url-user", user) + authority[at:]
+	return maskValue("url-user", user) + authority[at:]
 }
 
-func maskSegments(path string) string {
+func maskPathSegments(path string) string {
 	const long = 24
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
 		if len(s) >= long && looksRandom([]byte(s), 3) {
-			segments[i] = mask("url-path", s)
+			segments[i] = maskValue("url-path", s)
 		}
 	}
 	return strings.Join(segments, "/")
 }
 
-// maskParameters masks the values of telling names in name=value&name=value.
+// maskParameters masks the values of credential names in name=value&name=value.
 func maskParameters(query string) string {
 	parameters := strings.Split(query, "&")
 	for i, p := range parameters {
 		if name, value, ok := strings.Cut(p, "="); ok {
-			if kind, _ := classify([]byte(name)); kind != "" {
-				parameters[i] = name + "=" + mask(kind, value)
+			if kind, _ := classifyName([]byte(name)); kind != "" {
+				parameters[i] = name + "=" + maskValue(kind, value)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ func testFilters(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	var records []activity.Record
 	for i := range setup.severalChunks() {
-		e.clock.Pass(time.Second)
+		e.clock.Advance(time.Second)
 		r := activity.Record{
 			Type: types[i%2], ServerName: servers[i%5], ToolName: toolNames[i%3], SessionID: fmt.Sprint("session ", i%40),
 			RequestID: fmt.Sprint(i), Actor: actors[i%4], ClientName: clients[i%3],
@@ -84,9 +84,9 @@ func testClockJumps(t *testing.T, setup Setup) {
 	begun := e.clock.Now()
 	var records []activity.Record
 	for _, jump := range []time.Duration{0, -time.Hour, 24 * time.Hour, -48 * time.Hour, 26 * time.Hour} {
-		e.clock.Pass(jump)
+		e.clock.Advance(jump)
 		for range 900 {
-			e.clock.Pass(time.Millisecond)
+			e.clock.Advance(time.Millisecond)
 			records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success}))
 		}
 	}
@@ -199,7 +199,7 @@ func testGet(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	var records []activity.Record
 	for range setup.severalChunks() {
-		e.clock.Pass(100 * time.Millisecond)
+		e.clock.Advance(100 * time.Millisecond)
 		records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ToolName: "x"}))
 	}
 	for _, i := range []int{0, 1, 1023, 1024, 2000, setup.severalChunks() - 1} {
@@ -312,7 +312,7 @@ func testRetention(t *testing.T, setup Setup) {
 	var records []activity.Record
 	add := func(n int) {
 		for i := range n {
-			e.clock.Pass(time.Minute)
+			e.clock.Advance(time.Minute)
 			records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success,
 				ServerName: servers[i%3], ErrorMessage: searches[i%4]}))
 		}
@@ -339,7 +339,7 @@ func testRetention(t *testing.T, setup Setup) {
 	add(setup.Volume(3000, 1200))
 	keep("records again", activity.Retention{MaxRecords: 1500}, 1500)
 	before := int64(len(records))
-	e.clock.Pass(10 * 365 * 24 * time.Hour) // a wrong clock
+	e.clock.Advance(10 * 365 * 24 * time.Hour) // a wrong clock
 	e.tidyFully(activity.Retention{Days: 1})
 	if p := e.listPage(activity.Filter{}); p.Total < before/2 || p.Total == before {
 		t.Errorf("%d of %d records are left at once", p.Total, before)

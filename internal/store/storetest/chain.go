@@ -24,7 +24,7 @@ func testChain(t *testing.T, setup Setup) {
 			t.Errorf("the last verification is %+v", last)
 		}
 		var at int64
-		_, end, err := e.store.Chain(t.Context(), func(p activity.ChainPart) error {
+		_, end, err := e.store.EachChainPart(t.Context(), func(p activity.ChainPart) error {
 			if p.First != at+1 || p.Seq < p.First || p.Gone != (p.Payload == nil) {
 				t.Fatalf("%+v follows %d", p, at)
 			}
@@ -44,7 +44,7 @@ func testChain(t *testing.T, setup Setup) {
 			e.appendRecord(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked})
 		}
 		for range 3 {
-			if err := e.log.Refuse(&activity.Record{ToolName: fmt.Sprint(i), Actor: "agent"}); err != nil {
+			if err := e.log.AppendRefusal(&activity.Record{ToolName: fmt.Sprint(i), Actor: "agent"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -61,7 +61,7 @@ func testChain(t *testing.T, setup Setup) {
 	e.tidyFully(activity.Retention{MaxRecords: 10})
 	verify(e.listPage(activity.Filter{Limit: 1}).Total)
 	enough := errors.New("enough")
-	if _, _, err := e.store.Chain(t.Context(), func(activity.ChainPart) error { return enough }); err != enough {
+	if _, _, err := e.store.EachChainPart(t.Context(), func(activity.ChainPart) error { return enough }); err != enough {
 		t.Errorf("got %v", err)
 	}
 }
@@ -107,12 +107,12 @@ type gatedStore struct {
 
 type projectionHold struct{ arrived, release chan struct{} }
 
-func (g *gatedStore) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+func (g *gatedStore) ProjectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	if h := g.next.Swap(nil); h != nil {
 		close(h.arrived)
 		<-h.release
 	}
-	return g.Store.Project(ctx, entries, pos)
+	return g.Store.ProjectEntries(ctx, entries, pos)
 }
 
 // projectTogether projects the entries that write appends in one transaction.

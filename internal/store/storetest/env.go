@@ -112,7 +112,7 @@ func (e *testEnv) appendRecord(r activity.Record) activity.Record {
 	return r
 }
 
-func (e *testEnv) listPage(f activity.Filter) activity.Page {
+func (e *testEnv) listPage(f activity.Filter) activity.RecordPage {
 	e.t.Helper()
 	p, err := e.log.List(e.t.Context(), f)
 	if err != nil {

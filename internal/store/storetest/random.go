@@ -54,7 +54,7 @@ func checkList(e *testEnv, f activity.Filter, records []activity.Record) {
 	want := expectedRecords(f, records)
 	total := int64(len(want))
 	got := e.listPage(f)
-	if limit := f.Bounded(); len(want) > limit {
+	if limit := f.BoundedLimit(); len(want) > limit {
 		want = want[:limit]
 	}
 	if got.Total != total {
@@ -185,7 +185,7 @@ func testRandomFilters(t *testing.T, setup Setup) {
 func (e *testEnv) addRandomRecords(d randomSource, n int) []activity.Record {
 	var out []activity.Record
 	for range n {
-		e.clock.Pass(time.Duration(rapid.Int64Range(-2000, 100_000).Draw(d.t, "wait")) * time.Microsecond)
+		e.clock.Advance(time.Duration(rapid.Int64Range(-2000, 100_000).Draw(d.t, "wait")) * time.Microsecond)
 		r := d.randomRecord()
 		switch s := pickOne(d, statuses); s {
 		case activity.Blocked:

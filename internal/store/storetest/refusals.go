@@ -93,7 +93,7 @@ func testRefusalCounts(t *testing.T, setup Setup) {
 	refuse := func(tool string, times int) (r activity.Record) {
 		for range times {
 			r = activity.Record{Actor: "agent", ToolName: tool, ErrorMessage: "no", Arguments: []byte(`{"word":"apple"}`)}
-			if err := e.log.Refuse(&r); err != nil {
+			if err := e.log.AppendRefusal(&r); err != nil {
 				t.Fatal(err)
 			}
 		}

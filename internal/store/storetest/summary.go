@@ -82,7 +82,7 @@ func expectedSummary(q activity.SummaryQuery, records []activity.Record) activit
 	return s
 }
 
-func expectedGroupKey(by activity.Group, r activity.Record) string {
+func expectedGroupKey(by activity.GroupBy, r activity.Record) string {
 	lane := ""
 	if r.Metadata.Intent != nil {
 		lane = r.Metadata.Intent.OperationType
@@ -94,7 +94,7 @@ func expectedGroupKey(by activity.Group, r activity.Record) string {
 			name = r.ServerName + ":" + r.ToolName
 		}
 	}
-	return map[activity.Group]string{activity.ByLane: lane, activity.ByClient: r.ClientName, activity.ByServer: r.ServerName, activity.ByTool: name}[by]
+	return map[activity.GroupBy]string{activity.ByLane: lane, activity.ByClient: r.ClientName, activity.ByServer: r.ServerName, activity.ByTool: name}[by]
 }
 
 // exactPercentile returns the smallest value that at least p percent of the values do not exceed.
@@ -158,7 +158,7 @@ func expectedSessions(q activity.SessionQuery, records []activity.Record) (out [
 // refuseRandomCall records one or more refusals of a random call, and returns the record.
 func (e *testEnv) refuseRandomCall(d randomSource) activity.Record {
 	e.t.Helper()
-	e.clock.Pass(time.Millisecond)
+	e.clock.Advance(time.Millisecond)
 	var first activity.Record
 	times := pickOne(d, []int64{1, 2, 50})
 	for i := range times {
@@ -167,7 +167,7 @@ func (e *testEnv) refuseRandomCall(d randomSource) activity.Record {
 		if i > 0 {
 			r = first
 		}
-		if err := e.log.Refuse(&r); err != nil {
+		if err := e.log.AppendRefusal(&r); err != nil {
 			e.t.Fatal(err)
 		}
 		if i == 0 {
@@ -207,7 +207,7 @@ func testSummaries(t *testing.T, setup Setup) {
 				if r.Type != activity.ToolCall || r.Arguments == nil || r.Status == activity.Pending {
 					continue
 				}
-				if _, err := e.log.Redact(t.Context(), activity.Record{Actor: "admin"}, r.ID, []activity.Field{activity.FieldArguments}); err != nil {
+				if _, err := e.log.Redact(t.Context(), activity.Record{Actor: "admin"}, r.ID, []activity.ErasableField{activity.FieldArguments}); err != nil {
 					t.Fatal(err)
 				}
 				erased++
@@ -227,7 +227,7 @@ func testSummaries(t *testing.T, setup Setup) {
 			}
 			checkSummary(e, activity.SummaryQuery{
 				Filter: f, Step: pickOne(d, []time.Duration{time.Second, 15 * time.Second, time.Minute, time.Hour, 24 * time.Hour}),
-				Group: pickOne(d, []activity.Group{"", activity.ByLane, activity.ByServer, activity.ByTool, activity.ByClient}),
+				Group: pickOne(d, []activity.GroupBy{"", activity.ByLane, activity.ByServer, activity.ByTool, activity.ByClient}),
 				Most:  pickOne(d, []int64{1 << 40, 1 << 40, 1000, 10}),
 			}, records)
 			checkSessions(e, activity.SessionQuery{Since: f.Since, Until: f.Until, Limit: pickOne(d, []int{1, 2, 50}), Offset: pickOne(d, []int{0, 0, 1, 5}), Most: 1 << 40}, records)
@@ -275,15 +275,15 @@ func testEach(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	var records []activity.Record
 	for i := range setup.severalChunks() {
-		e.clock.Pass(time.Second)
+		e.clock.Advance(time.Second)
 		records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%3], RequestID: fmt.Sprint(i)}))
 	}
 	for _, f := range []activity.Filter{{}, {Servers: []string{"github"}, Limit: 1}, {Since: records[100].Timestamp, Until: records[200].Timestamp}} {
 		want := expectedRecords(f, records)
 		var got []activity.Record
-		err := e.log.Each(t.Context(), f, func(r *activity.Record) error {
+		err := e.log.EachRecord(t.Context(), f, func(r *activity.Record) error {
 			if len(got)%500 == 0 {
-				e.clock.Pass(time.Second)
+				e.clock.Advance(time.Second)
 				records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ServerName: "github"}))
 			}
 			got = append(got, *r)
@@ -295,7 +295,7 @@ func testEach(t *testing.T, setup Setup) {
 	}
 	enough := errors.New("enough")
 	n := 0
-	if err := e.log.Each(t.Context(), activity.Filter{}, func(*activity.Record) error { n++; return enough }); err != enough || n != 1 {
+	if err := e.log.EachRecord(t.Context(), activity.Filter{}, func(*activity.Record) error { n++; return enough }); err != enough || n != 1 {
 		t.Errorf("%d records, %v", n, err)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ParseSpan reads a duration that may also count days and weeks: 90s, 2h, 7d, 2w. ok is
-// false for what is none.
-func ParseSpan(s string) (time.Duration, bool) {
+// ParseDuration reads a duration that may also be given in days or weeks: 90s, 2h, 7d, 2w. ok is false if
+// s is no duration.
+func ParseDuration(s string) (time.Duration, bool) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return d, true
 	}

@@ -10,17 +10,16 @@ import (
 	"testing"
 )
 
-// overlooked returns the first credential that the close look finds in a text
-// that the quick test calls clean.
+// overlooked returns the first credential that the full scan finds in a text that the quick test rejects.
 func overlooked(raw []byte) string {
-	if suspicious(raw) {
+	if mayHoldCredential(raw) {
 		return ""
 	}
-	var f finder
+	var f credentialFinder
 	if json.Valid(raw) {
-		f.json(raw, 0)
+		f.findInJSON(raw, 0)
 	} else {
-		f.text(raw)
+		f.findInText(raw)
 	}
 	if len(f.spans) == 0 {
 		return ""
@@ -28,7 +27,7 @@ func overlooked(raw []byte) string {
 	return string(raw[f.spans[0].from:f.spans[0].to])
 }
 
-// FuzzScan: the quick test is wrong on the safe side only.
+// FuzzScan: the quick test errs only on the safe side.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{
 		`{"password":"x"}`, `"a=b, token: c"`, `{"name":"api_key","value":"x"}`, `"\tpassword\t=\tabc123def"`, `"x .= 'y'"`, "token[3] = 'abc123def'",
@@ -46,7 +45,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// pieces are what credentials, and what looks like them, are made of.
+// pieces are parts of credentials, and of texts that look like them.
 var pieces = []string{
 	"password", "token", "api_key", "key", "Cookie", "Authorization", "value", "name", "string", "secret", "max_tokens", "nextPageToken", "x", "PASS", "jwt",
 	"=", ":", ": ", " = ", ":=", "=>", " .= ", ">", "<", ",", ", ", "?=", "==", "://", "@", "/", "?", "&", "#",
@@ -58,9 +57,9 @@ var pieces = []string{
 	encoding.StdEncoding.EncodeToString([]byte("gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vW7"))[:36], "+/", "==", "7c9e6679-7425-40de-944b-e07fc1f90ae7",
 }
 
-// TestPieces tries texts of pieces, as text, in a JSON string, as a member and
-// as JSON in a JSON string: the quick test sees what the close look finds,
-// masking again changes nothing, and JSON stays JSON.
+// TestPieces combines pieces of text, as plain text, in a JSON string, as a member and as JSON in a JSON
+// string. The quick test accepts whatever the full scan finds, masking again changes nothing, and JSON
+// stays JSON.
 func TestPieces(t *testing.T) {
 	n := 30_000
 	if testing.Short() {

@@ -14,8 +14,7 @@ import (
 
 const tmpfsMagic = 0x01021994
 
-// MemoryDir is a folder whose files are in memory and outlive the process; empty
-// where there is none.
+// MemoryDir returns a directory whose files are in memory and survive the process, or "" if there is none.
 func MemoryDir() string {
 	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm"} {
 		var fs syscall.Statfs_t
@@ -26,8 +25,8 @@ func MemoryDir() string {
 	return ""
 }
 
-// recentPath is where the second copy of the spool in dir is.
-func recentPath(in, dir string) (string, error) {
+// recentCopyPath returns the path of the second copy of the spool in dir.
+func recentCopyPath(in, dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -39,15 +38,14 @@ func recentPath(in, dir string) (string, error) {
 	return filepath.Join(in, fmt.Sprintf("mcpproxy-%d-%s", os.Geteuid(), hex.EncodeToString(sum[:8]))), nil
 }
 
-// openRecent opens the second copy at path, and returns what an earlier process
-// has left in it.
-func openRecent(path string) (r *recent, left [2][]byte, safe int64, err error) {
-	file, err := openOwn(path)
+// openRecentCopy opens the second copy at path. It also returns what an earlier process left in it.
+func openRecentCopy(path string) (r *recentCopy, left [2][]byte, safe int64, err error) {
+	file, err := openPrivateFile(path)
 	if err != nil {
 		return nil, left, 0, err
 	}
-	const size = recentHead + 2*recentHalf
-	fail := func(err error) (*recent, [2][]byte, int64, error) {
+	const size = copyHeadSize + 2*copyHalfSize
+	fail := func(err error) (*recentCopy, [2][]byte, int64, error) {
 		return nil, left, 0, errors.Join(err, file.Close())
 	}
 	before := make([]byte, size)
@@ -57,13 +55,13 @@ func openRecent(path string) (r *recent, left [2][]byte, safe int64, err error) 
 	}
 	if n == size {
 		safe = int64(binary.LittleEndian.Uint64(before))
-		left = [2][]byte{before[recentHead : recentHead+recentHalf], before[recentHead+recentHalf:]}
+		left = [2][]byte{before[copyHeadSize : copyHeadSize+copyHalfSize], before[copyHeadSize+copyHalfSize:]}
 	}
-	// A page that is missing would be a fault when it is written to.
+	// Writing to a missing page would cause a fault.
 	if err := syscall.Fallocate(int(file.Fd()), 0, 0, size); err != nil {
 		return fail(fmt.Errorf("reserve room for the newest entries in %s: %w", path, err))
 	}
-	ends, err := openOwn(path + ".ends")
+	ends, err := openPrivateFile(path + ".ends")
 	if err != nil {
 		return fail(err)
 	}
@@ -71,14 +69,14 @@ func openRecent(path string) (r *recent, left [2][]byte, safe int64, err error) 
 	if err != nil {
 		return fail(errors.Join(err, ends.Close()))
 	}
-	r = recentOver(memory, file, ends)
+	r = newMappedCopy(memory, file, ends)
 	r.unmap = func() error { return syscall.Munmap(memory) }
 	return r, left, safe, nil
 }
 
-// openOwn opens a file that is this user's alone, and this process's: the folder
-// may be everybody's.
-func openOwn(path string) (*os.File, error) {
+// openPrivateFile opens and locks a file that belongs to this user only. The directory may be shared with
+// other users.
+func openPrivateFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err

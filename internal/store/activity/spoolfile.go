@@ -7,24 +7,23 @@ import (
 	"os"
 )
 
-// windowSize is how much of a segment is reserved, and mapped, at a time.
+// windowSize is the number of bytes of a segment that are reserved and mapped at a time.
 const windowSize = 1 << 20
 
-// spoolFile is what the spool needs of a file.
+// spoolFile is a file of the spool that is open for writing.
 type spoolFile interface {
 	Write(p []byte) (int, error)
 	Truncate(size int64) error
 	Sync() error
 	Close() error
 	Stat() (os.FileInfo, error)
-	// Reserve makes sure that the file can grow to size, whatever becomes of the
-	// room on the disk, and returns up to where it can; math.MaxInt64 when that
-	// cannot be known.
+	// Reserve guarantees that the file can grow to size, whatever happens to the free space, and returns
+	// the guaranteed size; math.MaxInt64 if that is unknown.
 	Reserve(size int64) (upTo int64, err error)
 }
 
-// openFile opens a segment to append to, with write(2).
-func openFile(path string) (spoolFile, error) {
+// openPlainFile opens a segment for appending with write(2).
+func openPlainFile(path string) (spoolFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -38,7 +37,7 @@ type plainFile struct {
 	reserved int64
 }
 
-// Reserve reserves blocks, where there is a way to.
+// Reserve reserves blocks if the system can.
 func (f *plainFile) Reserve(size int64) (int64, error) {
 	if f.reserved >= size {
 		return f.reserved, nil
@@ -55,13 +54,13 @@ func (f *plainFile) Reserve(size int64) (int64, error) {
 	return size, nil
 }
 
-// Truncate takes back what is behind size, and what was reserved there.
+// Truncate removes everything after size, including reserved bytes.
 func (f *plainFile) Truncate(size int64) error {
 	f.reserved = 0
 	return f.File.Truncate(size)
 }
 
-// Close returns what was reserved and not used.
+// Close releases the reserved bytes that were not used.
 func (f *plainFile) Close() error {
 	info, err := f.Stat()
 	if err == nil && f.reserved > info.Size() {

@@ -12,32 +12,32 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// readOn reads from a place to the end.
-func readOn(t *testing.T, l *Log, from Place) ([]Step, error) {
+// readEventsFrom reads from a position to the end.
+func readEventsFrom(t *testing.T, l *Log, from ChainPosition) ([]EntryEvent, error) {
 	t.Helper()
-	r := l.ReadFrom(from)
+	r := l.NewEventReader(from)
 	defer r.Close()
-	var all []Step
+	var all []EntryEvent
 	for {
 		n := len(all)
 		var err error
-		if all, err = r.Next(t.Context(), all); err != nil || len(all) == n {
+		if all, err = r.ReadEvents(t.Context(), all); err != nil || len(all) == n {
 			return all, err
 		}
 	}
 }
 
-// named is a place as an id names it.
-func (p Place) named(t *testing.T) Place {
+// named returns a position as its text form has it.
+func (p ChainPosition) named(t *testing.T) ChainPosition {
 	t.Helper()
-	short, ok := ParsePlace(string(p.Append(nil)))
+	short, ok := ParseChainPosition(string(p.AppendText(nil)))
 	if !ok {
-		t.Fatalf("%s is no place", p.Append(nil))
+		t.Fatalf("%s is no place", p.AppendText(nil))
 	}
 	return short
 }
 
-func wantSteps(t *testing.T, what string, got, want []Step) {
+func wantSteps(t *testing.T, what string, got, want []EntryEvent) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%s: %d steps, want %d", what, len(got), len(want))
@@ -49,9 +49,8 @@ func wantSteps(t *testing.T, what string, got, want []Step) {
 	}
 }
 
-// Whatever happens meanwhile (segments that fill up, a store that takes entries or
-// does not, restarts), who reads on from any place of the log reads exactly what
-// follows it, as who was there all the time.
+// Whatever happens meanwhile (full segments, a store that accepts entries or not, restarts), a reader from
+// any position gets exactly the entries after it, like a reader that was always there.
 func TestReadingOnFromAnyPlace(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
@@ -59,19 +58,19 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))
-			dir, st := t.TempDir(), &memory{}
+			dir, st := t.TempDir(), &memoryStore{}
 			opt := Options{Dir: dir, maxSegment: 24 << (10 + seed%3), maxQueue: 1 << 17}
 			l, err := Open(opt, st)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { closeLog(t, l) }()
-			var all []Step // what one who never left was told
+			var all []EntryEvent // all events, as a permanent follower gets them
 			always, _ := l.Follow()
 			read := func() {
 				for n := -1; n < len(all); {
 					n = len(all)
-					if all, err = always.Next(t.Context(), all); err != nil {
+					if all, err = always.ReadEvents(t.Context(), all); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -93,24 +92,24 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 					}
 					open = slices.Delete(open, i, i+1)
 				case n < 93:
-					if err := l.Refuse(&Record{ServerName: "s", ToolName: fmt.Sprint("t", step%3), Actor: "agent"}); err != nil {
+					if err := l.AppendRefusal(&Record{ServerName: "s", ToolName: fmt.Sprint("t", step%3), Actor: "agent"}); err != nil {
 						t.Fatal(err)
 					}
 				case n < 96:
 					read()
 				case n < 98:
-					_ = l.progress.flush(t.Context())
+					_ = l.progress.waitProjected(t.Context())
 				case n < 99 && step > 0:
 					read()
-					at := all[len(all)-1].Place
+					at := all[len(all)-1].ChainPosition
 					always.Close()
 					closeLog(t, l)
 					if l, err = Open(opt, st); err != nil {
 						t.Fatal(err)
 					}
-					always, open = l.ReadFrom(at), nil
+					always, open = l.NewEventReader(at), nil
 					read()
-					_ = l.progress.flush(t.Context()) // what was open is interrupted
+					_ = l.progress.waitProjected(t.Context()) // open records become interrupted
 				}
 			}
 			read()
@@ -127,15 +126,15 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 			gaps := 0
 			for range 40 {
 				i := random.IntN(len(all))
-				got, err := readOn(t, l, all[i].named(t))
-				if oldest := l.spool.mark().segments[0].first; errors.Is(err, errGap) && all[i].Seq+1 < oldest {
+				got, err := readEventsFrom(t, l, all[i].named(t))
+				if oldest := l.spool.snapshot().segments[0].first; errors.Is(err, errGap) && all[i].Seq+1 < oldest {
 					gaps++
 					continue
 				}
 				if err != nil {
 					t.Fatalf("from %d: %v", i, err)
 				}
-				wantSteps(t, fmt.Sprint("from ", i), got[:min(len(got), len(all)-i-1)], all[i+1:]) // a count of refusals may have come since
+				wantSteps(t, fmt.Sprint("from ", i), got[:min(len(got), len(all)-i-1)], all[i+1:]) // a count of refusals may have been added since
 			}
 			if gaps > 30 {
 				t.Errorf("%d of 40 places were gone: the test tests little", gaps)
@@ -144,67 +143,67 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 	}
 }
 
-// A place that is not one of the chain, or whose successor is gone, is a gap.
+// A position that is not in the chain, or whose next entry is gone, is a gap.
 func TestPlacesThatCannotBeReadOnFrom(t *testing.T) {
 	dir := t.TempDir()
-	l := openLog(t, Options{Dir: dir, maxSegment: 4 << 10}, &memory{})
-	call(t, l, "a")
-	first := l.Place()
+	l := openLog(t, Options{Dir: dir, maxSegment: 4 << 10}, &memoryStore{})
+	recordCall(t, l, "a")
+	first := l.LastPosition()
 	other := first
 	other.Hash[0]++
 	later := first
 	later.Seq += 1000
-	for what, p := range map[string]Place{"another chain": other, "what is to come": later, "another beginning": {Hash: Hash{1}}} {
-		if got, err := readOn(t, l, p); !errors.Is(err, errGap) {
+	for what, p := range map[string]ChainPosition{"another chain": other, "what is to come": later, "another beginning": {Hash: Hash{1}}} {
+		if got, err := readEventsFrom(t, l, p); !errors.Is(err, errGap) {
 			t.Errorf("%s: %d steps, %v", what, len(got), err)
 		}
 	}
 	for range 200 {
-		call(t, l, "b")
+		recordCall(t, l, "b")
 	}
-	for range 2 { // by the second one the projector has removed what the first one made room for
-		call(t, l, "c")
-		if err := l.progress.flush(t.Context()); err != nil {
+	for range 2 { // the first round gives the projector something to remove in the second
+		recordCall(t, l, "c")
+		if err := l.progress.waitProjected(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, err := readOn(t, l, first); !errors.Is(err, errGap) {
+	if got, err := readEventsFrom(t, l, first); !errors.Is(err, errGap) {
 		t.Errorf("pruned: %d steps, %v", len(got), err)
 	}
-	if got, err := readOn(t, l, l.Place().named(t)); len(got) > 0 || err != nil {
+	if got, err := readEventsFrom(t, l, l.LastPosition().named(t)); len(got) > 0 || err != nil {
 		t.Errorf("at the end: %d steps, %v", len(got), err)
 	}
 	for _, text := range []string{"", "1", "1-", "-1-0011223344556677", "1-zz11223344556677", "1-00112233445566770", "01x-0011223344556677"} {
-		if p, ok := ParsePlace(text); ok {
+		if p, ok := ParseChainPosition(text); ok {
 			t.Errorf("%q is a place: %v", text, p)
 		}
 	}
 }
 
-// What is appended is told, and what the follower has not read stays in memory.
+// The follower is notified of appended entries, and unread entries stay in memory.
 func TestFollowing(t *testing.T) {
-	l := openLog(t, Options{Dir: t.TempDir()}, &memory{})
+	l := openLog(t, Options{Dir: t.TempDir()}, &memoryStore{})
 	r, appended := l.Follow()
 	defer r.Close()
 	for range 500 {
-		call(t, l, "a")
+		recordCall(t, l, "a")
 	}
 	<-appended
-	if err := l.progress.flush(t.Context()); err != nil {
+	if err := l.progress.waitProjected(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if steps, err := r.Next(t.Context(), nil); err != nil || len(steps) == 0 {
+	if steps, err := r.ReadEvents(t.Context(), nil); err != nil || len(steps) == 0 {
 		t.Fatal(len(steps), err)
-	} else if steps, err = r.Next(t.Context(), steps); err != nil || r.file != nil || steps[0].Seq != 1 || len(steps) != 2*stepsMax {
+	} else if steps, err = r.ReadEvents(t.Context(), steps); err != nil || r.file != nil || steps[0].Seq != 1 || len(steps) != 2*maxEventsPerRead {
 		t.Fatalf("%d steps, %v; from the files: %v", len(steps), err, r.file != nil)
 	}
 	r.Close()
-	call(t, l, "b")
+	recordCall(t, l, "b")
 	select {
-	case <-appended: // a value from before
+	case <-appended: // an earlier value
 	default:
 	}
-	call(t, l, "c")
+	recordCall(t, l, "c")
 	select {
 	case <-appended:
 		t.Error("told after the end")

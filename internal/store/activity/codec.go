@@ -1,0 +1,210 @@
+package activity
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// memberCodec either writes the members of a JSON object or reads one of them. So each codeMembers method
+// lists the members of its object once, in the order of writing. A member is named by its head: a comma,
+// the quoted name and a colon.
+type memberCodec struct {
+	out []byte // the written JSON
+
+	reading     bool
+	name, value []byte // of the member that is being read
+	err         error  // the first error of reading
+
+	objects [2]codecObject // objects that are being written or read
+	depth   int
+}
+
+type codecObject struct {
+	head   string
+	start  int          // offset of the object in out
+	unread []jsonMember // members that are still to be read
+}
+
+type jsonMember struct{ name, value []byte }
+
+var errMalformedPayload = errors.New("read an entry of the log: it is not as it was written")
+
+// isReadingMember reports whether the member with this head is being read.
+func (c *memberCodec) isReadingMember(head string) bool {
+	return c.reading && string(c.name) == head[len(`,"`):len(head)-len(`":`)]
+}
+
+// codeText writes or reads a text. An empty text is not written.
+func (c *memberCodec) codeText(head string, v *string) {
+	if c.reading || *v != "" {
+		c.codeRequiredText(head, v)
+	}
+}
+
+func (c *memberCodec) codeRequiredText(head string, v *string) {
+	if !c.reading {
+		c.out = wirejson.AppendString(append(c.out, head...), *v)
+	} else if c.isReadingMember(head) {
+		*v = c.parseText(c.value)
+	}
+}
+
+// codeNumber writes or reads a number. A zero is not written.
+func (c *memberCodec) codeNumber(head string, v *int64) {
+	if c.reading || *v != 0 {
+		c.codeRequiredNumber(head, v)
+	}
+}
+
+func (c *memberCodec) codeRequiredNumber(head string, v *int64) {
+	if !c.reading {
+		c.out = strconv.AppendInt(append(c.out, head...), *v, 10)
+	} else if c.isReadingMember(head) {
+		n, ok := wirejson.Int(c.value)
+		*v = n
+		c.requireValid(ok)
+	}
+}
+
+// codeFlag writes or reads a flag. False is not written.
+func (c *memberCodec) codeFlag(head string, v *bool) {
+	if c.isReadingMember(head) {
+		*v = string(c.value) == "true"
+	} else if !c.reading && *v {
+		c.out = append(append(c.out, head...), "true"...)
+	}
+}
+
+// readOldText reads a text that an earlier version wrote as a member. It is part of the erasable part now.
+func (c *memberCodec) readOldText(head string, v *string) {
+	if c.isReadingMember(head) {
+		*v = c.parseText(c.value)
+	}
+}
+
+// readOldTexts reads a list of texts that an earlier version wrote as a member.
+func (c *memberCodec) readOldTexts(head string, v *[]string) {
+	if c.isReadingMember(head) {
+		*v = c.parseTexts(c.value)
+	}
+}
+
+func (c *memberCodec) parseTexts(value []byte) (texts []string) {
+	c.setError(wirejson.Elements(value, func(value []byte) error {
+		texts = append(texts, c.parseText(value))
+		return c.err
+	}))
+	return texts
+}
+
+// codeTexts writes or reads a list of texts. An empty list is not written.
+func (c *memberCodec) codeTexts(head string, v *[]string) {
+	if !c.reading && len(*v) > 0 {
+		c.out = appendTextArray(append(c.out, head...), *v)
+	} else {
+		c.readOldTexts(head, v)
+	}
+}
+
+func appendTextArray[T ~string](dst []byte, texts []T) []byte {
+	dst = append(dst, '[')
+	for i, text := range texts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = wirejson.AppendString(dst, text)
+	}
+	return append(dst, ']')
+}
+
+func (c *memberCodec) codeTime(head string, v *time.Time) {
+	if !c.reading {
+		c.out = append(append(c.out, head...), '"')
+		c.out = append(v.UTC().AppendFormat(c.out, time.RFC3339Nano), '"')
+	} else if c.isReadingMember(head) {
+		t, err := time.Parse(time.RFC3339Nano, c.parseText(c.value))
+		*v = t
+		c.setError(err)
+	}
+}
+
+// nextObjectMember is the condition of a loop whose body codes the members of an object. Writing runs the
+// body once; reading runs it for each member that exists. An object without members is not written.
+func (c *memberCodec) nextObjectMember(head string) bool {
+	if c.depth == 0 || c.objects[c.depth-1].head != head {
+		return c.enterObject(head)
+	}
+	l := &c.objects[c.depth-1]
+	if c.reading && len(l.unread) > 0 {
+		c.name, c.value, l.unread = l.unread[0].name, l.unread[0].value, l.unread[1:]
+		return true
+	}
+	c.depth--
+	if from := l.start + len(head) + 1; c.reading {
+		c.name = nil
+	} else if len(c.out) == from {
+		c.out = c.out[:l.start]
+	} else {
+		c.out = append(slices.Delete(c.out, from, from+1), '}') // without the comma of the first member
+	}
+	return false
+}
+
+func (c *memberCodec) enterObject(head string) bool {
+	l := codecObject{head: head, start: len(c.out)}
+	if !c.reading {
+		c.out = append(append(c.out, head...), '{')
+	} else if c.isReadingMember(head) {
+		var rest []jsonMember
+		c.setError(wirejson.Members(c.value, func(name, value []byte) error {
+			rest = append(rest, jsonMember{name, value})
+			return nil
+		}))
+		l.unread = rest
+	} else {
+		return false
+	}
+	c.objects[c.depth] = l
+	c.depth++
+	return !c.reading || c.nextObjectMember(head)
+}
+
+func (c *memberCodec) parseText(value []byte) string {
+	text, ok := wirejson.String(value)
+	c.requireValid(ok)
+	return text
+}
+
+func (c *memberCodec) requireValid(ok bool) {
+	if !ok {
+		c.setError(errMalformedPayload)
+	}
+}
+
+func (c *memberCodec) setError(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// toValidJSON copies raw so that a record can always be encoded. It turns invalid JSON into a JSON string,
+// and replaces invalid UTF-8 by U+FFFD.
+func toValidJSON(raw []byte) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	if !json.Valid(raw) {
+		return wirejson.AppendString(nil, raw)
+	}
+	if !utf8.Valid(raw) {
+		return bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+	}
+	return bytes.Clone(raw)
+}

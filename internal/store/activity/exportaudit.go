@@ -1,0 +1,185 @@
+package activity
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// ExportAudit checks the entries of an export, which come in any order, without access to the log. Removed
+// entries and checkpoints must be added first.
+type ExportAudit struct {
+	Filtered bool   // the export does not have all entries
+	Key      []byte // public key that the log signs with; nil if it is not signed
+	End      SpoolPosition
+
+	Entries  int64 // checked entries
+	Linked   int64 // entries that were checked against the entry before
+	Withheld int64 // values that the export leaves out and only commits to
+	Erased   int64 // values that a user erased
+
+	hashBySeq           map[int64]Hash          // of entries whose next entry is still to come
+	waiting             map[int64]unlinkedEntry // entries whose preceding entry is still to come
+	coveredRanges       []seqRange
+	checkpointBySeq     map[int64]*Checkpoint
+	otherKeyCheckpoints []*Checkpoint // signed by another key than Key
+	erasureCheck
+	signatureCheck
+}
+
+// maxWaiting limits the entries of a filtered export that wait for the entry before them.
+const maxWaiting = 1 << 16
+
+// unlinkedEntry is the chained text and the hash of an entry that is not checked against the entry before
+// yet.
+type unlinkedEntry struct {
+	sealed []byte
+	hash   Hash
+}
+
+// seqRange is a range of consecutive entry numbers.
+type seqRange struct{ first, last int64 }
+
+// NewExportAudit returns an audit of an export. key and end are what the log states about itself.
+func NewExportAudit(filtered bool, key []byte, end SpoolPosition) *ExportAudit {
+	return &ExportAudit{
+		Filtered: filtered, Key: key, End: end, hashBySeq: map[int64]Hash{0: {}}, waiting: map[int64]unlinkedEntry{}, checkpointBySeq: map[int64]*Checkpoint{},
+		signatureCheck: signatureCheck{key: key},
+	}
+}
+
+func newBreak(seq int64, id, reason string, args ...any) *Break {
+	return &Break{ID: id, Seq: seq, Reason: fmt.Sprintf(reason, args...)}
+}
+
+// AddMark adds a run of removed entries or a checkpoint.
+func (a *ExportAudit) AddMark(p ChainPart) *Break {
+	if c := p.Checkpoint; c != nil {
+		switch {
+		case c.Chain != a.End.Chain:
+			return newBreak(c.Seq, "", "The signature at entry %d is of another log.", c.Seq)
+		case !c.HasValidSignature():
+			return newBreak(c.Seq, "", "The signature at entry %d does not fit.", c.Seq)
+		}
+		if string(c.Key) != string(a.Key) {
+			a.otherKeyCheckpoints = append(a.otherKeyCheckpoints, c)
+		}
+		if h, ok := a.hashBySeq[c.Seq]; ok && h != c.Hash {
+			return newBreak(c.Seq, "", "Entry %d is not the one that was signed.", c.Seq)
+		}
+		a.checkpointBySeq[c.Seq] = c
+		a.signatureCheck.noteCheckpoint(c)
+		return nil
+	}
+	if p.Pruned {
+		a.prunedUpTo = p.Seq
+	}
+	a.hashBySeq[p.Seq] = p.Hash
+	a.addCovered(p.First, p.Seq)
+	return nil
+}
+
+func (a *ExportAudit) addCovered(first, last int64) {
+	for i := len(a.coveredRanges) - 1; i >= max(0, len(a.coveredRanges)-8); i-- {
+		if c := &a.coveredRanges[i]; first <= c.last+1 && last >= c.first-1 {
+			c.first, c.last = min(c.first, first), max(c.last, last)
+			return
+		}
+	}
+	a.coveredRanges = append(a.coveredRanges, seqRange{first, last})
+}
+
+// AddEntry adds an entry of the record with an ID.
+func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
+	a.addCovered(e.Seq, e.Seq)
+	if c := a.checkpointBySeq[e.Seq]; c != nil && c.Hash != e.Hash {
+		return newBreak(e.Seq, id, "Entry %d is not the one that was signed.", e.Seq)
+	}
+	if h, ok := a.hashBySeq[e.Seq]; ok && h != e.Hash {
+		return newBreak(e.Seq, id, "Entry %d is not the one that was there when it was removed.", e.Seq)
+	}
+	if e.Sealed != nil {
+		if b := a.checkEntry(id, e); b != nil {
+			return b
+		}
+		if a.Filtered && len(a.waiting) > maxWaiting {
+			clear(a.waiting) // in a filtered export, most entries never get the entry before them
+		}
+		a.waiting[e.Seq] = unlinkedEntry{e.Sealed, e.Hash}
+	}
+	a.hashBySeq[e.Seq] = e.Hash
+	if b := a.checkLink(e.Seq); b != nil {
+		return b
+	}
+	return a.checkLink(e.Seq + 1)
+}
+
+// checkEntry checks an entry by itself.
+func (a *ExportAudit) checkEntry(id string, e *ExportedEntry) *Break {
+	a.Entries++
+	left, ok := e.checkCommitments()
+	if !ok || parseRecordID(e.Sealed) != id {
+		return newBreak(e.Seq, id, "Entry %d was changed.", e.Seq)
+	}
+	a.Withheld += int64(left)
+	payload := e.rebuildPayload()
+	before := len(a.claimed)
+	if !a.erasureCheck.checkEntry(e.Seq, payload) {
+		return a.erasureCheck.first
+	}
+	a.Erased += int64(len(a.claimed) - before)
+	if key := parseSigningKeyRecord(payload); key != nil {
+		a.noteKey(e.Seq, key)
+	}
+	return nil
+}
+
+// checkLink checks an entry against the entry before it, once both were added.
+func (a *ExportAudit) checkLink(seq int64) *Break {
+	before, ok := a.hashBySeq[seq-1]
+	e, waits := a.waiting[seq]
+	if !ok || !waits {
+		return nil
+	}
+	delete(a.waiting, seq)
+	delete(a.hashBySeq, seq-1)
+	if hashChained(before, e.sealed) != e.hash {
+		return newBreak(seq, parseRecordID(e.sealed), "Entry %d was changed, or is not the one that followed entry %d.", seq, seq-1)
+	}
+	a.Linked++
+	return nil
+}
+
+// FinishAudit returns the first break of the whole export, after everything was added.
+func (a *ExportAudit) FinishAudit() *Break {
+	if h, ok := a.hashBySeq[a.End.Seq]; ok && h != a.End.Hash {
+		return newBreak(a.End.Seq, "", "Entry %d is not the one that the export ends with.", a.End.Seq)
+	}
+	for _, c := range a.otherKeyCheckpoints {
+		if !a.Filtered && !a.known[string(c.Key)] {
+			return newBreak(c.Seq, "", "Entry %d is signed with the key %x, which is not on record.", c.Seq, c.Key)
+		}
+	}
+	if a.Filtered {
+		return nil
+	}
+	slices.SortFunc(a.coveredRanges, func(x, y seqRange) int { return cmp.Compare(x.first, y.first) })
+	next := int64(1)
+	for _, c := range a.coveredRanges {
+		if c.first > next {
+			return newBreak(next, "", "The entries from %d to %d are missing.", next, c.first-1)
+		}
+		next = max(next, c.last+1)
+	}
+	switch seq := a.firstUnsigned(a.End.Seq); {
+	case next <= a.End.Seq:
+		return newBreak(next, "", "What follows entry %d is missing: the log had %d.", next-1, a.End.Seq)
+	case a.erasureCheck.firstUnrecorded() != nil:
+		return a.erasureCheck.first
+	case a.Key != nil && a.prunedUpTo > 0 && !a.cutSigned && a.signedFrom == 0:
+		return newBreak(a.prunedUpTo, "", "The log begins after entry %d, and nobody has signed that what was before was pruned.", a.prunedUpTo)
+	case a.Key != nil && seq > 0:
+		return newBreak(seq, "", "Entry %d should be signed, and is not.", seq)
+	}
+	return nil
+}

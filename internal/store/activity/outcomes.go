@@ -1,0 +1,163 @@
+package activity
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"sync"
+)
+
+// maxWaitingBytes limits the memory of outcomes that wait for the disk. Further outcomes are kept without
+// their response.
+const maxWaitingBytes = 4 << 20
+
+// outcomeWriter writes the outcomes of records. It keeps an outcome that cannot be written until it can.
+type outcomeWriter struct {
+	spool  *spool
+	logger *slog.Logger
+
+	retrying sync.Mutex // held by retryWaiting; only it removes from waiting
+
+	mu           sync.Mutex // guards the fields below
+	waiting      []entryDraft
+	earlierTaken bool // the outcomes that the previous process kept were taken over
+}
+
+// write writes an outcome, shortened if there is not enough room. If that fails too, it keeps the outcome.
+func (e *outcomeWriter) write(d entryDraft, p *payload) error {
+	_, err := e.spool.appendEntry(&d)
+	if err == nil {
+		return nil
+	}
+	if d.maxSize() > outcomeRoom {
+		short := d
+		if short.body = encodeShortOutcome(p); short.maxSize() < d.maxSize() {
+			if _, err := e.spool.appendEntry(&short); err == nil {
+				return nil
+			}
+		}
+	}
+	e.keepUntilWritable(d, p)
+	return newUnwritableError(err)
+}
+
+// encodeShortOutcome encodes an outcome within outcomeRoom: without its response and, unless it is short,
+// its message.
+func encodeShortOutcome(p *payload) encodedBody {
+	short := p.withoutResponse()
+	short.Metadata = Metadata{ErrorCode: clipText(p.Metadata.ErrorCode, 64)}
+	short.ErrorMessage = clipText(p.ErrorMessage, 256)
+	d := entryDraft{body: encodeNewBody(short)}
+	if d.maxSize() > outcomeRoom {
+		short.Metadata.ErrorCode, short.ErrorMessage = "", ""
+		d.body = encodeNewBody(short)
+	}
+	return d.body
+}
+
+// keepUntilWritable keeps an outcome that could not be written. The call was made, so its record must not
+// stay open because the disk was full for a moment.
+func (e *outcomeWriter) keepUntilWritable(d entryDraft, p *payload) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	size := len(d.body.data)
+	for i := range e.waiting {
+		size += len(e.waiting[i].body.data)
+	}
+	if size > maxWaitingBytes {
+		d.body = encodeNewBody(p.withoutResponse())
+	} else {
+		d.body.data = bytes.Clone(d.body.data)
+	}
+	e.waiting = append(e.waiting, d)
+	if err := e.spool.keepOutcome(&d); err != nil {
+		e.logger.Warn("an outcome that cannot be written would not outlive the process", "error", err)
+	}
+	e.spool.projectorWake.wake()
+}
+
+func (e *outcomeWriter) waitingCount() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.waiting)
+}
+
+// isDrained reports whether no outcome of this process or the previous one waits.
+func (e *outcomeWriter) isDrained() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.earlierTaken && len(e.waiting) == 0
+}
+
+// retryWaiting tries to write the waiting outcomes. They count as waiting until they are written.
+func (e *outcomeWriter) retryWaiting() {
+	e.retrying.Lock()
+	defer e.retrying.Unlock()
+	e.mu.Lock()
+	waiting := slices.Clone(e.waiting)
+	e.mu.Unlock()
+	written := 0
+	for i := range waiting {
+		if _, err := e.spool.appendEntry(&waiting[i]); err != nil {
+			break
+		}
+		written++
+	}
+	e.mu.Lock()
+	e.waiting = slices.Delete(e.waiting, 0, written)
+	e.mu.Unlock()
+	e.clearKeptIfDrained()
+}
+
+// clearKeptIfDrained deletes the outcomes that are kept outside of the process, if none waits and those of
+// the previous process were taken over.
+func (e *outcomeWriter) clearKeptIfDrained() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.waiting) == 0 && e.earlierTaken {
+		if err := e.spool.clearKeptOutcomes(); err != nil {
+			e.logger.Warn("outcomes that are written by now cannot be forgotten", "error", err)
+		}
+	}
+}
+
+// endInterrupted ends the records that earlier processes left open, up to the ID past. Some have an
+// outcome that the earlier process could not write.
+func (e *outcomeWriter) endInterrupted(pending []UnfinishedRecord, past string) {
+	for _, u := range pending {
+		if u.ID > past {
+			continue
+		}
+		p := newOutcomePayload(u.Seq, &Outcome{Status: Interrupted, ErrorMessage: "MCPProxy ended before the answer came."})
+		end := RecordFacts{Status: Interrupted}
+		d := entryDraft{kind: KindEnd, id: u.ID, of: u.Seq}
+		if kept, ok := e.spool.keptOutcomes[u.ID]; ok && kept.Of == u.Seq {
+			p.Status, p.DurationMS, p.ErrorMessage = kept.Status, kept.Duration, ""
+			d.body, end = parseEncodedBody(kept.Body), RecordFacts{Status: kept.Status, Duration: kept.Duration, OwnTime: kept.Own, ErrorCode: kept.Error}
+		} else {
+			d.body = encodeNewBody(&p)
+		}
+		d.facts = u.Facts.WithOutcome(&end)
+		if _, err := e.spool.appendEntry(&d); err != nil {
+			e.keepUntilWritable(d, &p)
+		}
+	}
+	e.mu.Lock()
+	e.earlierTaken = true
+	e.mu.Unlock()
+	e.clearKeptIfDrained()
+}
+
+// keepOutcome keeps an outcome in the second copy.
+func (s *spool) keepOutcome(d *entryDraft) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.recent.keepOutcome(d)
+}
+
+// clearKeptOutcomes deletes the outcomes in the second copy.
+func (s *spool) clearKeptOutcomes() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.recent.clearKeptOutcomes()
+}

@@ -1,0 +1,22 @@
+//go:build !linux
+
+package activity
+
+import (
+	"errors"
+	"os"
+)
+
+// The features that exist only on Linux.
+
+// MemoryDir returns a directory whose files are in memory and survive the process: "" on this system.
+func MemoryDir() string { return "" }
+
+func recentCopyPath(in, _ string) (string, error) { return in, nil }
+
+func openRecentCopy(string) (r *recentCopy, left [2][]byte, safe int64, err error) {
+	return nil, left, 0, errors.ErrUnsupported
+}
+
+// reserveBlocks does nothing.
+func reserveBlocks(*os.File, int64) (known bool, err error) { return false, nil }

@@ -1,0 +1,163 @@
+package activity
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/ondisk"
+)
+
+// checkpointEvery is the distance of mandatory checkpoints: every entry whose number is a multiple of it
+// is signed. It is part of the format.
+const checkpointEvery = 4096
+
+// checkpointInterval is the maximum time without a checkpoint while entries are appended.
+const checkpointInterval = time.Hour
+
+// signingKeyAction is the action of the record that says which key signs from then on.
+const signingKeyAction = "signing_key"
+
+// SigningKey is the key that signs a log. A nil key signs nothing.
+type SigningKey struct {
+	path string
+	key  ed25519.PrivateKey
+}
+
+// openSigningKey reads the key from a file, or creates it.
+func openSigningKey(path string) (*SigningKey, error) {
+	if path == "" {
+		return nil, nil
+	}
+	k := &SigningKey{path: path}
+	err := k.readFile()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return k, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	if _, k.key, err = ed25519.GenerateKey(nil); err == nil {
+		err = k.writeFile()
+	}
+	return k, err
+}
+
+func (k *SigningKey) readFile() error {
+	text, err := os.ReadFile(k.path)
+	if err != nil {
+		return fmt.Errorf("read the key of the activity log: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return fmt.Errorf("%s is no key: put the right one there, or move it away to have a new one made", k.path)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	own, ok := key.(ed25519.PrivateKey)
+	if err != nil || !ok {
+		return errors.Join(fmt.Errorf("%s is no Ed25519 key: put the right one there, or move it away to have a new one made", k.path), err)
+	}
+	k.key = own
+	return os.Chmod(k.path, 0o600)
+}
+
+func (k *SigningKey) writeFile() error {
+	der, err := x509.MarshalPKCS8PrivateKey(k.key)
+	if err == nil {
+		err = ondisk.Replace(k.path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	}
+	if err != nil {
+		return fmt.Errorf("keep the key of the activity log: %w", err)
+	}
+	return nil
+}
+
+// restoreDeletedFile writes the file of the key again if it was deleted.
+func (k *SigningKey) restoreDeletedFile() error {
+	if k == nil {
+		return nil
+	}
+	if _, err := os.Lstat(k.path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Dir(k.path)); err != nil {
+		return nil // the directory must exist first
+	}
+	return k.writeFile()
+}
+
+// publicKey returns the public key, or nil if nothing is signed.
+func (k *SigningKey) publicKey() []byte {
+	if k == nil {
+		return nil
+	}
+	return k.key.Public().(ed25519.PublicKey)
+}
+
+// SignCheckpoint returns c with key, time and signature.
+func (k *SigningKey) SignCheckpoint(c Checkpoint) Checkpoint {
+	c.Key, c.Time = k.publicKey(), c.Time.UTC().Truncate(time.Microsecond)
+	c.Signature = ed25519.Sign(k.key, c.signedText())
+	return c
+}
+
+// checkpointScheduler signs entries at intervals.
+type checkpointScheduler struct {
+	*SigningKey
+	last time.Time // time of the last signature
+}
+
+// signDueEntries signs those of the entries that need a checkpoint, before they are stored.
+func (c *checkpointScheduler) signDueEntries(chain string, entries []Entry, now time.Time) {
+	if c.SigningKey == nil {
+		return
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.Seq%checkpointEvery != 0 && (i < len(entries)-1 || now.Sub(c.last) < checkpointInterval) {
+			continue
+		}
+		signed := c.SignCheckpoint(Checkpoint{Chain: chain, Seq: e.Seq, Hash: e.Hash, Time: now})
+		e.Signature, c.last = &signed, now
+	}
+}
+
+// newSigningKeyRecord returns the record that says which key signs from now on.
+func newSigningKeyRecord(public []byte) Record {
+	return Record{Type: System, Status: Success, Actor: "system", Metadata: Metadata{Action: signingKeyAction, Detail: hex.EncodeToString(public)}}
+}
+
+// String returns the public key in hexadecimal, or "" if nothing is signed.
+func (k *SigningKey) String() string { return hex.EncodeToString(k.publicKey()) }
+
+// SignText signs the statement of an export about itself. It returns nil if nothing is signed.
+func (k *SigningKey) SignText(text []byte) []byte {
+	if k == nil {
+		return nil
+	}
+	return ed25519.Sign(k.key, text)
+}
+
+// parseSigningKeyRecord returns the key that a payload records, or nil if it records none.
+func parseSigningKeyRecord(payload []byte) []byte {
+	if !strings.Contains(string(payload[max(0, len(payload)-256):]), `"action":"`+signingKeyAction+`","detail":"`) {
+		return nil
+	}
+	p, err := decodePayload(payload)
+	if err != nil || p.Type != System || p.Metadata.Action != signingKeyAction {
+		return nil
+	}
+	key, err := hex.DecodeString(p.Metadata.Detail)
+	if err != nil || len(key) != ed25519.PublicKeySize {
+		return nil
+	}
+	return key
+}
