@@ -263,8 +263,8 @@ func TestEntriesAreTwoObjects(t *testing.T) {
 	}
 }
 
-// TestEveryByteIsChained: what is written, and what is left when fields are erased, in the files and in
-// the database. Of an erased field the time, and that nothing else is left, are for a record to prove.
+// TestEveryByteIsChained changes each byte of a payload, also of one with erased fields, in the form of the
+// files and of the database. The chain does not cover the time of an erasure; a record proves it.
 func TestEveryByteIsChained(t *testing.T) {
 	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`"` + strings.Repeat("long ", 20) + `"`), ErrorMessage: "no", Metadata: Metadata{Warnings: []string{"one"}}}
 	whole := toStoredPayload(appendPayloadPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0), encodeNewBody(&payload{Record: r, kind: KindWhole}))
@@ -304,7 +304,7 @@ func TestEveryByteIsChained(t *testing.T) {
 	}
 }
 
-// TestTheChainCanBeCheckedWithAShell pins what the documentation says.
+// TestTheChainCanBeCheckedWithAShell runs the check that the documentation describes.
 func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
 	prev := Hash{1, 2, 3}
 	payload := `{"id":1}`

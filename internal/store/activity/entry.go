@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// EntryKind says what an entry of the spool tells about its record.
+// EntryKind is the kind of an entry: the beginning of a record, its outcome, a whole record, or a count.
 type EntryKind uint8
 
 const (

@@ -78,8 +78,8 @@ func (e *ExportedEntry) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// ParseExportedEntry reads what Append has written; ok is false when it is something else. That
-// Append writes the same again is for others to look at.
+// ParseExportedEntry reads what AppendJSON writes. ok is false if data is something else. It does not
+// check that AppendJSON would write the same bytes; callers that need this compare them.
 func ParseExportedEntry(data []byte) (e ExportedEntry, ok bool) {
 	ok = true
 	err := wirejson.Members(data, func(name, value []byte) error {
@@ -111,7 +111,7 @@ func ParseExportedEntry(data []byte) (e ExportedEntry, ok bool) {
 	return e, ok && err == nil
 }
 
-// rebuildPayload is that of the entry, as far as it is there.
+// rebuildPayload returns the payload of the entry, without the withheld values.
 func (e *ExportedEntry) rebuildPayload() []byte {
 	if len(e.Fields) == 0 {
 		return e.Sealed
@@ -131,8 +131,8 @@ func (e *ExportedEntry) rebuildPayload() []byte {
 	return e.whole
 }
 
-// openedAtSeq reports whether what is open is what was committed to, or was erased, and how many
-// values are left out.
+// checkCommitments reports whether each exported field matches its commitment or was erased. left is the
+// number of withheld values.
 func (e *ExportedEntry) checkCommitments() (left int, ok bool) {
 	sealed, open, old := splitPayload(e.rebuildPayload())
 	if old {
@@ -150,8 +150,8 @@ func (e *ExportedEntry) checkCommitments() (left int, ok bool) {
 	}) && ok
 }
 
-// DecodeExportedRecord is what exported entries say of their record. ok is false when that is not
-// proven, or is left out.
+// DecodeExportedRecord returns the record that exported entries describe. ok is false if the entries do
+// not prove it, or withhold a part of it.
 func DecodeExportedRecord(entries []ExportedEntry) (r Record, ok bool) {
 	var begun, ended *payload
 	for i := range entries {
@@ -159,7 +159,7 @@ func DecodeExportedRecord(entries []ExportedEntry) (r Record, ok bool) {
 		if e.Sealed == nil {
 			return r, false
 		}
-		p, args, response, err := parsePayload(e.rebuildPayload(), true) // its hash is held against the next one's
+		p, args, response, err := parsePayload(e.rebuildPayload(), true) // the audit checks its hash
 		if err != nil || p.seq != e.Seq {
 			return r, false
 		}
@@ -184,11 +184,11 @@ func DecodeExportedRecord(entries []ExportedEntry) (r Record, ok bool) {
 	return r, false
 }
 
-// ExportEntries calls fn for every record that f selects, as Each does, with its entries. It
-// returns where the log ended when that began. Where instances share a store it is about
-// the records of this one: what can be proven is one chain.
+// EachStoredRecord calls fn for every record that f selects, with its entries. It returns the end of the
+// log at the start of the call. If instances share a store, it covers only the records of this one,
+// because a proof covers one chain.
 func (l *Log) EachStoredRecord(ctx context.Context, f Filter, fn func(*StoredRecord) error) (end SpoolPosition, err error) {
-	l.refusals.writeCounts(time.Now(), true) // an export tells what is in the log, and nothing of memory
+	l.refusals.writeCounts(time.Now(), true) // an export contains the log, but no counts in memory
 	end = l.spool.snapshot().end
 	if err := l.progress.waitProjected(ctx); err != nil {
 		return end, err
@@ -210,7 +210,7 @@ func (l *Log) EachStoredRecord(ctx context.Context, f Filter, fn func(*StoredRec
 	return end, l.toQueryError(ctx, err)
 }
 
-// EachChainMark calls fn for the runs of entries that are gone, and for the signed places.
+// EachChainMark calls fn for the runs of removed entries and for the checkpoints.
 func (l *Log) EachChainMark(ctx context.Context, fn func(ChainPart) error) error {
 	var failed error
 	err := l.store.EachChainMark(ctx, func(p ChainPart) error {

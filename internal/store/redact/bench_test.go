@@ -61,7 +61,7 @@ func resultOf(text string) []byte {
 	return []byte(`{"content":[{"type":"text","text":` + quoteJSON(text) + `}]}`)
 }
 
-// TestCleanCostsNothing: no allocation and the same slice where nothing is found.
+// TestCleanCostsNothing: a text without credentials comes back as the same slice, without allocations.
 func TestCleanCostsNothing(t *testing.T) {
 	for name, in := range map[string][]byte{"arguments": cleanArguments, "result": resultOf(string(cleanArguments))} {
 		if n := testing.AllocsPerRun(100, func() { redact.JSON(in) }); n != 0 {
@@ -73,8 +73,8 @@ func TestCleanCostsNothing(t *testing.T) {
 	}
 }
 
-// TestLinear: input made to be slow takes eight times as long when it is eight
-// times as large, not sixty-four times.
+// TestLinear: the worst inputs take eight times as long if they are eight times as large, not sixty-four
+// times.
 func TestLinear(t *testing.T) {
 	const size, factor = 4 << 10, 8
 	took := func(text string) time.Duration {
@@ -98,7 +98,7 @@ func TestLinear(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			var small, large time.Duration
-			for range 5 { // a processor that others use, too, is slow at times, what is not linear always
+			for range 5 { // a shared CPU is slow sometimes; code that is not linear is slow each time
 				small = took(strings.Repeat(piece, size/len(piece)))
 				large = took(strings.Repeat(piece, factor*size/len(piece)))
 				if large <= 4*factor*small+5*time.Millisecond {
@@ -110,8 +110,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// TestRealTools: the definitions of real servers hold no credentials, and come
-// back as they are.
+// TestRealTools: the tool definitions of real servers contain no credentials, and come back unchanged.
 func TestRealTools(t *testing.T) {
 	shared := os.Getenv("MCPPROXY_SHARED")
 	if shared == "" {

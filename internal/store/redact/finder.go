@@ -1,6 +1,6 @@
 package redact
 
-// maxNesting is how often JSON is looked for in a string of JSON.
+// maxNesting limits the depth of JSON within strings of JSON that is scanned.
 const maxNesting = 4
 
 // A credentialFinder collects the spans of credentials, in text order and without overlap.

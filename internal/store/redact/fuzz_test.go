@@ -19,8 +19,7 @@ var seeds = []string{
 	"key\\n" + github, base64.StdEncoding.EncodeToString([]byte(github)), "a" + base64.URLEncoding.EncodeToString([]byte("x: "+github+"?>")) + "\n", "-----BEGIN PRIVATE KEY-----\nabc",
 }
 
-// FuzzJSON: what was JSON stays JSON with the same structure, in which only
-// strings changed, and masking again changes nothing.
+// FuzzJSON: valid JSON keeps its structure, only strings change, and masking again changes nothing.
 func FuzzJSON(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
@@ -41,14 +40,14 @@ func FuzzJSON(f *testing.F) {
 		if !json.Valid(got) {
 			t.Fatalf("%q became %q, which is no JSON", in, got)
 		}
-		if a, b := skeleton(in), skeleton(got); a != b {
+		if a, b := withoutStrings(in), withoutStrings(got); a != b {
 			t.Fatalf("the structure changed from %s to %s\nin %q\ngot %q", a, b, in, got)
 		}
 	})
 }
 
-// skeleton is a JSON text without its strings: what must not change.
-func skeleton(raw []byte) string {
+// withoutStrings returns a JSON text without its strings, which must not change.
+func withoutStrings(raw []byte) string {
 	var b strings.Builder
 	inString, escaped := false, false
 	for _, c := range raw {

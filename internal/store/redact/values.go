@@ -16,7 +16,7 @@ type valueRange struct {
 	quote byte
 }
 
-// parseValue returns the value that begins at i.
+// parseValue returns the range of the value that begins at i.
 func parseValue(t []byte, i int) valueRange {
 	open := i
 	for open < len(t) && open < i+8 && t[open] == '\\' { // quotes within quotes
@@ -72,7 +72,7 @@ func parseQuotedValue(t []byte, from int, quote byte, inner bool) valueRange {
 	return v
 }
 
-// fullEnd returns the end of the value.
+// fullEnd returns the end of the whole value, also of a long one.
 func (v valueRange) fullEnd(t []byte) int {
 	to := v.to
 	for v.cut && to < len(t) && (v.quoted && t[to] != v.quote && t[to] != '\n' || !v.quoted && isBareValueChar(t[to])) {

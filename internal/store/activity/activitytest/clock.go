@@ -1,7 +1,8 @@
-// Package activitytest has the clock of a test of the activity log.
+// Package activitytest provides a settable clock for tests and benchmarks of the activity log.
 //
-// It guarantees that a test may set its clock while the log's own work reads it. It knows
-// nothing of records. It is used by tests and measurements only.
+//   - clock.go: Clock, which stands still until a test sets it
+//
+// A test may set the clock while the goroutines of the log read it. The package does not create records.
 package activitytest
 
 import (
@@ -9,10 +10,10 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still, and is set by a test.
+// Clock is a clock that stands still until a test sets it.
 type Clock struct{ at atomic.Int64 } // nanoseconds since 1970
 
-// NewClock returns a clock that stands at a time.
+// NewClock returns a clock that is set to a time.
 func NewClock(at time.Time) *Clock {
 	c := &Clock{}
 	c.Set(at)
@@ -25,5 +26,5 @@ func (c *Clock) Now() time.Time { return time.Unix(0, c.at.Load()).UTC() }
 // Set sets the clock.
 func (c *Clock) Set(at time.Time) { c.at.Store(at.UnixNano()) }
 
-// Advance sets the clock forward, or back.
+// Advance moves the clock forward by d, or back if d is negative.
 func (c *Clock) Advance(d time.Duration) { c.at.Add(int64(d)) }
