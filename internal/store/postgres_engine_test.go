@@ -20,7 +20,7 @@ func TestPostgresWriteOfAnEndedEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	write := func(fn func(context.Context, *pgEngine, *pgConn) error) error { return db.write(t.Context(), fn) }
+	write := func(fn func(context.Context, *pgEngine, *pgConn) error) error { return db.writeTx(t.Context(), fn) }
 	err = write(func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		e.cancel(errors.New("the connection that listens has ended"))
 		_, err := c.exec(ctx, "SELECT 1")

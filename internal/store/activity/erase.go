@@ -55,7 +55,7 @@ func (s *spool) eraseFields(r Redaction) error {
 func (s *segment) eraseFields(r Redaction) (err error) {
 	f, err := os.OpenFile(s.path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // pruned meanwhile
+		return nil // pruned in the meantime
 	}
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func (p ChainPosition) named(t *testing.T) ChainPosition {
 	return short
 }
 
-func wantSteps(t *testing.T, what string, got, want []EntryEvent) {
+func wantEvents(t *testing.T, what string, got, want []EntryEvent) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%s: %d steps, want %d", what, len(got), len(want))
@@ -134,7 +134,7 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 				if err != nil {
 					t.Fatalf("from %d: %v", i, err)
 				}
-				wantSteps(t, fmt.Sprint("from ", i), got[:min(len(got), len(all)-i-1)], all[i+1:]) // a count of refusals may have been added since
+				wantEvents(t, fmt.Sprint("from ", i), got[:min(len(got), len(all)-i-1)], all[i+1:]) // a count of refusals may have been added since
 			}
 			if gaps > 30 {
 				t.Errorf("%d of 40 places were gone: the test tests little", gaps)

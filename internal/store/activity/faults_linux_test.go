@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-func mounted(t *testing.T, m *faultfs.Mount, err error) *faultfs.Mount {
+func requireMount(t *testing.T, m *faultfs.Mount, err error) *faultfs.Mount {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -29,8 +29,8 @@ func mounted(t *testing.T, m *faultfs.Mount, err error) *faultfs.Mount {
 	return m
 }
 
-// dieOf ends a log like kill -9 ends its process: it closes the open files and does nothing else.
-func dieOf(t *testing.T, l *Log) {
+// killLog ends a log like kill -9 ends its process: it closes the open files and does nothing else.
+func killLog(t *testing.T, l *Log) {
 	t.Helper()
 	l.stop()
 	<-l.progress.ended
@@ -53,8 +53,8 @@ func dieOf(t *testing.T, l *Log) {
 	}
 }
 
-// within retries until try succeeds.
-func within(t *testing.T, what string, try func() error) {
+// retryUntilDone retries until try succeeds.
+func retryUntilDone(t *testing.T, what string, try func() error) {
 	t.Helper()
 	deadline, tick := time.Now().Add(patience), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
@@ -70,10 +70,10 @@ func within(t *testing.T, what string, try func() error) {
 	}
 }
 
-// refusesCalls makes calls until one is refused, and returns the recorded ones.
-func refusesCalls(t *testing.T, l *Log) (made []string) {
+// callUntilRefused makes calls until one is refused, and returns the recorded ones.
+func callUntilRefused(t *testing.T, l *Log) (made []string) {
 	t.Helper()
-	within(t, "calls are refused", func() error {
+	retryUntilDone(t, "calls are refused", func() error {
 		r := Record{Type: ToolCall, ToolName: "late"}
 		if err := l.Begin(&r); err != nil {
 			wantCode(t, err, problem.AuditUnavailable)
@@ -88,8 +88,8 @@ func refusesCalls(t *testing.T, l *Log) (made []string) {
 	return made
 }
 
-// unlessRefused makes one call, which may be refused.
-func unlessRefused(t *testing.T, l *Log) (made []string) {
+// tryCall makes one call, which may be refused.
+func tryCall(t *testing.T, l *Log) (made []string) {
 	t.Helper()
 	r := Record{Type: ToolCall, ToolName: "unnoticed"}
 	if err := l.Begin(&r); err != nil {
@@ -102,9 +102,9 @@ func unlessRefused(t *testing.T, l *Log) (made []string) {
 	return []string{r.ID}
 }
 
-func takesCalls(t *testing.T, l *Log) (id string) {
+func waitUntilCallsAccepted(t *testing.T, l *Log) (id string) {
 	t.Helper()
-	within(t, "calls are taken again", func() error {
+	retryUntilDone(t, "calls are taken again", func() error {
 		r := Record{Type: ToolCall, ToolName: "after"}
 		if err := l.Begin(&r); err != nil {
 			return err
@@ -115,9 +115,9 @@ func takesCalls(t *testing.T, l *Log) (id string) {
 	return id
 }
 
-// wantAll checks that each of these records exists once, as a success, and that the chain is intact and no
+// wantEachOnce checks that each of these records exists once, as a success, and that the chain is intact and no
 // damage is recorded.
-func wantAll(t *testing.T, l *Log, ids []string) {
+func wantEachOnce(t *testing.T, l *Log, ids []string) {
 	t.Helper()
 	seen := map[string]Status{}
 	for _, r := range listRecords(t, l) {
@@ -153,11 +153,11 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
-			mounted(t, disk, err)
+			requireMount(t, disk, err)
 			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 			var made []string
 			for round := range 2 {
-				l := openLog2(t, opt, st)
+				l := openUnmanagedLog(t, opt, st)
 				for range 50 {
 					made = append(made, recordCall(t, l, "before").ID)
 				}
@@ -168,7 +168,7 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 				if err := die(disk); err != nil {
 					t.Fatal(err)
 				}
-				made = append(made, refusesCalls(t, l)...)
+				made = append(made, callUntilRefused(t, l)...)
 				if h := l.Health(); !h.Degraded || !strings.Contains(h.Message, "refused") {
 					t.Errorf("round %d: health: %+v", round, h)
 				}
@@ -176,18 +176,18 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 					t.Logf("the outcome waits: %v", err)
 				}
 				made = append(made, running.ID)
-				dieOf(t, l)
+				killLog(t, l)
 				if err := disk.Repair(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			wantAll(t, openLog(t, opt, &memoryStore{}), made)
+			wantEachOnce(t, openLog(t, opt, &memoryStore{}), made)
 		})
 	}
 }
 
-// openLog2 opens a log that the test itself closes.
-func openLog2(t *testing.T, opt Options, st Store) *Log {
+// openUnmanagedLog opens a log that the test itself closes.
+func openUnmanagedLog(t *testing.T, opt Options, st Store) *Log {
 	t.Helper()
 	l, err := Open(opt, st)
 	if err != nil {
@@ -200,27 +200,27 @@ func openLog2(t *testing.T, opt Options, st Store) *Log {
 func TestADeadFileSystemThatComesBack(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
-	mounted(t, disk, err)
+	requireMount(t, disk, err)
 	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
-	l := openLog2(t, opt, st)
+	l := openUnmanagedLog(t, opt, st)
 	made := []string{recordCall(t, l, "before").ID}
 	if err := disk.Abort(); err != nil {
 		t.Fatal(err)
 	}
-	made = append(made, refusesCalls(t, l)...)
+	made = append(made, callUntilRefused(t, l)...)
 	if err := disk.Repair(); err != nil {
 		t.Fatal(err)
 	}
-	made = append(made, takesCalls(t, l))
+	made = append(made, waitUntilCallsAccepted(t, l))
 	if h := l.Health(); h.Degraded {
 		t.Errorf("health: %+v", h)
 	}
 	listRecords(t, l) // the store is reading what was written twice
-	dieOf(t, l)
+	killLog(t, l)
 	l = openLog(t, opt, st)
-	wantAll(t, l, made)
+	wantEachOnce(t, l, made)
 	closeLog(t, l)
-	wantAll(t, openLog(t, opt, &memoryStore{}), made)
+	wantEachOnce(t, openLog(t, opt, &memoryStore{}), made)
 }
 
 // TestADeletedSpoolIsMadeAgain deletes the file or the directory while it is in use, with a kill at once
@@ -230,7 +230,7 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 		for _, kill := range []string{"at once", "later"} {
 			t.Run(what+", killed "+kill, func(t *testing.T) {
 				opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memoryStore{}
-				l := openLog2(t, opt, st)
+				l := openUnmanagedLog(t, opt, st)
 				var made []string
 				for range 50 {
 					made = append(made, recordCall(t, l, "before").ID)
@@ -243,19 +243,19 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 				for range 50 {
-					made = append(made, unlessRefused(t, l)...)
+					made = append(made, tryCall(t, l)...)
 				}
 				if kill == "later" {
-					within(t, "the spool is there again", func() error {
+					retryUntilDone(t, "the spool is there again", func() error {
 						if there, _ := filepath.Glob(filepath.Join(opt.Dir, "*"+segmentSuffix)); len(there) == 0 {
 							return errors.New("there is none")
 						}
 						return nil
 					})
-					made = append(made, takesCalls(t, l))
+					made = append(made, waitUntilCallsAccepted(t, l))
 				}
-				dieOf(t, l)
-				wantAll(t, openLog(t, opt, st), made)
+				killLog(t, l)
+				wantEachOnce(t, openLog(t, opt, st), made)
 			})
 		}
 	}
@@ -269,9 +269,9 @@ func TestRoomForTheEndIsReserved(t *testing.T) {
 	for _, durability := range []string{"process", DurabilityPower} {
 		t.Run(durability, func(t *testing.T) {
 			disk, err := faultfs.Tmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
-			mounted(t, disk, err)
+			requireMount(t, disk, err)
 			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), Durability: durability}, &memoryStore{}
-			l := openLog2(t, opt, st)
+			l := openUnmanagedLog(t, opt, st)
 			var open []string
 			filled := false
 			for len(open) < 5000 {
@@ -297,7 +297,7 @@ func TestRoomForTheEndIsReserved(t *testing.T) {
 					t.Fatalf("an outcome was not written: %v", err)
 				}
 			}
-			dieOf(t, l)
+			killLog(t, l)
 			l = openLog(t, opt, &memoryStore{})
 			got := 0
 			for _, r := range listAll(t, l) {
@@ -329,20 +329,20 @@ func listAll(t *testing.T, l *Log) []Record {
 func TestAFullDiskComesBack(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Tmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
-	mounted(t, disk, err)
+	requireMount(t, disk, err)
 	l := openLog(t, Options{Dir: filepath.Join(disk.Dir, "spool")}, &memoryStore{})
 	recordCall(t, l, "before")
 	if err := disk.Fill(); err != nil {
 		t.Fatal(err)
 	}
-	refusesCalls(t, l)
+	callUntilRefused(t, l)
 	if h := l.Health(); !h.Degraded {
 		t.Errorf("health: %+v", h)
 	}
 	if err := disk.Unfill(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "the log is well, though nobody calls", func() error {
+	retryUntilDone(t, "the log is well, though nobody calls", func() error {
 		if h := l.Health(); h.Degraded {
 			return fmt.Errorf("%+v", h)
 		}
@@ -357,13 +357,13 @@ func TestAHoleThatADiskLeft(t *testing.T) {
 	if opt.RecentDir == "" {
 		t.Skip("there is no folder in memory here")
 	}
-	l := openLog2(t, opt, &memoryStore{})
+	l := openUnmanagedLog(t, opt, &memoryStore{})
 	made := []string{recordCall(t, l, "first").ID}
 	for range 300 {
 		made = append(made, recordCall(t, l, "a").ID)
 	}
 	path := l.spool.snapshot().segments[0].path
-	dieOf(t, l)
+	killLog(t, l)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -372,7 +372,7 @@ func TestAHoleThatADiskLeft(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantAll(t, openLog(t, opt, &memoryStore{}), made)
+	wantEachOnce(t, openLog(t, opt, &memoryStore{}), made)
 }
 
 // TestAHoleBetweenSegments: entries that one segment lost come from the second copy, and the entries of
@@ -402,7 +402,7 @@ func TestAHoleBetweenSegments(t *testing.T) {
 				maxSegment: 32 << 10,
 			}
 			away := &memoryStore{fail: errors.New("away")} // so nothing is removed
-			l := openLog2(t, opt, away)
+			l := openUnmanagedLog(t, opt, away)
 			var made []string
 			for range 500 {
 				made = append(made, recordCall(t, l, "before").ID)
@@ -411,7 +411,7 @@ func TestAHoleBetweenSegments(t *testing.T) {
 			if len(segments) < 4 {
 				t.Fatalf("there are %d segments only", len(segments))
 			}
-			dieOf(t, l)
+			killLog(t, l)
 			seg := segments[len(segments)/2]
 			data, err := os.ReadFile(seg.path)
 			if err != nil {
@@ -421,13 +421,13 @@ func TestAHoleBetweenSegments(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				l = openLog2(t, opt, away)
+				l = openUnmanagedLog(t, opt, away)
 				for range 50 {
 					made = append(made, recordCall(t, l, "after").ID)
 				}
-				dieOf(t, l)
+				killLog(t, l)
 			}
-			wantAll(t, openLog(t, opt, &memoryStore{}), made)
+			wantEachOnce(t, openLog(t, opt, &memoryStore{}), made)
 		})
 	}
 }
@@ -438,15 +438,15 @@ func TestAHoleBetweenSegments(t *testing.T) {
 func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	faultfs.Needed(t)
 	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
-	mounted(t, disk, err)
+	requireMount(t, disk, err)
 	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
-	l := openLog2(t, opt, st)
+	l := openUnmanagedLog(t, opt, st)
 	var made []string
 	for range 500 { // more than memory keeps
 		made = append(made, recordCall(t, l, "before").ID)
 	}
 	listRecords(t, l)
-	within(t, "all is on the disk", func() error {
+	retryUntilDone(t, "all is on the disk", func() error {
 		l.spool.mu.Lock()
 		defer l.spool.mu.Unlock()
 		if l.spool.synced != l.spool.durable {
@@ -457,11 +457,11 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	if err := disk.Away(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "the spool goes on elsewhere", func() error {
+	retryUntilDone(t, "the spool goes on elsewhere", func() error {
 		_, err := os.Stat(opt.Dir)
 		return err
 	})
-	made = append(made, takesCalls(t, l))
+	made = append(made, waitUntilCallsAccepted(t, l))
 	listRecords(t, l)
 	st.setFail(fmt.Errorf("%w: gone", ErrIO))
 	made = append(made, recordCall(t, l, "waits").ID)
@@ -472,7 +472,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	if err := disk.Back(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "the spool is where it was", func() error {
+	retryUntilDone(t, "the spool is where it was", func() error {
 		l.spool.mu.Lock()
 		defer l.spool.mu.Unlock()
 		if ok, err := ondisk.Named(filepath.Join(opt.Dir, "lock"), l.spool.lock); err != nil || !ok {
@@ -481,11 +481,11 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 		return nil
 	})
 	st.setFail(nil)
-	made = append(made, takesCalls(t, l))
-	within(t, "the store takes records again", l.progress.storeError)
-	wantAll(t, l, made)
-	dieOf(t, l)
-	wantAll(t, openLog(t, opt, &memoryStore{}), made)
+	made = append(made, waitUntilCallsAccepted(t, l))
+	retryUntilDone(t, "the store takes records again", l.progress.storeError)
+	wantEachOnce(t, l, made)
+	killLog(t, l)
+	wantEachOnce(t, openLog(t, opt, &memoryStore{}), made)
 }
 
 // forget empties the store.
@@ -501,13 +501,13 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 	if opt.RecentDir == "" {
 		t.Skip("there is no folder in memory here")
 	}
-	l := openLog2(t, opt, st)
+	l := openUnmanagedLog(t, opt, st)
 	path := l.spool.recent.file.Name()
 	made := []string{recordCall(t, l, "before").ID}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "the copy is there again", func() error {
+	retryUntilDone(t, "the copy is there again", func() error {
 		_, err := os.Stat(path)
 		return err
 	})
@@ -515,9 +515,9 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 	if err := faultfs.Delete(opt.Dir); err != nil {
 		t.Fatal(err)
 	}
-	made = append(made, unlessRefused(t, l)...)
-	dieOf(t, l)
-	wantAll(t, openLog(t, opt, st), made)
+	made = append(made, tryCall(t, l)...)
+	killLog(t, l)
+	wantEachOnce(t, openLog(t, opt, st), made)
 }
 
 // With durability power, the directory is synced before a new segment counts. Otherwise a loss of power

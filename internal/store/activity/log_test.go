@@ -137,7 +137,7 @@ func TestTheSpoolHoldsWhileTheStoreIsAway(t *testing.T) {
 		t.Error(err)
 	}
 	st.setFail(nil)
-	waitFor(t, l)
+	waitForStore(t, l)
 	for _, got := range listRecords(t, l) {
 		if got.ID == r.ID && got.Status == Success {
 			return

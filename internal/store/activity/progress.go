@@ -96,7 +96,7 @@ func (p *projectionProgress) markStoreFailed(err error) {
 		}
 		p.err = err
 		if !errors.Is(err, ErrIO) {
-			err = nil // the spool keeps the records meanwhile
+			err = nil // the spool keeps the records in the meantime
 		}
 		p.spool.setStoreError(err)
 	})

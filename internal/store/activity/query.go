@@ -124,7 +124,7 @@ func (f Filter) SelectsAll() bool {
 }
 
 // EachRecord calls fn for every record that f selects, newest first and without paging, including
-// everything that was appended before. It skips records that are pruned meanwhile. fn may keep the record.
+// everything that was appended before. It skips records that are pruned in the meantime. fn may keep the record.
 func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) error {
 	if err := l.progress.waitProjected(ctx); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // this copy. If the process ends before that, the next process does it: where the system allows it, the
 // copy is a file in memory that survives the process.
 //
-// It has two halves that are used in turn, each with a header and lines like a segment. Apart from
+// It has two halves that are used alternately, each with a header and lines like a segment. Apart from
 // markSafe, only the writer of the spool uses it.
 type recentCopy struct {
 	halves       [2][]byte

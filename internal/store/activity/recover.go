@@ -162,7 +162,7 @@ func (m *spoolSnapshot) lastWholeEntry(first int64) (last chainLink, all bool, e
 		}
 		data, err := os.ReadFile(seg.path)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // pruned meanwhile
+			continue // pruned in the meantime
 		}
 		if err != nil {
 			return last, false, fmt.Errorf("verify the spool: %w", err)

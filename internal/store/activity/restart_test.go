@@ -31,7 +31,7 @@ func TestWhatRanWhenTheProcessDiedIsInterrupted(t *testing.T) {
 			if projected {
 				listRecords(t, l)
 			}
-			abandon(t, l)
+			stopWithoutClosing(t, l)
 			l = openLog(t, Options{Dir: dir}, st)
 			now := Record{Type: ToolCall, ToolName: "now"}
 			if err := l.Begin(&now); err != nil {
@@ -52,8 +52,8 @@ func TestWhatRanWhenTheProcessDiedIsInterrupted(t *testing.T) {
 	}
 }
 
-// abandon stops a log like the death of its process: nothing is finished.
-func abandon(t *testing.T, l *Log) {
+// stopWithoutClosing stops a log like the death of its process: nothing is finished.
+func stopWithoutClosing(t *testing.T, l *Log) {
 	t.Helper()
 	l.stop()
 	<-l.progress.ended
@@ -94,10 +94,10 @@ func TestTheStoreGetsEverythingOnce(t *testing.T) {
 		wg.Wait()
 		st.setFail(nil)
 		if round == 3 {
-			abandon(t, l)
+			stopWithoutClosing(t, l)
 			continue
 		}
-		waitFor(t, l)
+		waitForStore(t, l)
 		closeLog(t, l)
 	}
 	l := openLog(t, Options{Dir: dir}, st)
@@ -118,8 +118,8 @@ func TestTheStoreGetsEverythingOnce(t *testing.T) {
 	}
 }
 
-// waitFor lists records until the store is available again.
-func waitFor(t *testing.T, l *Log) {
+// waitForStore lists records until the store is available again.
+func waitForStore(t *testing.T, l *Log) {
 	t.Helper()
 	for {
 		_, err := l.List(t.Context(), Filter{})

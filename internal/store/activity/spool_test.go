@@ -193,7 +193,7 @@ func TestTornTails(t *testing.T) {
 			if s.lastDurableSeq() != tt.kept {
 				t.Fatalf("opened at entry %d, want %d", s.lastDurableSeq(), tt.kept)
 			}
-			checkAside(t, dir, damaged)
+			wantDamagedBytesKept(t, dir, damaged)
 			if (len(notes) > 0) != tt.told {
 				t.Errorf("told %q", notes)
 			}
@@ -206,8 +206,8 @@ func TestTornTails(t *testing.T) {
 	}
 }
 
-// checkAside checks that no byte of the damaged file is lost.
-func checkAside(t *testing.T, dir string, damaged []byte) {
+// wantDamagedBytesKept checks that no byte of the damaged file is lost.
+func wantDamagedBytesKept(t *testing.T, dir string, damaged []byte) {
 	t.Helper()
 	var all []byte
 	files, err := filepath.Glob(filepath.Join(dir, "*"))

@@ -78,13 +78,13 @@ func (s *spool) markWriteFailed(err error) {
 	s.checkWake.wake()
 }
 
-// writeToFiles writes to the last segment, which no other goroutine uses meanwhile, and then to the second
+// writeToFiles writes to the last segment, which no other goroutine uses in the meantime, and then to the second
 // copy. After a failure the segment is as before, or is replaced by a new one.
 func (s *spool) writeToFiles(w *spoolWrite) error {
 	n := int(w.size)
 	copied := s.recent.makeRoom(n, w.syncedSeq)
 	if !copied && w.syncedSeq < w.from.seq {
-		// What the copy holds is not known to be on the disk, so sync it first.
+		// The entries in the copy are not known to be on the disk, so sync them first.
 		if _, err := s.syncFiles(); err != nil {
 			w.fileUnusable = true
 			return err
@@ -106,7 +106,7 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 		} else if !s.syncEachWrite {
 			_, err = s.syncFiles() // includes the segments before
 		}
-		w.fileUnusable = err != nil // what the kernel holds of this file is unknown
+		w.fileUnusable = err != nil // the kernel may have lost data of this file
 		w.synced = err == nil
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 
 // prepareRoom reserves room for size more bytes, in a new segment if the last one is full. It reports
 // whether it did; otherwise another goroutine was writing, and the caller must check again. The caller
-// holds mu, which is unlocked meanwhile.
+// holds mu, which is unlocked in the meantime.
 func (s *spool) prepareRoom(size int64, full bool) (done bool, err error) {
 	switch {
 	case s.writing:

@@ -15,7 +15,7 @@ var ErrIO = errors.New("the disk failed")
 // call may succeed at once. A store that stays unavailable returns another error after some time.
 var ErrAgain = errors.New("the database has closed its connections or was opened again")
 
-// retryQuery runs a query up to three times if the store lost its connections meanwhile.
+// retryQuery runs a query up to three times if the store lost its connections in the meantime.
 func retryQuery(query func() error) (err error) {
 	for range 3 {
 		if err = query(); !errors.Is(err, ErrAgain) {

@@ -160,7 +160,7 @@ func (m *spoolSnapshot) firstErasureBreak(c *erasureCheck) (first *Break, err er
 	for _, seg := range m.segments {
 		data, err := os.ReadFile(seg.path)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // pruned meanwhile
+			continue // pruned in the meantime
 		}
 		if err != nil {
 			return nil, fmt.Errorf("verify the spool: %w", err)

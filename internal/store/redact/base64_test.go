@@ -28,7 +28,7 @@ func TestBase64(t *testing.T) {
 					in := strings.Replace(around, "%", encoded, 1)
 					for form, got := range map[string]string{"text": redact.Text(in), "JSON": string(redact.JSON(json.RawMessage(quoteJSON(in)))),
 						"escaped JSON": string(redact.JSON(json.RawMessage(strings.ReplaceAll(quoteJSON(in), "/", `\/`))))} {
-						if decodes(got, token) {
+						if base64HoldsToken(got, token) {
 							t.Errorf("%s, %s, %s in %q as %s: left in %s", name, alphabet, kind, around, form, got)
 						}
 					}
@@ -38,8 +38,8 @@ func TestBase64(t *testing.T) {
 	}
 }
 
-// decodes reports whether any base64 in a text contains a token.
-func decodes(text, token string) bool {
+// base64HoldsToken reports whether any base64 in a text contains a token.
+func base64HoldsToken(text, token string) bool {
 	text = strings.NewReplacer(`\/`, "/", `\n`, "", "\n", "", "-", "+", "_", "/").Replace(text)
 	for _, run := range strings.FieldsFunc(text, func(r rune) bool {
 		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", r)
@@ -64,14 +64,14 @@ func TestBase64InLinesAndTwice(t *testing.T) {
 				lines, rest = lines+rest[:n]+end, rest[n:]
 			}
 			for _, got := range []string{redact.Text(lines), string(redact.JSON(json.RawMessage(quoteJSON(lines))))} {
-				if !mask.MatchString(got) || decodes(strings.ReplaceAll(got, `\r`, ""), github) {
+				if !mask.MatchString(got) || base64HoldsToken(strings.ReplaceAll(got, `\r`, ""), github) {
 					t.Errorf("%d characters in a line: left in %q", width, got)
 				}
 			}
 		}
 	}
 	twice := base64.StdEncoding.EncodeToString([]byte("x " + base64.StdEncoding.EncodeToString([]byte("a "+github))))
-	if got := shape(redact.Text("see " + twice + " there")); got != "see {github-token} there" {
+	if got := maskKinds(redact.Text("see " + twice + " there")); got != "see {github-token} there" {
 		t.Error(got)
 	}
 }

@@ -56,18 +56,18 @@ func TestForms(t *testing.T) {
 		if want == "" {
 			want = c[0]
 		}
-		if got := shape(redact.Text(c[0])); got != want {
+		if got := maskKinds(redact.Text(c[0])); got != want {
 			t.Errorf("%q\n got %q\nwant %q", c[0], got, want)
 		}
-		holdsBoth(t, c[0])
+		checkMaskedTwiceAndAsJSON(t, c[0])
 	}
-	if got := shape(string(redact.JSON(json.RawMessage(`{"args":["docker","login","-u","ann","-p","hunter"],"ports":["-p","80"]}`)))); got != `{"args":["docker","login","-u","ann","-p","{password}"],"ports":["-p","80"]}` {
+	if got := maskKinds(string(redact.JSON(json.RawMessage(`{"args":["docker","login","-u","ann","-p","hunter"],"ports":["-p","80"]}`)))); got != `{"args":["docker","login","-u","ann","-p","{password}"],"ports":["-p","80"]}` {
 		t.Error(got)
 	}
-	if got := redact.Args([]string{"login", "-p", "hunter"}); shape(got[2]) != "{password}" {
+	if got := redact.Args([]string{"login", "-p", "hunter"}); maskKinds(got[2]) != "{password}" {
 		t.Error(got)
 	}
-	if got := shape(string(redact.JSON(json.RawMessage(`{"part1":"` + github[:22] + `","part2":"` + github[22:] + `","n":1}`)))); got != `{"part1":"{github-token}","part2":"{github-token}","n":1}` {
+	if got := maskKinds(string(redact.JSON(json.RawMessage(`{"part1":"` + github[:22] + `","part2":"` + github[22:] + `","n":1}`)))); got != `{"part1":"{github-token}","part2":"{github-token}","n":1}` {
 		t.Error(got)
 	}
 }

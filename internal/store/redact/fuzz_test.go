@@ -40,14 +40,14 @@ func FuzzJSON(f *testing.F) {
 		if !json.Valid(got) {
 			t.Fatalf("%q became %q, which is no JSON", in, got)
 		}
-		if a, b := skeleton(in), skeleton(got); a != b {
+		if a, b := withoutStrings(in), withoutStrings(got); a != b {
 			t.Fatalf("the structure changed from %s to %s\nin %q\ngot %q", a, b, in, got)
 		}
 	})
 }
 
-// skeleton returns a JSON text without its strings, which must not change.
-func skeleton(raw []byte) string {
+// withoutStrings returns a JSON text without its strings, which must not change.
+func withoutStrings(raw []byte) string {
 	var b strings.Builder
 	inString, escaped := false, false
 	for _, c := range raw {

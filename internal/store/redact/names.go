@@ -36,8 +36,8 @@ func (s *normalizedName) normalize(name []byte) {
 	}
 }
 
-// classifyName returns the kind of credential that a name stands for, and how strongly. The kind is "" for
-// a harmless name.
+// classifyName returns the kind of credential that a name suggests, and the strength of the name. The kind
+// is "" for a harmless name.
 func classifyName(name []byte) (string, nameStrength) {
 	if !mayEndCredentialName(name, len(name)) {
 		return "", harmless

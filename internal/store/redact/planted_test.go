@@ -34,7 +34,7 @@ func TestPlanted(t *testing.T) {
 			got := string(redact.JSON(json.RawMessage(result)))
 			for _, secret := range secrets {
 				if strings.Contains(got, secret) {
-					t.Errorf("%s is left\nin %s\ngot %s", secret, text, shape(got))
+					t.Errorf("%s is left\nin %s\ngot %s", secret, text, maskKinds(got))
 				}
 				if strings.Contains(redact.Text(text), secret) {
 					t.Errorf("%s is left in the text", secret)

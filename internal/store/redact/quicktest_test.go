@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// overlooked returns the first credential that the full scan finds in a text that the quick test rejects.
-func overlooked(raw []byte) string {
+// missedByQuickTest returns the first credential that the full scan finds in a text that the quick test rejects.
+func missedByQuickTest(raw []byte) string {
 	if mayHoldCredential(raw) {
 		return ""
 	}
@@ -39,7 +39,7 @@ func FuzzScan(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if found := overlooked(raw); found != "" {
+		if found := missedByQuickTest(raw); found != "" {
 			t.Fatalf("the quick test does not see %q in %q", found, raw)
 		}
 	})
@@ -75,20 +75,20 @@ func TestPieces(t *testing.T) {
 		for range 1 + random.IntN(9) {
 			text.WriteString(pieces[random.IntN(len(pieces))])
 		}
-		tryText(t, text.String())
+		checkText(t, text.String())
 		if t.Failed() {
 			return
 		}
 	}
 }
 
-func tryText(t *testing.T, text string) {
+func checkText(t *testing.T, text string) {
 	t.Helper()
 	once := Text(text)
 	if twice := Text(once); twice != once {
 		t.Errorf("not the same again\n   in %q\n once %q\ntwice %q", text, once, twice)
 	}
-	if found := overlooked([]byte(text)); found != "" {
+	if found := missedByQuickTest([]byte(text)); found != "" {
 		t.Errorf("the quick test does not see %q in %q", found, text)
 	}
 	inString, _ := json.Marshal(text)
@@ -96,7 +96,7 @@ func tryText(t *testing.T, text string) {
 	nested, _ := json.Marshal(string(member))
 	key, _ := json.Marshal(map[string]string{text: "abc123def"})
 	for _, raw := range [][]byte{inString, member, nested, key} {
-		if found := overlooked(raw); found != "" {
+		if found := missedByQuickTest(raw); found != "" {
 			t.Errorf("the quick test does not see %q in %s", found, raw)
 		}
 		got := JSON(raw)

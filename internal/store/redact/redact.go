@@ -18,7 +18,7 @@
 //   - stated.go: values in sentences
 //   - flags.go: passwords after short flags
 //   - tokens.go, splittoken.go: tokens with a known form, whole and in pieces
-//   - names.go, values.go: what a name says, and what a value looks like
+//   - names.go, values.go: classify names, and check whether a value looks like a secret
 //   - base64.go, escapes.go, decoded.go: decode parts of a text and scan the result
 //   - finder.go, mask.go: collect the found credentials and write the masks
 //   - chars.go: classes of characters

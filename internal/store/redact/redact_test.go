@@ -25,8 +25,8 @@ var (
 	quoteJSON = func(s string) string { b, _ := json.Marshal(s); return string(b) }
 )
 
-// shape replaces masks by their kinds in braces, which reads better.
-func shape(s string) string { return mask.ReplaceAllString(s, "{$1}") }
+// maskKinds replaces masks by their kinds in braces, which reads better.
+func maskKinds(s string) string { return mask.ReplaceAllString(s, "{$1}") }
 
 func TestTextTokens(t *testing.T) {
 	for kind, secret := range map[string]string{
@@ -59,21 +59,21 @@ func TestTextTokens(t *testing.T) {
 				}
 				text := fmt.Sprintf(around, secret)
 				got := redact.Text(text)
-				if want := fmt.Sprintf(around, "{"+kind+"}"); shape(got) != want {
+				if want := fmt.Sprintf(around, "{"+kind+"}"); maskKinds(got) != want {
 					t.Errorf("%q became %q", text, got)
 				}
-				holdsBoth(t, text)
+				checkMaskedTwiceAndAsJSON(t, text)
 			}
 			inJSON := `{"content":[{"type":"text","text":` + quoteJSON("see\n"+secret+"\tend") + `}]}`
-			if got := shape(string(redact.JSON(json.RawMessage(inJSON)))); got != `{"content":[{"type":"text","text":`+quoteJSON("see\n{"+kind+"}\tend")+`}]}` {
+			if got := maskKinds(string(redact.JSON(json.RawMessage(inJSON)))); got != `{"content":[{"type":"text","text":`+quoteJSON("see\n{"+kind+"}\tend")+`}]}` {
 				t.Errorf("%s became %s", inJSON, got)
 			}
 		})
 	}
 }
 
-// holdsBoth checks that masking again changes nothing, and that the JSON form of a text loses the same.
-func holdsBoth(t *testing.T, text string) {
+// checkMaskedTwiceAndAsJSON checks that masking again changes nothing, and that the JSON form of a text loses the same.
+func checkMaskedTwiceAndAsJSON(t *testing.T, text string) {
 	t.Helper()
 	once := redact.Text(text)
 	if twice := redact.Text(once); twice != once {
@@ -147,10 +147,10 @@ func TestText(t *testing.T) {
 		if want == "" {
 			want = c.text
 		}
-		if got := shape(redact.Text(c.text)); got != shape(want) {
+		if got := maskKinds(redact.Text(c.text)); got != maskKinds(want) {
 			t.Errorf("%q\n got %q\nwant %q", c.text, got, want)
 		}
-		holdsBoth(t, c.text)
+		checkMaskedTwiceAndAsJSON(t, c.text)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestJSON(t *testing.T) {
 			}
 			in := []byte(c.in)
 			got := redact.JSON(in)
-			if shape(string(got)) != want {
+			if maskKinds(string(got)) != want {
 				t.Errorf("\n in  %s\n got %s\nwant %s", c.in, got, want)
 			}
 			if string(in) != c.in {
@@ -225,7 +225,7 @@ func TestTellingNames(t *testing.T) {
 	} {
 		for _, name := range strings.Fields(names) {
 			in := `{"` + name + `":"ab"}`
-			if got := shape(string(redact.JSON([]byte(in)))); got != `{"`+name+`":"{`+kind+`}"}` {
+			if got := maskKinds(string(redact.JSON([]byte(in)))); got != `{"`+name+`":"{`+kind+`}"}` {
 				t.Errorf("%s became %s", in, got)
 			}
 		}
@@ -266,7 +266,7 @@ func TestArgs(t *testing.T) {
 	want := []string{"-y", "@scope/server", "--token", "{token}", "--api-key={api-key}", "--name", "x", "DB_PASSWORD={password}", "--password", "--verbose", "--key", "title", "postgres://a:{url-password}@c/d", "{github-token}"}
 	got := redact.Args(in)
 	for i := range want {
-		if shape(got[i]) != want[i] {
+		if maskKinds(got[i]) != want[i] {
 			t.Errorf("%q became %q, want %q", in[i], got[i], want[i])
 		}
 	}
@@ -294,7 +294,7 @@ func TestURL(t *testing.T) {
 			want = c[0]
 		}
 		got := redact.URL(c[0])
-		if shape(got) != want {
+		if maskKinds(got) != want {
 			t.Errorf("%q became %q, want %q", c[0], got, want)
 		}
 		if again := redact.URL(got); again != got {

@@ -66,7 +66,7 @@ func parseCredentialRules(f wordlist.File) (k credentialRules) {
 // trigramSet is a set of three-letter sequences, ignoring case, with one bit for each.
 type trigramSet [1 << 15 / 64]uint64
 
-// add adds three letters; 0 stands for any letter.
+// add adds three letters; 0 means any letter.
 func (t *trigramSet) add(a, b, c byte) {
 	for other := byte(32); other < 64 && (a == 0 || c == 0); other++ {
 		t.add(cmp.Or(a, other), b, cmp.Or(c, other))

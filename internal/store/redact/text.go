@@ -3,7 +3,7 @@ package redact
 import "bytes"
 
 // findInText finds credentials in plain text. It scans from left to right and never goes back before the
-// end of a span. What it examines around a character is bounded.
+// end of a span. It examines a bounded range around a character.
 func (f *credentialFinder) findInText(t []byte) {
 	f.curl, f.base64Run, f.queryDoneTo = bytes.Contains(t, []byte("curl")), base64Run{}, 0
 	for i := 0; i < len(t); {

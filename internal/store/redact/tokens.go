@@ -23,8 +23,8 @@ func mayBeTokenAt(text []byte, i int) bool {
 	return false
 }
 
-// matchToken returns the end and the kind of the token that begins at i, or 0. What it examines before it
-// fails is bounded; what it examines when it succeeds is skipped.
+// matchToken returns the end and the kind of the token that begins at i, or 0. If it fails, it
+// examined a bounded range. If it succeeds, scanning continues after the token.
 func matchToken(text []byte, i int) (end int, kind string) {
 	if !mayBeTokenAt(text, i) {
 		return 0, ""

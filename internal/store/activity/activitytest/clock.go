@@ -2,7 +2,7 @@
 //
 //   - clock.go: Clock, which stands still until a test sets it
 //
-// A test may set the clock while the goroutines of the log read it.
+// A test may set the clock while the goroutines of the log read it. The package does not create records.
 package activitytest
 
 import (
