@@ -150,7 +150,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && token == nil && !open {
 		const message = "The request proves no right to use the API."
-		s.deps.Refuse(ctx, gate.Refusal{Caller: newCaller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
+		s.deps.Refuse(ctx, gate.SurfaceRefusal{Caller: newCaller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
 		writeProblem(w, problem.New(problem.Unauthorized, message,
 			"Send the key in the file api_key of the data directory as X-API-Key or as Authorization: Bearer; over the unix socket no key is needed. "+
 				"To call tools, an agent token that has neither expired nor been revoked will do. "+

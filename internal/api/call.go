@@ -53,8 +53,8 @@ func callTool(a *ops.Admin, ctx context.Context, c ops.Caller, in CallInput) (Ca
 }
 
 // Request converts the input for the gate.
-func (in CallInput) Request(c ops.Caller) gate.Request {
-	r := gate.Request{Name: in.Name, Args: in.Args, ArgsJSON: in.ArgsJSON, Declared: in.declared, Caller: c, RequestBytes: in.size}
+func (in CallInput) Request(c ops.Caller) gate.LaneCall {
+	r := gate.LaneCall{Name: in.Name, Args: in.Args, ArgsJSON: in.ArgsJSON, Declared: in.declared, Caller: c, RequestBytes: in.size}
 	if in.Select != "" {
 		r.Select = wirejson.AppendString(nil, in.Select)
 	}

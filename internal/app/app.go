@@ -325,7 +325,7 @@ func (d *daemon) wire() error {
 	asks := d.store.Asks()
 	d.approvals = ask.NewWaiter(asks, d.presence, time.Now, func() { d.events.PendingChanged() })
 	d.gate = gate.New(gate.Deps{
-		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
+		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error {
 			return d.consent.AnswerByClient(ctx, by, question, k, a)
 		},
@@ -354,8 +354,8 @@ func (d *daemon) wire() error {
 	replies := session.NewReplyWriter(d.opt.Version, d.logger)
 	d.builtin = mcpserver.NewBuiltinTools(operations, d.live.Current, replies)
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		BuiltIn: d.builtin, At: d.gate.Surface, Refused: d.gate.Refused,
-		All:   gate.NewAggregate(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies}),
+		BuiltIn: d.builtin, At: d.gate.GatedSurface, Refused: d.gate.RecordRefusedToolCall,
+		All:   gate.NewAggregateSurface(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instance(), Logger: d.logger,
 	})
 	d.settings = ops.NewSettings(ops.SettingsDeps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
@@ -369,7 +369,7 @@ func (d *daemon) wire() error {
 		ops.Journal{Log: d.log, Logger: d.logger}, d.values.requestRead)
 	trials := ops.NewTrials(ops.TrialDeps{Each: d.log.Each, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
-	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewHistory(signedLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.importOperations(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewHistory(signedLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.importOperations(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

@@ -11,100 +11,99 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// admission bounds how many calls run at once, in all and for each server, and
-// how many may wait for how long. It is made anew when the limits change.
-type admission struct {
-	all      *places
-	servers  map[string]*places
-	waiting  *atomic.Int64
-	queue    int64
-	patience time.Duration
+// concurrencyLimiter limits how many calls run at once, in total and per server, and how many calls
+// may wait for how long. A new one is made when the limits change.
+type concurrencyLimiter struct {
+	global     *slots
+	perServer  map[string]*slots
+	waiting    *atomic.Int64
+	maxWaiting int64
+	maxWait    time.Duration
 }
 
-// newAdmission follows the configuration. Limits that are as before keep their
-// places (before may be nil), so that no reload lifts them.
-func newAdmission(cfg *config.Config, before *admission) *admission {
-	a := &admission{
-		all: newPlaces(cfg.MaxConcurrent), servers: map[string]*places{},
-		queue: int64(cfg.QueueSize), patience: cfg.QueueTimeout, waiting: new(atomic.Int64),
+// newConcurrencyLimiter returns the limiter of a configuration. A limit that has not changed keeps the
+// slots of before (which may be nil), so that a reload does not lift it.
+func newConcurrencyLimiter(cfg *config.Config, before *concurrencyLimiter) *concurrencyLimiter {
+	a := &concurrencyLimiter{
+		global: newSlots(cfg.MaxConcurrent), perServer: map[string]*slots{},
+		maxWaiting: int64(cfg.QueueSize), maxWait: cfg.QueueTimeout, waiting: new(atomic.Int64),
 	}
 	for _, s := range cfg.Servers {
-		a.servers[s.Name] = newPlaces(serverLimit(cfg, s))
+		a.perServer[s.Name] = newSlots(serverConcurrencyLimit(cfg, s))
 	}
 	if before == nil {
 		return a
 	}
 	a.waiting = before.waiting
-	a.all = a.all.orSame(before.all)
-	for name, own := range a.servers {
-		a.servers[name] = own.orSame(before.servers[name])
+	a.global = a.global.reuseIfSameSize(before.global)
+	for name, own := range a.perServer {
+		a.perServer[name] = own.reuseIfSameSize(before.perServer[name])
 	}
 	return a
 }
 
-// serverLimit is how many calls of one server may run at once. Without a limit
-// of its own it is a quarter of all, so that a server that hangs leaves places
-// for the others.
-func serverLimit(cfg *config.Config, s config.Server) int {
+// serverConcurrencyLimit returns how many calls of one server may run at once. Without a limit of its
+// own it is a quarter of the total, so that a server that hangs leaves slots for the others.
+func serverConcurrencyLimit(cfg *config.Config, s config.Server) int {
 	if s.MaxConcurrent > 0 || cfg.MaxConcurrent <= 0 {
 		return s.MaxConcurrent
 	}
 	return max(1, cfg.MaxConcurrent/4)
 }
 
-// places are how many calls may run at once; nil is no limit.
-type places struct {
+// slots limit how many calls run at once; nil is no limit.
+type slots struct {
 	*semaphore.Weighted
 	n int
 }
 
-func newPlaces(n int) *places {
+func newSlots(n int) *slots {
 	if n <= 0 {
 		return nil
 	}
-	return &places{semaphore.NewWeighted(int64(n)), n}
+	return &slots{semaphore.NewWeighted(int64(n)), n}
 }
 
-// orSame is before when it has as many places.
-func (p *places) orSame(before *places) *places {
+// reuseIfSameSize returns before if it has as many slots, else p.
+func (p *slots) reuseIfSameSize(before *slots) *slots {
 	if p != nil && before != nil && p.n == before.n {
 		return before
 	}
 	return p
 }
 
-// enter takes a place for a call of the server, waiting if it must, and returns for
-// how long it has waited: 0 only if it has not. The error is OVERLOADED, or ctx's.
-func (a *admission) enter(ctx context.Context, server string) (leave func(), waited time.Duration, err error) {
-	own := a.servers[server]
-	if a.all == nil && own == nil {
+// acquireSlots takes a slot of the server and a slot of the total, and waits for them. It returns how
+// long it has waited: 0 only if it has not. The error is OVERLOADED, or that of ctx.
+func (a *concurrencyLimiter) acquireSlots(ctx context.Context, server string) (leave func(), waited time.Duration, err error) {
+	own := a.perServer[server]
+	if a.global == nil && own == nil {
 		return func() {}, 0, nil
 	}
-	waited, err = a.take(ctx, own, server)
+	waited, err = a.acquireSlot(ctx, own, server)
 	if err != nil {
 		return nil, waited, err
 	}
-	// The server's place first: who waits for a slow server takes no place
-	// that calls of others could use.
-	also, err := a.take(ctx, a.all, server)
+	// The slot of the server first: a call that waits for a slow server takes no slot that calls of
+	// other servers could use.
+	also, err := a.acquireSlot(ctx, a.global, server)
 	if err != nil {
-		give(own)
+		releaseSlot(own)
 		return nil, waited + also, err
 	}
-	return func() { give(a.all); give(own) }, waited + also, nil
+	return func() { releaseSlot(a.global); releaseSlot(own) }, waited + also, nil
 }
 
-// full refuses a call of the server for which there is neither a place nor room
-// to wait for one. It may err in favour of the call: take has the last word.
-func (a *admission) full(server string) *problem.Problem {
-	if a.waiting.Load() < a.queue || !a.servers[server].taken() && !a.all.taken() {
+// queueFullProblem returns the problem of a call for which there is neither a slot nor a position in
+// the queue; nil if it may wait. It can miss a full queue: acquireSlot decides.
+func (a *concurrencyLimiter) queueFullProblem(server string) *problem.Problem {
+	if a.waiting.Load() < a.maxWaiting || !a.perServer[server].allTaken() && !a.global.allTaken() {
 		return nil
 	}
-	return overloaded(server, "the queue is full")
+	return overloadedProblem(server, "the queue is full")
 }
 
-// taken reports whether all places are taken at this moment.
-func (p *places) taken() bool {
+// allTaken reports whether all slots are taken at this moment.
+func (p *slots) allTaken() bool {
 	if p == nil || !p.TryAcquire(1) {
 		return p != nil
 	}
@@ -112,33 +111,34 @@ func (p *places) taken() bool {
 	return false
 }
 
-func (a *admission) take(ctx context.Context, s *places, server string) (waited time.Duration, err error) {
+// acquireSlot takes one slot, and waits for it while the queue has room.
+func (a *concurrencyLimiter) acquireSlot(ctx context.Context, s *slots, server string) (waited time.Duration, err error) {
 	if s == nil || s.TryAcquire(1) {
 		return 0, nil
 	}
 	began := time.Now()
-	if a.waiting.Add(1) > a.queue {
+	if a.waiting.Add(1) > a.maxWaiting {
 		a.waiting.Add(-1)
-		return 1, overloaded(server, "the queue is full")
+		return 1, overloadedProblem(server, "the queue is full")
 	}
 	defer a.waiting.Add(-1)
-	waiting, cancel := context.WithTimeout(ctx, a.patience)
+	waiting, cancel := context.WithTimeout(ctx, a.maxWait)
 	defer cancel()
 	if err = s.Acquire(waiting, 1); err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	} else if err != nil {
-		err = overloaded(server, "no place became free in "+a.patience.String())
+		err = overloadedProblem(server, "no place became free in "+a.maxWait.String())
 	}
 	return max(1, time.Since(began)), err
 }
 
-func give(s *places) {
+func releaseSlot(s *slots) {
 	if s != nil {
 		s.Release(1)
 	}
 }
 
-func overloaded(server, why string) *problem.Problem {
+func overloadedProblem(server, why string) *problem.Problem {
 	return problem.Newf(problem.Overloaded, "Too many calls at once: %s.", why).
 		WithHint("Try again in a moment; max_concurrent_calls, queue_size and queue_timeout in mcp_config.json set the limits.").
 		With("server", server)

@@ -8,43 +8,43 @@ import (
 	"mcpproxy/internal/mcp"
 )
 
-// aggregateListed stands for what the lists of all servers say, by catalog.PrimitiveList: two that
-// are equal say the same.
-type aggregateListed [len(announced)][sha256.Size]byte
+// listDigests are the digests of the lists of all servers, by catalog.ListKind. Equal digests mean
+// equal lists.
+type listDigests [len(listNotifications)][sha256.Size]byte
 
-// announced are the lists whose changes are announced: by which notification,
-// and how a subscription asks for it. Templates are resources.
-var announced = [...]struct{ method, wish string }{
+// listNotifications are the lists whose changes are announced: the notification, and the member with
+// which a subscription asks for it. Templates count as resources.
+var listNotifications = [...]struct{ method, wish string }{
 	catalog.ListTools:     {mcp.ToolsChanged, "toolsListChanged"},
 	catalog.ListPrompts:   {mcp.PromptsChanged, "promptsListChanged"},
 	catalog.ListResources: {mcp.ResourcesChanged, "resourcesListChanged"},
 }
 
-// knownLists is what a client knows of the lists.
-type knownLists struct {
+// clientKnownLists stores which lists a client has received.
+type clientKnownLists struct {
 	mu    sync.Mutex // guards what follows
-	knows [len(announced)]bool
-	last  aggregateListed
+	known [len(listNotifications)]bool
+	last  listDigests
 }
 
-// gets notes that the client gets a list.
-func (h *knownLists) gets(l catalog.ListKind, now aggregateListed) {
+// markSent stores that the client gets a list with these digests.
+func (h *clientKnownLists) markSent(l catalog.ListKind, now listDigests) {
 	l = min(l, catalog.ListResources)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.knows[l], h.last[l] = true, now[l]
+	h.known[l], h.last[l] = true, now[l]
 }
 
-// changed returns the lists that are not what the client knows. What it has never
-// been told of it gets to know now.
-func (h *knownLists) changed(now aggregateListed) (lists []int) {
+// takeChangedLists returns the lists that differ from what the client has received, and stores the new
+// digests. A list that the client has never received does not count as changed.
+func (h *clientKnownLists) takeChangedLists(now listDigests) (lists []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range announced {
-		if h.knows[i] && h.last[i] != now[i] {
+	for i := range listNotifications {
+		if h.known[i] && h.last[i] != now[i] {
 			lists = append(lists, i)
 		}
-		h.knows[i], h.last[i] = true, now[i]
+		h.known[i], h.last[i] = true, now[i]
 	}
 	return lists
 }

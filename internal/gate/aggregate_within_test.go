@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// within are bounds that stay what they are.
+// scopedTables are bounds that stay what they are.
 type within policy.Scope
 
 func (w within) Scope() policy.Scope { return policy.Scope(w) }
@@ -40,24 +40,24 @@ func TestChangesOutsideAreNoNews(t *testing.T) {
 		w.Catalog.Refresh()
 	}
 	list("s", "a")
-	before, _ := w.all.listed(asked())
-	whole, _ := w.all.listed(catalogtest.NewRequest("", ""))
+	before, _ := w.all.currentListDigests(asked())
+	whole, _ := w.all.currentListDigests(catalogtest.NewRequest("", ""))
 	list("t", "b", "c")
 	w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, Offers: 99, Capabilities: []byte(`{"tools":{},"prompts":{},"resources":{}}`)})
 	list("s", "a", "wipe") // in no lane of the client
-	after, _ := w.all.listed(asked())
+	after, _ := w.all.currentListDigests(asked())
 	if after != before {
 		t.Error("what is outside is news")
 	}
-	if now, _ := w.all.listed(catalogtest.NewRequest("", "")); now == whole {
+	if now, _ := w.all.currentListDigests(catalogtest.NewRequest("", "")); now == whole {
 		t.Fatal("nothing has changed: the test shows nothing")
 	}
 	list("s", "a", "d")
-	if now, _ := w.all.listed(asked()); now == after {
+	if now, _ := w.all.currentListDigests(asked()); now == after {
 		t.Error("what is inside is no news")
 	}
 	var names []string
-	for _, e := range w.all.tools(asked()).callable {
+	for _, e := range w.all.toolTableForCaller(asked()).callable {
 		names = append(names, e.name)
 	}
 	if !slices.Equal(names, []string{"s__a", "s__d"}) {

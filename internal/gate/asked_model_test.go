@@ -220,7 +220,7 @@ func (m *model) checked(r *rapid.T, c oneCall, client *session.Request) {
 // callBy makes a call by what its client has sent.
 func (m *model) callBy(r *rapid.T, c oneCall, client *session.Request) (ran bool) {
 	before := len(m.ran)
-	result, err := m.gate.Call(m.T.Context(), Request{Variant: c.variant, Name: "s:" + c.tool, Args: json.RawMessage(spellings[c.args].text), Caller: c.caller(), Client: client})
+	result, err := m.gate.Call(m.T.Context(), LaneCall{Variant: c.variant, Name: "s:" + c.tool, Args: json.RawMessage(spellings[c.args].text), Caller: c.caller(), Client: client})
 	p, _ := errors.AsType[*problem.Problem](err)
 	switch {
 	case err == nil && wirejson.Find(result.Result, "inputRequests") != nil:
@@ -314,7 +314,7 @@ func (m *model) callTwice(r *rapid.T, c oneCall) {
 	ids := make(chan string, 2)
 	for range 2 {
 		both.Go(func() {
-			_, err := m.gate.Call(m.T.Context(), Request{Variant: c.variant, Name: "s:" + c.tool, Args: json.RawMessage(spellings[c.args].text), Caller: c.caller()})
+			_, err := m.gate.Call(m.T.Context(), LaneCall{Variant: c.variant, Name: "s:" + c.tool, Args: json.RawMessage(spellings[c.args].text), Caller: c.caller()})
 			if p, _ := errors.AsType[*problem.Problem](err); p != nil && p.Code == problem.ApprovalPending {
 				id, _ := p.Detail("approval_id").(string)
 				ids <- id
@@ -393,8 +393,8 @@ func (m *model) returnCall(r *rapid.T) {
 		who = c.caller()
 		answer := rapid.SampledFrom(formAnswers).Draw(r, "says")
 		params = "{" + strings.TrimPrefix(back(of.state, answer), ",") + "}"
-		q, err := m.asks.Question(m.T.Context(), questionIn(of.state))
-		if key := m.key(c); err == nil && who.SessionID == "" && !refusedByPolicy(c) && q.At(m.clock) == ask.Waiting && m.questions[q.ID] == key {
+		q, err := m.asks.LoadQuestion(m.T.Context(), questionIn(of.state))
+		if key := m.key(c); err == nil && who.SessionID == "" && !refusedByPolicy(c) && q.StateAt(m.clock) == ask.Waiting && m.questions[q.ID] == key {
 			if approve, deny := c.counts(answer); approve {
 				m.approved[key] = m.clock
 				delete(m.over, key)

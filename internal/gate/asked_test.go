@@ -64,7 +64,7 @@ func newAsking(t testing.TB, text string, definitions ...string) *asking {
 	return a
 }
 
-// use makes a text the configuration.
+// checkPrimitiveUse makes a text the configuration.
 func (a *asking) use(text string) {
 	a.T.Helper()
 	next := a.parse(text)
@@ -85,7 +85,7 @@ func (a *asking) open() {
 
 // byForm takes the answer of a client's form, as package ops does.
 func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Key, given ask.Answer) error {
-	q, err := a.asks.Question(ctx, id)
+	q, err := a.asks.LoadQuestion(ctx, id)
 	switch {
 	case err != nil:
 		return err
@@ -94,12 +94,12 @@ func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Ke
 	}
 	given.By, given.Via, given.At = by.Actor.String(), ask.ByForm, a.now()
 	if q, err = a.asks.Answer(ctx, id, given); err == nil {
-		a.holder.Answered(q.Key)
+		a.holder.WakeCalls(q.Key)
 	}
 	return err
 }
 
-// answer answers the one question that waits.
+// answerRequest answers the one question that waits.
 func (a *asking) answer(approve bool) ask.Question {
 	a.T.Helper()
 	for {
@@ -115,7 +115,7 @@ func (a *asking) answer(approve bool) ask.Question {
 		if err != nil {
 			a.T.Fatal(err)
 		}
-		a.holder.Answered(q.Key)
+		a.holder.WakeCalls(q.Key)
 		return q
 	}
 }
@@ -143,7 +143,7 @@ func wantCode(t *testing.T, what string, err error, code problem.Code) *problem.
 
 // destroy calls the destructive tool of s.
 func (a *asking) destroy(ctx context.Context, args string) error {
-	_, err := a.gate.Call(ctx, Request{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
+	_, err := a.gate.Call(ctx, LaneCall{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
 		Declared: reasoned("intent_reason", "to clean up")})
 	return err
 }
@@ -208,9 +208,9 @@ func TestACallIsHeldUntilAPersonHasApproved(t *testing.T) {
 func (a *asking) waits(n int) {
 	a.T.Helper()
 	end := time.Now().Add(time.Minute)
-	for questions := 0; a.holder.Waiting() < n || questions == 0; {
+	for questions := 0; a.holder.WaitingCalls() < n || questions == 0; {
 		if time.Now().After(end) { // for example the call returned already
-			a.T.Fatalf("%d calls wait, want %d", a.holder.Waiting(), n)
+			a.T.Fatalf("%d calls wait, want %d", a.holder.WaitingCalls(), n)
 		}
 		runtime.Gosched()
 		var err error
@@ -270,23 +270,23 @@ func TestWhatIsCaught(t *testing.T) {
 // catches returns as what a call would be asked about, "" for one that would not.
 func (a *asking) catches(variant, name, args string) string {
 	a.T.Helper()
-	c, s, now := call{caller: anAgent}, subject{cfg: a.Config(), request: policy.Request{OwnNames: true}}, a.Catalog.Current()
+	c, s, now := call{caller: anAgent}, resolvedCall{cfg: a.Config(), request: policy.Request{OwnNames: true}}, a.Catalog.Current()
 	if variant == "" {
-		s.name(now, "s:"+name)
+		s.findTool(now, "s:"+name)
 		s.request.Variant = s.tool.CallWith
-		s.args.sent, s.request.ArgsErr = readArguments("arguments", json.RawMessage(args))
+		s.args.sent, s.request.ArgsErr = parseArgumentsObject("arguments", json.RawMessage(args))
 	} else {
 		v, ok := policy.ParseVariant("call_tool_" + variant)
 		if !ok {
 			a.T.Fatal(variant)
 		}
-		c, s, now = a.gate.resolve(&Request{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
+		c, s, now = a.gate.resolveLaneCall(&LaneCall{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
 	}
 	v := a.gate.decide(&c, s, now)
 	if v.Problem != nil {
 		a.T.Fatalf("%s %s as %q: %v", name, args, variant, v.Problem)
 	}
-	caught, lane := v.askedBy(&c, v.does)
+	caught, lane := v.approvalRule(&c, v.does)
 	if !caught.Asked() {
 		return ""
 	}
@@ -304,7 +304,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 			return err
 		},
 		"one server, in a session": func() error {
-			s, _, err := a.gate.Surface("s").Open(t.Context(), passed("initialize", `{}`))
+			s, _, err := a.gate.GatedSurface("s").Open(t.Context(), passed("initialize", `{}`))
 			if err != nil {
 				return err
 			}
@@ -316,7 +316,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 			return err
 		},
 		"all servers": func() error {
-			_, err := a.gate.CallNamed(t.Context(), NamedCall{ID: a.Catalog.Current().Server("s").Tools[0].ID}, passed("tools/call", `{"name":"destroys","arguments":{}}`))
+			_, err := a.gate.CallFromAggregate(t.Context(), ToolCallTarget{ID: a.Catalog.Current().Server("s").Tools[0].ID}, passed("tools/call", `{"name":"destroys","arguments":{}}`))
 			return err
 		},
 	} {
@@ -338,7 +338,7 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 	token.Actor = auth.Actor{Kind: auth.Agent, Name: "cursor", ID: "1"}
 	token.Bounds = bounded(policy.Scope{})
 	as := func(a *asking, c auth.Caller, v policy.Variant, args string) error {
-		_, err := a.gate.Call(t.Context(), Request{Variant: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
+		_, err := a.gate.Call(t.Context(), LaneCall{Variant: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
 		return err
 	}
 	for name, call := range map[string]func(a *asking) error{
@@ -465,7 +465,7 @@ func TestWhoLeavesStopsWaiting(t *testing.T) {
 	}
 	leave()
 	wantCode(t, "the client has left", <-done, problem.Interrupted)
-	if n, _ := a.asks.Count(t.Context(), time.Now()); n != 1 || a.asked() != 0 || a.holder.Waiting() != 0 {
+	if n, _ := a.asks.Count(t.Context(), time.Now()); n != 1 || a.asked() != 0 || a.holder.WaitingCalls() != 0 {
 		t.Errorf("%d questions, %q", n, a.Events)
 	}
 	go func() { done <- a.destroy(t.Context(), `{}`) }()
@@ -534,7 +534,7 @@ func TestTheClockRunsAfterTheAnswer(t *testing.T) {
 func TestAResultInTheArguments(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	call := func(handle string) error {
-		_, err := a.gate.Call(t.Context(), Request{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
+		_, err := a.gate.Call(t.Context(), LaneCall{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
 		return err
 	}
 	for handle, body := range map[string]string{"HANDLEONE": `{"text":"begins like this"}`, "HANDLETWO": `{"text":"another one"}`, "HANDLESAME": `{"text":"begins like this"}`} {

@@ -42,9 +42,9 @@ const (
 	responses    = "inputResponses"
 )
 
-// takeReturned takes out of the call what the client returns to us, and puts back what is for the
+// extractReturnedAnswer takes out of the call what the client returns to us, and puts back what is for the
 // server. Another MCPProxy behind this one has states of its own, which are not known here.
-func (g *Gate) takeReturned(ctx context.Context, params json.RawMessage) (forServer json.RawMessage, r returned) {
+func (g *Gate) extractReturnedAnswer(ctx context.Context, params json.RawMessage) (forServer json.RawMessage, r returnedAnswer) {
 	if !wirejson.MayContain(params, requestState) {
 		return params, r
 	}
@@ -53,10 +53,10 @@ func (g *Gate) takeReturned(ctx context.Context, params json.RawMessage) (forSer
 		return params, r
 	}
 	id, isText := wirejson.String(wirejson.Find([]byte(text), stateOf))
-	if !isText || !g.Ask.Knows(ctx, id) {
+	if !isText || !g.Ask.KnowsQuestion(ctx, id) {
 		return params, r
 	}
-	r = returned{question: id, answer: wirejson.Find(wirejson.Find(params, responses), formKey)}
+	r = returnedAnswer{question: id, answer: wirejson.Find(wirejson.Find(params, responses), formKey)}
 	forServer = params
 	for _, name := range [...]string{requestState, responses} {
 		if own := wirejson.Find([]byte(text), name); own != nil {
@@ -68,40 +68,40 @@ func (g *Gate) takeReturned(ctx context.Context, params json.RawMessage) (forSer
 	return forServer, r
 }
 
-// asksClient returns what asks the client itself about a call that is held: in its session while
+// newClientAsker returns what asks the client itself about a call that is held: in its session while
 // the call waits; a modern client by the answer to the call, once for each question. nil where the
 // client takes no forms.
-func (h *hold) asksClient(ctx context.Context, held *ask.HeldCall) func(q *ask.Question) (done func(), waits bool) {
+func (h *approvalWait) newClientAsker(ctx context.Context, held *ask.HeldCall) func(q *ask.Question) (done func(), waits bool) {
 	client := h.call.client
-	if client == nil || client.Asker == nil && (!client.Forms || len(h.state("")) > maxState) {
+	if client == nil || client.Asker == nil && (!client.Forms || len(h.requestStateJSON("")) > maxState) {
 		return nil
 	}
-	h.approval.asks = "asked in a form of the client, too, which can deny"
-	if h.mayApprove(held) {
-		h.approval.asks += " or approve"
+	h.approval.clientFormText = "asked in a form of the client, too, which can deny"
+	if h.clientMayApprove(held) {
+		h.approval.clientFormText += " or approve"
 	}
 	if client.Asker != nil {
-		return func(q *ask.Question) (func(), bool) { return h.showForm(ctx, held, q.ID), true }
+		return func(q *ask.Question) (func(), bool) { return h.showFormInSession(ctx, held, q.ID), true }
 	}
 	return func(q *ask.Question) (func(), bool) {
 		waits := h.call.returned.question != "" && h.call.returned.question == q.ID
 		if !waits {
-			h.approval.form = h.inputRequired(held, q.ID)
+			h.approval.formResult = h.inputRequiredResult(held, q.ID)
 		}
 		return func() {}, waits
 	}
 }
 
-// showForm makes the client of a session show a form until done.
-func (h *hold) showForm(ctx context.Context, held *ask.HeldCall, id string) (done func()) {
-	answer, forget := h.call.client.Asker.Ask(mcp.Elicit, h.formFor(held, id))
+// showFormInSession makes the client of a session show a form until done.
+func (h *approvalWait) showFormInSession(ctx context.Context, held *ask.HeldCall, id string) (done func()) {
+	answer, forget := h.call.client.Asker.Ask(mcp.Elicit, h.formParams(held, id))
 	ctx, stop := context.WithCancel(ctx)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		select {
 		case r := <-answer:
-			h.takeAnswer(ctx, held, id, r.Result)
+			h.storeClientAnswer(ctx, held, id, r.Result)
 		case <-ctx.Done():
 		}
 	}()
@@ -112,15 +112,15 @@ func (h *hold) showForm(ctx context.Context, held *ask.HeldCall, id string) (don
 	}
 }
 
-// takeAnswer stores the client's answer, if it is one: a form that is declined denies the call. One
+// storeClientAnswer stores the client's answer, if it is one: a form that is declined denies the call. One
 // that is closed, or filled in otherwise than it asks, is no answer.
-func (h *hold) takeAnswer(ctx context.Context, held *ask.HeldCall, id string, result json.RawMessage) {
+func (h *approvalWait) storeClientAnswer(ctx context.Context, held *ask.HeldCall, id string, result json.RawMessage) {
 	var a ask.Answer
 	action, _ := wirejson.String(wirejson.Find(result, "action"))
 	content := wirejson.Find(result, "content")
 	decision, _ := wirejson.String(wirejson.Find(content, "decision"))
 	switch {
-	case action == "accept" && decision == approveOnce && isWhole(held):
+	case action == "accept" && decision == approveOnce && showsAllArguments(held):
 		a.Approve = true
 	case action == "accept" && decision == deny:
 		reason, _ := wirejson.String(wirejson.Find(content, "reason"))
@@ -137,18 +137,18 @@ func (h *hold) takeAnswer(ctx context.Context, held *ask.HeldCall, id string, re
 	}
 }
 
-// mayApprove reports whether the client's form approves: its token may, no signature is needed, and
+// clientMayApprove reports whether the client's form approves: its token may, no signature is needed, and
 // the form has shown all of the arguments.
-func (h *hold) mayApprove(held *ask.HeldCall) bool {
+func (h *approvalWait) clientMayApprove(held *ask.HeldCall) bool {
 	g := h.gate
-	return isWhole(held) && (g.Presence == nil || !g.Presence()) && g.Config().ClientMayApprove(h.call.caller.Actor.Name)
+	return showsAllArguments(held) && (g.Presence == nil || !g.Presence()) && g.Config().ClientMayApprove(h.call.caller.Actor.Name)
 }
 
-// isWhole reports whether a form shows all of the arguments.
-func isWhole(h *ask.HeldCall) bool { return !h.Cut && len(h.Shown) <= maxFormArguments }
+// showsAllArguments reports whether a form shows all of the arguments.
+func showsAllArguments(h *ask.HeldCall) bool { return !h.Cut && len(h.Shown) <= maxFormArguments }
 
-// state is what the client has to return with its answer to a question.
-func (h *hold) state(question string) json.RawMessage {
+// requestStateJSON is what the client has to return with its answer to a question.
+func (h *approvalWait) requestStateJSON(question string) json.RawMessage {
 	out := wirejson.AppendString([]byte(`{"`+stateOf+`":`), question)
 	for _, name := range [...]string{requestState, responses} {
 		if own := wirejson.Find(h.call.params, name); own != nil {
@@ -158,33 +158,33 @@ func (h *hold) state(question string) json.RawMessage {
 	return append(out, '}')
 }
 
-// inputRequired is the answer to a call whose client is asked first.
-func (h *hold) inputRequired(held *ask.HeldCall, id string) json.RawMessage {
-	out := append([]byte(`{"resultType":"input_required","inputRequests":{"`+formKey+`":{"method":"`+mcp.Elicit+`","params":`), h.formFor(held, id)...)
-	out = wirejson.AppendString(append(out, `}},"`+requestState+`":`...), h.state(id))
+// inputRequiredResult is the answer to a call whose client is asked first.
+func (h *approvalWait) inputRequiredResult(held *ask.HeldCall, id string) json.RawMessage {
+	out := append([]byte(`{"resultType":"input_required","inputRequests":{"`+formKey+`":{"method":"`+mcp.Elicit+`","params":`), h.formParams(held, id)...)
+	out = wirejson.AppendString(append(out, `}},"`+requestState+`":`...), h.requestStateJSON(id))
 	return append(out, '}')
 }
 
-// formFor is the form about a call, as the params of the request that shows it. What callers
+// formParams is the form about a call, as the params of the request that shows it. What callers
 // and servers chose is quoted, and nothing in it that is not printed.
-func (h *hold) formFor(held *ask.HeldCall, id string) json.RawMessage {
-	may := h.mayApprove(held)
+func (h *approvalWait) formParams(held *ask.HeldCall, id string) json.RawMessage {
+	may := h.clientMayApprove(held)
 	var text strings.Builder
 	if may {
 		text.WriteString("May this call be made, once?\n")
 	} else {
 		text.WriteString("A call waits for your approval. In this form you can only deny it.\n")
 	}
-	text.WriteString("\nTool: " + printed(problem.Brief(held.Tool)) + " of the server " + printed(problem.Brief(held.Server)))
-	text.WriteString("\nCounts as: " + held.Lane + ", since " + printed(held.Because))
+	text.WriteString("\nTool: " + escapeUnprintable(problem.Brief(held.Tool)) + " of the server " + escapeUnprintable(problem.Brief(held.Server)))
+	text.WriteString("\nCounts as: " + held.Lane + ", since " + escapeUnprintable(held.Because))
 	arguments, label := string(wirejson.AppendLine(nil, held.Shown)), "Arguments: "
-	if !isWhole(held) {
+	if !showsAllArguments(held) {
 		label = "Arguments, of which this is the beginning: "
 	}
 	if held.Cut {
 		arguments, _ = wirejson.String(held.Shown)
 	}
-	text.WriteString("\n" + label + printed(problem.Shown(arguments, maxFormArguments)))
+	text.WriteString("\n" + label + escapeUnprintable(problem.Shown(arguments, maxFormArguments)))
 	if held.Reason != "" {
 		text.WriteString("\nThe agent claims: " + strconv.Quote(problem.Shown(held.Reason, maxFormReason)))
 	}
@@ -199,8 +199,8 @@ func (h *hold) formFor(held *ask.HeldCall, id string) json.RawMessage {
 		`"reason":{"type":"string","title":"Reason","description":"Of a denial: what the agent is told."}},"required":["decision"]}}`...)
 }
 
-// printed writes what is not printed, such as what turns the direction of text, as its escape.
-func printed(text string) string {
+// escapeUnprintable writes what is not printed, such as what turns the direction of text, as its escape.
+func escapeUnprintable(text string) string {
 	var out strings.Builder
 	for _, r := range text {
 		if strconv.IsPrint(r) {

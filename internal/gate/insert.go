@@ -16,15 +16,15 @@ import (
 
 // insertResults returns the arguments with the results that they name: after the checks that do not
 // look at arguments, and before those that do. With a problem it returns what the record has of them.
-func (g *Gate) insertResults(ctx context.Context, c *call, s *subject) (arguments, *problem.Problem) {
+func (g *Gate) insertResults(ctx context.Context, c *call, s *resolvedCall) (callArguments, *problem.Problem) {
 	named, refs := s.args.sent, slices.Clone(s.args.refs)
 	if len(refs) > maxResultRefs {
-		return s.args, invalidArgs(fmt.Sprintf("they name %d results, at most %d can be put in", len(refs), maxResultRefs), "args")
+		return s.args, invalidArgsProblem(fmt.Sprintf("they name %d results, at most %d can be put in", len(refs), maxResultRefs), "args")
 	}
 	sensitivity, size := "", 0
 	for i := range refs {
 		h := &refs[i]
-		stored, p := g.Stored(ctx, &c.caller, h.handle)
+		stored, p := g.LoadStoredResult(ctx, &c.caller, h.handle)
 		if p != nil && p.Code == problem.NotFound {
 			p = problem.New(problem.ResultGone, "The result that an argument names is not there.", p.Hint)
 		}
@@ -48,19 +48,19 @@ func (g *Gate) insertResults(ctx context.Context, c *call, s *subject) (argument
 		sensitivity = policy.Stricter(sensitivity, stored.Sensitivity)
 	}
 	args := s.args
-	args.recorded = replaced(named, refs, (*resultRef).shown)
-	sent := replaced(named, refs, func(h *resultRef) []byte { return h.value })
+	args.recorded = replaceResultRefs(named, refs, (*resultRef).toRecordJSON)
+	sent := replaceResultRefs(named, refs, func(h *resultRef) []byte { return h.value })
 	if err := wirejson.Check(sent, wirejson.Limits{Bytes: maxArguments + maxResultRefBytes}); err != nil {
-		return args, invalidArgs("with the result put in: "+err.Error(), "args")
+		return args, invalidArgsProblem("with the result put in: "+err.Error(), "args")
 	}
 	args.sent, args.refs, args.sensitivity = sent, nil, sensitivity
-	args.shown = func() []byte { return replaced(named, refs, (*resultRef).excerpted) }
+	args.shown = func() []byte { return replaceResultRefs(named, refs, (*resultRef).toReviewJSON) }
 	return args, nil
 }
 
-// Stored returns a stored result, for the actor alone that made the call, as far as the
+// LoadStoredResult returns a stored result, for the actor alone that made the call, as far as the
 // tool is still in the scope, and not while its server is quarantined.
-func (g *Gate) Stored(ctx context.Context, c *auth.Caller, handle string) (store.StoredResult, *problem.Problem) {
+func (g *Gate) LoadStoredResult(ctx context.Context, c *auth.Caller, handle string) (store.StoredResult, *problem.Problem) {
 	stored, err := g.Results.GetResult(ctx, handle)
 	if err == nil && (stored.Actor != c.Actor.Principal() || !g.Catalog.Current().InScope(tool.ID{Server: stored.Server, Tool: stored.Tool}, c.Scope())) {
 		err = problem.New(problem.NotFound, "no such handle", "")

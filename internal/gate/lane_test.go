@@ -95,7 +95,7 @@ func TestScopesCountArguments(t *testing.T) {
 		reader := anAgent
 		reader.Bounds = bounded(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))
 		call := func(name, args string) string {
-			_, err := w.gate.Call(t.Context(), Request{Variant: policy.CallToolRead, Name: name, Args: json.RawMessage(args), Caller: reader})
+			_, err := w.gate.Call(t.Context(), LaneCall{Variant: policy.CallToolRead, Name: name, Args: json.RawMessage(args), Caller: reader})
 			if err == nil {
 				return ""
 			}
@@ -119,28 +119,28 @@ func TestScopesCountArguments(t *testing.T) {
 // TestARuleThatComesWhileACallWaits counts, as everything else does.
 func TestJudgedAgain(t *testing.T) {
 	w := newWorld(t, nil, queryTool)
-	c, s, now := w.gate.resolve(&Request{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
+	c, s, now := w.gate.resolveLaneCall(&LaneCall{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
 	v := w.gate.decide(&c, s, now)
 	if v.Problem != nil {
 		t.Fatal(v.Problem)
 	}
 	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.JudgeEnforce })
 	v.cfg = w.Config()
-	var again recheck
-	again.of(w.gate, &c, &v, nil)
-	if err := again.run(); err == nil || again.check() != policy.CheckLane {
-		t.Errorf("%v, %s", err, again.check())
+	var again rechecker
+	again.initFor(w.gate, &c, &v, nil)
+	if err := again.decideAgain(); err == nil || again.failedCheck() != policy.CheckLane {
+		t.Errorf("%v, %s", err, again.failedCheck())
 	}
 }
 
 // TestSupposed: a question without arguments is not judged by them.
 func TestSupposed(t *testing.T) {
 	w := newWorld(t, enforced, queryTool)
-	j := w.gate.Evaluate(Request{Variant: policy.CallToolRead, Name: "s:query", Caller: anAgent})
+	j := w.gate.DryRun(LaneCall{Variant: policy.CallToolRead, Name: "s:query", Caller: anAgent})
 	if j.Problem != nil || j.Facts.Lane != nil {
 		t.Errorf("%+v", j)
 	}
-	j = w.gate.Evaluate(Request{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
+	j = w.gate.DryRun(LaneCall{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
 	if j.Problem == nil || j.Facts.Lane == nil || j.Facts.Outcome != activity.Refused || j.Facts.Check != "lane" {
 		t.Errorf("%+v", j)
 	}

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// rateLimit is how fast one may be refused: so many times a second, after a burst.
-type rateLimit struct{ rate, burst float64 }
+// refusalRate is how fast one may be refused: so many times a second, after a burst.
+type refusalRate struct{ rate, burst float64 }
 
 // The paces. A client that does what it is here for meets neither: a refusal is
 // an answer to learn from.
 var (
-	originLimit = rateLimit{rate: 200, burst: 2_000}    // by one connection
-	actorLimit  = rateLimit{rate: 5_000, burst: 20_000} // of one actor, all its connections together
+	originLimit = refusalRate{rate: 200, burst: 2_000}    // by one connection
+	actorLimit  = refusalRate{rate: 5_000, burst: 20_000} // of one actor, all its connections together
 )
 
 const (
@@ -23,23 +23,23 @@ const (
 	maxRateLimited = 4_096
 )
 
-// rateLimits make who is refused faster than a pace wait for the answer: a client in
+// refusalLimiter make who is refused faster than a pace wait for the answer: a client in
 // a loop, or one that wants to fill the log, leaves the processor to others.
-type rateLimits struct {
+type refusalLimiter struct {
 	mu            sync.Mutex // guards what follows
-	newer, before map[string]*bucket
+	newer, before map[string]*tokenBucket
 }
 
-// bucket is how many refusals are left without a wait, at a time.
-type bucket struct {
+// tokenBucket is how many refusals are left without a wait, at a time.
+type tokenBucket struct {
 	left float64
 	at   time.Time
 }
 
-func newRateLimits() *rateLimits { return &rateLimits{newer: map[string]*bucket{}} }
+func newRefusalLimiter() *refusalLimiter { return &refusalLimiter{newer: map[string]*tokenBucket{}} }
 
-// take counts a refusal and returns how long its answer has to wait.
-func (p *rateLimits) take(who string, at rateLimit, now time.Time) time.Duration {
+// acquireSlot counts a refusal and returns how long its answer has to wait.
+func (p *refusalLimiter) countRefusal(who string, at refusalRate, now time.Time) time.Duration {
 	if who == "" {
 		return 0
 	}
@@ -48,10 +48,10 @@ func (p *rateLimits) take(who string, at rateLimit, now time.Time) time.Duration
 	b := p.newer[who]
 	if b == nil {
 		if b = p.before[who]; b == nil {
-			b = &bucket{left: at.burst, at: now}
+			b = &tokenBucket{left: at.burst, at: now}
 		}
 		if len(p.newer) >= maxRateLimited {
-			p.newer, p.before = map[string]*bucket{}, p.newer
+			p.newer, p.before = map[string]*tokenBucket{}, p.newer
 		}
 		p.newer[who] = b
 	}
@@ -67,8 +67,8 @@ func (p *rateLimits) take(who string, at rateLimit, now time.Time) time.Duration
 	return time.Duration(-b.left / at.rate * float64(time.Second))
 }
 
-// wait waits, but not for who has gone.
-func (p *rateLimits) wait(ctx context.Context, d time.Duration) {
+// waitDelay waits, but not for who has gone.
+func (p *refusalLimiter) waitDelay(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
 	}

@@ -13,9 +13,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Refusal is a call that a surface has refused by itself: what was asked for is
+// SurfaceRefusal is a call that a surface has refused by itself: what was asked for is
 // no tool, or cannot be read.
-type Refusal struct {
+type SurfaceRefusal struct {
 	Caller auth.Caller
 	// Server and Tool are what was asked for, as far as that can be told.
 	Server, Tool string
@@ -27,14 +27,14 @@ type Refusal struct {
 	Problem      *problem.Problem
 }
 
-// Refuse records a refusal of a surface and returns the id of the record. It
+// RecordRefusal records a refusal of a surface and returns the id of the record. It
 // returns when the client may have its answer: see paces.
-func (g *Gate) Refuse(ctx context.Context, r Refusal) string {
-	g.anonymous.name(&r.Caller)
+func (g *Gate) RecordRefusal(ctx context.Context, r SurfaceRefusal) string {
+	g.sessionless.assignSessionID(&r.Caller)
 	record := activity.Record{
 		ServerName: problem.Brief(r.Server), ToolName: problem.Brief(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
 		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: problem.Brief(r.Action), Detail: r.Detail,
-			Decision: &activity.Decision{Outcome: activity.Refused, Check: checkOf(r.Problem.Code).String(), ConfigRevision: g.Config().Revision()}},
+			Decision: &activity.Decision{Outcome: activity.Refused, Check: checkForCode(r.Problem.Code).String(), ConfigRevision: g.Config().Revision()}},
 	}
 	variant := r.Variant
 	if v, ok := policy.ParseVariant(r.Tool); ok && r.Server == "" {
@@ -44,16 +44,16 @@ func (g *Gate) Refuse(ctx context.Context, r Refusal) string {
 		record.Metadata.Intent = &activity.Intent{OperationType: variant.Operation().String()}
 	}
 	record.By(&r.Caller)
-	id := g.keep(ctx, &record)
+	id := g.writeRefusalThrottled(ctx, &record)
 	if g.Observer != nil {
-		g.Observer.Ended(CallStats{Server: g.known(r.Server), Status: activity.Blocked, Code: string(r.Problem.Code), Record: id}, nil)
+		g.Observer.CallEnded(CallStats{Server: g.knownServerName(r.Server), Status: activity.Blocked, Code: string(r.Problem.Code), Record: id}, nil)
 	}
 	return id
 }
 
-// checkOf returns the check that a surface has made by itself, by the code of its
+// checkForCode returns the check that a surface has made by itself, by the code of its
 // refusal; none where the code is not one of a check.
-func checkOf(code problem.Code) policy.Check {
+func checkForCode(code problem.Code) policy.Check {
 	switch code {
 	case problem.InvalidArgs, problem.InvalidRequest, problem.InvalidParameter, problem.TooLarge:
 		return policy.CheckArguments
@@ -69,21 +69,21 @@ func checkOf(code problem.Code) policy.Check {
 	return policy.NoCheck
 }
 
-// Refused is Refuse for a client's tools/call. server is whose tool it is, ""
+// RecordRefusedToolCall is Refuse for a client's tools/call. server is whose tool it is, ""
 // where nobody knows.
-func (g *Gate) Refused(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
+func (g *Gate) RecordRefusedToolCall(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
 	name, _ := wirejson.String(wirejson.Find(r.Params, "name"))
-	g.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Tool: name, Arguments: wirejson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: p})
+	g.RecordRefusal(ctx, SurfaceRefusal{Caller: *r.Caller, Server: server, Tool: name, Arguments: wirejson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: p})
 }
 
-// keep puts a refusal on record. A refusal that cannot be recorded is a
+// writeRefusalThrottled puts a refusal on record. A refusal that cannot be recorded is a
 // refusal all the same.
-func (g *Gate) keep(ctx context.Context, r *activity.Record) string {
+func (g *Gate) writeRefusalThrottled(ctx context.Context, r *activity.Record) string {
 	if err := g.Log.Refuse(r); err != nil {
 		g.Logger.Error("a refusal could not be recorded", "code", r.Metadata.ErrorCode, "error", err)
 		r.ID = ""
 	}
 	now := time.Now()
-	g.rateLimits.wait(ctx, max(g.rateLimits.take("of "+r.Actor, actorLimit, now), g.rateLimits.take(r.Origin, originLimit, now)))
+	g.refusalLimiter.waitDelay(ctx, max(g.refusalLimiter.countRefusal("of "+r.Actor, actorLimit, now), g.refusalLimiter.countRefusal(r.Origin, originLimit, now)))
 	return r.ID
 }

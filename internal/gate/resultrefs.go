@@ -29,8 +29,8 @@ type resultRef struct {
 	origin       tool.ID
 }
 
-// resultRefsIn finds the results that arguments name, which have passed wirejson.Check.
-func resultRefsIn(args json.RawMessage) (all []resultRef) {
+// findResultRefs finds the results that arguments name, which have passed wirejson.Check.
+func findResultRefs(args json.RawMessage) (all []resultRef) {
 	if !wirejson.MayContain(args, resultKey) {
 		return nil
 	}
@@ -41,7 +41,7 @@ func resultRefsIn(args json.RawMessage) (all []resultRef) {
 		kind := c.Peek()
 		if kind == '{' {
 			value := ahead.Value()
-			if h, ok := readResultRef(value); ok {
+			if h, ok := parseResultRef(value); ok {
 				h.from, h.to = ahead.At()-len(value), ahead.At()
 				all, c = append(all, h), ahead
 				return
@@ -62,8 +62,8 @@ func resultRefsIn(args json.RawMessage) (all []resultRef) {
 	return all
 }
 
-// readResultRef reads an object with exactly the two members that name a result.
-func readResultRef(object []byte) (h resultRef, ok bool) {
+// parseResultRef reads an object with exactly the two members that name a result.
+func parseResultRef(object []byte) (h resultRef, ok bool) {
 	members, named := 0, 0
 	_ = wirejson.Members(object, func(name, value []byte) error {
 		members++
@@ -81,8 +81,8 @@ func readResultRef(object []byte) (h resultRef, ok bool) {
 	return h, members == 2 && named == 2
 }
 
-// replaced returns the arguments with something else in the place of each named result.
-func replaced(args json.RawMessage, all []resultRef, by func(h *resultRef) []byte) json.RawMessage {
+// replaceResultRefs returns the arguments with something else in the place of each named result.
+func replaceResultRefs(args json.RawMessage, all []resultRef, by func(h *resultRef) []byte) json.RawMessage {
 	var out []byte
 	at := 0
 	for i := range all {
@@ -99,16 +99,16 @@ const (
 	maxExcerpt = 500
 )
 
-// excerpted is shown with the beginning of the value.
-func (h *resultRef) excerpted() []byte {
+// toReviewJSON is shown with the beginning of the value.
+func (h *resultRef) toReviewJSON() []byte {
 	text := wirejson.Clip(redact.Text(wirejson.Clip(string(h.value), maxMasked)), maxExcerpt)
-	out := bytes.TrimSuffix(h.shown(), []byte("}}"))
+	out := bytes.TrimSuffix(h.toRecordJSON(), []byte("}}"))
 	return append(wirejson.AppendString(append(out, `,"excerpt":`...), text), "}}"...)
 }
 
-// shown is what the record has in the place of a result: where it is from and what stands
+// toRecordJSON is what the record has in the place of a result: where it is from and what stands
 // for it, and never the handle, which is a secret.
-func (h *resultRef) shown() []byte {
+func (h *resultRef) toRecordJSON() []byte {
 	digest := func(b []byte) string {
 		sum := sha256.Sum256(b)
 		return hex.EncodeToString(sum[:])

@@ -40,15 +40,15 @@ func newRecentSearches() *recentSearches {
 	return &recentSearches{bySession: map[string]*sessionSearches{}}
 }
 
-// remember notes an answer, and keeps told.
-func (s *recentSearches) remember(session, query string, told []tool.ID) {
+// add notes an answer, and keeps told.
+func (s *recentSearches) add(session, query string, told []tool.ID) {
 	a := searchAnswer{query: problem.Shown(query, maxQueryOfCall), tools: told[:min(len(told), answerKept)]}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.bySession[session]
 	if of == nil {
-		forget(s.bySession, maxSearchers, func(of *sessionSearches) bool { return now.Sub(of.at) > rememberedFor })
+		evictWhenFull(s.bySession, maxSearchers, func(of *sessionSearches) bool { return now.Sub(of.at) > rememberedFor })
 		of = &sessionSearches{}
 		s.bySession[session] = of
 	}
@@ -57,8 +57,8 @@ func (s *recentSearches) remember(session, query string, told []tool.ID) {
 	of.answers = append([]searchAnswer{a}, kept...)
 }
 
-// found returns how a session came to a tool; nil when it did not search.
-func (s *recentSearches) found(session string, id tool.ID) *activity.Search {
+// searchThatFound returns how a session came to a tool; nil when it did not search.
+func (s *recentSearches) searchThatFound(session string, id tool.ID) *activity.Search {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.bySession[session]

@@ -18,11 +18,11 @@ const (
 	maxTaskID = 1 << 10 // bytes; a longer one is not remembered
 )
 
-// tasks remembers for whom the tasks of servers were begun. A server sees one
+// taskOwners remembers for whom the tasks of servers were begun. A server sees one
 // client, us: that a task is nobody else's it cannot hold by itself. What is
 // not remembered, because it is long ago or MCPProxy was started anew, is the
 // server's to judge.
-type tasks struct {
+type taskOwners struct {
 	mu     sync.Mutex           // guards what follows
 	owners map[taskKey][]string // several where a server gives an id twice
 	order  []taskKey            // a ring, the oldest at next when it is full
@@ -31,9 +31,9 @@ type tasks struct {
 
 type taskKey struct{ server, id string }
 
-func newTasks() *tasks { return &tasks{owners: map[taskKey][]string{}} }
+func newTaskOwners() *taskOwners { return &taskOwners{owners: map[taskKey][]string{}} }
 
-func (t *tasks) begun(server, id, principal string) {
+func (t *taskOwners) recordOwner(server, id, principal string) {
 	if id == "" || len(id) > maxTaskID {
 		return
 	}
@@ -56,8 +56,8 @@ func (t *tasks) begun(server, id, principal string) {
 	t.next = (t.next + 1) % maxTasks
 }
 
-// foreign reports whether a task is somebody else's.
-func (t *tasks) foreign(server string, id []byte, principal string) bool {
+// isOwnedByOther reports whether a task is somebody else's.
+func (t *taskOwners) isOwnedByOther(server string, id []byte, principal string) bool {
 	text, _ := wirejson.String(id)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,17 +65,17 @@ func (t *tasks) foreign(server string, id []byte, principal string) bool {
 	return len(owners) > 0 && !slices.Contains(owners, principal)
 }
 
-// guard keeps a client from the tasks of others: it refuses a request about one,
+// restrictToOwn keeps a client from the tasks of others: it refuses a request about one,
 // and takes those out of a subscription.
-func (t *tasks) guard(server string, r *session.Request) (*session.Request, *wirejson.RPCError) {
+func (t *taskOwners) restrictToOwn(server string, r *session.Request) (*session.Request, *wirejson.RPCError) {
 	switch {
 	case strings.HasPrefix(r.Method, mcp.Tasks):
-		if t.foreign(server, wirejson.Find(r.Params, "taskId"), r.Caller.Actor.Principal()) {
+		if t.isOwnedByOther(server, wirejson.Find(r.Params, "taskId"), r.Caller.Actor.Principal()) {
 			return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: "Task not found"}
 		}
 	case r.Method == mcp.Listen:
 		wanted := wirejson.Find(r.Params, "notifications")
-		if kept, hidden := t.own(server, r, wirejson.Find(wanted, "taskIds"), func(id []byte) []byte { return id }); hidden {
+		if kept, hidden := t.filterOwn(server, r, wirejson.Find(wanted, "taskIds"), func(id []byte) []byte { return id }); hidden {
 			less := *r
 			less.Params = wirejson.SetMember(r.Params, "notifications", wirejson.SetMember(wanted, "taskIds", kept))
 			return &less, nil
@@ -84,28 +84,28 @@ func (t *tasks) guard(server string, r *session.Request) (*session.Request, *wir
 	return r, nil
 }
 
-// own leaves the tasks of others out of a list; id finds an element's id.
-func (t *tasks) own(server string, r *session.Request, list json.RawMessage, id func([]byte) []byte) (kept json.RawMessage, hidden bool) {
+// filterOwn leaves the tasks of others out of a list; id finds an element's id.
+func (t *taskOwners) filterOwn(server string, r *session.Request, list json.RawMessage, id func([]byte) []byte) (kept json.RawMessage, hidden bool) {
 	if wirejson.Kind(list) != '[' {
 		return list, false
 	}
 	principal := r.Caller.Actor.Principal()
-	kept, left := wirejson.Filter(list, func(_ int, raw []byte) bool { return !t.foreign(server, id(raw), principal) })
+	kept, left := wirejson.Filter(list, func(_ int, raw []byte) bool { return !t.isOwnedByOther(server, id(raw), principal) })
 	return kept, left > 0
 }
 
-// listed is a result of tasks/list without the tasks of others.
-func (t *tasks) listed(server string, r *session.Request, result json.RawMessage) json.RawMessage {
-	kept, hidden := t.own(server, r, wirejson.Find(result, "tasks"), func(task []byte) []byte { return wirejson.Find(task, "taskId") })
+// filterListResult is a result of tasks/list without the tasks of others.
+func (t *taskOwners) filterListResult(server string, r *session.Request, result json.RawMessage) json.RawMessage {
+	kept, hidden := t.filterOwn(server, r, wirejson.Find(result, "tasks"), func(task []byte) []byte { return wirejson.Find(task, "taskId") })
 	if !hidden {
 		return result
 	}
 	return wirejson.SetMember(result, "tasks", kept)
 }
 
-// taskIn returns the id of the task that a result stands for in the place of
+// parseTaskID returns the id of the task that a result stands for in the place of
 // content: in the modern revision's form, or the one of 2025-11-25.
-func taskIn(result json.RawMessage) (id string, ok bool) {
+func parseTaskID(result json.RawMessage) (id string, ok bool) {
 	if !bytes.Contains(result, []byte(`"taskId"`)) || wirejson.Find(result, "content") != nil {
 		return "", false
 	}
@@ -117,10 +117,10 @@ func taskIn(result json.RawMessage) (id string, ok bool) {
 	return id, ok && kind == "task"
 }
 
-// unfinished returns what a result is that has no content because the call goes on
+// unfinishedKindText returns what a result is that has no content because the call goes on
 // elsewhere; "" when it is a result.
-func unfinished(result json.RawMessage) string {
-	if _, ok := taskIn(result); ok {
+func unfinishedKindText(result json.RawMessage) string {
+	if _, ok := parseTaskID(result); ok {
 		return "a task"
 	}
 	if bytes.Contains(result, []byte(`"input_required"`)) && wirejson.Find(result, "content") == nil {
@@ -131,9 +131,9 @@ func unfinished(result json.RawMessage) string {
 	return ""
 }
 
-// onlyAsTask reports whether a tool, by its definition, is called as a task or not
+// requiresTask reports whether a tool, by its definition, is called as a task or not
 // at all.
-func onlyAsTask(definition json.RawMessage) bool {
+func requiresTask(definition json.RawMessage) bool {
 	support, _ := wirejson.String(wirejson.Find(wirejson.Find(definition, "execution"), "taskSupport"))
 	return support == "required"
 }

@@ -93,7 +93,7 @@ func (q *builtinRequest) answered(ctx context.Context, raw json.RawMessage, err 
 
 // callVariant calls a tool of a server.
 func (q *builtinRequest) callVariant(ctx context.Context, v policy.Variant) session.Reply {
-	r := gate.Request{Variant: v, Hands: true, Caller: *q.Caller, Say: notices(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
+	r := gate.LaneCall{Variant: v, Hands: true, Caller: *q.Caller, Say: notices(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
 	if q.Meta != nil {
 		r.Meta = q.Meta.Rest
 	}
@@ -127,7 +127,7 @@ const maxUnknown = 64
 
 // readCall reads the arguments of a call tool. Invalid ones are passed on as JSON text, so that the
 // refusal is recorded like any other. Null counts as missing.
-func readCall(args []byte, r *gate.Request) {
+func readCall(args []byte, r *gate.LaneCall) {
 	_ = wirejson.Members(args, func(name, value []byte) error {
 		if wirejson.Kind(value) == 'n' {
 			return nil

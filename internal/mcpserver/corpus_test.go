@@ -209,9 +209,9 @@ func FuzzPost(f *testing.F) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel() // so that no stream stays open
 	var called []byte
-	gw := &fakeGateway{call: func(_ ctxT, r gate.Request) (gate.Result, error) {
+	gw := &fakeGateway{call: func(_ ctxT, r gate.LaneCall) (gate.CallResult, error) {
 		called = r.Args
-		return gate.Result{Result: json.RawMessage(`{"content":[]}`)}, nil
+		return gate.CallResult{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}}
 	s := plainServer(gw)
 	session := direct(s, nil, strings.Replace(initializeBody, mcp.Legacy, mcp.BatchVersion, 1)).Header().Get(mcp.HeaderSession)

@@ -84,7 +84,7 @@ func TestApproveAndKeepDestructive(t *testing.T) {
 func TestApprovalFailsAfterTheOverride(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustScan), wipes)
 	w.SetToolsOn("s", tamed)
-	w.Approvals.Fail(fmt.Errorf("the disk is full"))
+	w.Approvals.SetError(fmt.Errorf("the disk is full"))
 	in := ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef{Server: "s", Tool: "wipes"}, Seen: w.seenOf(tamed)}, Keep: "destructive"}
 	_, err := w.gateway.ApproveTool(t.Context(), adminPerson, in)
 	if p := problem.From(err); p == nil || p.Code != problem.AuditUnavailable || !strings.Contains(p.Message, "counts as destructive from now on, but") || p.Detail("holds") != "hint_overrides" {

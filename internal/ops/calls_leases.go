@@ -30,18 +30,18 @@ func (NewLease) Example() string {
 
 // LeaseView is an active lease.
 type LeaseView struct {
-	ID        string    `json:"id"`
-	Server    string    `json:"server"`
-	Lane      string    `json:"lane" words:"operation" doc:"The worst that a call may count as."`
-	Tools     string    `json:"tools,omitempty" doc:"The name or pattern of the tools; absent: all."`
-	Client    string    `json:"client,omitempty" doc:"The token whose calls are meant; absent: everybody's."`
-	Calls     int64     `json:"calls" doc:"For how many calls it was given."`
-	CallsLeft int64     `json:"calls_left"`
-	GivenAt   time.Time `json:"given_at"`
-	Until     time.Time `json:"until"`
-	GivenBy   string    `json:"given_by"`
-	GivenVia  string    `json:"given_via" doc:"The surface that it was given by."`
-	Ended     ask.Ended `json:"ended,omitempty" doc:"Why it ended; absent while it runs."`
+	ID        string        `json:"id"`
+	Server    string        `json:"server"`
+	Lane      string        `json:"lane" words:"operation" doc:"The worst that a call may count as."`
+	Tools     string        `json:"tools,omitempty" doc:"The name or pattern of the tools; absent: all."`
+	Client    string        `json:"client,omitempty" doc:"The token whose calls are meant; absent: everybody's."`
+	Calls     int64         `json:"calls" doc:"For how many calls it was given."`
+	CallsLeft int64         `json:"calls_left"`
+	GivenAt   time.Time     `json:"given_at"`
+	Until     time.Time     `json:"until"`
+	GivenBy   string        `json:"given_by"`
+	GivenVia  string        `json:"given_via" doc:"The surface that it was given by."`
+	Ended     ask.EndReason `json:"ended,omitempty" doc:"Why it ended; absent while it runs."`
 }
 
 // LeaseList lists the active leases by their end.
@@ -168,5 +168,5 @@ func invalidLease(parameter, value, allowed string) error {
 
 func (c *CallApprovals) leaseView(l *ask.Lease, now time.Time) LeaseView {
 	return LeaseView{ID: l.ID, Server: l.Server, Lane: auth.LaneWords()[l.Lane-1], Tools: l.Tools, Client: l.Client, Calls: l.Calls, CallsLeft: l.Left, GivenAt: l.Given,
-		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.Ended(now, c.gateway.Config().SharedRevision())}
+		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.EndReason(now, c.gateway.Config().SharedRevision())}
 }

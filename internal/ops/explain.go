@@ -93,9 +93,9 @@ func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (P
 	}
 	a := Prospect{Name: id.String(), As: who.ProspectWho, Lanes: []ProspectLane{}, Notes: append([]string{}, who.notes...)}
 	for _, v := range []policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
-		asked := gate.Request{Variant: v, Name: in.Name, Args: in.Args, Caller: who.caller}
+		asked := gate.LaneCall{Variant: v, Name: in.Name, Args: in.Args, Caller: who.caller}
 		asked.Declared.Add("intent_operation_type", []byte(`"`+v.Operation().String()+`"`))
-		would := p.Gateway.Evaluate(asked)
+		would := p.Gateway.DryRun(asked)
 		lane := ProspectLane{Tool: v.String(), Outcome: would.Facts.Outcome, Check: would.Facts.Check, Warnings: would.Warnings, Why: allowReason(v, &would.Facts)}
 		switch refused := would.Problem; {
 		case refused != nil:

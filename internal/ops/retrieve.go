@@ -143,7 +143,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	for i, h := range told {
 		ids[i] = h.Tool.ID
 	}
-	g.Searched(req.Caller, req.Query, ids)
+	g.RecordSearch(req.Caller, req.Query, ids)
 	return append(append(out, between...), after...), nil
 }
 

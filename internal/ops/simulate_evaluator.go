@@ -82,7 +82,7 @@ func (c *trialEvaluator) evaluate(r *activity.Record) trialVerdict {
 	server := c.next.Server(id.Server)
 	t := c.tool(id, d, server)
 	asked := recordedRequest(r, d, id, t)
-	rules := gate.RulesFor(c.next, t, d.Called == activity.InLane)
+	rules := gate.PolicyRulesFor(c.next, t, d.Called == activity.InLane)
 	does, why := c.argumentEffect(r, d, t, rules)
 	facts, doubt := c.policyFacts(r, d, id, server, t, does)
 	decided := policy.Decide(asked, facts, rules)
@@ -227,7 +227,7 @@ func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, i
 	if status == policy.Callable && had(policy.DisabledUnknown) {
 		open = uncertainty{why: whyStatus}
 	}
-	return gate.FactsOf(t, within, quarantined, status, does), open
+	return gate.ToolFacts(t, within, quarantined, status, does), open
 }
 
 // scope returns the caller's scope, and whether it is known. For a deleted token it is the scope of its profiles.

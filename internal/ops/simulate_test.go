@@ -71,7 +71,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 		t.Fatal(err)
 	}
 	w.World = catalogtest.New(t, func(c *config.Config) { *c = *w.live.Current() }, tools...)
-	deps := gatetest.Deps(w.World)
+	deps := gatetest.NewDeps(w.World)
 	deps.Log = w.log
 	w.gate = gate.New(deps)
 	w.tokens = auth.NewTokens(store.NewTokens(w.db), dir, func(auth.Actor) {}, nil)
@@ -114,7 +114,7 @@ func (w *trialWorld) caller(profile, token string) auth.Caller {
 }
 
 func (w *trialWorld) call(c auth.Caller, v policy.Variant, name, args string, declared ...string) {
-	r := gate.Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: c}
+	r := gate.LaneCall{Variant: v, Name: name, Args: json.RawMessage(args), Caller: c}
 	for _, d := range declared {
 		r.Declared.Add("intent_operation_type", []byte(d))
 	}
@@ -124,7 +124,7 @@ func (w *trialWorld) call(c auth.Caller, v policy.Variant, name, args string, de
 func (w *trialWorld) callByName(c auth.Caller, own string) {
 	r := catalogtest.NewRequest("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{}}`, own))
 	r.Caller = &c
-	_, _ = w.gate.Surface("s").Do(context.Background(), r)
+	_, _ = w.gate.GatedSurface("s").Do(context.Background(), r)
 }
 
 // try tries a text and returns what became of it.

@@ -168,10 +168,10 @@ func span(now time.Time, longest time.Duration) (after, latest int64) {
 	return now.UnixMicro(), now.Add(longest + ask.Skew).UnixMicro()
 }
 
-// Find returns the question of a call whose answer holds at a time, or that it waits with,
+// FindQuestion returns the question of a call whose answer holds at a time, or that it waits with,
 // which then waits anew; found reports whether there is one. When a clock was set
 // back there may be both, and two answers: then the denial counts.
-func (a *Asks) Find(ctx context.Context, k ask.Key, now time.Time) (q ask.Question, found bool, err error) {
+func (a *Asks) FindQuestion(ctx context.Context, k ask.Key, now time.Time) (q ask.Question, found bool, err error) {
 	err = a.write(ctx, func(t transaction) error {
 		q, found, err = findQuestion(ctx, t, k, now)
 		return err
@@ -194,9 +194,9 @@ func findQuestion(ctx context.Context, t transaction, k ask.Key, now time.Time) 
 	return all[0], true, nil
 }
 
-// Add asks a question, unless there is one with the same key by now: fresh reports whether
+// AddQuestion asks a question, unless there is one with the same key by now: fresh reports whether
 // it was added. The problem is OVERLOADED where there are as many as there may be.
-func (a *Asks) Add(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error) {
+func (a *Asks) AddQuestion(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error) {
 	err = a.write(ctx, func(t transaction) error {
 		if err := t.alone(ctx); err != nil {
 			return err
@@ -227,7 +227,7 @@ func room(ctx context.Context, t transaction, q *ask.Question) error {
 	err := t.each(ctx, into{&all, &own}, func() error { return nil },
 		"SELECT count(*), count(CASE WHEN principal = ? THEN 1 END) FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ?", q.Principal, after, latest)
 	if err == nil && (all >= ask.MaxWaiting || own >= ask.MaxOfActor) {
-		return ask.TooMany()
+		return ask.TooManyWaitingProblem()
 	}
 	return err
 }
@@ -258,8 +258,8 @@ func tidyAsks(ctx context.Context, t transaction, now time.Time) error {
 	return errors.Join(over, t.do(ctx, "DELETE FROM question WHERE asked < ?", before), t.do(ctx, dropOldAsks, int64(mostAsks)), t.do(ctx, "DELETE FROM lease WHERE ends < ?", before))
 }
 
-// Question returns a question by its id, or NOT_FOUND.
-func (a *Asks) Question(ctx context.Context, id string) (q ask.Question, err error) {
+// LoadQuestion returns a question by its id, or NOT_FOUND.
+func (a *Asks) LoadQuestion(ctx context.Context, id string) (q ask.Question, err error) {
 	err = a.read(ctx, func(t transaction) error {
 		q, err = questionOf(ctx, t, id)
 		return err
@@ -308,7 +308,7 @@ func (a *Asks) Answer(ctx context.Context, id string, given ask.Answer) (q ask.Q
 			return err
 		}
 		answered := q
-		if p := answered.Give(given); p != nil {
+		if p := answered.RecordAnswer(given); p != nil {
 			return p
 		}
 		found := false
@@ -317,7 +317,7 @@ func (a *Asks) Answer(ctx context.Context, id string, given ask.Answer) (q ask.Q
 			string(answered.State), microsOf(answered.Until), microsOf(answered.Answered), answered.By, answered.Via, answered.Why, id)
 		if err == nil && !found { // another instance was first
 			if q, err = questionOf(ctx, t, id); err == nil {
-				err = problem.From(q.Give(given))
+				err = problem.From(q.RecordAnswer(given))
 			}
 		}
 		if q = answered; err != nil {
@@ -328,9 +328,9 @@ func (a *Asks) Answer(ctx context.Context, id string, given ask.Answer) (q ask.Q
 	return q, err
 }
 
-// Use uses the approval of a question for the call with the key, once; ok reports whether
+// UseApproval uses the approval of a question for the call with the key, once; ok reports whether
 // it holds.
-func (a *Asks) Use(ctx context.Context, id string, k ask.Key, now time.Time) (ok bool, err error) {
+func (a *Asks) UseApproval(ctx context.Context, id string, k ask.Key, now time.Time) (ok bool, err error) {
 	err = a.write(ctx, func(t transaction) error {
 		after, latest := span(now, ask.Life)
 		return t.each(ctx, into{new(string)}, func() error { ok = true; return nil },
@@ -403,8 +403,8 @@ func (a *Asks) Revoke(ctx context.Context, id string, now time.Time) (l ask.Leas
 	return l, err
 }
 
-// Void ends an approval that does not count.
-func (a *Asks) Void(ctx context.Context, id string) error {
+// VoidApproval ends an approval that does not count.
+func (a *Asks) VoidApproval(ctx context.Context, id string) error {
 	return a.write(ctx, func(t transaction) error {
 		if err := t.do(ctx, "UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE id = ? AND state = 'approved'", gone, id); err != nil {
 			return err
@@ -413,9 +413,9 @@ func (a *Asks) Void(ctx context.Context, id string) error {
 	})
 }
 
-// Lease takes one call from a lease that covers it and counts; "" where none does. The question with
+// UseLease takes one call from a lease that covers it and counts; "" where none does. The question with
 // the key, if one waits, is over then: record is that of the call when it was held.
-func (a *Asks) Lease(ctx context.Context, c *ask.Call, k ask.Key, lane auth.Lane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
+func (a *Asks) UseLease(ctx context.Context, c *ask.Call, k ask.Key, lane auth.Lane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
 	all, err := a.Leases(ctx, now)
 	for _, l := range all {
 		if err != nil || id != "" {

@@ -91,15 +91,15 @@ func say(b *approval.Book) string {
 func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 	for name, decide := range every {
 		t.Run(name, func(t *testing.T) {
-			memory := new(approvaltest.Memory)
-			b := memory.Book()
+			memory := new(approvaltest.MemoryStore)
+			b := memory.NewBook()
 			admit(t, b, auto, candidate("known", 1))
 			if err := b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{1}, "admin"); err != nil {
 				t.Fatal(err)
 			}
 			before := say(b)
 
-			memory.Fail(errors.New("the disk is full"))
+			memory.SetError(errors.New("the disk is full"))
 			err := decide(b, t)
 			var p *problem.Problem
 			if !errors.As(err, &p) || p.Code != problem.AuditUnavailable {
@@ -108,14 +108,14 @@ func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 			if say(b) != before {
 				t.Errorf("it took effect all the same:\n%s\n%s", before, say(b))
 			}
-			memory.Fail(nil)
+			memory.SetError(nil)
 			if err := decide(b, t); err != nil {
 				t.Fatal(err)
 			}
 			if say(b) == before {
 				t.Error("nothing was decided")
 			}
-			if again := memory.Book(); say(again) != say(b) {
+			if again := memory.NewBook(); say(again) != say(b) {
 				t.Errorf("after a restart:\n%s\n%s", say(again), say(b))
 			}
 		})
@@ -123,9 +123,9 @@ func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 }
 
 func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
-	memory := new(approvaltest.Memory)
-	admit(t, memory.Book(), auto, candidate("known", 1))
-	memory.Fail(errors.New("the file is damaged"))
+	memory := new(approvaltest.MemoryStore)
+	admit(t, memory.NewBook(), auto, candidate("known", 1))
+	memory.SetError(errors.New("the file is damaged"))
 	b := approval.NewBook(memory, nil)
 	if err := b.Load(t.Context()); err == nil {
 		t.Fatal("it was read")
@@ -134,7 +134,7 @@ func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
 	if v.Known() || approves(v, "known", tool.Fingerprint{1}) || v.Launch() != nil {
 		t.Error("something is approved")
 	}
-	memory.Fail(nil)
+	memory.SetError(nil)
 	for name, decide := range every {
 		if err := decide(b, t); err == nil {
 			t.Errorf("%s: decided without knowing anything", name)
@@ -152,9 +152,9 @@ func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
 }
 
 func TestALostBookAcceptsNothingAtFirstSight(t *testing.T) {
-	memory := new(approvaltest.Memory)
-	memory.Lose()
-	b := memory.Book()
+	memory := new(approvaltest.MemoryStore)
+	memory.MarkLost()
+	b := memory.NewBook()
 	for _, trust := range []approval.Trust{approval.Scan, approval.Auto} {
 		if j := admit(t, b, approval.Rules{Trust: trust, Acquainted: true}, candidate("new", 1)); j[0].Accepted || j[0].Why != approval.New {
 			t.Errorf("trust %s: %+v", trust, j)
@@ -173,14 +173,14 @@ func TestALostBookAcceptsNothingAtFirstSight(t *testing.T) {
 // after that, what was decided about its tools before is stored with it: else
 // the next life would take them for new ones of a server that it knows.
 func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
-	var m approvaltest.Memory
-	b := m.Book()
+	var m approvaltest.MemoryStore
+	b := m.NewBook()
 	admit(t, b, auto, candidate("a", 1), candidate("b", 1), candidate("c", 1))
 	if err := errors.Join(b.Switch(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin"),
 		b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "b"}, tool.Fingerprint{1}, "admin")); err != nil {
 		t.Fatal(err)
 	}
-	m.Lose()
+	m.MarkLost()
 	for name, approve := range map[string]func() error{
 		"its launch": func() error { return b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{9}, "admin") },
 		"its definitions": func() error {
@@ -190,19 +190,19 @@ func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
 		if err := approve(); err != nil {
 			t.Fatal(err)
 		}
-		next := m.Book().View("s")
+		next := m.NewBook().View("s")
 		if next.Tool("a").Off == nil || next.Tool("b").Block == nil || next.Tool("c").Pin == nil {
 			t.Errorf("after %s: %+v %+v %+v", name, next.Tool("a"), next.Tool("b"), next.Tool("c"))
 		}
 	}
-	if !approves(m.Book().View("s"), "c", tool.Fingerprint{2}) {
+	if !approves(m.NewBook().View("s"), "c", tool.Fingerprint{2}) {
 		t.Error("what is approved with the launch")
 	}
 }
 
 func TestBlocking(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
-	b := new(approvaltest.Memory).Book()
+	b := new(approvaltest.MemoryStore).NewBook()
 	admit(t, b, auto, candidate("a", 1))
 	if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin"); err != nil {
 		t.Fatal(err)
@@ -233,8 +233,8 @@ func TestBlocking(t *testing.T) {
 // An approval that is taken back is one no more, whatever the trust, until a person
 // approves the tool again.
 func TestTakingBack(t *testing.T) {
-	id, memory := tool.ID{Server: "s", Tool: "a"}, new(approvaltest.Memory)
-	b := memory.Book()
+	id, memory := tool.ID{Server: "s", Tool: "a"}, new(approvaltest.MemoryStore)
+	b := memory.NewBook()
 	admit(t, b, auto, candidate("a", 1))
 	for _, wrong := range []byte{2, 0} {
 		if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{wrong}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
@@ -247,7 +247,7 @@ func TestTakingBack(t *testing.T) {
 	if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
 		t.Errorf("it is taken back twice: %v", err)
 	}
-	for _, b := range []*approval.Book{b, memory.Book()} {
+	for _, b := range []*approval.Book{b, memory.NewBook()} {
 		for _, n := range []byte{1, 2} {
 			j := admit(t, b, auto, candidate("a", n))
 			if j[0].Accepted || j[0].Why != approval.New || approves(b.View("s"), "a", tool.Fingerprint{n}) {
@@ -300,8 +300,8 @@ func TestTakingBackRestores(t *testing.T) {
 		"nothing": {trust: approval.Auto, want: approval.New},
 	} {
 		t.Run(name, func(t *testing.T) {
-			memory := new(approvaltest.Memory)
-			b := memory.Book()
+			memory := new(approvaltest.MemoryStore)
+			b := memory.NewBook()
 			must := func(err error) {
 				t.Helper()
 				if err != nil {
@@ -316,9 +316,9 @@ func TestTakingBackRestores(t *testing.T) {
 			if tt.since != nil {
 				must(tt.since(b))
 			}
-			b = memory.Book()
+			b = memory.NewBook()
 			must(b.TakeBack(t.Context(), candidate("a", 2), id, tool.Fingerprint{2}, tt.trust, "admin"))
-			for _, b := range []*approval.Book{b, memory.Book()} {
+			for _, b := range []*approval.Book{b, memory.NewBook()} {
 				e := b.View("s").Tool("a")
 				if j := admit(t, b, approval.Rules{Trust: tt.trust, Acquainted: true}, candidate("a", 2)); j[0].Accepted || j[0].Why != tt.want {
 					t.Errorf("definition 2: %+v", j)
@@ -342,8 +342,8 @@ func TestUnblocking(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	for _, trust := range []approval.Trust{approval.Manual, approval.Scan, approval.Auto} {
 		for _, known := range []bool{false, true} {
-			memory := new(approvaltest.Memory)
-			b := memory.Book()
+			memory := new(approvaltest.MemoryStore)
+			b := memory.NewBook()
 			rules := approval.Rules{Trust: trust, Acquainted: true}
 			if known {
 				if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil); err != nil {
@@ -363,7 +363,7 @@ func TestUnblocking(t *testing.T) {
 			if known && trust != approval.Auto {
 				want = approval.Changed
 			}
-			for _, b := range []*approval.Book{b, memory.Book()} {
+			for _, b := range []*approval.Book{b, memory.NewBook()} {
 				if j := admit(t, b, rules, candidate("a", 2)); j[0].Accepted || j[0].Why != want {
 					t.Errorf("%s, approved before %v: %+v", trust, known, j)
 				}
@@ -375,8 +375,8 @@ func TestUnblocking(t *testing.T) {
 // Since when something waits survives a restart and a failing store, and begins
 // anew with another definition.
 func TestSince(t *testing.T) {
-	memory := new(approvaltest.Memory)
-	b := memory.Book()
+	memory := new(approvaltest.MemoryStore)
+	b := memory.NewBook()
 	manual := approval.Rules{Trust: approval.Manual}
 	admit(t, b, manual, candidate("a", 1), candidate("b", 1))
 	since := b.Since("s", candidate("a", 1))
@@ -384,19 +384,19 @@ func TestSince(t *testing.T) {
 		t.Errorf("a waits since %v", since)
 	}
 	admit(t, b, manual, candidate("a", 1), candidate("b", 2))
-	if again := memory.Book(); !again.Since("s", candidate("a", 1)).Equal(since) || !b.Since("s", candidate("b", 2)).After(since) {
+	if again := memory.NewBook(); !again.Since("s", candidate("a", 1)).Equal(since) || !b.Since("s", candidate("b", 2)).After(since) {
 		t.Errorf("after a restart a waits since %v, before since %v", again.Since("s", candidate("a", 1)), since)
 	}
-	memory.Fail(errors.New("the disk is full"))
+	memory.SetError(errors.New("the disk is full"))
 	_, _ = b.Admit(t.Context(), "s", manual, []approval.Candidate{candidate("c", 1)}) // what is held needs no store
-	memory.Fail(nil)
+	memory.SetError(nil)
 	if err := b.Restore(t.Context(), func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if again := memory.Book(); again.Since("s", candidate("c", 1)).IsZero() || !again.Since("s", candidate("a", 1)).Equal(since) {
+	if again := memory.NewBook(); again.Since("s", candidate("c", 1)).IsZero() || !again.Since("s", candidate("a", 1)).Equal(since) {
 		t.Error("what a failing store has not taken is lost")
 	}
-	if err := b.Forget(t.Context(), "s"); err != nil || !memory.Book().Since("s", candidate("a", 1)).IsZero() || !b.Since("s", candidate("a", 1)).IsZero() {
+	if err := b.Forget(t.Context(), "s"); err != nil || !memory.NewBook().Since("s", candidate("a", 1)).IsZero() || !b.Since("s", candidate("a", 1)).IsZero() {
 		t.Errorf("what is forgotten waits since a time: %v", err)
 	}
 }
@@ -404,7 +404,7 @@ func TestSince(t *testing.T) {
 // A server that names ever new tools gets no more than so many kept, and loses
 // none of the pins that there are.
 func TestTheBookIsBounded(t *testing.T) {
-	b := new(approvaltest.Memory).Book()
+	b := new(approvaltest.MemoryStore).NewBook()
 	all := make([]approval.Candidate, approval.MaxTools+10)
 	for i := range all {
 		all[i] = candidate(fmt.Sprint("t", i), 1)
@@ -435,23 +435,23 @@ func TestTheBookIsBounded(t *testing.T) {
 // The first list of a server is one write, and a list that brings nothing new
 // is none.
 func TestAListIsOneWrite(t *testing.T) {
-	memory := new(approvaltest.Memory)
-	b := memory.Book()
+	memory := new(approvaltest.MemoryStore)
+	b := memory.NewBook()
 	var all []approval.Candidate
 	for i := range 500 {
 		all = append(all, candidate(fmt.Sprint("t", i), 1))
 	}
 	admit(t, b, approval.Rules{Trust: approval.Scan}, all...)
 	admit(t, b, approval.Rules{Trust: approval.Scan}, all...)
-	if memory.Saves() != 1 {
-		t.Errorf("%d writes", memory.Saves())
+	if memory.SaveCount() != 1 {
+		t.Errorf("%d writes", memory.SaveCount())
 	}
 }
 
 // A block that comes while a list is judged is not undone by it.
 func TestABlockBeatsAnAdmission(t *testing.T) {
 	for range 50 {
-		b := new(approvaltest.Memory).Book()
+		b := new(approvaltest.MemoryStore).NewBook()
 		var both sync.WaitGroup
 		both.Go(func() {
 			_ = b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "a"}, tool.Fingerprint{1}, "admin")
@@ -465,7 +465,7 @@ func TestABlockBeatsAnAdmission(t *testing.T) {
 }
 
 func TestReadingAllocatesNothing(t *testing.T) {
-	b := new(approvaltest.Memory).Book()
+	b := new(approvaltest.MemoryStore).NewBook()
 	admit(t, b, auto, candidate("a", 1))
 	if n := testing.AllocsPerRun(100, func() {
 		if !approves(b.View("s"), "a", tool.Fingerprint{1}) || approves(b.View("x"), "a", tool.Fingerprint{1}) {
@@ -490,7 +490,7 @@ func approves(v *approval.View, name string, f tool.Fingerprint) bool {
 // decision of a person, in order of the followers, when it is in force; of nothing
 // that was not stored or that the trust in a server accepts.
 func TestFollowersAreToldOnce(t *testing.T) {
-	m := &approvaltest.Memory{}
+	m := &approvaltest.MemoryStore{}
 	b := approval.NewBook(m, nil)
 	var told []string
 	for _, who := range []string{"a", "b"} {
@@ -523,7 +523,7 @@ func TestFollowersAreToldOnce(t *testing.T) {
 		}
 	}
 	told = nil
-	m.Fail(errors.New("the disk is full"))
+	m.SetError(errors.New("the disk is full"))
 	if err := b.ApproveLaunch(t.Context(), "s", f, "admin"); err == nil || told != nil {
 		t.Errorf("what was not stored: %v, told %q", err, told)
 	}
@@ -549,8 +549,8 @@ func TestDoubt(t *testing.T) {
 		return held
 	}
 	for _, when := range []string{"at first sight", "accepted before"} {
-		memory := new(approvaltest.Memory)
-		b := memory.Book()
+		memory := new(approvaltest.MemoryStore)
+		b := memory.NewBook()
 		if when == "accepted before" {
 			orders, verdict = false, scan.Clean
 			if j := admit(t, b, scanned, doubtful); !j[0].Accepted {
@@ -573,7 +573,7 @@ func TestDoubt(t *testing.T) {
 			t.Errorf("%s: held twice: %+v", when, held)
 		}
 		orders, verdict = false, scan.Clean // the other server is gone
-		for _, b := range []*approval.Book{b, memory.Book()} {
+		for _, b := range []*approval.Book{b, memory.NewBook()} {
 			for _, r := range []approval.Rules{scanned, {Trust: approval.Auto, Acquainted: true}} {
 				if j := admit(t, b, r, doubtful, candidate("known", 2)); j[0].Accepted || j[1].Accepted {
 					t.Errorf("%s: let through by %s: %+v", when, r.Trust, j)
@@ -590,18 +590,18 @@ func TestDoubt(t *testing.T) {
 	}
 
 	// What cannot be stored takes no effect, and in a review nothing is marked.
-	memory := new(approvaltest.Memory)
-	b := memory.Book()
+	memory := new(approvaltest.MemoryStore)
+	b := memory.NewBook()
 	orders, verdict = false, scan.Clean
 	admit(t, b, scanned, doubtful)
 	orders = true
-	memory.Fail(errors.New("the disk is full"))
+	memory.SetError(errors.New("the disk is full"))
 	if held, err := b.Doubt(t.Context(), "s", scanned, []approval.Candidate{doubtful}); err == nil || held != nil || !b.View("s").Tool("known").ByScan(doubtful.Fingerprint) {
 		t.Errorf("not stored: %+v, %v, %s", held, err, say(b))
 	}
 	quarantined := scanned
 	quarantined.Quarantined = true
-	b = new(approvaltest.Memory).Book()
+	b = new(approvaltest.MemoryStore).NewBook()
 	if j := admit(t, b, quarantined, doubtful); j[0].Accepted || b.View("s").Tool("known").Decided() {
 		t.Errorf("in a review: %+v, %s", j, say(b))
 	}

@@ -17,7 +17,7 @@ func BenchmarkTenThousand(b *testing.B) {
 		all = append(all, denylistCandidate(fmt.Sprint("a_tool_with_a_name_", i), i))
 	}
 	for b.Loop() {
-		store := &approvaltest.Memory{}
+		store := &approvaltest.MemoryStore{}
 		path := filepath.Join(b.TempDir(), "restrictions.log")
 		for range 2 {
 			k := approval.NewDenylist(path, store, nil, nil)

@@ -24,7 +24,7 @@ const by = "admin"
 // home is a book over a store in memory and the file.
 type home struct {
 	t     *testing.T
-	store *approvaltest.Memory
+	store *approvaltest.MemoryStore
 	path  string
 	notes []string
 	keep  *approval.Denylist
@@ -33,7 +33,7 @@ type home struct {
 
 func newHome(t *testing.T) *home {
 	t.Helper()
-	h := &home{t: t, store: &approvaltest.Memory{}, path: filepath.Join(t.TempDir(), "restrictions.log")}
+	h := &home{t: t, store: &approvaltest.MemoryStore{}, path: filepath.Join(t.TempDir(), "restrictions.log")}
 	h.restart()
 	t.Cleanup(func() { _ = h.keep.Close() })
 	return h
@@ -121,7 +121,7 @@ func (h *home) holds(when string) {
 func TestALostStoreFreesNothing(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
-	h.store.Lose()
+	h.store.MarkLost()
 	h.restart()
 	h.holds("lost")
 	if h.RestrictionsLost() || len(h.notes) > 0 || !h.Lost() {
@@ -149,13 +149,13 @@ func TestALostStoreFreesNothing(t *testing.T) {
 	h.must(h.Switch(t.Context(), id("s", "off"), true, by))
 	h.must(h.Approve(t.Context(), "s", by, []approval.Candidate{denylistCandidate("blocked", 2)}, nil))
 	h.must(h.RevokeLaunch(t.Context(), "reviewed"))
-	h.store.Lose()
+	h.store.MarkLost()
 	h.restart()
 	if v := h.View("s"); v.Tool("off").Off != nil || v.Tool("blocked").Block != nil || h.View("reviewed").Reviewed() != nil {
 		t.Error("what a person has freed is locked again")
 	}
 	h.must(h.Forget(t.Context(), "s"))
-	h.store.Lose()
+	h.store.MarkLost()
 	h.restart()
 	if e := h.View("s").Tool("fine"); e != (approval.Entry{}) {
 		t.Errorf("a server that was forgotten: %+v", e)
@@ -177,7 +177,7 @@ func TestADamagedFileBesideAGoodStore(t *testing.T) {
 			if gone := name == "missing"; (len(h.notes) == 0) != gone || (len(aside) == 0) != gone || h.RestrictionsLost() {
 				t.Errorf("%q, aside: %q", h.notes, aside)
 			}
-			h.store.Lose()
+			h.store.MarkLost()
 			h.restart()
 			h.holds("damaged, then the store lost")
 			if len(h.notes) > 0 {
@@ -227,7 +227,7 @@ func TestADamagedFileIsAMark(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
 	h.must(damages["last line cut off"](h.path, h.text()))
-	h.store = &approvaltest.Memory{}
+	h.store = &approvaltest.MemoryStore{}
 	for range 2 {
 		h.restart()
 		if !h.Lost() || !h.RestrictionsLost() {
@@ -238,9 +238,9 @@ func TestADamagedFileIsAMark(t *testing.T) {
 
 func (h *home) lostWith(t *testing.T, what string, text []byte) {
 	t.Helper()
-	other := &home{t: t, store: &approvaltest.Memory{}, path: filepath.Join(t.TempDir(), "restrictions.log")}
+	other := &home{t: t, store: &approvaltest.MemoryStore{}, path: filepath.Join(t.TempDir(), "restrictions.log")}
 	other.must(os.WriteFile(other.path, text, 0o600))
-	other.store.Lose()
+	other.store.MarkLost()
 	other.restart()
 	defer other.keep.Close()
 	if !other.RestrictionsLost() {
@@ -265,7 +265,7 @@ func TestBothHomesOrNone(t *testing.T) {
 	ctx := t.Context()
 	h := newHome(t)
 	h.decideAll()
-	h.store.Fail(errors.New("the database is full"))
+	h.store.SetError(errors.New("the database is full"))
 	for name, decide := range map[string]func() error{
 		"block":  func() error { return h.Block(ctx, tool.KindTool, id("s", "fine"), print(1), by) },
 		"switch": func() error { return h.Switch(ctx, id("s", "fine"), false, by) },
@@ -277,7 +277,7 @@ func TestBothHomesOrNone(t *testing.T) {
 			t.Errorf("%s: it was decided", name)
 		}
 	}
-	h.store.Fail(nil)
+	h.store.SetError(nil)
 	h.holds("after decisions that failed")
 	if e := h.View("s").Tool("fine"); e.Off != nil || e.Block != nil {
 		t.Errorf("fine is %+v", e)
@@ -292,8 +292,8 @@ func TestBothHomesOrNone(t *testing.T) {
 	h.must(os.Rename(h.path, h.path+".away"))
 	h.must(os.Mkdir(h.path, 0o700))
 	h.must(os.WriteFile(filepath.Join(h.path, "x"), nil, 0o600))
-	saves := h.store.Saves()
-	if h.Switch(ctx, id("s", "fine"), false, by) == nil || h.store.Saves() != saves {
+	saves := h.store.SaveCount()
+	if h.Switch(ctx, id("s", "fine"), false, by) == nil || h.store.SaveCount() != saves {
 		t.Error("a decision is made that has one home only")
 	}
 	h.must(os.RemoveAll(h.path))
@@ -543,11 +543,11 @@ func TestNoHistoryWidens(t *testing.T) {
 			m = newModel()
 			m.lost = lost
 		case step < 85:
-			h.store.Lose()
+			h.store.MarkLost()
 			h.restart()
 			m.lose()
 		case step < 88: // while it runs: it is filled again
-			h.store.Lose()
+			h.store.MarkLost()
 			h.must(h.Restore(ctx, func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }))
 		case step < 91:
 			old, then = h.store.Copy(), m.copy()

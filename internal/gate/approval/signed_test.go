@@ -12,8 +12,8 @@ import (
 // TestWhatNobodyHasSigned does not count when it is loaded, and stays stored; what the trust
 // has accepted is accepted anew.
 func TestWhatNobodyHasSigned(t *testing.T) {
-	memory := new(approvaltest.Memory)
-	before := memory.Book() // without presence
+	memory := new(approvaltest.MemoryStore)
+	before := memory.NewBook() // without presence
 	admit(t, before, auto, candidate("trusted", 1))
 	signed, forged, launch := candidate("signed", 2), candidate("forged", 3), tool.Fingerprint{9}
 	for _, c := range []approval.Candidate{signed, forged} {
@@ -21,7 +21,7 @@ func TestWhatNobodyHasSigned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	person := presencetest.New(t)
+	person := presencetest.NewSigner(t)
 	person.Sign(approval.ClaimOf("s", signed))
 	load := func() *approval.Book {
 		t.Helper()
@@ -65,7 +65,7 @@ func TestWhatNobodyHasSigned(t *testing.T) {
 	}
 	// What is refused meanwhile is not approved when it is signed.
 	unsigned := candidate("refused", 5)
-	if err := memory.Book().Approve(t.Context(), "s", "admin", []approval.Candidate{unsigned}, nil); err != nil {
+	if err := memory.NewBook().Approve(t.Context(), "s", "admin", []approval.Candidate{unsigned}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := load().Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "refused"}, tool.Fingerprint{5}, "admin"); err != nil {

@@ -15,42 +15,42 @@ import (
 
 // Store stores questions and leases: see store.Asks.
 type Store interface {
-	Find(ctx context.Context, k Key, now time.Time) (q Question, found bool, err error)
-	Add(ctx context.Context, q Question) (stored Question, fresh bool, err error)
-	Question(ctx context.Context, id string) (Question, error)
-	Use(ctx context.Context, id string, k Key, now time.Time) (ok bool, err error)
+	FindQuestion(ctx context.Context, k Key, now time.Time) (q Question, found bool, err error)
+	AddQuestion(ctx context.Context, q Question) (stored Question, fresh bool, err error)
+	LoadQuestion(ctx context.Context, id string) (Question, error)
+	UseApproval(ctx context.Context, id string, k Key, now time.Time) (ok bool, err error)
 	// Void ends an approval that does not count.
-	Void(ctx context.Context, id string) error
+	VoidApproval(ctx context.Context, id string) error
 	// Lease uses a call of a lease that covers it and that counts accepts.
-	Lease(ctx context.Context, c *Call, k Key, lane auth.Lane, now time.Time, counts func(*Lease) bool) (id, record string, err error)
+	UseLease(ctx context.Context, c *Call, k Key, lane auth.Lane, now time.Time, counts func(*Lease) bool) (id, record string, err error)
 }
 
 // HeldCall is a call that needs an approval.
 type HeldCall struct {
 	Question               // the new question, if none is open
-	Worst    auth.Lane     // lane of the call
+	CallLane auth.Lane     // lane of the call
 	Wait     time.Duration // limit for the answer
 	// Begin and End record the held call: Begin before the question is stored, End when it is, or with the
 	// reason why it is not.
-	Begin func() (record string, err error)
-	End   func(err error)
+	BeginRecord func() (record string, err error)
+	EndRecord   func(err error)
 	// Still returns an error if the call no longer matches the question.
-	Still func() error
-	// Tell is called every TellEvery while the call waits; may be nil.
-	Tell func(waited time.Duration)
+	Recheck func() error
+	// Tell is called every NotifyInterval while the call waits; may be nil.
+	NotifyWaiting func(waited time.Duration)
 	// Ask asks the calling client itself while the call waits, until done; nil if that is impossible. If
 	// waits is false the call ends, so that the client can answer.
-	Ask func(q *Question) (done func(), waits bool)
+	AskClient func(q *Question) (done func(), waits bool)
 }
 
-// TellEvery is the interval of progress notifications to the caller.
-const TellEvery = 10 * time.Second
+// NotifyInterval is the interval of progress notifications to the caller.
+const NotifyInterval = 10 * time.Second
 
 // storeTime limits a store operation.
 const storeTime = 10 * time.Second
 
-// Pass allows a call to continue.
-type Pass struct {
+// Approval allows a call to continue.
+type Approval struct {
 	ID     string // of the question or the lease
 	Record string // of the held call; "" if it was not held
 }
@@ -66,11 +66,11 @@ type Waiter struct {
 	stopped bool
 	all     int
 	actors  map[string]int
-	waiting map[Key]*waiters
+	waiting map[Key]*waitersForKey
 }
 
-// waiters are the waiting calls with one key.
-type waiters struct {
+// waitersForKey are the waiting calls with one key.
+type waitersForKey struct {
 	n    int
 	wake chan struct{} // closed when there may be an answer
 }
@@ -78,11 +78,11 @@ type waiters struct {
 // NewWaiter returns a Waiter. The gate says which approvals and leases count, nil: all; changed is called
 // when the open questions change.
 func NewWaiter(k Store, gate *presence.Gate, now func() time.Time, changed func()) *Waiter {
-	return &Waiter{store: k, gate: gate, now: now, changed: changed, actors: map[string]int{}, waiting: map[Key]*waiters{}}
+	return &Waiter{store: k, gate: gate, now: now, changed: changed, actors: map[string]int{}, waiting: map[Key]*waitersForKey{}}
 }
 
-// Answered wakes the calls with a key.
-func (h *Waiter) Answered(k Key) {
+// WakeCalls wakes the calls with a key.
+func (h *Waiter) WakeCalls(k Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w := h.waiting[k]; w != nil {
@@ -99,7 +99,7 @@ func (h *Waiter) WakeAll() {
 	}
 }
 
-func (w *waiters) wakeAll() {
+func (w *waitersForKey) wakeAll() {
 	close(w.wake)
 	w.wake = make(chan struct{})
 }
@@ -112,16 +112,16 @@ func (h *Waiter) Stop() {
 	h.WakeAll()
 }
 
-// enter registers a waiting call.
-func (h *Waiter) enter(k Key, actor string) (leave func(), err error) {
+// registerWaiter registers a waiting call.
+func (h *Waiter) registerWaiter(k Key, actor string) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.all >= maxHeld || h.actors[actor] >= MaxOfActor {
-		return nil, TooMany()
+		return nil, TooManyWaitingProblem()
 	}
 	w := h.waiting[k]
 	if w == nil {
-		w = &waiters{wake: make(chan struct{})}
+		w = &waitersForKey{wake: make(chan struct{})}
 		h.waiting[k] = w
 	}
 	w.n++
@@ -140,42 +140,42 @@ func (h *Waiter) enter(k Key, actor string) (leave func(), err error) {
 	}, nil
 }
 
-// awake returns a channel that is closed at the next change, and whether the Waiter is stopped.
-func (h *Waiter) awake(k Key) (wake <-chan struct{}, stopped bool) {
+// wakeChannel returns a channel that is closed at the next change, and whether the Waiter is stopped.
+func (h *Waiter) wakeChannel(k Key) (wake <-chan struct{}, stopped bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.waiting[k].wake, h.stopped
 }
 
-// Hold returns when the call may continue. Its errors are problems, that of Still, or that of ctx; after a
+// AwaitApproval returns when the call may continue. Its errors are problems, that of Still, or that of ctx; after a
 // denial the pass has only the record.
-func (h *Waiter) Hold(ctx context.Context, c HeldCall) (Pass, error) {
-	leave, err := h.enter(c.Key, c.Principal)
+func (h *Waiter) AwaitApproval(ctx context.Context, c HeldCall) (Approval, error) {
+	leave, err := h.registerWaiter(c.Key, c.Principal)
 	if err != nil {
-		return Pass{}, err
+		return Approval{}, err
 	}
 	defer leave()
 	began := time.Now()
 	over := time.NewTimer(c.Wait)
 	defer over.Stop()
-	tell := time.NewTicker(TellEvery)
+	tell := time.NewTicker(NotifyInterval)
 	defer tell.Stop()
 	done := func() {}
 	defer func() { done() }()
 	for asked, shown := "", ""; ; {
-		wake, stopped := h.awake(c.Key) // before the store is read
-		pass, q, err := h.consult(ctx, &c, asked)
+		wake, stopped := h.wakeChannel(c.Key) // before the store is read
+		pass, q, err := h.useApprovalOrAsk(ctx, &c, asked)
 		switch asked = q.ID; {
 		case err != nil || pass.ID != "":
 			return pass, err
 		case stopped:
-			return Pass{}, pending(&q, "MCPProxy is being stopped, so the call waits no longer.")
+			return Approval{}, pendingProblem(&q, "MCPProxy is being stopped, so the call waits no longer.")
 		}
-		if c.Ask != nil && shown != q.ID {
+		if c.AskClient != nil && shown != q.ID {
 			done()
 			waits := false
-			if done, waits = c.Ask(&q); !waits {
-				return Pass{}, pending(&q, "Your client is asked now.")
+			if done, waits = c.AskClient(&q); !waits {
+				return Approval{}, pendingProblem(&q, "Your client is asked now.")
 			}
 			shown = q.ID
 		}
@@ -184,93 +184,93 @@ func (h *Waiter) Hold(ctx context.Context, c HeldCall) (Pass, error) {
 			case <-wake:
 				waits = false
 			case <-tell.C:
-				if c.Tell != nil {
-					c.Tell(time.Since(began))
+				if c.NotifyWaiting != nil {
+					c.NotifyWaiting(time.Since(began))
 				}
 			case <-over.C:
-				return Pass{}, pending(&q, "Nobody has answered yet.")
+				return Approval{}, pendingProblem(&q, "Nobody has answered yet.")
 			case <-ctx.Done():
-				return Pass{}, ctx.Err()
+				return Approval{}, ctx.Err()
 			}
 		}
 	}
 }
 
-// consult looks for an approval or lease, and stores a question if there is none. asked is the current
+// useApprovalOrAsk looks for an approval or lease, and stores a question if there is none. asked is the current
 // question of the call, "" for none. It returns neither a pass nor an error if the call has to wait.
-func (h *Waiter) consult(ctx context.Context, c *HeldCall, asked string) (Pass, Question, error) {
+func (h *Waiter) useApprovalOrAsk(ctx context.Context, c *HeldCall, asked string) (Approval, Question, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	for {
-		if err := c.Still(); err != nil {
-			return Pass{}, Question{}, err
+		if err := c.Recheck(); err != nil {
+			return Approval{}, Question{}, err
 		}
-		lease, record, err := h.store.Lease(ctx, &c.Call, c.Key, c.Worst, h.now(), func(l *Lease) bool { return h.gate.Spend(LeaseClaim(l), int(l.Calls)) })
+		lease, record, err := h.store.UseLease(ctx, &c.Call, c.Key, c.CallLane, h.now(), func(l *Lease) bool { return h.gate.Spend(LeaseClaim(l), int(l.Calls)) })
 		if err != nil || lease != "" {
-			h.notifyChanged(lease != "")
-			return Pass{ID: lease, Record: record}, Question{}, unreadable(ctx, err)
+			h.notifyIfChanged(lease != "")
+			return Approval{ID: lease, Record: record}, Question{}, storeFailedProblem(ctx, err)
 		}
-		q, err := h.question(ctx, c, asked)
+		q, err := h.currentOrNewQuestion(ctx, c, asked)
 		if err != nil {
-			return Pass{}, q, unreadable(ctx, err)
+			return Approval{}, q, storeFailedProblem(ctx, err)
 		}
-		switch q.At(h.now()) {
+		switch q.StateAt(h.now()) {
 		case Waiting:
-			return Pass{}, q, nil
+			return Approval{}, q, nil
 		case Denied:
-			return Pass{Record: q.Record}, q, denied(&q)
+			return Approval{Record: q.Record}, q, deniedProblem(&q)
 		case Approved:
 			approval := CallClaim(q.ID, q.Until, &c.Question)
 			if !h.gate.Holds(approval, 1) {
-				if err := h.store.Void(ctx, q.ID); err != nil {
-					return Pass{}, q, unreadable(ctx, err)
+				if err := h.store.VoidApproval(ctx, q.ID); err != nil {
+					return Approval{}, q, storeFailedProblem(ctx, err)
 				}
 				break
 			}
-			used, err := h.store.Use(ctx, q.ID, c.Key, h.now())
+			used, err := h.store.UseApproval(ctx, q.ID, c.Key, h.now())
 			if used = used && h.gate.Spend(approval, 1); err != nil || used {
-				h.notifyChanged(used)
-				return Pass{ID: q.ID, Record: q.Record}, q, unreadable(ctx, err)
+				h.notifyIfChanged(used)
+				return Approval{ID: q.ID, Record: q.Record}, q, storeFailedProblem(ctx, err)
 			}
 		}
 		asked = "" // it is used or expired
 		if ctx.Err() != nil {
-			return Pass{}, q, unreadable(ctx, ctx.Err())
+			return Approval{}, q, storeFailedProblem(ctx, ctx.Err())
 		}
 	}
 }
 
-func (h *Waiter) notifyChanged(something bool) {
+func (h *Waiter) notifyIfChanged(something bool) {
 	if something {
 		h.changed()
 	}
 }
 
-// question returns the question of the call: the current one, an answered one, or a new one.
-func (h *Waiter) question(ctx context.Context, c *HeldCall, asked string) (Question, error) {
+// currentOrNewQuestion returns the question of the call: the current one, an answered one, or a new one.
+func (h *Waiter) currentOrNewQuestion(ctx context.Context, c *HeldCall, asked string) (Question, error) {
 	if asked != "" {
-		return h.store.Question(ctx, asked)
+		return h.store.LoadQuestion(ctx, asked)
 	}
-	q, found, err := h.store.Find(ctx, c.Key, h.now())
+	q, found, err := h.store.FindQuestion(ctx, c.Key, h.now())
 	if err != nil || found {
 		return q, err
 	}
-	record, err := c.Begin()
+	record, err := c.BeginRecord()
 	if err != nil {
 		return q, err
 	}
 	q = c.Question
 	q.ID, q.Record, q.State, q.Asked = strings.ToLower(rand.Text()[:16]), record, Waiting, h.now()
 	q.Last, q.Until = q.Asked, q.Asked.Add(Life)
-	q, fresh, err := h.store.Add(ctx, q)
-	err = unreadable(ctx, err)
-	c.End(err)
-	h.notifyChanged(fresh)
+	q, fresh, err := h.store.AddQuestion(ctx, q)
+	err = storeFailedProblem(ctx, err)
+	c.EndRecord(err)
+	h.notifyIfChanged(fresh)
 	return q, err
 }
 
-// unreadable returns the problem of a call that is not sent because the store failed.
-func unreadable(ctx context.Context, err error) error {
+// storeFailedProblem returns the problem of a call that is not sent because the store failed.
+func storeFailedProblem(ctx context.Context, err error) error {
 	if _, said := errors.AsType[*problem.Problem](err); err == nil || said || errors.Is(context.Cause(ctx), context.Canceled) {
 		return err
 	}
@@ -278,12 +278,12 @@ func unreadable(ctx context.Context, err error) error {
 		"Try again in a moment; see `mcpproxy status`.").Because(err)
 }
 
-func pending(q *Question, why string) *problem.Problem {
+func pendingProblem(q *Question, why string) *problem.Problem {
 	return problem.Newf(problem.ApprovalPending, "The call of '%s' waits for the user's approval, and was not made. %s", q.Call.ID.String(), why).
 		WithHint("Ask the user; then call again with the same arguments.").With("approval_id", q.ID)
 }
 
-func denied(q *Question) *problem.Problem {
+func deniedProblem(q *Question) *problem.Problem {
 	text := "The user has denied the call of '" + q.Call.ID.String() + "', so it was not made."
 	if q.Why != "" {
 		text += " The reason: " + problem.Shown(q.Why, MaxReason)
@@ -291,16 +291,16 @@ func denied(q *Question) *problem.Problem {
 	return problem.New(problem.ApprovalDenied, text, "Do not make this call again as it is: do as the user says, or ask what to do instead.").With("approval_id", q.ID)
 }
 
-// Knows reports whether a question with this ID exists or existed, as far as known.
-func (h *Waiter) Knows(ctx context.Context, id string) bool {
+// KnowsQuestion reports whether a question with this ID exists or existed, as far as known.
+func (h *Waiter) KnowsQuestion(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	_, err := h.store.Question(ctx, id)
+	_, err := h.store.LoadQuestion(ctx, id)
 	return err == nil
 }
 
-// Waiting returns the number of waiting calls.
-func (h *Waiter) Waiting() int {
+// WaitingCalls returns the number of waiting calls.
+func (h *Waiter) WaitingCalls() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.all

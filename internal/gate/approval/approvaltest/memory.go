@@ -17,11 +17,11 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// Memory is an approval.Keeper. The zero value is empty.
-type Memory struct {
+// MemoryStore is an approval.Keeper. The zero value is empty.
+type MemoryStore struct {
 	mu          sync.Mutex // guards what follows
-	tools       map[subject]approval.Row
-	definitions map[defined]json.RawMessage
+	tools       map[rowKey]approval.Row
+	definitions map[definitionKey]json.RawMessage
 	launches    map[string]approval.Launch
 	proposals   []approval.Proposal
 	held        map[string][]approval.Held
@@ -30,49 +30,49 @@ type Memory struct {
 	saves       int
 }
 
-// subject is what a row is about.
-type subject struct {
+// rowKey is what a row is about.
+type rowKey struct {
 	kind tool.Kind
 	tool.ID
 }
 
-// defined is a definition of one, by its fingerprint.
-type defined struct {
-	subject
+// definitionKey is a definition of one, by its fingerprint.
+type definitionKey struct {
+	rowKey
 	tool.Fingerprint
 }
 
-// Fail makes everything fail with err; nil ends that.
-func (m *Memory) Fail(err error) {
+// SetError makes everything fail with err; nil ends that.
+func (m *MemoryStore) SetError(err error) {
 	m.mu.Lock()
 	m.err = err
 	m.mu.Unlock()
 }
 
-// Lose empties the memory and says so.
-func (m *Memory) Lose() {
+// MarkLost empties the memory and says so.
+func (m *MemoryStore) MarkLost() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tools, m.definitions, m.launches, m.proposals, m.held, m.lost = nil, nil, nil, nil, nil, true
 }
 
 // Copy returns a memory with the same content.
-func (m *Memory) Copy() *Memory {
+func (m *MemoryStore) Copy() *MemoryStore {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &Memory{tools: maps.Clone(m.tools), definitions: maps.Clone(m.definitions), launches: maps.Clone(m.launches),
+	return &MemoryStore{tools: maps.Clone(m.tools), definitions: maps.Clone(m.definitions), launches: maps.Clone(m.launches),
 		proposals: slices.Clone(m.proposals), held: maps.Clone(m.held), lost: m.lost}
 }
 
-// Saves is how often something was saved.
-func (m *Memory) Saves() int {
+// SaveCount is how often something was saved.
+func (m *MemoryStore) SaveCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.saves
 }
 
-// Book returns a book that has loaded what is kept.
-func (m *Memory) Book() *approval.Book {
+// NewBook returns a book that has loaded what is kept.
+func (m *MemoryStore) NewBook() *approval.Book {
 	b := approval.NewBook(m, nil)
 	if err := b.Load(context.Background()); err != nil {
 		panic(err)
@@ -81,7 +81,7 @@ func (m *Memory) Book() *approval.Book {
 }
 
 // LoadApprovals implements approval.Keeper.
-func (m *Memory) LoadApprovals(context.Context) (approval.Saved, error) {
+func (m *MemoryStore) LoadApprovals(context.Context) (approval.Saved, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	saved := approval.Saved{Tools: map[string][]approval.Row{}, Proposals: slices.Clone(m.proposals), Held: maps.Clone(m.held), Lost: m.lost}
@@ -95,14 +95,14 @@ func (m *Memory) LoadApprovals(context.Context) (approval.Saved, error) {
 }
 
 // SaveApprovals implements approval.Keeper.
-func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
+func (m *MemoryStore) SaveApprovals(_ context.Context, c approval.Change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
 		return m.err
 	}
 	if m.tools == nil {
-		m.tools, m.definitions, m.launches = map[subject]approval.Row{}, map[defined]json.RawMessage{}, map[string]approval.Launch{}
+		m.tools, m.definitions, m.launches = map[rowKey]approval.Row{}, map[definitionKey]json.RawMessage{}, map[string]approval.Launch{}
 	}
 	m.saves++
 	m.proposals = slices.DeleteFunc(m.proposals, func(p approval.Proposal) bool { return p.Name == c.Settle })
@@ -110,7 +110,7 @@ func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
 		m.proposals = append(m.proposals, *c.Propose)
 	}
 	if c.Forget {
-		maps.DeleteFunc(m.tools, func(id subject, _ approval.Row) bool { return id.Server == c.Server })
+		maps.DeleteFunc(m.tools, func(id rowKey, _ approval.Row) bool { return id.Server == c.Server })
 	}
 	if c.Forget || c.Unpin {
 		delete(m.launches, c.Server)
@@ -122,9 +122,9 @@ func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
 		m.launches[c.Server] = *c.Launch
 	}
 	for _, row := range c.Tools {
-		id := subject{row.Kind, tool.ID{Server: c.Server, Tool: row.Tool}}
+		id := rowKey{row.Kind, tool.ID{Server: c.Server, Tool: row.Tool}}
 		if row.Definition != nil && row.Pin != nil {
-			m.definitions[defined{id, row.Pin.Fingerprint}] = row.Definition
+			m.definitions[definitionKey{id, row.Pin.Fingerprint}] = row.Definition
 		}
 		row.Definition, row.Was = nil, nil // as a database does, which has no place for it
 		m.tools[id] = row
@@ -133,7 +133,7 @@ func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
 }
 
 // RestoreApprovals implements approval.Keeper.
-func (m *Memory) RestoreApprovals(_ context.Context, s approval.Saved) error {
+func (m *MemoryStore) RestoreApprovals(_ context.Context, s approval.Saved) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
@@ -141,17 +141,17 @@ func (m *Memory) RestoreApprovals(_ context.Context, s approval.Saved) error {
 	}
 	m.saves++
 	definitions := m.definitions
-	m.tools, m.definitions, m.launches = map[subject]approval.Row{}, map[defined]json.RawMessage{}, map[string]approval.Launch{}
+	m.tools, m.definitions, m.launches = map[rowKey]approval.Row{}, map[definitionKey]json.RawMessage{}, map[string]approval.Launch{}
 	for server, rows := range s.Tools {
 		for _, row := range rows {
-			id := subject{row.Kind, tool.ID{Server: server, Tool: row.Tool}}
+			id := rowKey{row.Kind, tool.ID{Server: server, Tool: row.Tool}}
 			for key, definition := range definitions {
-				if key.subject == id {
+				if key.rowKey == id {
 					m.definitions[key] = definition
 				}
 			}
 			if row.Pin != nil && row.Definition != nil {
-				m.definitions[defined{id, row.Pin.Fingerprint}] = row.Definition
+				m.definitions[definitionKey{id, row.Pin.Fingerprint}] = row.Definition
 			}
 			if row.Definition, row.Was = nil, nil; row.Decided() {
 				m.tools[id] = row
@@ -166,7 +166,7 @@ func (m *Memory) RestoreApprovals(_ context.Context, s approval.Saved) error {
 }
 
 // SaveHeld implements approval.Keeper.
-func (m *Memory) SaveHeld(_ context.Context, server string, all []approval.Held) error {
+func (m *MemoryStore) SaveHeld(_ context.Context, server string, all []approval.Held) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
@@ -180,13 +180,13 @@ func (m *Memory) SaveHeld(_ context.Context, server string, all []approval.Held)
 }
 
 // ApprovedDefinition implements approval.Keeper.
-func (m *Memory) ApprovedDefinition(_ context.Context, kind tool.Kind, of tool.ID) (json.RawMessage, error) {
+func (m *MemoryStore) ApprovedDefinition(_ context.Context, kind tool.Kind, of tool.ID) (json.RawMessage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	id := subject{kind, of}
+	id := rowKey{kind, of}
 	row := m.tools[id]
 	if row.Pin == nil {
 		return nil, m.err
 	}
-	return m.definitions[defined{id, row.Pin.Fingerprint}], m.err
+	return m.definitions[definitionKey{id, row.Pin.Fingerprint}], m.err
 }

@@ -20,56 +20,56 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Person has a gate at which an anchor is set, and its key.
-type Person struct {
+// Signer has a gate at which an anchor is set, and its key.
+type Signer struct {
 	*presence.Gate
 	t      testing.TB
 	key    ed25519.PrivateKey
-	stored *stored
+	stored *memoryStore
 }
 
-// stored is a presence.Store.
-type stored struct {
+// memoryStore is a presence.Store.
+type memoryStore struct {
 	mu sync.Mutex // guards what follows
 	presence.Saved
 }
 
-func (s *stored) LoadPresence(context.Context) (presence.Saved, error) {
+func (s *memoryStore) LoadPresence(context.Context) (presence.Saved, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return presence.Saved{Anchors: slices.Clone(s.Anchors), Statements: slices.Clone(s.Statements)}, nil
 }
 
-func (s *stored) SaveStatement(_ context.Context, e presence.Evidence) error {
+func (s *memoryStore) SaveStatement(_ context.Context, e presence.Evidence) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Statements = append(s.Statements, e)
 	return nil
 }
 
-func (s *stored) SaveAnchors(_ context.Context, _ presence.Digest, all []presence.Anchor) error {
+func (s *memoryStore) SaveAnchors(_ context.Context, _ presence.Digest, all []presence.Anchor) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Anchors = slices.Clone(all)
 	return nil
 }
 
-// New returns a person who has signed nothing.
-func New(t testing.TB) *Person {
+// NewSigner returns a person who has signed nothing.
+func NewSigner(t testing.TB) *Signer {
 	t.Helper()
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Person{t: t, key: key, stored: &stored{}}
+	p := &Signer{t: t, key: key, stored: &memoryStore{}}
 	p.Restart()
 	anchor := presence.Anchor{Kind: presence.Passphrase, Key: public, Since: time.Now().UTC().Truncate(time.Microsecond)}
-	p.as(func(ctx context.Context) error { return p.Set(ctx, anchor) })
+	p.signAndRepeat(func(ctx context.Context) error { return p.Set(ctx, anchor) })
 	return p
 }
 
 // Restart makes the gate anew, as a start of the product does.
-func (p *Person) Restart() {
+func (p *Signer) Restart() {
 	p.t.Helper()
 	p.Gate = presence.NewGate(presence.Options{Store: p.stored, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err := p.Load(context.Background()); err != nil {
@@ -78,13 +78,13 @@ func (p *Person) Restart() {
 }
 
 // Sign signs claims.
-func (p *Person) Sign(claims ...presence.Claim) {
+func (p *Signer) Sign(claims ...presence.Claim) {
 	p.t.Helper()
-	p.as(func(ctx context.Context) error { return p.Require(ctx, claims...) })
+	p.signAndRepeat(func(ctx context.Context) error { return p.Require(ctx, claims...) })
 }
 
-// as does something as a request of the person.
-func (p *Person) as(do func(context.Context) error) {
+// signAndRepeat does something as a request of the person.
+func (p *Signer) signAndRepeat(do func(context.Context) error) {
 	p.t.Helper()
 	err := do(presence.With(context.Background(), &presence.Proof{For: "TEST"}))
 	raw, _ := problem.From(err).Detail("statement").(json.RawMessage)
