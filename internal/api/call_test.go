@@ -45,11 +45,11 @@ func TestCallReachesTheGatewayAsItCame(t *testing.T) {
 	}
 	got.Args, got.Caller.Origin = nil, ""
 	if diff := cmp.Diff(gate.LaneCall{
-		Variant: policy.CallToolWrite, Name: "github:a/b:c", RequestBytes: len(body), Timeout: 90 * time.Second,
-		Declared: policy.Declared{Present: true, HasOperation: true, OperationType: "write", HasReason: true, Reason: "why", HasSensitivity: true, DataSensitivity: "private"},
+		CallTool: policy.CallToolWrite, Name: "github:a/b:c", RequestBytes: len(body), Timeout: 90 * time.Second,
+		Declared: policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "write", HasReason: true, Reason: "why", HasSensitivity: true, DataSensitivity: "private"},
 		Caller: ops.Caller{Actor: auth.Actor{Kind: auth.Admin}, Source: activity.SourceUI, RequestID: "req-1",
 			ClientName: "curl", ClientVersion: "8.5.0"},
-	}, got, cmpopts.IgnoreUnexported(policy.Declared{})); diff != "" {
+	}, got, cmpopts.IgnoreUnexported(policy.DeclaredIntent{})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -233,10 +233,10 @@ func (o *operation) answer(d *Deps, plan *input, r *http.Request, c ops.Caller) 
 	}
 	if err != nil {
 		if call, ok := in.(interface {
-			asked() (string, policy.Variant, int)
+			asked() (string, policy.CallTool, int)
 		}); ok {
 			name, variant, size := call.asked()
-			refusal := gate.SurfaceRefusal{Caller: c, Tool: name, Variant: variant, RequestBytes: size, Problem: problem.From(err)}
+			refusal := gate.SurfaceRefusal{Caller: c, Tool: name, CallTool: variant, RequestBytes: size, Problem: problem.From(err)}
 			err = &recordedError{err, d.Refuse(r.Context(), refusal)}
 		}
 		return nil, err

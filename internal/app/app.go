@@ -329,7 +329,7 @@ func (d *daemon) wire() error {
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error {
 			return d.consent.AnswerByClient(ctx, by, question, k, a)
 		},
-		Presence: d.presence.On, NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
+		Presence: d.presence.IsOn, NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.IsProposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = ops.NewGateway(ops.GatewayDeps{
 		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams,
@@ -346,9 +346,9 @@ func (d *daemon) wire() error {
 	operations := ops.NewAdmin(d.gateway, d.live)
 	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = ops.NewHub(ops.HubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
-	d.book.Follow(func(decided approval.Decided) { d.events.DecisionChanged(decided.Server) })
+	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
 	d.tokens = auth.NewTokens(verifiedTokens{store.TokensIn(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
-		func(t *auth.Token) bool { return d.presence.Confirmed(ops.TokenClaim(t)) })
+		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.TokenClaim(t)) })
 	authenticator := auth.NewWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
 	replies := session.NewReplyWriter(d.opt.Version, d.logger)
@@ -373,7 +373,7 @@ func (d *daemon) wire() error {
 	if err != nil {
 		return err
 	}
-	ui, err := web.New(d.presence.ByPasskey)
+	ui, err := web.New(d.presence.NeedsPasskey)
 	if err != nil {
 		return err
 	}
@@ -497,7 +497,7 @@ func (d *daemon) surfaces() []ops.Surface {
 		{Name: "all servers", Address: base + "/mcp/all"},
 		{Name: "one server", Address: base + "/mcp/servers/{server}"},
 		{Name: "rest", Address: base + api.Prefix},
-		{Name: api.UI, Address: web.Address(d.tcp.Addr(), d.presence.ByPasskey())},
+		{Name: api.UI, Address: web.Address(d.tcp.Addr(), d.presence.NeedsPasskey())},
 		{Name: "socket", Address: d.unix.Addr().String()},
 	}
 }

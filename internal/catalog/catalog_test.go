@@ -157,7 +157,7 @@ func TestOverridesMakeTheEffectiveHints(t *testing.T) {
 	})
 	want := map[string]struct {
 		hints tool.Hints
-		with  policy.Variant
+		with  policy.CallTool
 	}{
 		"get_it":  {tool.Hints{ReadOnly: tool.True, Destructive: tool.False, Idempotent: tool.True, OpenWorld: tool.False}, policy.CallToolRead},
 		"get_rid": {tool.Hints{ReadOnly: tool.True, Destructive: tool.True, OpenWorld: tool.False}, policy.CallToolDestructive},

@@ -131,7 +131,7 @@ func TestWhatOrdersAcrossServersWaits(t *testing.T) {
 			come["mailer"]()
 			n.expect("the other is back", policy.PendingApproval, "other-tool")
 
-			if err := n.Approvals.Approve(t.Context(), "evil", "admin", []approval.Candidate{n.helper().Candidate()}, nil); err != nil {
+			if err := n.Approvals.Approve(t.Context(), "evil", "admin", []approval.CandidateDefinition{n.helper().Candidate()}, nil); err != nil {
 				t.Fatal(err)
 			}
 			n.expect("approved", policy.Callable, "other-tool")

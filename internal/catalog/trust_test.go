@@ -56,8 +56,8 @@ type remembering struct {
 	launch tool.Fingerprint
 }
 
-func (r *remembering) LoadApprovals(context.Context) (approval.Saved, error) {
-	return approval.Saved{Lost: true, Reviewed: map[string]tool.Fingerprint{"s": r.launch}}, nil
+func (r *remembering) LoadApprovals(context.Context) (approval.StoredDecisions, error) {
+	return approval.StoredDecisions{Lost: true, Reviewed: map[string]tool.Fingerprint{"s": r.launch}}, nil
 }
 
 // A launch whose approval is lost allows nothing, and another one is held.
@@ -74,7 +74,7 @@ func TestALostLaunchNarrows(t *testing.T) {
 				t.Errorf("another launch: %v, quarantined: %v: may start %v", held, quarantined, got)
 			}
 		}
-		if err := book.RevokeLaunch(t.Context(), "s"); err != nil || book.View("s").Reviewed() != nil {
+		if err := book.RevokeLaunch(t.Context(), "s"); err != nil || book.View("s").ReviewedLaunch() != nil {
 			t.Errorf("a person has it reviewed anew: %v", err)
 		}
 	}
@@ -240,7 +240,7 @@ func TestRememberedToolsKeepTheirApprovals(t *testing.T) {
 	book := memory.NewBook()
 	c := New(Options{Servers: []config.Server{enabled("s")}, Store: keeper, Approvals: book, Logger: quiet()})
 	c.list("s", named(t, "s", "a", "b"))
-	if err := book.Switch(t.Context(), tool.ID{Server: "s", Tool: "b"}, false, "admin"); err != nil {
+	if err := book.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "b"}, false, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []struct {
@@ -271,12 +271,12 @@ func TestStatusOfEveryTool(t *testing.T) {
 		memory := new(approvaltest.MemoryStore)
 		book := memory.NewBook()
 		if is(3) {
-			if err := book.Approve(t.Context(), "s", "admin", []approval.Candidate{newEntry(d, scan.NewCrossRefs()).candidate(policy.InferOff)}, nil); err != nil {
+			if err := book.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{newEntry(d, scan.NewCrossRefs()).candidate(policy.InferOff)}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if is(4) {
-			if err := book.Switch(t.Context(), d.ID, false, "admin"); err != nil {
+			if err := book.SwitchTool(t.Context(), d.ID, false, "admin"); err != nil {
 				t.Fatal(err)
 			}
 		}

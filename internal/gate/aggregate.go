@@ -56,7 +56,7 @@ func isSingleServerMethod(method string) bool {
 	return false
 }
 
-// RecordRefusedToolCall puts a call on record that was refused before it got here.
+// Refused records a call that was refused before it reached this surface.
 func (s *AggregateSurface) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
 	s.Gate.RecordRefusedToolCall(ctx, "", r, p)
 }

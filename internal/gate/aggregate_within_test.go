@@ -23,7 +23,7 @@ func TestChangesOutsideAreNoNews(t *testing.T) {
 	asked := func() *session.Request {
 		r := catalogtest.NewRequest("", "")
 		caller := *r.Caller
-		caller.Bounds = within(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read", "write"}})))
+		caller.Bounds = within(policy.NewScope(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read", "write"}})))
 		r.Caller = &caller
 		return r
 	}

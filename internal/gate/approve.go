@@ -22,8 +22,8 @@ import (
 // WorstLane returns the lane that a call counts as for approvals: the most dangerous of the hints
 // (declared or inferred), the arguments (which replace the hints if a user has configured that), and
 // the call tool, if the caller chose it.
-func WorstLane(t *catalog.Tool, v policy.Variant, ownNames bool, does *policy.Arguments) policy.Operation {
-	worst := policy.LaneOf(t.BaseLane(), does)
+func WorstLane(t *catalog.Tool, v policy.CallTool, ownNames bool, does *policy.ArgumentEffect) policy.Operation {
+	worst := policy.LaneWithArguments(t.BaseLane(), does)
 	if !ownNames {
 		worst = max(worst, v.Operation())
 	}
@@ -33,7 +33,7 @@ func WorstLane(t *catalog.Tool, v policy.Variant, ownNames bool, does *policy.Ar
 // approvalOutcome is what awaitApproval returns about a call that needed an approval.
 type approvalOutcome struct {
 	call           ask.Call
-	rule           policy.AskedBy
+	rule           policy.ApprovalRule
 	lane           policy.Operation // that the call counts as
 	clientFormText string           // how the client itself is asked; "" where it is not
 	formResult     json.RawMessage  // the answer to the call, where its client is asked first
@@ -43,12 +43,12 @@ type approvalOutcome struct {
 
 // approvalRule returns the rule that requires an approval of the call, and the lane that the call
 // counts as.
-func (s *resolvedCall) approvalRule(c *call, does policy.Arguments) (policy.AskedBy, policy.Operation) {
+func (s *resolvedCall) approvalRule(c *call, does policy.ArgumentEffect) (policy.ApprovalRule, policy.Operation) {
 	within := c.caller.Scope()
 	if s.tool == nil || !s.cfg.MayAsk(s.tool.ID.Server, within) {
-		return policy.AskedBy{}, policy.NoOperation
+		return policy.ApprovalRule{}, policy.NoOperation
 	}
-	lane := WorstLane(s.tool, s.request.Variant, s.request.OwnNames, &does)
+	lane := WorstLane(s.tool, s.request.CallTool, s.request.OwnNames, &does)
 	return s.cfg.Asks(s.tool.ID, within, lane), lane
 }
 
@@ -58,7 +58,7 @@ var errApprovalOutdated = errors.New("what was asked about is something else by 
 // awaitApproval waits for the approval of a call that a rule requires. It returns the verdict after
 // the wait, and the approval; nil if none was needed.
 func (g *Gate) awaitApproval(ctx context.Context, c *call, v verdict, t *stopwatch) (verdict, *approvalOutcome) {
-	if rule, _ := v.approvalRule(c, v.does); !rule.Asked() {
+	if rule, _ := v.approvalRule(c, v.does); !rule.IsSet() {
 		return v, nil
 	}
 	began := time.Now()
@@ -66,7 +66,7 @@ func (g *Gate) awaitApproval(ctx context.Context, c *call, v verdict, t *stopwat
 	answer := c.returned.answer
 	for {
 		rule, worst := v.approvalRule(c, v.does)
-		if !rule.Asked() {
+		if !rule.IsSet() {
 			return v, nil
 		}
 		h := newApprovalWait(g, c, v, rule, worst, t)
@@ -98,10 +98,10 @@ type approvalWait struct {
 }
 
 // newApprovalWait returns the wait of a call for the approval that a rule requires.
-func newApprovalWait(g *Gate, c *call, v verdict, rule policy.AskedBy, worst policy.Operation, t *stopwatch) *approvalWait {
+func newApprovalWait(g *Gate, c *call, v verdict, rule policy.ApprovalRule, worst policy.Operation, t *stopwatch) *approvalWait {
 	h := &approvalWait{gate: g, call: c, verdict: v, time: t, approval: approvalOutcome{rule: rule, lane: worst, call: ask.Call{
 		Principal: c.caller.Actor.Principal(), ID: v.tool.ID, Fingerprint: v.tool.Fingerprint(), Arguments: v.args.sent,
-		Revision: v.cfg.SharedRevision(), Variant: v.request.Variant.String(),
+		Revision: v.cfg.SharedRevision(), Variant: v.request.CallTool.String(),
 	}}}
 	if !c.stateless {
 		h.approval.call.Session = c.caller.SessionID
@@ -160,14 +160,14 @@ func (h *approvalWait) laneReasonText() string {
 		return "its arguments say so: " + problem.Brief(redact.Text(v.does.Word)) + " in " + v.does.Path
 	case v.does.Operation == lane:
 		return "its arguments say so, in " + v.does.Path
-	case v.tool.CallWith.Operation() == lane && !policy.Silent(v.tool.Effective):
+	case v.tool.CallWith.Operation() == lane && !policy.HintsUnset(v.tool.Effective):
 		return "its hints say so"
 	case v.tool.CallWith.Operation() == lane:
 		return "it has no hints, which counts as a write"
 	case v.tool.BaseLane() == lane:
 		return "it has no hints, and seems so: " + v.tool.Inferred().Reason
 	}
-	return "it was called with " + v.request.Variant.String()
+	return "it was called with " + v.request.CallTool.String()
 }
 
 // beginHeldRecord writes the record of the held call.

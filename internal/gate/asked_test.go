@@ -143,13 +143,13 @@ func wantCode(t *testing.T, what string, err error, code problem.Code) *problem.
 
 // destroy calls the destructive tool of s.
 func (a *asking) destroy(ctx context.Context, args string) error {
-	_, err := a.gate.Call(ctx, LaneCall{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
+	_, err := a.gate.Call(ctx, LaneCall{CallTool: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
 		Declared: reasoned("intent_reason", "to clean up")})
 	return err
 }
 
-func reasoned(name, value string) (d policy.Declared) {
-	d.Add(name, []byte(`"`+value+`"`))
+func reasoned(name, value string) (d policy.DeclaredIntent) {
+	d.AddParameter(name, []byte(`"`+value+`"`))
 	return d
 }
 
@@ -270,24 +270,24 @@ func TestWhatIsCaught(t *testing.T) {
 // catches returns as what a call would be asked about, "" for one that would not.
 func (a *asking) catches(variant, name, args string) string {
 	a.T.Helper()
-	c, s, now := call{caller: anAgent}, resolvedCall{cfg: a.Config(), request: policy.Request{OwnNames: true}}, a.Catalog.Current()
+	c, s, now := call{caller: anAgent}, resolvedCall{cfg: a.Config(), request: policy.CallRequest{OwnNames: true}}, a.Catalog.Current()
 	if variant == "" {
 		s.findTool(now, "s:"+name)
-		s.request.Variant = s.tool.CallWith
+		s.request.CallTool = s.tool.CallWith
 		s.args.sent, s.request.ArgsErr = parseArgumentsObject("arguments", json.RawMessage(args))
 	} else {
-		v, ok := policy.ParseVariant("call_tool_" + variant)
+		v, ok := policy.ParseCallTool("call_tool_" + variant)
 		if !ok {
 			a.T.Fatal(variant)
 		}
-		c, s, now = a.gate.resolveLaneCall(&LaneCall{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
+		c, s, now = a.gate.resolveLaneCall(&LaneCall{CallTool: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
 	}
 	v := a.gate.decide(&c, s, now)
 	if v.Problem != nil {
 		a.T.Fatalf("%s %s as %q: %v", name, args, variant, v.Problem)
 	}
 	caught, lane := v.approvalRule(&c, v.does)
-	if !caught.Asked() {
+	if !caught.IsSet() {
 		return ""
 	}
 	return lane.String()
@@ -337,8 +337,8 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 	token := anAgent
 	token.Actor = auth.Actor{Kind: auth.Agent, Name: "cursor", ID: "1"}
 	token.Bounds = bounded(policy.Scope{})
-	as := func(a *asking, c auth.Caller, v policy.Variant, args string) error {
-		_, err := a.gate.Call(t.Context(), LaneCall{Variant: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
+	as := func(a *asking, c auth.Caller, v policy.CallTool, args string) error {
+		_, err := a.gate.Call(t.Context(), LaneCall{CallTool: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
 		return err
 	}
 	for name, call := range map[string]func(a *asking) error{
@@ -534,7 +534,7 @@ func TestTheClockRunsAfterTheAnswer(t *testing.T) {
 func TestAResultInTheArguments(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	call := func(handle string) error {
-		_, err := a.gate.Call(t.Context(), LaneCall{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
+		_, err := a.gate.Call(t.Context(), LaneCall{CallTool: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), ResultRefs: true, Caller: anAgent})
 		return err
 	}
 	for handle, body := range map[string]string{"HANDLEONE": `{"text":"begins like this"}`, "HANDLETWO": `{"text":"another one"}`, "HANDLESAME": `{"text":"begins like this"}`} {

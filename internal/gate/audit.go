@@ -87,7 +87,7 @@ func (g *Gate) recordRejection(ctx context.Context, x *execution, p *problem.Pro
 func (g *Gate) fillRecord(into *callRecord, c *call, v *verdict, a *approvalOutcome, kind activity.Type, refused policy.Check) {
 	operation := v.Intent.Operation
 	if operation == policy.NoOperation {
-		operation = v.request.Variant.Operation()
+		operation = v.request.CallTool.Operation()
 	}
 	into.decision = g.toRecordDecision(c, v, refused)
 	into.record = activity.Record{
@@ -102,7 +102,7 @@ func (g *Gate) fillRecord(into *callRecord, c *call, v *verdict, a *approvalOutc
 				DataSensitivity: v.Intent.Sensitivity,
 				Reason:          v.Intent.Reason,
 			},
-			ToolVariant: v.request.Variant.String(),
+			ToolVariant: v.request.CallTool.String(),
 			Warnings:    v.Warnings,
 			Decision:    &into.decision,
 		},
@@ -111,7 +111,7 @@ func (g *Gate) fillRecord(into *callRecord, c *call, v *verdict, a *approvalOutc
 		into.decision.Approval, into.record.ParentID = a.pass.ID, a.pass.Record
 	}
 	if v.Unsound {
-		into.record.Metadata.Intent.Declared = v.request.Declared.Raw()
+		into.record.Metadata.Intent.Declared = v.request.Declared.RawParameters()
 	}
 	into.record.By(&c.caller)
 	if c.Declares {
@@ -169,7 +169,7 @@ func (g *Gate) notifyObserver(x *execution, id string, status activity.Status, c
 		return
 	}
 	v := &x.verdict
-	o := CallStats{Operation: v.request.Variant.Operation().String(), Status: status, Code: code, Record: id, Took: took, Own: own}
+	o := CallStats{Operation: v.request.CallTool.Operation().String(), Status: status, Code: code, Record: id, Took: took, Own: own}
 	if v.tool != nil {
 		o.Server, o.Tool = v.tool.ID.Server, v.tool.ID.Tool
 	} else {

@@ -27,7 +27,7 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		w.Events = w.Events[:0]
-		_, err := w.gate.Call(b.Context(), LaneCall{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+		_, err := w.gate.Call(b.Context(), LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func BenchmarkCall(b *testing.B) {
 // readsCall is a call of the tool reads by a calling tool, which has not looked at its arguments.
 func (w *world) readsCall() (*call, resolvedCall, *catalog.Snapshot) {
 	now := w.Catalog.Current()
-	s := resolvedCall{cfg: w.Config(), request: policy.Request{Variant: policy.CallToolRead}}
+	s := resolvedCall{cfg: w.Config(), request: policy.CallRequest{CallTool: policy.CallToolRead}}
 	s.findTool(now, "s:reads")
 	return &call{callOptions: callOptions{Declares: true}, caller: anAgent}, s, now
 }
@@ -58,7 +58,7 @@ func BenchmarkDecide(b *testing.B) {
 	for _, of := range []struct {
 		name  string
 		scope policy.Scope
-	}{{"without a scope", policy.Scope{}}, {"token", policy.ScopeOf(rule())}, {"token, profile and address", policy.ScopeOf(rule(), rule(), rule())}} {
+	}{{"without a scope", policy.Scope{}}, {"token", policy.NewScope(rule())}, {"token, profile and address", policy.NewScope(rule(), rule(), rule())}} {
 		b.Run(of.name, func(b *testing.B) {
 			c, s, now := w.readsCall()
 			if of.scope.Bounded() {
@@ -77,7 +77,7 @@ func BenchmarkDecide(b *testing.B) {
 // TestDecidingAllocatesNothing: a scope costs no memory, either.
 func TestDecidingAllocatesNothing(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
-	for name, bounds := range map[string]auth.Bounds{"without": nil, "with": bounded(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))} {
+	for name, bounds := range map[string]auth.Bounds{"without": nil, "with": bounded(policy.NewScope(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))} {
 		c, s, now := w.readsCall()
 		c.caller.Bounds = bounds
 		if n := testing.AllocsPerRun(100, func() { _ = w.gate.decide(c, s, now) }); n != 0 {

@@ -90,7 +90,7 @@ func (g *Gate) decideAndApprove(ctx context.Context, c *call, s resolvedCall, no
 		return v, nil
 	}
 	if p := g.concurrency.Load().queueFullProblem(s.request.ID.Server); p != nil { // before a record is written
-		return v.withRefusal(policy.CheckPlace, p), nil
+		return v.withRefusal(policy.CheckQueue, p), nil
 	}
 	return g.awaitApproval(ctx, c, v, t)
 }

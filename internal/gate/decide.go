@@ -15,9 +15,9 @@ import (
 type verdict struct {
 	resolvedCall
 	policy.Decision
-	does   policy.Arguments // what the call does by its arguments; zero where they were not read
-	status policy.Status    // of the tool; Callable if the tool is unknown
-	fit    activity.Fit     // of the arguments; "" where they were not checked
+	does   policy.ArgumentEffect // what the call does by its arguments; zero where they were not read
+	status policy.Status         // of the tool; Callable if the tool is unknown
+	fit    activity.Fit          // of the arguments; "" where they were not checked
 }
 
 // withRefusal returns the verdict as the refusal by a later check.
@@ -40,7 +40,7 @@ func (g *Gate) decide(c *call, s resolvedCall, now *catalog.Snapshot) verdict {
 	if v.Problem != nil || s.args.refs != nil { // with results to insert, the arguments are not known yet
 		return v
 	}
-	v.Intent.Sensitivity = policy.Stricter(v.Intent.Sensitivity, s.args.sensitivity)
+	v.Intent.Sensitivity = policy.StricterSensitivity(v.Intent.Sensitivity, s.args.sensitivity)
 	if c.Validates {
 		if p := v.validateArguments(c.unknown); p != nil {
 			v.Check, v.Problem = policy.CheckSchema, p
@@ -63,17 +63,17 @@ func (v *verdict) validateArguments(unknown []UnknownArgument) *problem.Problem 
 }
 
 // classifyArgumentsIfNeeded returns the effect of the arguments if a rule depends on it.
-func (s *resolvedCall) classifyArgumentsIfNeeded(c *call, rules *policy.Rules) policy.Arguments {
-	if s.tool == nil || s.args.refs != nil || rules.JudgeArguments == policy.JudgeOff && !s.dependsOnArgumentLane(c) {
-		return policy.Arguments{}
+func (s *resolvedCall) classifyArgumentsIfNeeded(c *call, rules *policy.Rules) policy.ArgumentEffect {
+	if s.tool == nil || s.args.refs != nil || rules.JudgeArguments == policy.ArgumentsOff && !s.dependsOnArgumentLane(c) {
+		return policy.ArgumentEffect{}
 	}
 	return s.classifyArguments()
 }
 
 // classifyArguments returns the effect of the arguments.
-func (s *resolvedCall) classifyArguments() policy.Arguments {
+func (s *resolvedCall) classifyArguments() policy.ArgumentEffect {
 	if s.args.unknown || s.request.ArgsErr != nil {
-		return policy.Arguments{}
+		return policy.ArgumentEffect{}
 	}
 	return s.tool.ClassifyArguments(s.args.sent)
 }
@@ -100,7 +100,7 @@ func PolicyRulesFor(cfg *config.Config, t *catalog.Tool, declares bool) policy.R
 }
 
 // policyFacts returns the facts about the call from a snapshot and the current decisions of users.
-func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does policy.Arguments) policy.Facts {
+func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does policy.ArgumentEffect) policy.Facts {
 	within := c.caller.Scope()
 	id, t := s.request.ID, s.tool
 	facts := policy.Facts{InScope: within.Tool(id.Server, id.Tool), Lanes: within.Lanes()}
@@ -126,13 +126,13 @@ func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does
 
 // ToolFacts returns the facts about an existing tool for a caller with this scope. quarantined says
 // that its server is quarantined; does is the effect of the arguments.
-func ToolFacts(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.Status, does policy.Arguments) policy.Facts {
+func ToolFacts(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.Status, does policy.ArgumentEffect) policy.Facts {
 	facts := policy.Facts{InScope: true, Lanes: within.Lanes(), Existence: policy.Exists, Status: status, Hints: t.Effective, ServerHints: t.Hints}
 	if !within.AllLanes() && !quarantined { // the hints of a quarantined server are not shown
 		facts.Lane = t.Lane()
 		if does.Operation != policy.NoOperation {
 			own := t.BaseLane()
-			facts.Lane = policy.LaneOf(own, &does)
+			facts.Lane = policy.LaneWithArguments(own, &does)
 			facts.ByArguments = facts.Lane == does.Operation && (does.Declared || does.Operation > own)
 		}
 	}
@@ -177,7 +177,7 @@ func OutOfScopeProblem(c *auth.Caller, server string) *problem.Problem {
 }
 
 // hasReadLane reports whether a caller may use prompts and resources.
-func hasReadLane(c *auth.Caller) bool { return policy.Within(c.Scope(), policy.Read) }
+func hasReadLane(c *auth.Caller) bool { return policy.ScopeIncludes(c.Scope(), policy.Read) }
 
 // CheckReachable returns why the caller cannot use a server; nil if it can.
 func (g *Gate) CheckReachable(server string, c *auth.Caller) *problem.Problem {

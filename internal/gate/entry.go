@@ -20,17 +20,17 @@ import (
 // LaneCall is a call by call_tool_read, call_tool_write or call_tool_destructive. Args and ArgsJSON
 // are the two forms of the arguments, as JSON values; giving both is a problem, giving none means {}.
 type LaneCall struct {
-	Variant  policy.Variant
+	CallTool policy.CallTool
 	Name     string
 	Args     json.RawMessage // nil when not given
 	ArgsJSON json.RawMessage
 	// Hands says that an argument {"$result": handle, "path": path} is replaced by a stored result.
-	Hands bool
+	ResultRefs bool
 	// Select is a jq expression, as a JSON value, that selects from the result; nil if not given.
 	Select json.RawMessage
 	// Unknown are parameters that no call tool has: perhaps misplaced arguments of the tool.
 	Unknown  []UnknownArgument
-	Declared policy.Declared
+	Declared policy.DeclaredIntent
 	Caller   auth.Caller // the gate adds a missing SessionID
 	// Meta is the client's _meta for the server; Say gets the notifications of the call, in order. See
 	// session.Call and session.Request.
@@ -62,8 +62,8 @@ type CallResult struct {
 type DryRunResult struct {
 	Facts    activity.Decision // of its record
 	Warnings []string
-	Asks     policy.AskedBy   // the rule that would require an approval
-	Problem  *problem.Problem // why it would be refused; nil if it would not
+	Asks     policy.ApprovalRule // the rule that would require an approval
+	Problem  *problem.Problem    // why it would be refused; nil if it would not
 }
 
 // DryRun decides about a call as Call does, but sends and records nothing. Missing arguments are
@@ -77,7 +77,7 @@ func (g *Gate) DryRun(r LaneCall) DryRunResult {
 	if v.Problem == nil {
 		e.Asks, _ = v.approvalRule(&c, v.does)
 	}
-	if e.Asks.Asked() {
+	if e.Asks.IsSet() {
 		e.Facts.Outcome, e.Facts.Check = activity.Asked, policy.CheckAsk.String()
 	}
 	return e
@@ -119,7 +119,7 @@ func (g *Gate) callFromClient(ctx context.Context, to requestTarget, n *ToolCall
 	var now *catalog.Snapshot
 	x.call, s, now = g.resolveClientCall(ctx, n, r)
 	if what := s.headerMismatchText(to, r); what != "" && s.tool.InScope(x.call.caller.Scope()) {
-		g.RecordRefusal(ctx, SurfaceRefusal{Caller: x.call.caller, Server: s.request.ID.Server, Tool: s.request.ID.Tool, Variant: s.request.Variant,
+		g.RecordRefusal(ctx, SurfaceRefusal{Caller: x.call.caller, Server: s.request.ID.Server, Tool: s.request.ID.Tool, CallTool: s.request.CallTool,
 			Arguments: wirejson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: problem.New(problem.InvalidRequest, what, "")})
 		return session.Reply{Status: http.StatusBadRequest, Error: &wirejson.RPCError{Code: mcp.CodeHeaderMismatch, Message: what}}, nil
 	}

@@ -13,23 +13,23 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// What is asked in a form.
+// The answers of a form.
 const (
 	approveOnce = "approve once"
 	deny        = "deny"
 )
 
-// The bounds of what a form shows, in bytes. What it cannot show whole it cannot approve.
+// The limits of what a form shows, in bytes. It cannot approve arguments that it does not show completely.
 const (
 	maxFormArguments = 8 << 10
 	maxFormReason    = 500
 )
 
-// maxState bounds, in bytes, the state that a client has to return: with more to say to the
-// server it is not asked itself.
+// maxState limits the request state that a client has to return, in bytes. With a larger one the
+// client is not asked.
 const maxState = 1 << 20
 
-// answerTime is how long an answer that has come may take to be stored.
+// answerTime limits the storing of an answer.
 const answerTime = 10 * time.Second
 
 // The names in what such a client returns. The state names the question, which cannot be guessed
@@ -42,8 +42,8 @@ const (
 	responses    = "inputResponses"
 )
 
-// extractReturnedAnswer takes out of the call what the client returns to us, and puts back what is for the
-// server. Another MCPProxy behind this one has states of its own, which are not known here.
+// extractReturnedAnswer removes the client's answer to the gate from the params, and restores the
+// state and responses for the server. States of another MCPProxy behind this one are unknown and stay.
 func (g *Gate) extractReturnedAnswer(ctx context.Context, params json.RawMessage) (forServer json.RawMessage, r returnedAnswer) {
 	if !wirejson.MayContain(params, requestState) {
 		return params, r
@@ -68,9 +68,9 @@ func (g *Gate) extractReturnedAnswer(ctx context.Context, params json.RawMessage
 	return forServer, r
 }
 
-// newClientAsker returns what asks the client itself about a call that is held: in its session while
-// the call waits; a modern client by the answer to the call, once for each question. nil where the
-// client takes no forms.
+// newClientAsker returns a function that asks the client itself about a held call: in its session
+// while the call waits, or a modern client by the result of the call, once per question. nil if the
+// client supports no forms.
 func (h *approvalWait) newClientAsker(ctx context.Context, held *ask.HeldCall) func(q *ask.Question) (done func(), waits bool) {
 	client := h.call.client
 	if client == nil || client.Asker == nil && (!client.Forms || len(h.requestStateJSON("")) > maxState) {
@@ -112,8 +112,8 @@ func (h *approvalWait) showFormInSession(ctx context.Context, held *ask.HeldCall
 	}
 }
 
-// storeClientAnswer stores the client's answer, if it is one: a form that is declined denies the call. One
-// that is closed, or filled in otherwise than it asks, is no answer.
+// storeClientAnswer stores the client's answer. A declined form denies the call. A closed form, or
+// unexpected content, is no answer.
 func (h *approvalWait) storeClientAnswer(ctx context.Context, held *ask.HeldCall, id string, result json.RawMessage) {
 	var a ask.Answer
 	action, _ := wirejson.String(wirejson.Find(result, "action"))
@@ -137,8 +137,8 @@ func (h *approvalWait) storeClientAnswer(ctx context.Context, held *ask.HeldCall
 	}
 }
 
-// clientMayApprove reports whether the client's form approves: its token may, no signature is needed, and
-// the form has shown all of the arguments.
+// clientMayApprove reports whether the form can approve: the token allows it, no signature is needed,
+// and the form shows all arguments.
 func (h *approvalWait) clientMayApprove(held *ask.HeldCall) bool {
 	g := h.gate
 	return showsAllArguments(held) && (g.Presence == nil || !g.Presence()) && g.Config().ClientMayApprove(h.call.caller.Actor.Name)
@@ -147,7 +147,7 @@ func (h *approvalWait) clientMayApprove(held *ask.HeldCall) bool {
 // showsAllArguments reports whether a form shows all of the arguments.
 func showsAllArguments(h *ask.HeldCall) bool { return !h.Cut && len(h.Shown) <= maxFormArguments }
 
-// requestStateJSON is what the client has to return with its answer to a question.
+// requestStateJSON returns the state that a client has to return with its answer to a question.
 func (h *approvalWait) requestStateJSON(question string) json.RawMessage {
 	out := wirejson.AppendString([]byte(`{"`+stateOf+`":`), question)
 	for _, name := range [...]string{requestState, responses} {
@@ -158,15 +158,15 @@ func (h *approvalWait) requestStateJSON(question string) json.RawMessage {
 	return append(out, '}')
 }
 
-// inputRequiredResult is the answer to a call whose client is asked first.
+// inputRequiredResult returns the result that asks a modern client for its answer.
 func (h *approvalWait) inputRequiredResult(held *ask.HeldCall, id string) json.RawMessage {
 	out := append([]byte(`{"resultType":"input_required","inputRequests":{"`+formKey+`":{"method":"`+mcp.Elicit+`","params":`), h.formParams(held, id)...)
 	out = wirejson.AppendString(append(out, `}},"`+requestState+`":`...), h.requestStateJSON(id))
 	return append(out, '}')
 }
 
-// formParams is the form about a call, as the params of the request that shows it. What callers
-// and servers chose is quoted, and nothing in it that is not printed.
+// formParams returns the form about a call, as params of the request that shows it. Text of callers
+// and servers is quoted and escaped.
 func (h *approvalWait) formParams(held *ask.HeldCall, id string) json.RawMessage {
 	may := h.clientMayApprove(held)
 	var text strings.Builder
@@ -199,7 +199,7 @@ func (h *approvalWait) formParams(held *ask.HeldCall, id string) json.RawMessage
 		`"reason":{"type":"string","title":"Reason","description":"Of a denial: what the agent is told."}},"required":["decision"]}}`...)
 }
 
-// escapeUnprintable writes what is not printed, such as what turns the direction of text, as its escape.
+// escapeUnprintable escapes unprintable characters, such as those that change the direction of text.
 func escapeUnprintable(text string) string {
 	var out strings.Builder
 	for _, r := range text {

@@ -15,14 +15,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ActivityLog is what the gate needs of activity.Log.
+// ActivityLog is the part of activity.Log that the gate uses.
 type ActivityLog interface {
 	Begin(r *activity.Record) error
 	End(id string, o activity.Outcome) error
 	Refuse(r *activity.Record) error
 }
 
-// ResultStore keeps the whole of results that were cut, or selected from.
+// ResultStore stores whole results that were cut or selected from.
 type ResultStore interface {
 	PutResult(ctx context.Context, r store.StoredResult) error
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
@@ -36,24 +36,23 @@ type ApprovalWaiter interface {
 
 // Deps are the dependencies of a Gate.
 type Deps struct {
-	Config          func() *config.Config // that is live
+	Config          func() *config.Config // the current one
 	Catalog         *catalog.Catalog
-	UpstreamSurface func(name string) session.Surface // what is behind the gate
+	UpstreamSurface func(name string) session.Surface // the ungated surface of a server
 	Offers          *catalog.PrimitiveGuard
 	Log             ActivityLog
 	Results         ResultStore
 	// NeedsLogin reports whether a server asks for a login.
 	NeedsLogin func(server string) bool
-	// Proposed reports whether an agent has proposed a server of that name, about
-	// which no person has decided.
+	// Proposed reports whether an agent has proposed a server with this name, and no user has decided yet.
 	Proposed func(server string) bool
-	// Ask holds calls that need an approval. Answer takes the answer of the client that made
-	// such a call: see ops.CallApprovals.AnswerByClient.
+	// Ask holds calls that need an approval. Answer stores the answer of the client that made such a call:
+	// see ops.CallApprovals.AnswerByClient.
 	Ask    ApprovalWaiter
 	Answer func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error
 	// Presence reports whether approvals need a signature; nil: never.
 	Presence func() bool
-	Observer CallObserver // nil: nobody
+	Observer CallObserver // may be nil
 	Logger   *slog.Logger
 }
 
@@ -74,18 +73,18 @@ func New(deps Deps) *Gate {
 	return g
 }
 
-// Prepare implements config.Component. Calls that are in flight keep their
-// places: in the same limits where these are as before, else in the old ones.
+// Prepare implements config.Component. Running calls keep their slots: in the same limits if these are
+// unchanged, else in the old ones.
 func (g *Gate) Prepare(next *config.Config) (func(), error) {
 	return func() { g.concurrency.Store(newConcurrencyLimiter(next, g.concurrency.Load())) }, nil
 }
 
-// RecordSearch notes what a client has searched for and the tools that it was told,
-// the best first: the records of its calls say so. told is kept.
+// RecordSearch stores a search of a client and the tools that it returned, the best first, for the
+// records of its calls. It keeps told.
 func (g *Gate) RecordSearch(c auth.Caller, query string, told []tool.ID) {
 	g.sessionless.assignSessionID(&c)
 	g.searches.add(c.SessionID, query, told)
 }
 
-// QueueLength returns how many requests wait for a place.
+// QueueLength returns how many requests wait for a slot.
 func (g *Gate) QueueLength() int { return int(g.concurrency.Load().waiting.Load()) }

@@ -29,22 +29,22 @@ func TestARefusalNamesItsCheck(t *testing.T) {
 		full     bool
 	}{
 		{check: policy.CheckName, what: "no variant", call: LaneCall{Name: "s:reads"}, known: true},
-		{check: policy.CheckName, what: "no colon", call: LaneCall{Variant: policy.CallToolRead, Name: "reads"}},
-		{check: policy.CheckIntent, what: "another operation", call: LaneCall{Variant: policy.CallToolRead, Name: "s:reads", Declared: declared("intent", `"write"`)},
+		{check: policy.CheckName, what: "no colon", call: LaneCall{CallTool: policy.CallToolRead, Name: "reads"}},
+		{check: policy.CheckIntent, what: "another operation", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Declared: declared("intent", `"write"`)},
 			known: true, declared: `{"intent":"write"}`},
-		{check: policy.CheckIntent, what: "no operation", call: LaneCall{Variant: policy.CallToolRead, Name: "s:none", Declared: declared("intent", `{"operation_type": 7, "reason":"x"}`)},
+		{check: policy.CheckIntent, what: "no operation", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:none", Declared: declared("intent", `{"operation_type": 7, "reason":"x"}`)},
 			declared: `{"intent":{"operation_type": 7, "reason":"x"}}`},
-		{check: policy.CheckArguments, what: "arguments", call: LaneCall{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`7`)}, known: true},
-		{check: policy.CheckExists, what: "no server", call: LaneCall{Variant: policy.CallToolRead, Name: "x:reads"}},
-		{check: policy.CheckExists, what: "no tool", call: LaneCall{Variant: policy.CallToolRead, Name: "s:none"}},
-		{check: policy.CheckCallable, what: "denied", call: LaneCall{Variant: policy.CallToolRead, Name: "s:reads"}, known: true, status: "disabled_by_config",
+		{check: policy.CheckArguments, what: "arguments", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`7`)}, known: true},
+		{check: policy.CheckExists, what: "no server", call: LaneCall{CallTool: policy.CallToolRead, Name: "x:reads"}},
+		{check: policy.CheckExists, what: "no tool", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:none"}},
+		{check: policy.CheckCallable, what: "denied", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads"}, known: true, status: "disabled_by_config",
 			change: func(c *config.Config) { c.Servers[0].DisabledTools = []string{"reads"} }},
-		{check: policy.CheckCallable, what: "a server that is off", call: LaneCall{Variant: policy.CallToolRead, Name: "s:none"}, status: "server_disabled",
+		{check: policy.CheckCallable, what: "a server that is off", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:none"}, status: "server_disabled",
 			change: func(c *config.Config) { c.Servers[0].Enabled = false }},
-		{check: policy.CheckHints, what: "hints", call: LaneCall{Variant: policy.CallToolRead, Name: "s:destroys"}, known: true},
-		{check: policy.CheckSchema, what: "schema", call: LaneCall{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":"x"}`)}, known: true},
-		{check: policy.CheckSchema, what: "misplaced", call: LaneCall{Variant: policy.CallToolRead, Name: "s:reads", Unknown: []UnknownArgument{{"n", json.RawMessage("1")}}}, known: true},
-		{check: policy.CheckPlace, what: "no place", call: LaneCall{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`)}, known: true, full: true},
+		{check: policy.CheckHints, what: "hints", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:destroys"}, known: true},
+		{check: policy.CheckSchema, what: "schema", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":"x"}`)}, known: true},
+		{check: policy.CheckSchema, what: "misplaced", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Unknown: []UnknownArgument{{"n", json.RawMessage("1")}}}, known: true},
+		{check: policy.CheckQueue, what: "no place", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`)}, known: true, full: true},
 	}
 	for _, c := range cases {
 		t.Run(c.what, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestARefusalNamesItsCheck(t *testing.T) {
 	}
 }
 
-func declared(name, value string) (d policy.Declared) {
-	d.Add(name, []byte(value))
+func declared(name, value string) (d policy.DeclaredIntent) {
+	d.AddParameter(name, []byte(value))
 	return d
 }
 
@@ -205,9 +205,9 @@ func TestFactsToJudgeAgain(t *testing.T) {
 		return w.Begun[begun].Metadata.Decision
 	}
 	call := func(name, args string, said ...string) LaneCall {
-		r := LaneCall{Variant: policy.CallToolDestructive, Name: name, Args: json.RawMessage(args)}
+		r := LaneCall{CallTool: policy.CallToolDestructive, Name: name, Args: json.RawMessage(args)}
 		for _, d := range said {
-			r.Declared.Add("intent", []byte(d))
+			r.Declared.AddParameter("intent", []byte(d))
 		}
 		return r
 	}
@@ -231,7 +231,7 @@ func TestFactsToJudgeAgain(t *testing.T) {
 	if d = facts(call("s:delete_user", `{}`)); d.Inferred != "destructive" || d.Facts.Declared() != (tool.Hints{}) || d.CallWith != "call_tool_read" {
 		t.Errorf("a tool whose server says nothing: %+v", d)
 	}
-	if err := w.Book.Switch(t.Context(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
+	if err := w.Book.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	w.Reload(func(c *config.Config) { c.Servers[0].Enabled, c.Servers[0].DisabledTools = false, []string{"reads"} })

@@ -9,27 +9,27 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// CallObserver is told how calls go, to count and to trace them. It waits for nothing and
-// keeps nothing of a call's arguments or answer.
+// CallObserver is notified of calls, for metrics and traces. It must not block, and keeps no arguments
+// or results.
 type CallObserver interface {
-	// Follow begins to follow a call that began at a time. parent and state are the
-	// trace context of its client, "" where there is none. nil: nothing is followed.
+	// StartTrace begins to trace a call. parent and state are the trace context of its client, "" if
+	// there is none. nil: it is not traced.
 	StartTrace(began time.Time, parent, state string) CallTrace
-	// Ended is told how a call went. t is what Follow returned, nil for a call that was
-	// refused before anybody followed it.
+	// CallEnded is called when a call has ended. t is the result of StartTrace; nil for a call that
+	// was refused before.
 	CallEnded(o CallStats, t CallTrace)
 }
 
-// CallTrace is a call that is followed.
+// CallTrace is the trace of one call.
 type CallTrace interface {
-	// Asking is called when the server is about to be asked. It returns the trace
-	// parent that the server gets.
+	// BeforeSend is called before the call is sent to the server. It returns the trace parent for the
+	// server.
 	BeforeSend() (parent string)
-	// Answered is called when the server has answered, or nobody waits any longer.
+	// AfterAnswer is called when the server has answered, or the wait has ended.
 	AfterAnswer()
 }
 
-// CallStats is how a call went.
+// CallStats describes a call that has ended.
 type CallStats struct {
 	// Server and Tool are "" where the catalog has none of that name: what was asked
 	// for in their place is a client's text.
@@ -68,6 +68,7 @@ func (c *call) clientMeta() json.RawMessage {
 	return metaFromParams(c.params)
 }
 
+// metaFromParams returns the _meta of params; nil if it is no object.
 func metaFromParams(params json.RawMessage) json.RawMessage {
 	if meta := wirejson.Find(params, "_meta"); wirejson.Kind(meta) == '{' {
 		return meta
@@ -75,7 +76,7 @@ func metaFromParams(params json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// setTraceParent puts the parent of a traced call where the server reads it.
+// setTraceParent sets the trace parent in the _meta of the request to the server.
 func (o *outgoingRequest) setTraceParent(parent string) {
 	value := wirejson.AppendString(nil, parent)
 	if o.Call != nil {

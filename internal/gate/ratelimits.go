@@ -6,31 +6,30 @@ import (
 	"time"
 )
 
-// refusalRate is how fast one may be refused: so many times a second, after a burst.
+// refusalRate is how many refusals a second are answered without a delay, after a burst.
 type refusalRate struct{ rate, burst float64 }
 
-// The paces. A client that does what it is here for meets neither: a refusal is
-// an answer to learn from.
+// The rates. Normal clients stay far below them: they learn from a refusal.
 var (
-	originLimit = refusalRate{rate: 200, burst: 2_000}    // by one connection
-	actorLimit  = refusalRate{rate: 5_000, burst: 20_000} // of one actor, all its connections together
+	originLimit = refusalRate{rate: 200, burst: 2_000}    // of one connection
+	actorLimit  = refusalRate{rate: 5_000, burst: 20_000} // of all connections of one actor
 )
 
 const (
-	// maxRateLimitWait bounds how long an answer waits.
+	// maxRateLimitWait limits the delay of an answer.
 	maxRateLimitWait = time.Second
 	// maxRateLimited is how many connections and actors are remembered at least.
 	maxRateLimited = 4_096
 )
 
-// refusalLimiter make who is refused faster than a pace wait for the answer: a client in
-// a loop, or one that wants to fill the log, leaves the processor to others.
+// refusalLimiter delays the answers to refusals above a rate, so that a client in a loop, or one that
+// wants to fill the log, leaves CPU time to others.
 type refusalLimiter struct {
-	mu            sync.Mutex // guards what follows
+	mu            sync.Mutex // guards the following fields
 	newer, before map[string]*tokenBucket
 }
 
-// tokenBucket is how many refusals are left without a wait, at a time.
+// tokenBucket is how many refusals are left without a delay, at a time.
 type tokenBucket struct {
 	left float64
 	at   time.Time
@@ -38,7 +37,7 @@ type tokenBucket struct {
 
 func newRefusalLimiter() *refusalLimiter { return &refusalLimiter{newer: map[string]*tokenBucket{}} }
 
-// acquireSlot counts a refusal and returns how long its answer has to wait.
+// countRefusal counts a refusal and returns how long its answer has to wait.
 func (p *refusalLimiter) countRefusal(who string, at refusalRate, now time.Time) time.Duration {
 	if who == "" {
 		return 0
@@ -57,7 +56,7 @@ func (p *refusalLimiter) countRefusal(who string, at refusalRate, now time.Time)
 	}
 	b.left = min(at.burst, b.left+at.rate*now.Sub(b.at).Seconds())
 	b.at = now
-	// What is owed beyond the longest wait is forgiven.
+	// The debt is limited to the longest delay.
 	if b.left--; b.left < -at.rate*maxRateLimitWait.Seconds() {
 		b.left = -at.rate * maxRateLimitWait.Seconds()
 	}
@@ -67,7 +66,7 @@ func (p *refusalLimiter) countRefusal(who string, at refusalRate, now time.Time)
 	return time.Duration(-b.left / at.rate * float64(time.Second))
 }
 
-// waitDelay waits, but not for who has gone.
+// waitDelay waits until the delay is over or ctx ends.
 func (p *refusalLimiter) waitDelay(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return

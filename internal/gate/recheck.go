@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// rechecker decides again about a call that has waited. A connection may use it when the call itself
-// is over.
+// rechecker decides again about a call that has waited. A connection may use it after the call has
+// ended.
 type rechecker struct {
 	gate     *Gate
 	call     *call
@@ -19,7 +19,7 @@ type rechecker struct {
 	failed   atomic.Uint32    // the policy.Check that refused the call
 }
 
-// initFor makes r the recheck of a call.
+// initFor makes r the rechecker of a call.
 func (r *rechecker) initFor(g *Gate, c *call, v *verdict, a *approvalOutcome) {
 	r.gate, r.call, r.verdict, r.approval = g, c, v, a
 }
@@ -27,13 +27,13 @@ func (r *rechecker) initFor(g *Gate, c *call, v *verdict, a *approvalOutcome) {
 // failedCheck returns the check that refused the call, if one did.
 func (r *rechecker) failedCheck() policy.Check { return policy.Check(r.failed.Load()) }
 
-// decideAgain returns why the call may not be sent any more.
+// decideAgain returns why the call must no longer be sent.
 func (r *rechecker) decideAgain() error {
 	v, now := r.verdict, r.gate.Catalog.Current()
 	s := v.resolvedCall
 	s.tool = now.Tool(s.request.ID)
 	rules, does := PolicyRulesFor(s.cfg, s.tool, r.call.Declares), v.does
-	if s.tool != nil && s.tool != v.tool { // it may be classified differently by now
+	if s.tool != nil && s.tool != v.tool { // the new definition may give another class
 		does = s.classifyArgumentsIfNeeded(r.call, &rules)
 	}
 	facts := r.gate.policyFacts(r.call, &s, now, does)
@@ -50,8 +50,8 @@ func (r *rechecker) decideAgain() error {
 	return nil
 }
 
-// outdatedApprovalProblem refuses a call that by now needs an approval, or another one than it has. s has
-// the tool of this moment.
+// outdatedApprovalProblem refuses a call that now needs an approval, or a different one than it has. s
+// has the current tool.
 func (r *rechecker) outdatedApprovalProblem(s resolvedCall) *problem.Problem {
 	cfg := r.gate.Config()
 	if cfg == s.cfg && s.tool == r.verdict.tool {
@@ -68,14 +68,14 @@ func (r *rechecker) outdatedApprovalProblem(s resolvedCall) *problem.Problem {
 		WithHint("Call again with the same arguments: the user is asked then.")
 }
 
-// needsApproval reports whether a rule asks for an approval of the call, whether its arguments
-// were read before or not.
+// needsApproval reports whether a rule requires an approval of the call. It classifies the arguments
+// if that has not happened.
 func (s *resolvedCall) needsApproval(c *call) bool {
 	rule, _ := s.approvalRule(c, s.classifyArguments())
-	return rule.Asked()
+	return rule.IsSet()
 }
 
-// isOutdated reports whether an approval is not about the call in a configuration and with a tool.
+// isOutdated reports whether the configuration or the tool differs from those of the approval.
 func (a *approvalOutcome) isOutdated(cfg *config.Config, t *catalog.Tool, ownNames bool) bool {
 	return cfg.SharedRevision() != a.call.Revision || t.Fingerprint() != a.call.Fingerprint || ownNames && t.CallWith.String() != a.call.Variant
 }

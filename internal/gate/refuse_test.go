@@ -23,7 +23,7 @@ const wipes = `{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"de
 func (w *world) refused(origin string) time.Duration {
 	w.T.Helper()
 	began := time.Now()
-	_, err := w.gate.Call(w.T.Context(), LaneCall{Variant: policy.CallToolRead, Name: "s:wipe",
+	_, err := w.gate.Call(w.T.Context(), LaneCall{CallTool: policy.CallToolRead, Name: "s:wipe",
 		Caller: auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: activity.SourceMCP, Origin: origin}})
 	if problem.From(err).Code != problem.ServerMismatch {
 		w.T.Fatalf("%v", err)
@@ -48,7 +48,7 @@ func TestALoopOfRefusalsIsSlowedDown(t *testing.T) {
 		if took := w.refused("b"); took != 0 {
 			t.Errorf("another connection waited %v", took)
 		}
-		if _, err := w.gate.Call(t.Context(), LaneCall{Variant: policy.CallToolDestructive, Name: "s:wipe",
+		if _, err := w.gate.Call(t.Context(), LaneCall{CallTool: policy.CallToolDestructive, Name: "s:wipe",
 			Caller: auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Origin: "a"}}); err != nil || time.Since(began) > paced+time.Second {
 			t.Errorf("a call that is allowed: %v, waited", err)
 		}
@@ -103,7 +103,7 @@ func TestAFullQueueIsARefusal(t *testing.T) {
 		return session.Reply{Result: []byte(`{"content":[]}`)}, nil
 	}
 	call := func() error {
-		_, err := w.gate.Call(t.Context(), LaneCall{Variant: policy.CallToolDestructive, Name: "s:wipe", Caller: auth.Caller{Actor: auth.Actor{Kind: auth.Agent}}})
+		_, err := w.gate.Call(t.Context(), LaneCall{CallTool: policy.CallToolDestructive, Name: "s:wipe", Caller: auth.Caller{Actor: auth.Actor{Kind: auth.Agent}}})
 		return err
 	}
 	first := make(chan error)

@@ -13,15 +13,16 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// resolvedCall is what is decided about: the tool and the arguments of a call, and the configuration.
+// resolvedCall is what a decision is about: the tool and the arguments of a call, and the
+// configuration.
 type resolvedCall struct {
 	cfg     *config.Config
 	tool    *catalog.Tool // nil: there is none
-	request policy.Request
+	request policy.CallRequest
 	args    callArguments
 }
 
-// callArguments are the arguments of a call. Where they name results of earlier calls, insertResults
+// callArguments are the arguments of a call. If they name results of earlier calls, insertResults
 // returns the arguments that are sent.
 type callArguments struct {
 	sent        json.RawMessage
@@ -32,19 +33,19 @@ type callArguments struct {
 	unknown     bool            // a dry run was not told the arguments
 }
 
-// resolveLaneCall returns the call by a calling tool that a request asks for, what it is about, and the
-// snapshot to decide on.
+// resolveLaneCall returns the call that a lane call asks for, its tool and arguments, and the snapshot
+// to decide on.
 func (g *Gate) resolveLaneCall(r *LaneCall) (call, resolvedCall, *catalog.Snapshot) {
 	c := call{callOptions: callOptions{Declares: true, Validates: true, Cuts: true},
 		caller: r.Caller, stateless: r.Caller.SessionID == "", limit: r.Timeout, unknown: r.Unknown, client: r.Client, say: r.Say, meta: r.Meta, size: r.RequestBytes}
-	s := resolvedCall{cfg: g.Config(), request: policy.Request{Variant: r.Variant, Declared: r.Declared}}
+	s := resolvedCall{cfg: g.Config(), request: policy.CallRequest{CallTool: r.CallTool, Declared: r.Declared}}
 	now := g.Catalog.Current()
 	if s.findTool(now, r.Name); s.tool == nil {
 		s.findTool(now, trimNameParts(r.Name))
 	}
-	c.selection, s.request.SelectErr = policy.ReadSelection(r.Select)
+	c.selection, s.request.SelectErr = policy.ParseSelectParameter(r.Select)
 	s.args.sent, s.request.ArgsErr = chooseArgsOrArgsJSON(r.Args, r.ArgsJSON)
-	if r.Hands && s.request.ArgsErr == nil {
+	if r.ResultRefs && s.request.ArgsErr == nil {
 		if s.args.refs = findResultRefs(s.args.sent); s.args.refs != nil {
 			s.args.recorded = replaceResultRefs(s.args.sent, s.args.refs, (*resultRef).toRecordJSON)
 		}
@@ -52,14 +53,14 @@ func (g *Gate) resolveLaneCall(r *LaneCall) (call, resolvedCall, *catalog.Snapsh
 	return c, s, now
 }
 
-// findTool finds the tool of a name, server:tool.
+// findTool sets the tool with the name server:tool.
 func (s *resolvedCall) findTool(now *catalog.Snapshot, name string) {
 	s.request.Name = name
 	s.request.ID, s.request.NameErr = tool.ParseID(name)
 	s.tool = now.Tool(s.request.ID)
 }
 
-// trimNameParts returns the name of a tool without blanks around it and its parts.
+// trimNameParts returns the name of a tool without spaces around its parts.
 func trimNameParts(name string) string {
 	server, own, ok := strings.Cut(name, ":")
 	if !ok {
@@ -68,23 +69,23 @@ func trimNameParts(name string) string {
 	return strings.TrimSpace(server) + ":" + strings.TrimSpace(own)
 }
 
-// isCurrentFor returns the subject in the current configuration and with the tool of a snapshot.
+// withSnapshot returns the call in a configuration and with the tool of a snapshot.
 func (s resolvedCall) withSnapshot(cfg *config.Config, now *catalog.Snapshot) resolvedCall {
 	s.cfg, s.tool = cfg, now.Tool(s.request.ID)
 	if s.request.OwnNames && s.tool != nil {
-		s.request.Variant = s.tool.CallWith
+		s.request.CallTool = s.tool.CallWith
 	}
 	return s
 }
 
-// resolveClientCall is resolve for a client's own tools/call, by the name that n has. The lane on
-// record is the one that the tool's hints require.
+// resolveClientCall is resolveLaneCall for a client's own tools/call. Its record has the lane that the
+// tool's hints require.
 func (g *Gate) resolveClientCall(ctx context.Context, n *ToolCallTarget, r *session.Request) (call, resolvedCall, *catalog.Snapshot) {
 	c := call{caller: *r.Caller, stateless: r.Caller.SessionID == "", client: r, say: r.Say, size: r.Size}
 	if c.params = r.Params; c.stateless {
 		c.params, c.returned = g.extractReturnedAnswer(ctx, r.Params)
 	}
-	s := resolvedCall{cfg: g.Config(), request: policy.Request{OwnNames: true, Variant: policy.CallToolDestructive, Name: n.Name, NameErr: n.Err}}
+	s := resolvedCall{cfg: g.Config(), request: policy.CallRequest{OwnNames: true, CallTool: policy.CallToolDestructive, Name: n.Name, NameErr: n.Err}}
 	if n.Err == nil {
 		s.request.Name = n.ID.String()
 		s.request.ID, s.request.NameErr = tool.ParseID(s.request.Name)

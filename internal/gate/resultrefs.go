@@ -12,24 +12,24 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// The bounds of results that are put into the arguments of a call.
+// The limits of results in the arguments of a call.
 const (
 	maxResultRefs     = 16
 	maxResultRefBytes = 16 << 20 // together
 )
 
-// resultKey is the member that names a result in arguments.
+// resultKey is the member that refers to a result in arguments.
 const resultKey = "$result"
 
-// resultRef is a result that is to be put into arguments: {"$result": handle, "path": path}.
+// resultRef refers to a stored result in the arguments: {"$result": handle, "path": path}.
 type resultRef struct {
-	from, to     int // where it stands
+	from, to     int // its position in the arguments
 	handle, path string
-	value        []byte // once it is known
+	value        []byte // set by insertResults
 	origin       tool.ID
 }
 
-// findResultRefs finds the results that arguments name, which have passed wirejson.Check.
+// findResultRefs finds the references in arguments that have passed wirejson.Check.
 func findResultRefs(args json.RawMessage) (all []resultRef) {
 	if !wirejson.MayContain(args, resultKey) {
 		return nil
@@ -62,7 +62,7 @@ func findResultRefs(args json.RawMessage) (all []resultRef) {
 	return all
 }
 
-// parseResultRef reads an object with exactly the two members that name a result.
+// parseResultRef parses an object with exactly the two members of a reference.
 func parseResultRef(object []byte) (h resultRef, ok bool) {
 	members, named := 0, 0
 	_ = wirejson.Members(object, func(name, value []byte) error {
@@ -81,7 +81,7 @@ func parseResultRef(object []byte) (h resultRef, ok bool) {
 	return h, members == 2 && named == 2
 }
 
-// replaceResultRefs returns the arguments with something else in the place of each named result.
+// replaceResultRefs returns the arguments with each reference replaced.
 func replaceResultRefs(args json.RawMessage, all []resultRef, by func(h *resultRef) []byte) json.RawMessage {
 	var out []byte
 	at := 0
@@ -92,22 +92,21 @@ func replaceResultRefs(args json.RawMessage, all []resultRef, by func(h *resultR
 	return append(out, args[at:]...)
 }
 
-// The bounds of what a person sees of a result, in bytes: of what is masked, and then of
-// that.
+// The limits of the excerpt that a reviewer sees, in bytes: before and after masking.
 const (
 	maxMasked  = 8 << 10
 	maxExcerpt = 500
 )
 
-// toReviewJSON is shown with the beginning of the value.
+// toReviewJSON is toRecordJSON with the beginning of the masked value.
 func (h *resultRef) toReviewJSON() []byte {
 	text := wirejson.Clip(redact.Text(wirejson.Clip(string(h.value), maxMasked)), maxExcerpt)
 	out := bytes.TrimSuffix(h.toRecordJSON(), []byte("}}"))
 	return append(wirejson.AppendString(append(out, `,"excerpt":`...), text), "}}"...)
 }
 
-// toRecordJSON is what the record has in the place of a result: where it is from and what stands
-// for it, and never the handle, which is a secret.
+// toRecordJSON returns the form of the reference in the record: the origin and digest of the result.
+// It never has the handle, which is a secret.
 func (h *resultRef) toRecordJSON() []byte {
 	digest := func(b []byte) string {
 		sum := sha256.Sum256(b)

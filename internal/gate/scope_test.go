@@ -27,7 +27,7 @@ func TestACallThatWaitsIsHeldToItsScope(t *testing.T) {
 	for name, limits := range map[string]policy.ScopeLimits{
 		"another server": {Servers: []string{"t"}}, "no tool": {Tools: []policy.ScopeTools{{Server: "s"}}}, "another lane": {Lanes: []string{"write"}}, "nothing": {Servers: []string{}},
 	} {
-		n.now = policy.ScopeOf(policy.NewScopeRule(limits))
+		n.now = policy.NewScope(policy.NewScopeRule(limits))
 		if err := again.decideAgain(); problem.From(err).Code != problem.OutOfScope {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -28,11 +28,11 @@ type outgoingRequest struct {
 	parts session.Call
 }
 
-// recheckAfter is the time until a slot above which a call is decided about again: the write of
-// the record is part of it.
+// recheckAfter is the time until a slot above which a call is decided about again: it includes the
+// write of the record.
 const recheckAfter = time.Millisecond
 
-// sendTracked waits for a slot and a session, decides again after each wait, and sends the call with the
+// send waits for a slot and a session, decides again after each wait, and sends the call with the
 // proof of the decision. All of it is within the time limit of the call.
 func (g *Gate) send(ctx context.Context, x *execution, to requestTarget) (session.Reply, error) {
 	ctx, clock, end := session.StartDeadline(ctx, x.call.effectiveTimeout(&x.verdict.resolvedCall))
@@ -47,7 +47,7 @@ func (g *Gate) send(ctx context.Context, x *execution, to requestTarget) (sessio
 	defer x.time.addWaitSince(entered)
 	x.recheck.initFor(g, &x.call, &x.verdict, x.approval)
 	if waited > 0 || entered.Sub(x.time.started) >= recheckAfter {
-		err = x.recheck.decideAgain() // before a server that was locked gets a process
+		err = x.recheck.decideAgain() // before a locked server gets a process
 	}
 	if err != nil {
 		return session.Reply{}, timeoutErr(ctx, err)
@@ -56,13 +56,13 @@ func (g *Gate) send(ctx context.Context, x *execution, to requestTarget) (sessio
 	x.outgoing.Permit = session.NewPermit(x.verdict.request.ID.Tool, x.verdict.tool.Raw, x.recheck.decideAgain)
 	reply, err := g.sendOnce(ctx, x, to, clock)
 	if to.open != nil && session.NotSent(err) && ctx.Err() == nil {
-		reply, err = g.sendOnce(ctx, x, to, clock) // the server has forgotten the session: once more, in a new one
+		reply, err = g.sendOnce(ctx, x, to, clock) // the server has lost the session: try once more in a new one
 	}
 	return reply, timeoutErr(ctx, err)
 }
 
-// setRequest makes the request to the server: of the client's own, or of the parts of a call by a calling
-// tool.
+// setRequest sets the request to the server: that of the client, or one made of the parts of a lane
+// call.
 func (o *outgoingRequest) setRequest(c *call, s *resolvedCall) {
 	if !c.Declares {
 		o.Request = *c.client
@@ -98,8 +98,8 @@ func (g *Gate) sendOnce(ctx context.Context, x *execution, to requestTarget, clo
 	return to.Do(ctx, &x.outgoing.Request)
 }
 
-// effectiveTimeout is how long the call may take: as its caller asks for, if that is shorter than what the
-// configuration allows.
+// effectiveTimeout returns the time limit of the call: that of the caller if it is shorter than the
+// configured one.
 func (c *call) effectiveTimeout(s *resolvedCall) time.Duration {
 	allowed := configuredTimeout(s.cfg, s.request.ID.Server)
 	if c.limit > 0 && c.limit < allowed {
@@ -108,6 +108,7 @@ func (c *call) effectiveTimeout(s *resolvedCall) time.Duration {
 	return allowed
 }
 
+// configuredTimeout returns the time limit of calls of a server.
 func configuredTimeout(cfg *config.Config, server string) time.Duration {
 	if s := cfg.Server(server); s != nil && s.CallTimeout > 0 {
 		return s.CallTimeout

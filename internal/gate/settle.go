@@ -17,11 +17,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ErrStopping is the cause with which the daemon ends calls that take longer
-// than a stop waits for.
+// ErrStopping is the cause with which the daemon ends calls at its own stop.
 var ErrStopping = errors.New("the daemon is being stopped")
 
-// settleOutcome puts into the outcome how the call ended, and returns what its caller gets.
+// settleOutcome writes into the outcome how the call ended, and returns what its caller gets.
 func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Reply, err error, o *activity.Outcome) (CallResult, error) {
 	c, v, r := &x.call, &x.verdict, CallResult{Result: reply.Result, ActivityID: x.audit.record.ID}
 	var p *problem.Problem
@@ -48,7 +47,7 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 	}
 	if c.Cuts {
 		g.shapeResult(ctx, c, v, &r, o)
-	} else if bytes.Contains(c.params, []byte("task")) { // the client has said that it knows any
+	} else if bytes.Contains(c.params, []byte("task")) { // the client supports tasks
 		if id, ok := parseTaskID(reply.Result); ok {
 			g.tasks.recordOwner(v.request.ID.Server, id, c.caller.Actor.Principal())
 		}
@@ -56,8 +55,8 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 	return r, nil
 }
 
-// invalidResultProblem returns why what a server answered with is no result for the caller. whole: it must be a
-// result, and no task or question.
+// invalidResultProblem returns the problem of an answer that is no valid result; nil if it is one.
+// whole: tasks and questions are not allowed.
 func invalidResultProblem(id tool.ID, result json.RawMessage, whole bool) *problem.Problem {
 	if wirejson.Kind(result) != '{' {
 		return problem.Newf(problem.UpstreamError, "Tool '%s' answered with something that is not a result object.", id).
@@ -73,7 +72,7 @@ func invalidResultProblem(id tool.ID, result json.RawMessage, whole bool) *probl
 	return nil
 }
 
-// failureProblem says in the words of the contract why there is no answer.
+// failureProblem converts the error of a call without an answer to a problem.
 func (c *call) failureProblem(ctx context.Context, s *resolvedCall, err error) *problem.Problem {
 	var p *problem.Problem
 	switch {
@@ -91,13 +90,13 @@ func (c *call) failureProblem(ctx context.Context, s *resolvedCall, err error) *
 	return problem.From(err)
 }
 
-// The bounds of what a server's error brings into ours, in bytes.
+// The limits of the parts of a server's error that the problem repeats, in bytes.
 const (
 	maxUpstreamMessage = 4 << 10
 	maxUpstreamData    = 16 << 10
 )
 
-// serverErrorProblem is the problem of a call that its server has refused.
+// serverErrorProblem returns the problem of a call that its server answered with an error.
 func serverErrorProblem(id tool.ID, e *wirejson.RPCError) *problem.Problem {
 	p := problem.Newf(problem.UpstreamError, "Tool '%s' failed at its server: %s", id, problem.Shown(e.Message, maxUpstreamMessage)).
 		WithHint("The server itself refused the call; its message says what to change.").
@@ -108,11 +107,11 @@ func serverErrorProblem(id tool.ID, e *wirejson.RPCError) *problem.Problem {
 	return p
 }
 
-// warningsKey is where warnings stand in a result's _meta.
+// warningsKey is the member of a result's _meta that has the warnings.
 const warningsKey = "mcpproxy/warnings"
 
-// shapeResult makes the result what the caller gets: what is selected of it, cut to result_limit, with the
-// whole kept for read_result, and with the warnings.
+// shapeResult applies the selection, cuts the result to result_limit, stores the whole for
+// read_result, and adds the warnings.
 func (g *Gate) shapeResult(ctx context.Context, c *call, v *verdict, r *CallResult, o *activity.Outcome) {
 	r.Result = g.applySelection(ctx, c, v, r, o)
 	if limit := v.cfg.ResultLimit; limit > 0 && len(r.Result) > limit {
@@ -128,8 +127,8 @@ func (g *Gate) shapeResult(ctx context.Context, c *call, v *verdict, r *CallResu
 	}
 }
 
-// applySelection is what is selected of a result, and the result itself where nothing can be. A
-// failure of the tool is never selected from.
+// applySelection returns the selected part of a result, or the whole result if the selection fails. It
+// selects nothing from a failure of the tool.
 func (g *Gate) applySelection(ctx context.Context, c *call, v *verdict, r *CallResult, o *activity.Outcome) json.RawMessage {
 	e, whole := c.selection, r.Result
 	if e == nil {
@@ -150,22 +149,21 @@ func (g *Gate) applySelection(ctx context.Context, c *call, v *verdict, r *CallR
 	return part
 }
 
-// storeWholeResult keeps a result for read_result, and returns its handle; "" when it cannot.
+// storeWholeResult stores a result for read_result, and returns its handle; "" if that fails.
 func (g *Gate) storeWholeResult(ctx context.Context, c *call, v *verdict, record, handle string, body json.RawMessage) string {
 	err := g.Results.PutResult(ctx, store.StoredResult{
 		Handle: handle, Actor: c.caller.Actor.Principal(), Server: v.request.ID.Server, Tool: v.request.ID.Tool,
 		Sensitivity: v.Intent.Sensitivity, Body: body, Expires: time.Now().Add(store.ResultLife),
 	})
 	if err != nil {
-		// The part that fits is still worth having.
+		// The caller still gets the part that fits.
 		g.Logger.Warn("a large result cannot be kept for read_result", "id", record, "error", err)
 		return ""
 	}
 	return handle
 }
 
-// addWarnings puts the warnings into the result's _meta and keeps everything
-// else of it.
+// addWarnings adds the warnings to the _meta of a result.
 func addWarnings(raw json.RawMessage, warnings []string) json.RawMessage {
 	list, err := json.Marshal(warnings)
 	if err != nil {
@@ -178,11 +176,10 @@ func addWarnings(raw json.RawMessage, warnings []string) json.RawMessage {
 	return wirejson.SetMember(raw, "_meta", wirejson.SetMember(meta, warningsKey, list))
 }
 
-// maxErrorText bounds the message that a record takes from a failed result.
+// maxErrorText limits the message that a record takes from a failed result.
 const maxErrorText = 500
 
-// firstText is the beginning of the first text block of a result, for the
-// record's error message.
+// firstText returns the beginning of the first text block of a result.
 func firstText(raw json.RawMessage) string {
 	var r struct {
 		Content []struct {

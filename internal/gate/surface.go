@@ -16,16 +16,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// GatedSurface returns what clients get to talk to of a server: what is behind the
-// gate, with the gate before it. Calls of tools go through the gate, but for the arguments' schema and the
-// size of the result; of what else there is to see and to use, what nobody has
-// approved and the tasks of others are left out. The errors of its requests are
-// a *problem.Problem, session.ErrOver, or ctx.Err().
+// GatedSurface returns the surface of one server for clients. Its tools/call requests run through the
+// gate, without validation against the schema and without the limit of the result. Unapproved prompts
+// and resources, and tasks of other clients, are hidden. Errors are a *problem.Problem,
+// session.ErrOver, or ctx.Err().
 func (g *Gate) GatedSurface(server string) session.Surface {
 	s := g.UpstreamSurface(server)
 	return &gatedSurface{g, requestTarget{server: server, Doer: s}, s}
 }
 
+// gatedSurface is the surface of one server behind the gate.
 type gatedSurface struct {
 	gate   *Gate
 	target requestTarget
@@ -58,7 +58,7 @@ type gatedSession struct {
 	session.Session
 	gate   *Gate
 	target requestTarget
-	caller auth.Caller // who has opened it
+	caller auth.Caller // that has opened it
 	asks   session.Asks
 }
 
@@ -66,7 +66,7 @@ func (w *gatedSession) Do(ctx context.Context, r *session.Request) (session.Repl
 	return w.gate.dispatchRequest(ctx, w.target, r)
 }
 
-// Notify refuses a call of a tool that wants no answer: some servers act on one.
+// Notify refuses a tools/call without an ID: some servers would execute it.
 func (w *gatedSession) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	if method == mcp.CallTool {
 		return problem.New(problem.InvalidRequest, "tools/call must be a request of its own", "Send it with an id.")
@@ -75,7 +75,7 @@ func (w *gatedSession) Notify(ctx context.Context, method string, params json.Ra
 }
 
 func (w *gatedSession) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	w.asks.Answered(id) // what the server takes from now on is its own time
+	w.asks.Answered(id) // from now on the time counts for the server
 	return w.Session.Respond(ctx, id, r)
 }
 
@@ -84,12 +84,12 @@ func (w *gatedSession) Listen(ctx context.Context, say func(session.Event), open
 		return p
 	}
 	return w.Session.Listen(ctx, func(e session.Event) {
-		w.asks.Track(&e) // it may be answered when the stream is over
+		w.asks.Track(&e) // it may be answered after the stream has ended
 		say(e)
 	}, opened)
 }
 
-// openTargetSession returns the client's session that a call is sent in.
+// openTargetSession opens the client's session in which a call is sent.
 func openTargetSession(ctx context.Context, to requestTarget) (requestTarget, error) {
 	s, err := to.open(ctx, to.server)
 	if err != nil {
@@ -102,7 +102,8 @@ func openTargetSession(ctx context.Context, to requestTarget) (requestTarget, er
 	return w.target, nil
 }
 
-// dispatchRequest is every request of a client to one server.
+// dispatchRequest runs a client's request to one server: tools/call by callFromClient, all others by
+// relayRequest.
 func (g *Gate) dispatchRequest(ctx context.Context, w requestTarget, r *session.Request) (session.Reply, error) {
 	if r.Method != mcp.CallTool {
 		return g.relayRequest(ctx, w, r)
@@ -114,7 +115,7 @@ func (g *Gate) dispatchRequest(ctx context.Context, w requestTarget, r *session.
 	return g.callFromClient(ctx, w, &ToolCallTarget{ID: tool.ID{Server: w.server, Tool: name}}, r) // which refuses what cannot be reached, on record
 }
 
-// relayRequest passes on what is no call of a tool.
+// relayRequest forwards a request other than tools/call.
 func (g *Gate) relayRequest(ctx context.Context, w requestTarget, r *session.Request) (session.Reply, error) {
 	if p := g.CheckReachable(w.server, r.Caller); p != nil {
 		return session.Reply{}, p
@@ -157,12 +158,12 @@ func (g *Gate) relayRequest(ctx context.Context, w requestTarget, r *session.Req
 	return reply, err
 }
 
-// isPrimitiveMethod reports whether a method is about what a server offers beside tools.
+// isPrimitiveMethod reports whether a method concerns prompts or resources.
 func isPrimitiveMethod(method string) bool {
 	return strings.HasPrefix(method, "prompts/") || strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "completion/")
 }
 
-// sendTracked is Do with note taken of what the client is asked meanwhile.
+// sendTracked sends a request and tracks the requests of the server to the client meanwhile.
 func (w *requestTarget) sendTracked(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if w.asks == nil || r.Say == nil {
 		return w.Do(ctx, r)
@@ -174,7 +175,7 @@ func (w *requestTarget) sendTracked(ctx context.Context, r *session.Request) (se
 	return w.Do(ctx, &noted)
 }
 
-// checkPrimitiveUse refuses the use of what nobody has approved, on record.
+// checkPrimitiveUse refuses, and records, the use of an unapproved prompt or resource.
 func (g *Gate) checkPrimitiveUse(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
 	allowed, err := g.Offers.CheckUse(ctx, server, r)
 	if locked, ok := errors.AsType[*catalog.PrimitiveLockedError](err); ok {
@@ -184,8 +185,7 @@ func (g *Gate) checkPrimitiveUse(ctx context.Context, server string, r *session.
 	return allowed, err
 }
 
-// toQueueTimeout is the error of a request that has waited for a place all the time that
-// it has.
+// toQueueTimeout converts a timeout while waiting for a slot to a problem.
 func toQueueTimeout(err error, server, method string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -92,7 +92,7 @@ func TestUnfinishedResults(t *testing.T) {
 		w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 			return session.Reply{Result: json.RawMessage(result), Error: failure}, nil
 		}
-		r, err := w.gate.Call(t.Context(), LaneCall{Variant: policy.CallToolRead, Name: "s:" + name, Args: json.RawMessage(`{"a":1}`), Caller: anAgent})
+		r, err := w.gate.Call(t.Context(), LaneCall{CallTool: policy.CallToolRead, Name: "s:" + name, Args: json.RawMessage(`{"a":1}`), Caller: anAgent})
 		if err == nil {
 			return r, nil
 		}

@@ -33,7 +33,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 		}, problem.ServerMismatch},
 	}
 	builtIn := func(w *world) error {
-		_, err := w.gate.Call(w.T.Context(), LaneCall{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+		_, err := w.gate.Call(w.T.Context(), LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
 		return err
 	}
 	own := func(w *world) error {

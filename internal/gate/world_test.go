@@ -33,7 +33,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 func depsOf(w *catalogtest.World) Deps {
 	return Deps{
 		Config: w.Config, Catalog: w.Catalog, UpstreamSurface: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
-		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.Proposed, Logger: catalogtest.Logger,
+		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.IsProposed, Logger: catalogtest.Logger,
 	}
 }
 
@@ -42,9 +42,9 @@ var (
 	passed  = catalogtest.NewRequest
 )
 
-func (w *world) call(v policy.Variant, name, args string) (CallResult, *problem.Problem) {
+func (w *world) call(v policy.CallTool, name, args string) (CallResult, *problem.Problem) {
 	w.T.Helper()
-	r, err := w.gate.Call(context.Background(), LaneCall{Variant: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
+	r, err := w.gate.Call(context.Background(), LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
 	if err == nil {
 		return r, nil
 	}

@@ -108,7 +108,7 @@ func (s *BuiltinTools) listKey(c *auth.Caller, modern bool) listKey {
 		l.management = config.ManageOff
 	}
 	if c != nil {
-		l.most = policy.Worst(c.Scope())
+		l.most = policy.WorstOperation(c.Scope())
 	}
 	if c != nil && l.management == config.ManagePropose && !ops.MayPropose(c) {
 		l.management = config.ManageRead

@@ -20,7 +20,7 @@ func TestReadCall(t *testing.T) {
 		return []gate.UnknownArgument{{Name: name, Value: raw(value)}}
 	}
 	type request = gate.LaneCall
-	type declared = policy.Declared
+	type declared = policy.DeclaredIntent
 	for _, tt := range []struct {
 		args string
 		want request

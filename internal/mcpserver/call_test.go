@@ -28,7 +28,7 @@ func TestCaller(t *testing.T) {
 	h.callModern(callToolWrite, call).tool()
 	got := h.gw.lastCall(t)
 	c := got.Caller
-	if got.Variant != policy.CallToolWrite || got.Name != "a:b" || string(got.Args) != `{"x":1}` || got.RequestBytes == 0 || got.Meta != nil {
+	if got.CallTool != policy.CallToolWrite || got.Name != "a:b" || string(got.Args) != `{"x":1}` || got.RequestBytes == 0 || got.Meta != nil {
 		t.Errorf("%+v", got)
 	}
 	if c.Actor != (auth.Actor{Kind: auth.Agent}) || c.Source != activity.SourceMCP || c.RequestID != "7" || c.ClientName != "tester" || c.ClientVersion != "9" || c.SessionID != "" {

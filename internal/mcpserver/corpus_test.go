@@ -179,7 +179,7 @@ func TestMutatedMessages(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &other); err != nil {
 			t.Fatalf("seed %d: another parser refuses %q: %v", seed, body, err)
 		}
-		if name, ok := (*orNil(other.Params.Arguments.Name)).(string); other.Params.Name != got.Variant.String() || ok && name != got.Name ||
+		if name, ok := (*orNil(other.Params.Arguments.Name)).(string); other.Params.Name != got.CallTool.String() || ok && name != got.Name ||
 			string(other.Params.Arguments.Args) != string(got.Args) && string(other.Params.Arguments.Args) != "null" {
 			t.Fatalf("seed %d: another parser reads %q differently", seed, body)
 		}

@@ -315,7 +315,7 @@ func TestWhatIsLostIsLookedAtAlone(t *testing.T) {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	another := tool.Fingerprint{1}
-	lost := newDefinition(d.Candidate, d.server, d.status, approval.Entry{Was: &another})
+	lost := newDefinition(d.CandidateDefinition, d.server, d.status, approval.ItemDecisions{Was: &another})
 	if lost.evaluation.Why != approval.Changed || !strings.Contains(lost.separateReviewReason(), "lost") || w.gateway.pending(&lost).Together {
 		t.Errorf("%s: %q", lost.evaluation.Why, lost.separateReviewReason())
 	}

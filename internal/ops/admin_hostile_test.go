@@ -186,7 +186,7 @@ func TestACallThatWaitsIsDecidedAgain(t *testing.T) {
 				ended := make(chan error, 2)
 				for range 2 {
 					go func() {
-						_, err := w.gateway.Call(context.Background(), gate.LaneCall{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: adminAgent})
+						_, err := w.gateway.Call(context.Background(), gate.LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: adminAgent})
 						ended <- err
 					}()
 				}
@@ -221,7 +221,7 @@ func TestADifferenceFromALostDefinition(t *testing.T) {
 func TestUnreadableProposals(t *testing.T) {
 	w := newAdminWorld(t, nil)
 	ctx := context.Background()
-	if err := w.Book.Propose(ctx, "odd", json.RawMessage(`7`), "agent", func([]approval.Proposal) error { return nil }); err != nil {
+	if err := w.Book.ProposeServer(ctx, "odd", json.RawMessage(`7`), "agent", func([]approval.ServerProposal) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(w.servers()); n != 1 {

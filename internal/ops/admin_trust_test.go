@@ -294,7 +294,7 @@ func TestDecisionsAreOnRecord(t *testing.T) {
 func TestCallsAreHeldAgainstTheBook(t *testing.T) {
 	w := newAdminWorld(t, nil, adminReadsTool)
 	w.Catalog.Approvals = w.Approvals.NewBook() // which the snapshots do not follow
-	if err := w.Catalog.Approvals.Switch(context.Background(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
+	if err := w.Catalog.Approvals.SwitchTool(context.Background(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	if s := w.Catalog.Current().Tool(tool.ID{Server: "s", Tool: "reads"}).Status; s != policy.Callable {

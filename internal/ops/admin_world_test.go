@@ -63,9 +63,9 @@ func (w *adminWorld) servers() []ServerView {
 	return all.Servers
 }
 
-func (w *adminWorld) call(v policy.Variant, name, args string) (gate.CallResult, *problem.Problem) {
+func (w *adminWorld) call(v policy.CallTool, name, args string) (gate.CallResult, *problem.Problem) {
 	w.T.Helper()
-	r, err := w.gateway.Call(context.Background(), gate.LaneCall{Variant: v, Name: name, Args: json.RawMessage(args), Caller: adminAgent})
+	r, err := w.gateway.Call(context.Background(), gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: adminAgent})
 	if err == nil {
 		return r, nil
 	}

@@ -70,7 +70,7 @@ func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseL
 	}
 	list := LeaseList{[]LeaseView{}}
 	for i := range all {
-		if v := c.leaseView(&all[i], now); v.Ended == ask.Runs && c.gateway.Presence.Holds(ask.LeaseClaim(&all[i]), int(all[i].Calls)) {
+		if v := c.leaseView(&all[i], now); v.Ended == ask.Runs && c.gateway.Presence.HasUsesLeft(ask.LeaseClaim(&all[i]), int(all[i].Calls)) {
 			list.Leases = append(list.Leases, v)
 		}
 	}
@@ -79,7 +79,7 @@ func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseL
 
 // Grant grants a lease: calls that it covers need no approval.
 func (c *CallApprovals) Grant(ctx context.Context, by Caller, in NewLease) (view LeaseView, err error) {
-	at, name := c.gateway.Presence.Draft(ctx)
+	at, name := c.gateway.Presence.DraftTimeAndNonce(ctx)
 	l, err := c.buildLease(ctx, in, at)
 	if err != nil {
 		return view, err
@@ -93,7 +93,7 @@ func (c *CallApprovals) Grant(ctx context.Context, by Caller, in NewLease) (view
 		detail += ", client " + l.Client
 	}
 	return view, c.runUserAction(by, tool.ID{Server: l.Server}, "grant_lease", detail, func() error {
-		if err := c.gateway.Presence.Require(ctx, ask.LeaseClaim(&l)); err != nil {
+		if err := c.gateway.Presence.RequireSigned(ctx, ask.LeaseClaim(&l)); err != nil {
 			return err
 		}
 		if err := c.pending.AddLease(ctx, l); err != nil {
@@ -113,7 +113,7 @@ func (c *CallApprovals) Revoke(ctx context.Context, by Caller, in LeaseRef) (vie
 		if err != nil {
 			return pendingStoreError(err)
 		}
-		c.gateway.Presence.Exhaust(ask.LeaseClaim(&l))
+		c.gateway.Presence.SpendAllUses(ask.LeaseClaim(&l))
 		view = c.leaseView(&l, time.Now())
 		c.changed()
 		return nil

@@ -178,7 +178,7 @@ func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id s
 
 // recordAnswer answers a question inside act, which records it.
 func (c *CallApprovals) recordAnswer(ctx context.Context, by Caller, q *ask.Question, a ask.Answer, act func(Caller, activity.Record, func() error) error) (view PendingCall, err error) {
-	at, _ := c.gateway.Presence.Draft(ctx)
+	at, _ := c.gateway.Presence.DraftTimeAndNonce(ctx)
 	a.By, a.At = by.Actor.String(), at
 	action, detail := "deny_call", q.ID+", "+a.At.Sub(q.Asked).Round(time.Second).String()+" after it was asked"
 	if a.Approve {
@@ -212,7 +212,7 @@ func (c *CallApprovals) requirePresence(ctx context.Context, q ask.Question, a a
 	if p := q.RecordAnswer(a); p != nil {
 		return p
 	}
-	return c.gateway.Presence.Require(ctx, ask.CallClaim(q.ID, q.Until, &q))
+	return c.gateway.Presence.RequireSigned(ctx, ask.CallClaim(q.ID, q.Until, &q))
 }
 
 // runUserAction runs an action that only a user may do, and records it.

@@ -188,8 +188,8 @@ func TestAsTheDoorDoes(t *testing.T) {
 		for _, name := range []string{"s:reads", "s:writes", "s:destroys", "s:plain", "s:denied", "s:none", "x:y"} {
 			for v := policy.CallToolRead; v <= policy.CallToolDestructive; v++ {
 				for _, args := range []string{`{"n":1}`, `{"n":"x"}`} {
-					c := gate.LaneCall{Variant: v, Name: name, Args: json.RawMessage(args), Caller: catalogtest.AgentCaller}
-					c.Declared.Add("intent", []byte(`"`+v.Operation().String()+`"`))
+					c := gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: catalogtest.AgentCaller}
+					c.Declared.AddParameter("intent", []byte(`"`+v.Operation().String()+`"`))
 					c.Caller.Bounds = auth.CallerBounds(nil, profile, w.Config().ProfileRule)
 					would := w.prospects.Gateway.DryRun(c)
 					begun, appended := len(w.Begun), len(w.Appended)

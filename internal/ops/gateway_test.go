@@ -37,9 +37,9 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 
 var anAgent, aPerson = catalogtest.AgentCaller, catalogtest.AdminCaller
 
-func (w *world) call(v policy.Variant, name, args string) (gate.CallResult, *problem.Problem) {
+func (w *world) call(v policy.CallTool, name, args string) (gate.CallResult, *problem.Problem) {
 	w.T.Helper()
-	r, err := w.gate.Call(context.Background(), gate.LaneCall{Variant: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
+	r, err := w.gate.Call(context.Background(), gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
 	return r, problem.From(err)
 }
 

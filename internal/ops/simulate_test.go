@@ -113,10 +113,10 @@ func (w *trialWorld) caller(profile, token string) auth.Caller {
 	return c
 }
 
-func (w *trialWorld) call(c auth.Caller, v policy.Variant, name, args string, declared ...string) {
-	r := gate.LaneCall{Variant: v, Name: name, Args: json.RawMessage(args), Caller: c}
+func (w *trialWorld) call(c auth.Caller, v policy.CallTool, name, args string, declared ...string) {
+	r := gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: c}
 	for _, d := range declared {
-		r.Declared.Add("intent_operation_type", []byte(d))
+		r.Declared.AddParameter("intent_operation_type", []byte(d))
 	}
 	_, _ = w.gate.Call(context.Background(), r) // what became of it is on record
 }
@@ -154,7 +154,7 @@ func (w *trialWorld) calls() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.Book.Switch(context.Background(), tool.ID{Server: "s", Tool: "off"}, false, "admin"); err != nil {
+	if err := w.Book.SwitchTool(context.Background(), tool.ID{Server: "s", Tool: "off"}, false, "admin"); err != nil {
 		w.t.Fatal(err)
 	}
 	w.call(agent, policy.CallToolRead, "s:reads", `{"n":1}`)

@@ -14,7 +14,7 @@ import (
 )
 
 // SaveApprovals stores a change of what is decided, wholly or not at all.
-func (db *DB) SaveApprovals(ctx context.Context, c approval.Change) error {
+func (db *DB) SaveApprovals(ctx context.Context, c approval.ChangeSet) error {
 	return db.write(ctx, func(conn *rawConn) error {
 		if c.Settle != "" {
 			conn.do("DELETE FROM proposal WHERE name = ?", c.Settle)
@@ -27,7 +27,7 @@ func (db *DB) SaveApprovals(ctx context.Context, c approval.Change) error {
 	})
 }
 
-func saveServer(conn *rawConn, c *approval.Change) {
+func saveServer(conn *rawConn, c *approval.ChangeSet) {
 	if c.Forget {
 		conn.do("DELETE FROM approval WHERE server = ?", c.Server)
 		conn.do("DELETE FROM held WHERE server = ?", c.Server)
@@ -46,7 +46,7 @@ func saveServer(conn *rawConn, c *approval.Change) {
 
 // RestoreApprovals makes the database have these decisions and no others.
 // Approved definitions that are not given stay.
-func (db *DB) RestoreApprovals(ctx context.Context, s approval.Saved) error {
+func (db *DB) RestoreApprovals(ctx context.Context, s approval.StoredDecisions) error {
 	return db.write(ctx, func(conn *rawConn) error {
 		if err := dropTools(ctx, conn, s); err != nil {
 			return err
@@ -56,13 +56,13 @@ func (db *DB) RestoreApprovals(ctx context.Context, s approval.Saved) error {
 		}
 		for server, rows := range s.Tools {
 			for _, row := range rows {
-				if row.Decided() {
+				if row.HasDecision() {
 					saveTool(conn, server, row)
 				}
 			}
 		}
 		for _, l := range s.Launches {
-			saveServer(conn, &approval.Change{Server: l.Server, Launch: &l})
+			saveServer(conn, &approval.ChangeSet{Server: l.Server, Launch: &l})
 		}
 		for _, p := range s.Proposals {
 			saveProposal(conn, &p)
@@ -81,14 +81,14 @@ func (db *DB) RestoreApprovals(ctx context.Context, s approval.Saved) error {
 
 // SaveHeld stores since when definitions of a server wait, of each tool and offer
 // the last one.
-func (db *DB) SaveHeld(ctx context.Context, server string, all []approval.Held) error {
+func (db *DB) SaveHeld(ctx context.Context, server string, all []approval.HeldDefinition) error {
 	return db.write(ctx, func(conn *rawConn) error {
 		saveHeld(conn, server, all)
 		return nil
 	})
 }
 
-func saveHeld(conn *rawConn, server string, all []approval.Held) {
+func saveHeld(conn *rawConn, server string, all []approval.HeldDefinition) {
 	for _, h := range all {
 		conn.do("INSERT OR REPLACE INTO held (server, kind, name, fingerprint, since) VALUES (?, ?, ?, ?, ?)",
 			server, string(h.Kind), h.Tool, h.Fingerprint[:], h.Since.UnixMicro())
@@ -102,11 +102,11 @@ type decidedAbout struct {
 }
 
 // dropTools removes what is decided about tools and offers that s does not have.
-func dropTools(ctx context.Context, conn *rawConn, s approval.Saved) error {
+func dropTools(ctx context.Context, conn *rawConn, s approval.StoredDecisions) error {
 	keep := map[decidedAbout]bool{}
 	for server, rows := range s.Tools {
 		for _, row := range rows {
-			keep[decidedAbout{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.Decided()
+			keep[decidedAbout{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.HasDecision()
 		}
 	}
 	var gone []decidedAbout
@@ -125,14 +125,14 @@ func dropTools(ctx context.Context, conn *rawConn, s approval.Saved) error {
 	return nil
 }
 
-func saveProposal(conn *rawConn, p *approval.Proposal) {
+func saveProposal(conn *rawConn, p *approval.ServerProposal) {
 	conn.do("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
 		p.Name, []byte(p.Server), p.By, p.At.UnixMicro())
 }
 
 // saveTool stores what is decided about a tool or an offer. An approved
 // definition that is not given is the one that is stored.
-func saveTool(conn *rawConn, server string, row approval.Row) {
+func saveTool(conn *rawConn, server string, row approval.StoredRow) {
 	values := make([]driver.Value, 20)
 	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
 	if p := row.Pin; p != nil {
@@ -180,17 +180,17 @@ func saveTool(conn *rawConn, server string, row approval.Row) {
 
 // LoadApprovals returns everything that is decided, without the definitions. A
 // database in which that cannot be right is put aside.
-func (db *DB) LoadApprovals(ctx context.Context) (approval.Saved, error) {
+func (db *DB) LoadApprovals(ctx context.Context) (approval.StoredDecisions, error) {
 	e, err := db.use(ctx)
 	if err != nil {
-		return approval.Saved{}, err
+		return approval.StoredDecisions{}, err
 	}
 	saved, err := loadApprovals(ctx, e.reads)
 	return saved, db.failed(e, e.blame(ctx, err))
 }
 
-func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
-	saved := approval.Saved{Tools: map[string][]approval.Row{}}
+func loadApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions, error) {
+	saved := approval.StoredDecisions{Tools: map[string][]approval.StoredRow{}}
 	found, err := first(ctx, reads, into{&saved.Lost}, "SELECT lost FROM approval_origin")
 	if err == nil && !found {
 		err = fmt.Errorf("%w: it does not say how it began", errDamaged)
@@ -205,11 +205,11 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	var was, wasBlocked []byte
 	var wasHints, wasBy, wasBlockedBy sql.NullString
 	var wasAt, wasBlockedAt sql.NullInt64
-	mark := func(by sql.NullString, at sql.NullInt64) approval.Mark {
-		return approval.Mark{By: by.String, At: time.UnixMicro(at.Int64)}
+	mark := func(by sql.NullString, at sql.NullInt64) approval.DecisionMark {
+		return approval.DecisionMark{By: by.String, At: time.UnixMicro(at.Int64)}
 	}
 	if err := each(ctx, reads, into{&server, &approved, &approvedBy, &approvedAt}, func() error {
-		l := approval.Launch{Server: server, Mark: mark(approvedBy, approvedAt)}
+		l := approval.ApprovedLaunch{Server: server, DecisionMark: mark(approvedBy, approvedAt)}
 		err := fingerprint(&l.Fingerprint, approved)
 		saved.Launches = append(saved.Launches, l)
 		return err
@@ -219,7 +219,7 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	var name string
 	var proposed []byte
 	if err := each(ctx, reads, into{&name, &proposed, &approvedBy, &approvedAt}, func() error {
-		saved.Proposals = append(saved.Proposals, approval.Proposal{Name: name, Server: proposed, Mark: mark(approvedBy, approvedAt)})
+		saved.Proposals = append(saved.Proposals, approval.ServerProposal{Name: name, Server: proposed, DecisionMark: mark(approvedBy, approvedAt)})
 		return nil
 	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id"); err != nil {
 		return saved, err
@@ -227,10 +227,10 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	var kind tool.Kind
 	var since int64
 	if err := each(ctx, reads, into{&server, &kind, &name, &approved, &since}, func() error {
-		h := approval.Held{Kind: kind, Tool: name, Since: time.UnixMicro(since)}
+		h := approval.HeldDefinition{Kind: kind, Tool: name, Since: time.UnixMicro(since)}
 		err := fingerprint(&h.Fingerprint, approved)
 		if saved.Held == nil {
-			saved.Held = map[string][]approval.Held{}
+			saved.Held = map[string][]approval.HeldDefinition{}
 		}
 		saved.Held[server] = append(saved.Held[server], h)
 		return err
@@ -240,14 +240,14 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	err = each(ctx, reads, into{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
 		&blocked, &blockedBy, &blockedAt, &offBy, &offAt,
 		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
-		row := approval.Row{Kind: kind, Tool: name}
+		row := approval.StoredRow{Kind: kind, Tool: name}
 		if approved != nil {
-			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), Mark: mark(approvedBy, approvedAt)}
+			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), DecisionMark: mark(approvedBy, approvedAt)}
 			row.Pin.Before, err = before(was, wasHints.String, mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
 			err = errors.Join(err, fingerprint(&row.Pin.Fingerprint, approved))
 		}
 		if blocked != nil {
-			row.Block = &approval.Block{Mark: mark(blockedBy, blockedAt)}
+			row.Block = &approval.Block{DecisionMark: mark(blockedBy, blockedAt)}
 			err = errors.Join(err, fingerprint(&row.Block.Fingerprint, blocked))
 		}
 		if offBy.Valid {
@@ -263,17 +263,17 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 }
 
 // before returns what an approval has replaced; nil when nothing was decided.
-func before(approved []byte, hints string, by approval.Mark, blocked []byte, blockedBy approval.Mark) (was *approval.Before, err error) {
+func before(approved []byte, hints string, by approval.DecisionMark, blocked []byte, blockedBy approval.DecisionMark) (was *approval.ReplacedDecision, err error) {
 	if approved == nil && blocked == nil {
 		return nil, nil
 	}
-	was = &approval.Before{}
+	was = &approval.ReplacedDecision{}
 	if approved != nil {
-		was.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), Mark: by}
+		was.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), DecisionMark: by}
 		err = fingerprint(&was.Pin.Fingerprint, approved)
 	}
 	if blocked != nil {
-		was.Block = &approval.Block{Mark: blockedBy}
+		was.Block = &approval.Block{DecisionMark: blockedBy}
 		err = errors.Join(err, fingerprint(&was.Block.Fingerprint, blocked))
 	}
 	return was, err

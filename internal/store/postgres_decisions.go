@@ -40,7 +40,7 @@ func (d *pgDecisions) decide(ctx context.Context, always bool, told string, fn f
 }
 
 // SaveApprovals stores a change of what is decided, wholly or not at all.
-func (d *pgDecisions) SaveApprovals(ctx context.Context, c approval.Change) error {
+func (d *pgDecisions) SaveApprovals(ctx context.Context, c approval.ChangeSet) error {
 	return d.decide(ctx, false, toldServer(c.Server, c.Launch != nil), func(ctx context.Context, b *pgBatch) error {
 		if c.Settle != "" {
 			b.do(ctx, "DELETE FROM proposal WHERE name = $1", pgClean(c.Settle))
@@ -53,7 +53,7 @@ func (d *pgDecisions) SaveApprovals(ctx context.Context, c approval.Change) erro
 	})
 }
 
-func pgSaveServer(ctx context.Context, b *pgBatch, c *approval.Change) {
+func pgSaveServer(ctx context.Context, b *pgBatch, c *approval.ChangeSet) {
 	if c.Forget {
 		b.do(ctx, "DELETE FROM approval WHERE server = $1", c.Server)
 		b.do(ctx, "DELETE FROM held WHERE server = $1", c.Server)
@@ -71,14 +71,14 @@ func pgSaveServer(ctx context.Context, b *pgBatch, c *approval.Change) {
 	}
 }
 
-func pgSaveProposal(ctx context.Context, b *pgBatch, p *approval.Proposal) {
+func pgSaveProposal(ctx context.Context, b *pgBatch, p *approval.ServerProposal) {
 	b.do(ctx, "INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES ($1, $2, $3, $4)",
 		pgClean(p.Name), []byte(p.Server), pgClean(p.By), p.At.UnixMicro())
 }
 
 // pgSaveTool stores what is decided about a tool or an offer. An approved definition that
 // is not given is the one that is stored.
-func pgSaveTool(ctx context.Context, b *pgBatch, server string, row approval.Row) {
+func pgSaveTool(ctx context.Context, b *pgBatch, server string, row approval.StoredRow) {
 	values := make([]any, 20)
 	values[0], values[1], values[12] = server, pgClean(row.Tool), string(row.Kind)
 	if p := row.Pin; p != nil {
@@ -126,12 +126,12 @@ func pgSaveTool(ctx context.Context, b *pgBatch, server string, row approval.Row
 
 // RestoreApprovals makes the database have these decisions and no others. Approved
 // definitions that are not given stay.
-func (d *pgDecisions) RestoreApprovals(ctx context.Context, s approval.Saved) error {
+func (d *pgDecisions) RestoreApprovals(ctx context.Context, s approval.StoredDecisions) error {
 	return d.decide(ctx, true, "", func(ctx context.Context, b *pgBatch) error {
 		keep := map[decidedAbout]bool{}
 		for server, rows := range s.Tools {
 			for _, row := range rows {
-				keep[decidedAbout{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.Decided()
+				keep[decidedAbout{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.HasDecision()
 			}
 		}
 		var kind, server, name string
@@ -152,13 +152,13 @@ func (d *pgDecisions) RestoreApprovals(ctx context.Context, s approval.Saved) er
 		}
 		for server, rows := range s.Tools {
 			for _, row := range rows {
-				if row.Decided() {
+				if row.HasDecision() {
 					pgSaveTool(ctx, b, server, row)
 				}
 			}
 		}
 		for _, l := range s.Launches {
-			pgSaveServer(ctx, b, &approval.Change{Server: l.Server, Launch: &l})
+			pgSaveServer(ctx, b, &approval.ChangeSet{Server: l.Server, Launch: &l})
 		}
 		for _, p := range s.Proposals {
 			pgSaveProposal(ctx, b, &p)
@@ -177,7 +177,7 @@ func (d *pgDecisions) RestoreApprovals(ctx context.Context, s approval.Saved) er
 
 // SaveHeld stores since when definitions of a server wait, of each tool and offer the
 // last one.
-func (d *pgDecisions) SaveHeld(ctx context.Context, server string, all []approval.Held) error {
+func (d *pgDecisions) SaveHeld(ctx context.Context, server string, all []approval.HeldDefinition) error {
 	return d.db.write(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		b := pgBatch{conn: c}
 		pgSaveHeld(ctx, &b, server, all)
@@ -185,7 +185,7 @@ func (d *pgDecisions) SaveHeld(ctx context.Context, server string, all []approva
 	})
 }
 
-func pgSaveHeld(ctx context.Context, b *pgBatch, server string, all []approval.Held) {
+func pgSaveHeld(ctx context.Context, b *pgBatch, server string, all []approval.HeldDefinition) {
 	for _, h := range all {
 		b.do(ctx, `INSERT INTO held (server, kind, name, fingerprint, since) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (server, kind, name) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since`,
@@ -194,7 +194,7 @@ func pgSaveHeld(ctx context.Context, b *pgBatch, server string, all []approval.H
 }
 
 // LoadApprovals returns everything that is decided, without the definitions.
-func (d *pgDecisions) LoadApprovals(ctx context.Context) (saved approval.Saved, err error) {
+func (d *pgDecisions) LoadApprovals(ctx context.Context) (saved approval.StoredDecisions, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var version int64
@@ -208,8 +208,8 @@ func (d *pgDecisions) LoadApprovals(ctx context.Context) (saved approval.Saved, 
 	return saved, err
 }
 
-func pgLoadApprovals(ctx context.Context, c *pgConn) (version int64, saved approval.Saved, err error) {
-	saved.Tools = map[string][]approval.Row{}
+func pgLoadApprovals(ctx context.Context, c *pgConn) (version int64, saved approval.StoredDecisions, err error) {
+	saved.Tools = map[string][]approval.StoredRow{}
 	var lost int64
 	if _, err := c.first(ctx, into{&version, &lost}, "SELECT version, lost FROM decisions"); err != nil {
 		return 0, saved, err
@@ -221,9 +221,11 @@ func pgLoadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	var was, wasHints, wasBlocked []byte
 	var wasBy, wasBlockedBy string
 	var wasAt, wasBlockedAt nullable
-	mark := func(by string, at nullable) approval.Mark { return approval.Mark{By: by, At: time.UnixMicro(at.int64)} }
+	mark := func(by string, at nullable) approval.DecisionMark {
+		return approval.DecisionMark{By: by, At: time.UnixMicro(at.int64)}
+	}
 	err = c.each(ctx, into{&server, &approved, &by, &at}, func() error {
-		l := approval.Launch{Server: server, Mark: mark(by, at)}
+		l := approval.ApprovedLaunch{Server: server, DecisionMark: mark(by, at)}
 		err := fingerprint(&l.Fingerprint, approved)
 		saved.Launches = append(saved.Launches, l)
 		return err
@@ -233,17 +235,17 @@ func pgLoadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	}
 	var proposed []byte
 	err = c.each(ctx, into{&name, &proposed, &by, &at}, func() error {
-		saved.Proposals = append(saved.Proposals, approval.Proposal{Name: name, Server: proposed, Mark: mark(by, at)})
+		saved.Proposals = append(saved.Proposals, approval.ServerProposal{Name: name, Server: proposed, DecisionMark: mark(by, at)})
 		return nil
 	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id")
 	if err != nil {
 		return 0, saved, err
 	}
 	err = c.each(ctx, into{&server, &kind, &name, &approved, &at}, func() error {
-		h := approval.Held{Kind: tool.Kind(kind), Tool: name, Since: time.UnixMicro(at.int64)}
+		h := approval.HeldDefinition{Kind: tool.Kind(kind), Tool: name, Since: time.UnixMicro(at.int64)}
 		err := fingerprint(&h.Fingerprint, approved)
 		if saved.Held == nil {
-			saved.Held = map[string][]approval.Held{}
+			saved.Held = map[string][]approval.HeldDefinition{}
 		}
 		saved.Held[server] = append(saved.Held[server], h)
 		return err
@@ -253,14 +255,14 @@ func pgLoadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	}
 	err = c.each(ctx, into{&server, &kind, &name, &approved, &hints, &by, &at, &blocked, &blockedBy, &blockedAt, &offBy, &offAt,
 		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
-		row := approval.Row{Kind: tool.Kind(kind), Tool: name}
+		row := approval.StoredRow{Kind: tool.Kind(kind), Tool: name}
 		if approved != nil {
-			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), Mark: mark(by, at)}
+			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), DecisionMark: mark(by, at)}
 			row.Pin.Before, err = before(was, string(wasHints), mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
 			err = errors.Join(err, fingerprint(&row.Pin.Fingerprint, approved))
 		}
 		if blocked != nil {
-			row.Block = &approval.Block{Mark: mark(blockedBy, blockedAt)}
+			row.Block = &approval.Block{DecisionMark: mark(blockedBy, blockedAt)}
 			err = errors.Join(err, fingerprint(&row.Block.Fingerprint, blocked))
 		}
 		if offBy != nil {

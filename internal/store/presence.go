@@ -25,9 +25,9 @@ func tellPresence(ctx context.Context, t transaction) error {
 
 // LoadPresence returns everything, statements in the order of their times. What cannot be
 // read is named: somebody has changed it.
-func (p *Presence) LoadPresence(ctx context.Context) (all presence.Saved, err error) {
+func (p *Presence) LoadPresence(ctx context.Context) (all presence.StoredState, err error) {
 	err = p.in.read(ctx, func(t transaction) error {
-		all = presence.Saved{}
+		all = presence.StoredState{}
 		if err := anchors(ctx, t, &all); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (p *Presence) LoadPresence(ctx context.Context) (all presence.Saved, err er
 }
 
 // anchors reads them in order.
-func anchors(ctx context.Context, t transaction, all *presence.Saved) error {
+func anchors(ctx context.Context, t transaction, all *presence.StoredState) error {
 	var place int64
 	var raw []byte
 	return t.each(ctx, into{&place, &raw}, func() error {
@@ -66,7 +66,7 @@ func (p *Presence) SaveStatement(ctx context.Context, e presence.Evidence) error
 		stored := false
 		err := t.each(ctx, into{new(string)}, func() error { stored = true; return nil },
 			"INSERT INTO presence_statement (nonce, at, statement, signature, claims) VALUES (?, ?, ?, ?, ?) ON CONFLICT (nonce) DO NOTHING RETURNING nonce",
-			e.Nonce, e.At.UnixMicro(), e.Statement.Text(), e.Signature, e.Lines())
+			e.Nonce, e.At.UnixMicro(), e.Statement.Text(), e.Signature, e.ClaimLines())
 		switch {
 		case err != nil:
 			return err
@@ -84,11 +84,11 @@ func (p *Presence) SaveAnchors(ctx context.Context, head presence.Digest, all []
 		if err := t.alone(ctx); err != nil {
 			return err
 		}
-		var stored presence.Saved
+		var stored presence.StoredState
 		if err := anchors(ctx, t, &stored); err != nil {
 			return err
 		}
-		if stored.Head() != head {
+		if stored.HeadFingerprint() != head {
 			return presence.ErrMoved
 		}
 		if err := t.do(ctx, "DELETE FROM presence_anchor"); err != nil {

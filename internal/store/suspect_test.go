@@ -40,7 +40,7 @@ func asides(t *testing.T, db *DB) []string {
 }
 
 // saved waits until the approvals can be read.
-func saved(t *testing.T, db *DB) approval.Saved {
+func saved(t *testing.T, db *DB) approval.StoredDecisions {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -55,8 +55,8 @@ func saved(t *testing.T, db *DB) approval.Saved {
 	}
 }
 
-var aPin = approval.Change{Server: "s", Tools: []approval.Row{{Tool: "t", Entry: approval.Entry{
-	Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, Mark: approval.Mark{By: "admin"}}}}}}
+var aPin = approval.ChangeSet{Server: "s", Tools: []approval.StoredRow{{Tool: "t", ItemDecisions: approval.ItemDecisions{
+	Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, DecisionMark: approval.DecisionMark{By: "admin"}}}}}}
 
 // SQLite says of a healthy file that it is damaged, as it does when the disk
 // fails for a moment. However often that happens, the file is gone on with.

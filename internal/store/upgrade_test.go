@@ -97,8 +97,8 @@ func upgraded(t *testing.T, dir string, version int64) {
 	}
 }
 
-func blocks(s approval.Saved, tool string) bool {
-	return slices.ContainsFunc(s.Tools["s"], func(r approval.Row) bool { return r.Tool == tool && r.Block != nil })
+func blocks(s approval.StoredDecisions, tool string) bool {
+	return slices.ContainsFunc(s.Tools["s"], func(r approval.StoredRow) bool { return r.Tool == tool && r.Block != nil })
 }
 
 // TestEveryVersionOpens: a database with the schema of each version before, and the rows that it could

@@ -15,18 +15,18 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-func candidate(name string, n byte) approval.Candidate {
-	return approval.Candidate{
+func candidate(name string, n byte) approval.CandidateDefinition {
+	return approval.CandidateDefinition{
 		Tool: name, Fingerprint: tool.Fingerprint{n}, Definition: json.RawMessage(fmt.Sprintf(`{"name":%q,"n":%d}`, name, n)),
 		Report: func() scan.Report { return scan.Report{Verdict: scan.Clean} },
 	}
 }
 
-var auto = approval.Rules{Trust: approval.Auto}
+var auto = approval.EvaluationRules{Trust: approval.Auto}
 
-func admit(t *testing.T, b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Evaluation {
+func admit(t *testing.T, b *approval.Book, r approval.EvaluationRules, all ...approval.CandidateDefinition) []approval.Evaluation {
 	t.Helper()
-	judged, err := b.Admit(t.Context(), "s", r, all)
+	judged, err := b.AcceptTrusted(t.Context(), "s", r, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,45 +36,45 @@ func admit(t *testing.T, b *approval.Book, r approval.Rules, all ...approval.Can
 // every is each way to decide something.
 var every = map[string]func(b *approval.Book, t *testing.T) error{
 	"admit": func(b *approval.Book, t *testing.T) error {
-		_, err := b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("new", 1)})
+		_, err := b.AcceptTrusted(t.Context(), "s", auto, []approval.CandidateDefinition{candidate("new", 1)})
 		return err
 	},
 	"approve": func(b *approval.Book, t *testing.T) error {
-		return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("new", 1)}, nil)
+		return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("new", 1)}, nil)
 	},
 	"block": func(b *approval.Book, t *testing.T) error {
 		return b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, "admin")
 	},
 	"take back": func(b *approval.Book, t *testing.T) error {
-		return b.TakeBack(t.Context(), candidate("known", 1), tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, auto.Trust, "admin")
+		return b.UndoApproval(t.Context(), candidate("known", 1), tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, auto.Trust, "admin")
 	},
 	"doubt": func(b *approval.Book, t *testing.T) error {
 		doubtful := candidate("new", 1)
 		doubtful.Report, doubtful.Orders = func() scan.Report { return scan.Report{} }, func() bool { return true }
-		_, err := b.Admit(t.Context(), "s", approval.Rules{Trust: approval.Scan}, []approval.Candidate{doubtful})
+		_, err := b.AcceptTrusted(t.Context(), "s", approval.EvaluationRules{Trust: approval.Scan}, []approval.CandidateDefinition{doubtful})
 		return err
 	},
 	"switch": func(b *approval.Book, t *testing.T) error {
-		return b.Switch(t.Context(), tool.ID{Server: "s", Tool: "known"}, false, "admin")
+		return b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "known"}, false, "admin")
 	},
 	"approve a launch": func(b *approval.Book, t *testing.T) error {
 		return b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{2}, "admin")
 	},
 	"revoke a launch": func(b *approval.Book, t *testing.T) error { return b.RevokeLaunch(t.Context(), "s") },
-	"forget":          func(b *approval.Book, t *testing.T) error { return b.Forget(t.Context(), "s") },
+	"forget":          func(b *approval.Book, t *testing.T) error { return b.ForgetServer(t.Context(), "s") },
 	"propose": func(b *approval.Book, t *testing.T) error {
-		return b.Propose(t.Context(), "p", json.RawMessage(`{}`), "agent", fits)
+		return b.ProposeServer(t.Context(), "p", json.RawMessage(`{}`), "agent", fits)
 	},
 }
 
 // say describes all that a book knows in these tests.
 func say(b *approval.Book) string {
-	out := fmt.Sprintf("known %v lost %v proposals %d", b.View("s").Known(), b.Lost(), len(b.Proposals()))
-	if l := b.View("s").Launch(); l != nil {
+	out := fmt.Sprintf("known %v lost %v proposals %d", b.View("s").IsLoaded(), b.ApprovalsLost(), len(b.Proposals()))
+	if l := b.View("s").ApprovedLaunch(); l != nil {
 		out += fmt.Sprintf(" launch %s", l.Fingerprint)
 	}
 	for _, name := range []string{"known", "new"} {
-		e := b.View("s").Tool(name)
+		e := b.View("s").ToolDecisions(name)
 		out += fmt.Sprintf(" %s: off %v", name, e.Off != nil)
 		if e.Pin != nil {
 			out += fmt.Sprintf(" pinned %s by %s", e.Pin.Fingerprint, e.Pin.By)
@@ -131,7 +131,7 @@ func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
 		t.Fatal("it was read")
 	}
 	v := b.View("s")
-	if v.Known() || approves(v, "known", tool.Fingerprint{1}) || v.Launch() != nil {
+	if v.IsLoaded() || approves(v, "known", tool.Fingerprint{1}) || v.ApprovedLaunch() != nil {
 		t.Error("something is approved")
 	}
 	memory.SetError(nil)
@@ -156,12 +156,12 @@ func TestALostBookAcceptsNothingAtFirstSight(t *testing.T) {
 	memory.MarkLost()
 	b := memory.NewBook()
 	for _, trust := range []approval.Trust{approval.Scan, approval.Auto} {
-		if j := admit(t, b, approval.Rules{Trust: trust, Acquainted: true}, candidate("new", 1)); j[0].Accepted || j[0].Why != approval.New {
+		if j := admit(t, b, approval.EvaluationRules{Trust: trust, UnknownIsNew: true}, candidate("new", 1)); j[0].Accepted || j[0].Why != approval.New {
 			t.Errorf("trust %s: %+v", trust, j)
 		}
 	}
 	launch := tool.Fingerprint{9}
-	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("new", 1)}, &launch); err != nil {
+	if err := b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("new", 1)}, &launch); err != nil {
 		t.Fatal(err)
 	}
 	if j := admit(t, b, auto, candidate("newer", 1)); !j[0].Accepted {
@@ -176,7 +176,7 @@ func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
 	var m approvaltest.MemoryStore
 	b := m.NewBook()
 	admit(t, b, auto, candidate("a", 1), candidate("b", 1), candidate("c", 1))
-	if err := errors.Join(b.Switch(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin"),
+	if err := errors.Join(b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin"),
 		b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "b"}, tool.Fingerprint{1}, "admin")); err != nil {
 		t.Fatal(err)
 	}
@@ -184,15 +184,15 @@ func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
 	for name, approve := range map[string]func() error{
 		"its launch": func() error { return b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{9}, "admin") },
 		"its definitions": func() error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("c", 2)}, &tool.Fingerprint{9})
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("c", 2)}, &tool.Fingerprint{9})
 		},
 	} {
 		if err := approve(); err != nil {
 			t.Fatal(err)
 		}
 		next := m.NewBook().View("s")
-		if next.Tool("a").Off == nil || next.Tool("b").Block == nil || next.Tool("c").Pin == nil {
-			t.Errorf("after %s: %+v %+v %+v", name, next.Tool("a"), next.Tool("b"), next.Tool("c"))
+		if next.ToolDecisions("a").Off == nil || next.ToolDecisions("b").Block == nil || next.ToolDecisions("c").Pin == nil {
+			t.Errorf("after %s: %+v %+v %+v", name, next.ToolDecisions("a"), next.ToolDecisions("b"), next.ToolDecisions("c"))
 		}
 	}
 	if !approves(m.NewBook().View("s"), "c", tool.Fingerprint{2}) {
@@ -210,12 +210,12 @@ func TestBlocking(t *testing.T) {
 	if approves(b.View("s"), "a", tool.Fingerprint{1}) {
 		t.Error("the approved definition is blocked, and may be called")
 	}
-	for n, why := range map[byte]approval.Why{1: approval.Blocked, 2: approval.New} {
+	for n, why := range map[byte]approval.WaitReason{1: approval.Blocked, 2: approval.New} {
 		if j := admit(t, b, auto, candidate("a", n)); j[0].Accepted || j[0].Why != why {
 			t.Errorf("definition %d after the block: %+v", n, j)
 		}
 	}
-	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil); err != nil {
+	if err := b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 2)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	// Approving another definition does not undo the refusal.
@@ -237,14 +237,14 @@ func TestTakingBack(t *testing.T) {
 	b := memory.NewBook()
 	admit(t, b, auto, candidate("a", 1))
 	for _, wrong := range []byte{2, 0} {
-		if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{wrong}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+		if err := b.UndoApproval(t.Context(), candidate("a", 1), id, tool.Fingerprint{wrong}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
 			t.Errorf("what is not approved is taken back: %v", err)
 		}
 	}
-	if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); err != nil {
+	if err := b.UndoApproval(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+	if err := b.UndoApproval(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
 		t.Errorf("it is taken back twice: %v", err)
 	}
 	for _, b := range []*approval.Book{b, memory.NewBook()} {
@@ -255,7 +255,7 @@ func TestTakingBack(t *testing.T) {
 			}
 		}
 	}
-	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil); err != nil {
+	if err := b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if j := admit(t, b, auto, candidate("a", 2)); !j[0].Accepted {
@@ -271,31 +271,31 @@ func TestTakingBackRestores(t *testing.T) {
 		trust  approval.Trust
 		before func(b *approval.Book) error
 		since  func(b *approval.Book) error
-		want   approval.Why // of definition 2
-		pinned bool         // definition 1 is approved again
+		want   approval.WaitReason // of definition 2
+		pinned bool                // definition 1 is approved again
 	}{
 		"approved by a user": {trust: approval.Manual, before: func(b *approval.Book) error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil)
 		}, want: approval.Changed, pinned: true},
 		"approved by trust": {trust: approval.Scan, before: func(b *approval.Book) error {
-			admit(t, b, approval.Rules{Trust: approval.Scan, Acquainted: true}, candidate("a", 1))
+			admit(t, b, approval.EvaluationRules{Trust: approval.Scan, UnknownIsNew: true}, candidate("a", 1))
 			return nil
 		}, want: approval.Changed, pinned: true},
 		"refused": {trust: approval.Auto, before: func(b *approval.Book) error {
 			return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{2}, "admin")
 		}, want: approval.Blocked},
 		"approved twice": {trust: approval.Manual, before: func(b *approval.Book) error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil)
 		}, since: func(b *approval.Book) error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil)
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 2)}, nil)
 		}, want: approval.Changed, pinned: true},
 		"the earlier one refused since": {trust: approval.Manual, before: func(b *approval.Book) error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil)
 		}, since: func(b *approval.Book) error {
 			return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin")
 		}, want: approval.New},
 		"what the trust accepts": {trust: approval.Auto, before: func(b *approval.Book) error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil)
 		}, want: approval.New},
 		"nothing": {trust: approval.Auto, want: approval.New},
 	} {
@@ -311,16 +311,16 @@ func TestTakingBackRestores(t *testing.T) {
 			if tt.before != nil {
 				must(tt.before(b))
 			}
-			before := b.View("s").Tool("a")
-			must(b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil))
+			before := b.View("s").ToolDecisions("a")
+			must(b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 2)}, nil))
 			if tt.since != nil {
 				must(tt.since(b))
 			}
 			b = memory.NewBook()
-			must(b.TakeBack(t.Context(), candidate("a", 2), id, tool.Fingerprint{2}, tt.trust, "admin"))
+			must(b.UndoApproval(t.Context(), candidate("a", 2), id, tool.Fingerprint{2}, tt.trust, "admin"))
 			for _, b := range []*approval.Book{b, memory.NewBook()} {
-				e := b.View("s").Tool("a")
-				if j := admit(t, b, approval.Rules{Trust: tt.trust, Acquainted: true}, candidate("a", 2)); j[0].Accepted || j[0].Why != tt.want {
+				e := b.View("s").ToolDecisions("a")
+				if j := admit(t, b, approval.EvaluationRules{Trust: tt.trust, UnknownIsNew: true}, candidate("a", 2)); j[0].Accepted || j[0].Why != tt.want {
 					t.Errorf("definition 2: %+v", j)
 				}
 				if tt.pinned != approves(b.View("s"), "a", tool.Fingerprint{1}) || tt.pinned && (*e.Pin != *before.Pin || e.Block != nil) {
@@ -330,7 +330,7 @@ func TestTakingBackRestores(t *testing.T) {
 			if !tt.pinned {
 				return
 			}
-			if raw, err := b.Definition(t.Context(), tool.KindTool, id); err != nil || string(raw) != string(candidate("a", 1).Definition) {
+			if raw, err := b.ApprovedDefinition(t.Context(), tool.KindTool, id); err != nil || string(raw) != string(candidate("a", 1).Definition) {
 				t.Errorf("the definition that is approved again: %s, %v", raw, err)
 			}
 		})
@@ -344,9 +344,9 @@ func TestUnblocking(t *testing.T) {
 		for _, known := range []bool{false, true} {
 			memory := new(approvaltest.MemoryStore)
 			b := memory.NewBook()
-			rules := approval.Rules{Trust: trust, Acquainted: true}
+			rules := approval.EvaluationRules{Trust: trust, UnknownIsNew: true}
 			if known {
-				if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil); err != nil {
+				if err := b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -377,26 +377,26 @@ func TestUnblocking(t *testing.T) {
 func TestSince(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	b := memory.NewBook()
-	manual := approval.Rules{Trust: approval.Manual}
+	manual := approval.EvaluationRules{Trust: approval.Manual}
 	admit(t, b, manual, candidate("a", 1), candidate("b", 1))
-	since := b.Since("s", candidate("a", 1))
-	if since.IsZero() || !b.Since("s", candidate("a", 2)).IsZero() || !b.Since("other", candidate("a", 1)).IsZero() {
+	since := b.HeldSince("s", candidate("a", 1))
+	if since.IsZero() || !b.HeldSince("s", candidate("a", 2)).IsZero() || !b.HeldSince("other", candidate("a", 1)).IsZero() {
 		t.Errorf("a waits since %v", since)
 	}
 	admit(t, b, manual, candidate("a", 1), candidate("b", 2))
-	if again := memory.NewBook(); !again.Since("s", candidate("a", 1)).Equal(since) || !b.Since("s", candidate("b", 2)).After(since) {
-		t.Errorf("after a restart a waits since %v, before since %v", again.Since("s", candidate("a", 1)), since)
+	if again := memory.NewBook(); !again.HeldSince("s", candidate("a", 1)).Equal(since) || !b.HeldSince("s", candidate("b", 2)).After(since) {
+		t.Errorf("after a restart a waits since %v, before since %v", again.HeldSince("s", candidate("a", 1)), since)
 	}
 	memory.SetError(errors.New("the disk is full"))
-	_, _ = b.Admit(t.Context(), "s", manual, []approval.Candidate{candidate("c", 1)}) // what is held needs no store
+	_, _ = b.AcceptTrusted(t.Context(), "s", manual, []approval.CandidateDefinition{candidate("c", 1)}) // what is held needs no store
 	memory.SetError(nil)
-	if err := b.Restore(t.Context(), func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
+	if err := b.RewriteStore(t.Context(), func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if again := memory.NewBook(); again.Since("s", candidate("c", 1)).IsZero() || !again.Since("s", candidate("a", 1)).Equal(since) {
+	if again := memory.NewBook(); again.HeldSince("s", candidate("c", 1)).IsZero() || !again.HeldSince("s", candidate("a", 1)).Equal(since) {
 		t.Error("what a failing store has not taken is lost")
 	}
-	if err := b.Forget(t.Context(), "s"); err != nil || !memory.NewBook().Since("s", candidate("a", 1)).IsZero() || !b.Since("s", candidate("a", 1)).IsZero() {
+	if err := b.ForgetServer(t.Context(), "s"); err != nil || !memory.NewBook().HeldSince("s", candidate("a", 1)).IsZero() || !b.HeldSince("s", candidate("a", 1)).IsZero() {
 		t.Errorf("what is forgotten waits since a time: %v", err)
 	}
 }
@@ -405,7 +405,7 @@ func TestSince(t *testing.T) {
 // none of the pins that there are.
 func TestTheBookIsBounded(t *testing.T) {
 	b := new(approvaltest.MemoryStore).NewBook()
-	all := make([]approval.Candidate, approval.MaxTools+10)
+	all := make([]approval.CandidateDefinition, approval.MaxTools+10)
 	for i := range all {
 		all[i] = candidate(fmt.Sprint("t", i), 1)
 	}
@@ -418,16 +418,16 @@ func TestTheBookIsBounded(t *testing.T) {
 	if accepted != approval.MaxTools || !approves(b.View("s"), "t0", tool.Fingerprint{1}) {
 		t.Errorf("%d accepted", accepted)
 	}
-	err := b.Switch(t.Context(), tool.ID{Server: "s", Tool: "one more"}, false, "admin")
+	err := b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "one more"}, false, "admin")
 	if p := problem.From(err); p == nil || p.Code != problem.TooLarge {
 		t.Errorf("one more: %v", err)
 	}
 	for i := range approval.MaxProposals {
-		if err := b.Propose(t.Context(), fmt.Sprint("p", i), nil, "agent", fits); err != nil {
+		if err := b.ProposeServer(t.Context(), fmt.Sprint("p", i), nil, "agent", fits); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if p := problem.From(b.Propose(t.Context(), "one more", nil, "agent", fits)); p == nil || p.Code != problem.Overloaded {
+	if p := problem.From(b.ProposeServer(t.Context(), "one more", nil, "agent", fits)); p == nil || p.Code != problem.Overloaded {
 		t.Errorf("one more proposal: %v", p)
 	}
 }
@@ -437,12 +437,12 @@ func TestTheBookIsBounded(t *testing.T) {
 func TestAListIsOneWrite(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	b := memory.NewBook()
-	var all []approval.Candidate
+	var all []approval.CandidateDefinition
 	for i := range 500 {
 		all = append(all, candidate(fmt.Sprint("t", i), 1))
 	}
-	admit(t, b, approval.Rules{Trust: approval.Scan}, all...)
-	admit(t, b, approval.Rules{Trust: approval.Scan}, all...)
+	admit(t, b, approval.EvaluationRules{Trust: approval.Scan}, all...)
+	admit(t, b, approval.EvaluationRules{Trust: approval.Scan}, all...)
 	if memory.SaveCount() != 1 {
 		t.Errorf("%d writes", memory.SaveCount())
 	}
@@ -456,7 +456,9 @@ func TestABlockBeatsAnAdmission(t *testing.T) {
 		both.Go(func() {
 			_ = b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "a"}, tool.Fingerprint{1}, "admin")
 		})
-		both.Go(func() { _, _ = b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("a", 1)}) })
+		both.Go(func() {
+			_, _ = b.AcceptTrusted(t.Context(), "s", auto, []approval.CandidateDefinition{candidate("a", 1)})
+		})
 		both.Wait()
 		if approves(b.View("s"), "a", tool.Fingerprint{1}) {
 			t.Fatal("a blocked definition is approved")
@@ -477,12 +479,12 @@ func TestReadingAllocatesNothing(t *testing.T) {
 }
 
 // fits lets every proposal be.
-func fits([]approval.Proposal) error { return nil }
+func fits([]approval.ServerProposal) error { return nil }
 
 // approves reports whether this definition of a tool may be called as far as
 // the book goes: it is approved, and the tool is not switched off.
-func approves(v *approval.View, name string, f tool.Fingerprint) bool {
-	e := v.Tool(name)
+func approves(v *approval.ServerView, name string, f tool.Fingerprint) bool {
+	e := v.ToolDecisions(name)
 	return e.Off == nil && e.Approves(f)
 }
 
@@ -494,8 +496,8 @@ func TestFollowersAreToldOnce(t *testing.T) {
 	b := approval.NewBook(m, nil)
 	var told []string
 	for _, who := range []string{"a", "b"} {
-		b.Follow(func(d approval.Decided) {
-			told = append(told, fmt.Sprintf("%s:%s:%v:%v", who, d.Server, d.Relaunched, b.View("s").Launch() != nil))
+		b.Subscribe(func(d approval.DecisionEvent) {
+			told = append(told, fmt.Sprintf("%s:%s:%v:%v", who, d.Server, d.Relaunched, b.View("s").ApprovedLaunch() != nil))
 		})
 	}
 	f := tool.Fingerprint{1}
@@ -506,13 +508,17 @@ func TestFollowersAreToldOnce(t *testing.T) {
 	}{
 		{"read", func() error { return b.Load(t.Context()) }, []string{"a::false:false", "b::false:false"}},
 		{"read again", func() error { return b.Load(t.Context()) }, nil},
-		{"by trust", func() error { return second(b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("a", 1)})) }, nil},
-		{"proposed", func() error { return b.Propose(t.Context(), "p", nil, "agent", fits) }, nil},
+		{"by trust", func() error {
+			return second(b.AcceptTrusted(t.Context(), "s", auto, []approval.CandidateDefinition{candidate("a", 1)}))
+		}, nil},
+		{"proposed", func() error { return b.ProposeServer(t.Context(), "p", nil, "agent", fits) }, nil},
 		{"launch", func() error { return b.ApproveLaunch(t.Context(), "s", f, "admin") }, []string{"a:s:true:true", "b:s:true:true"}},
-		{"approved", func() error { return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, &f) }, []string{"a:s:false:true", "b:s:false:true"}},
-		{"switched", func() error { return b.Switch(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin") }, []string{"a:s:false:true", "b:s:false:true"}},
+		{"approved", func() error {
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 2)}, &f)
+		}, []string{"a:s:false:true", "b:s:false:true"}},
+		{"switched", func() error { return b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin") }, []string{"a:s:false:true", "b:s:false:true"}},
 		{"revoked", func() error { return b.RevokeLaunch(t.Context(), "s") }, []string{"a:s:false:false", "b:s:false:false"}},
-		{"forgotten", func() error { return b.Forget(t.Context(), "s") }, []string{"a:s:false:false", "b:s:false:false"}},
+		{"forgotten", func() error { return b.ForgetServer(t.Context(), "s") }, []string{"a:s:false:false", "b:s:false:false"}},
 	} {
 		told = nil
 		if err := c.do(); err != nil {
@@ -535,14 +541,14 @@ func second[T any](_ T, err error) error { return err }
 // own: at first sight, or when it was accepted before. Only a person approves it, and
 // what a person has approved stays so.
 func TestDoubt(t *testing.T) {
-	scanned := approval.Rules{Trust: approval.Scan, Acquainted: true}
+	scanned := approval.EvaluationRules{Trust: approval.Scan, UnknownIsNew: true}
 	orders, verdict := true, scan.Review
 	doubtful := candidate("known", 1)
 	doubtful.Orders = func() bool { return orders }
 	doubtful.Report = func() scan.Report { return scan.Report{Verdict: verdict} }
-	doubt := func(b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Evaluation {
+	doubt := func(b *approval.Book, r approval.EvaluationRules, all ...approval.CandidateDefinition) []approval.Evaluation {
 		t.Helper()
-		held, err := b.Doubt(t.Context(), "s", r, all)
+		held, err := b.HoldDoubtful(t.Context(), "s", r, all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -560,7 +566,7 @@ func TestDoubt(t *testing.T) {
 				t.Errorf("%s: held what orders nothing: %+v", when, held)
 			}
 			orders, verdict = true, scan.Review
-			if held := doubt(b, approval.Rules{Trust: approval.Auto}, doubtful); len(held) != 0 {
+			if held := doubt(b, approval.EvaluationRules{Trust: approval.Auto}, doubtful); len(held) != 0 {
 				t.Errorf("%s: auto holds %+v", when, held)
 			}
 			if held := doubt(b, scanned, doubtful, candidate("new", 1)); len(held) != 1 || held[0].Tool != "known" || held[0].Why != approval.New {
@@ -574,17 +580,17 @@ func TestDoubt(t *testing.T) {
 		}
 		orders, verdict = false, scan.Clean // the other server is gone
 		for _, b := range []*approval.Book{b, memory.NewBook()} {
-			for _, r := range []approval.Rules{scanned, {Trust: approval.Auto, Acquainted: true}} {
+			for _, r := range []approval.EvaluationRules{scanned, {Trust: approval.Auto, UnknownIsNew: true}} {
 				if j := admit(t, b, r, doubtful, candidate("known", 2)); j[0].Accepted || j[1].Accepted {
 					t.Errorf("%s: let through by %s: %+v", when, r.Trust, j)
 				}
 			}
 		}
 		orders, verdict = true, scan.Review
-		if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{doubtful}, nil); err != nil {
+		if err := b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{doubtful}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if held := doubt(b, scanned, doubtful); len(held) != 0 || !b.View("s").Tool("known").Approves(doubtful.Fingerprint) || b.View("s").Tool("known").Block != nil {
+		if held := doubt(b, scanned, doubtful); len(held) != 0 || !b.View("s").ToolDecisions("known").Approves(doubtful.Fingerprint) || b.View("s").ToolDecisions("known").Block != nil {
 			t.Errorf("%s: a person's approval: held %+v, %s", when, held, say(b))
 		}
 	}
@@ -596,13 +602,13 @@ func TestDoubt(t *testing.T) {
 	admit(t, b, scanned, doubtful)
 	orders = true
 	memory.SetError(errors.New("the disk is full"))
-	if held, err := b.Doubt(t.Context(), "s", scanned, []approval.Candidate{doubtful}); err == nil || held != nil || !b.View("s").Tool("known").ByScan(doubtful.Fingerprint) {
+	if held, err := b.HoldDoubtful(t.Context(), "s", scanned, []approval.CandidateDefinition{doubtful}); err == nil || held != nil || !b.View("s").ToolDecisions("known").ApprovedByScan(doubtful.Fingerprint) {
 		t.Errorf("not stored: %+v, %v, %s", held, err, say(b))
 	}
 	quarantined := scanned
 	quarantined.Quarantined = true
 	b = new(approvaltest.MemoryStore).NewBook()
-	if j := admit(t, b, quarantined, doubtful); j[0].Accepted || b.View("s").Tool("known").Decided() {
+	if j := admit(t, b, quarantined, doubtful); j[0].Accepted || b.View("s").ToolDecisions("known").HasDecision() {
 		t.Errorf("in a review: %+v, %s", j, say(b))
 	}
 }

@@ -9,59 +9,59 @@ import (
 // store.
 const maxHeld = 2 * 50_000
 
-// holds records since when definitions wait: the last one of each tool. No decision depends on it.
-type holds struct {
+// heldTimes records since when definitions wait: the last one of each tool. No decision depends on it.
+type heldTimes struct {
 	mu       sync.Mutex // guards byServer
-	byServer map[string]map[entryKey]Held
+	byServer map[string]map[itemKey]HeldDefinition
 }
 
-// load sets the stored times.
-func (h *holds) load(saved map[string][]Held) {
+// setAll sets the stored times.
+func (h *heldTimes) setAll(saved map[string][]HeldDefinition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.byServer = map[string]map[entryKey]Held{}
+	h.byServer = map[string]map[itemKey]HeldDefinition{}
 	for server, all := range saved {
-		h.byServer[server] = make(map[entryKey]Held, len(all))
+		h.byServer[server] = make(map[itemKey]HeldDefinition, len(all))
 		for _, one := range all {
-			h.byServer[server][entryKey{one.Kind, one.Tool}] = one
+			h.byServer[server][itemKey{one.Kind, one.Tool}] = one
 		}
 	}
 }
 
-// note records the evaluations that wait, and returns the new ones.
-func (h *holds) note(server string, now time.Time, all []Candidate, judged []Evaluation) (news []Held) {
+// recordWaiting records the evaluations that wait, and returns the new ones.
+func (h *heldTimes) recordWaiting(server string, now time.Time, all []CandidateDefinition, judged []Evaluation) (news []HeldDefinition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.byServer == nil {
-		h.byServer = map[string]map[entryKey]Held{}
+		h.byServer = map[string]map[itemKey]HeldDefinition{}
 	}
 	known := h.byServer[server]
 	if known == nil {
-		known = map[entryKey]Held{}
+		known = map[itemKey]HeldDefinition{}
 		h.byServer[server] = known
 	}
 	for i, c := range all {
-		about := entryKey{c.Kind, c.Tool}
+		about := itemKey{c.Kind, c.Tool}
 		before, there := known[about]
 		if judged[i].Why == "" || there && before.Fingerprint == c.Fingerprint || !there && len(known) >= maxHeld {
 			continue
 		}
-		known[about] = Held{c.Kind, c.Tool, c.Fingerprint, now}
+		known[about] = HeldDefinition{c.Kind, c.Tool, c.Fingerprint, now}
 		news = append(news, known[about])
 	}
 	return news
 }
 
-func (h *holds) forget(server string) {
+func (h *heldTimes) forgetServer(server string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.byServer, server)
 }
 
-func (h *holds) saved() map[string][]Held {
+func (h *heldTimes) copyAll() map[string][]HeldDefinition {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make(map[string][]Held, len(h.byServer))
+	all := make(map[string][]HeldDefinition, len(h.byServer))
 	for server, known := range h.byServer {
 		for _, one := range known {
 			all[server] = append(all[server], one)
@@ -70,11 +70,11 @@ func (h *holds) saved() map[string][]Held {
 	return all
 }
 
-// since returns since when a definition waits; zero if unknown.
-func (h *holds) since(server string, c Candidate) time.Time {
+// heldSince returns since when a definition waits; zero if unknown.
+func (h *heldTimes) heldSince(server string, c CandidateDefinition) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held := h.byServer[server][entryKey{c.Kind, c.Tool}]; held.Fingerprint == c.Fingerprint {
+	if held := h.byServer[server][itemKey{c.Kind, c.Tool}]; held.Fingerprint == c.Fingerprint {
 		return held.Since
 	}
 	return time.Time{}

@@ -14,7 +14,7 @@ const (
 	MaxLeases     = 100 // at the same time
 )
 
-// UseLease approves calls in advance for some time.
+// Lease approves calls in advance for some time.
 type Lease struct {
 	ID       string
 	Server   string

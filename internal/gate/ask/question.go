@@ -75,7 +75,7 @@ const (
 	MaxReason = 2_000
 )
 
-// LoadQuestion asks a user about a call.
+// Question asks a user about a call.
 type Question struct {
 	ID    string
 	Key   Key

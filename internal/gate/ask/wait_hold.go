@@ -205,7 +205,7 @@ func (h *Waiter) useApprovalOrAsk(ctx context.Context, c *HeldCall, asked string
 		if err := c.Recheck(); err != nil {
 			return Approval{}, Question{}, err
 		}
-		lease, record, err := h.store.UseLease(ctx, &c.Call, c.Key, c.CallLane, h.now(), func(l *Lease) bool { return h.gate.Spend(LeaseClaim(l), int(l.Calls)) })
+		lease, record, err := h.store.UseLease(ctx, &c.Call, c.Key, c.CallLane, h.now(), func(l *Lease) bool { return h.gate.SpendUse(LeaseClaim(l), int(l.Calls)) })
 		if err != nil || lease != "" {
 			h.notifyIfChanged(lease != "")
 			return Approval{ID: lease, Record: record}, Question{}, storeFailedProblem(ctx, err)
@@ -221,14 +221,14 @@ func (h *Waiter) useApprovalOrAsk(ctx context.Context, c *HeldCall, asked string
 			return Approval{Record: q.Record}, q, deniedProblem(&q)
 		case Approved:
 			approval := CallClaim(q.ID, q.Until, &c.Question)
-			if !h.gate.Holds(approval, 1) {
+			if !h.gate.HasUsesLeft(approval, 1) {
 				if err := h.store.VoidApproval(ctx, q.ID); err != nil {
 					return Approval{}, q, storeFailedProblem(ctx, err)
 				}
 				break
 			}
 			used, err := h.store.UseApproval(ctx, q.ID, c.Key, h.now())
-			if used = used && h.gate.Spend(approval, 1); err != nil || used {
+			if used = used && h.gate.SpendUse(approval, 1); err != nil || used {
 				h.notifyIfChanged(used)
 				return Approval{ID: q.ID, Record: q.Record}, q, storeFailedProblem(ctx, err)
 			}

@@ -72,14 +72,14 @@ func TestALeaseIsSigned(t *testing.T) {
 		"until": func(l *Lease) { l.Until = l.Until.Add(1) }, "given": func(l *Lease) { l.Given = l.Given.Add(1) }, "revision": func(l *Lease) { l.Revision = "" }, "id": func(l *Lease) { l.ID = "2" },
 	} {
 		other := l
-		if change(&other); person.Holds(LeaseClaim(&other), 2) {
+		if change(&other); person.HasUsesLeft(LeaseClaim(&other), 2) {
 			t.Errorf("another %s counts", what)
 		}
 	}
 	l.Left = 0 // which is no part of it
 	claim := LeaseClaim(&l)
 	for i := range 3 {
-		if person.Spend(claim, int(l.Calls)) != (i < 2) {
+		if person.SpendUse(claim, int(l.Calls)) != (i < 2) {
 			t.Error("it is not for two calls")
 		}
 	}

@@ -16,8 +16,8 @@ const (
 	AskOn  AskMode = "ask"
 )
 
-// AskWords returns the modes as configuration files spell them.
-func AskWords() []string { return []string{string(AskOff), string(AskOn)} }
+// AskModeNames returns the modes as configuration files spell them.
+func AskModeNames() []string { return []string{string(AskOff), string(AskOn)} }
 
 // AskRules are the approval rules of one level of the configuration.
 type AskRules struct {
@@ -27,34 +27,34 @@ type AskRules struct {
 	Wait  time.Duration // how long a call waits for the approval; 0: not set
 }
 
-// asks reports whether a mode requires an approval.
-func (m AskMode) asks() bool { return m != AskOff && m != "" }
+// requiresApproval reports whether a mode requires an approval.
+func (m AskMode) requiresApproval() bool { return m != AskOff && m != "" }
 
-// Any reports whether the rules require any approval.
-func (r *AskRules) Any() bool {
-	if r.Write.asks() || r.Destructive.asks() {
+// RequiresAny reports whether the rules require any approval.
+func (r *AskRules) RequiresAny() bool {
+	if r.Write.requiresApproval() || r.Destructive.requiresApproval() {
 		return true
 	}
 	for _, mode := range r.Tools {
-		if AskMode(mode).asks() {
+		if AskMode(mode).requiresApproval() {
 			return true
 		}
 	}
 	return false
 }
 
-// AskedBy is the rule that requires an approval of a call. The zero value is none.
-type AskedBy struct {
+// ApprovalRule is the rule that requires an approval of a call. The zero value is none.
+type ApprovalRule struct {
 	Key     string // configuration key: ask.write, ask.destructive, ask.tools
 	Pattern string // in ask.tools
 	Of      string // owner of the rule: "server NAME", "profile NAME"; "" for the global rules
 }
 
-// Asked reports whether there is a rule.
-func (c AskedBy) Asked() bool { return c.Key != "" }
+// IsSet reports whether there is a rule.
+func (c ApprovalRule) IsSet() bool { return c.Key != "" }
 
 // String returns the rule as a path in the configuration.
-func (c AskedBy) String() string {
+func (c ApprovalRule) String() string {
 	out := c.Key
 	if c.Pattern != "" {
 		out += ` "` + c.Pattern + `"`
@@ -65,14 +65,14 @@ func (c AskedBy) String() string {
 	return out
 }
 
-// Catch returns the rule that requires an approval of a call in a lane. Patterns precede lanes, and of
+// FindApprovalRule returns the rule that requires an approval of a call in a lane. Patterns precede lanes, and of
 // several matching patterns one that asks wins. Lane rules of a server replace the global ones; nil: no
 // rules of its own.
-func Catch(general, server *AskRules, id tool.ID, lane Operation) AskedBy {
-	asked, off := general.named(id, true)
+func FindApprovalRule(general, server *AskRules, id tool.ID, lane Operation) ApprovalRule {
+	asked, off := general.matchingPattern(id, true)
 	of := ""
 	if server != nil {
-		own, ownOff := server.named(id, false)
+		own, ownOff := server.matchingPattern(id, false)
 		off = off || ownOff
 		if asked == "" && own != "" {
 			asked, of = own, "server "+id.Server
@@ -80,42 +80,42 @@ func Catch(general, server *AskRules, id tool.ID, lane Operation) AskedBy {
 	}
 	switch {
 	case asked != "":
-		return AskedBy{"ask.tools", asked, of}
+		return ApprovalRule{"ask.tools", asked, of}
 	case off:
-		return AskedBy{}
+		return ApprovalRule{}
 	}
-	key, mode := general.lane(lane)
+	key, mode := general.laneMode(lane)
 	if server != nil {
-		if _, own := server.lane(lane); own != "" {
-			if mode = own; mode.asks() {
+		if _, own := server.laneMode(lane); own != "" {
+			if mode = own; mode.requiresApproval() {
 				of = "server " + id.Server
 			}
 		}
 	}
-	if !mode.asks() {
-		return AskedBy{}
+	if !mode.requiresApproval() {
+		return ApprovalRule{}
 	}
-	return AskedBy{Key: key, Of: of}
+	return ApprovalRule{Key: key, Of: of}
 }
 
-// Add is Catch for the rules of a profile, which only add to the other levels: "off" concerns only its own
+// FindProfileRule is Catch for the rules of a profile, which only add to the other levels: "off" concerns only its own
 // rules.
-func (r *AskRules) Add(profile string, id tool.ID, lane Operation) AskedBy {
-	c := Catch(r, nil, id, lane)
-	if c.Asked() {
+func (r *AskRules) FindProfileRule(profile string, id tool.ID, lane Operation) ApprovalRule {
+	c := FindApprovalRule(r, nil, id, lane)
+	if c.IsSet() {
 		c.Of = "profile " + profile
 	}
 	return c
 }
 
-// named returns the first matching pattern that asks, in sorted order, and whether one matches that does
+// matchingPattern returns the first matching pattern that asks, in sorted order, and whether one matches that does
 // not. whole: the patterns match server:tool.
-func (r *AskRules) named(id tool.ID, whole bool) (asked string, off bool) {
+func (r *AskRules) matchingPattern(id tool.ID, whole bool) (asked string, off bool) {
 	for pattern, mode := range r.Tools {
-		if !fits(pattern, id, whole) {
+		if !patternMatchesTool(pattern, id, whole) {
 			continue
 		}
-		if !AskMode(mode).asks() {
+		if !AskMode(mode).requiresApproval() {
 			off = true
 		} else if asked == "" || pattern < asked {
 			asked = pattern
@@ -124,16 +124,16 @@ func (r *AskRules) named(id tool.ID, whole bool) (asked string, off bool) {
 	return asked, off
 }
 
-func fits(pattern string, id tool.ID, whole bool) bool {
+func patternMatchesTool(pattern string, id tool.ID, whole bool) bool {
 	if !whole {
-		return Matches(pattern, id.Tool)
+		return MatchesPattern(pattern, id.Tool)
 	}
 	server, name, ok := strings.Cut(pattern, ":")
-	return ok && Matches(server, id.Server) && Matches(name, id.Tool)
+	return ok && MatchesPattern(server, id.Server) && MatchesPattern(name, id.Tool)
 }
 
-// lane returns the key and mode of a lane. An unknown lane counts as destructive.
-func (r *AskRules) lane(lane Operation) (key string, mode AskMode) {
+// laneMode returns the key and mode of a lane. An unknown lane counts as destructive.
+func (r *AskRules) laneMode(lane Operation) (key string, mode AskMode) {
 	switch lane {
 	case Read:
 		return "", ""

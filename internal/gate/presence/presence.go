@@ -62,8 +62,8 @@ func (d *Digest) UnmarshalText(text []byte) error {
 	return fmt.Errorf("it is not %s and 64 digits", digestPrefix)
 }
 
-// digest returns the digest of a text in a domain, so that digests of different domains never match.
-func digest(domain string, text []byte) Digest {
+// domainDigest returns the digest of a text in a domain, so that digests of different domains never match.
+func domainDigest(domain string, text []byte) Digest {
 	h := sha256.New()
 	h.Write([]byte("mcpproxy presence " + domain + " v1\n"))
 	h.Write(text)

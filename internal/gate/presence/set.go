@@ -8,52 +8,52 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Head returns the fingerprint that the next anchor must follow.
-func (g *Gate) Head() Digest {
-	s, _ := g.verdict()
+// HeadFingerprint returns the fingerprint that the next anchor must follow.
+func (g *Gate) HeadFingerprint() Digest {
+	s, _ := g.currentVerdict()
 	if s == nil {
 		return Digest{}
 	}
-	return s.chain.head()
+	return s.chain.headFingerprint()
 }
 
-// Set sets the anchor. The current anchor signs it; a root signs itself and all current decisions.
-func (g *Gate) Set(ctx context.Context, a Anchor) error {
-	s, v := g.verdict()
-	p := proofOf(ctx)
+// SetAnchor sets the anchor. The current anchor signs it; a root signs itself and all current decisions.
+func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
+	s, v := g.currentVerdict()
+	p := proofFrom(ctx)
 	if s == nil || p == nil || !v.canSetRoot && !v.canSetNext {
-		return notNow(v)
+		return notNowProblem(v)
 	}
 	switch {
 	case a.Kind == reset:
 		return problem.New(problem.InvalidParameter, "A reset is not set.", "Use `mcpproxy presence reset`.")
-	case a.Before != s.chain.head():
+	case a.Before != s.chain.headFingerprint():
 		return problem.New(problem.Conflict, "Another anchor was set meanwhile.", "Look at it again: `mcpproxy presence test`.")
-	case a.Kind == None && s.chain.last().Kind == None:
+	case a.Kind == None && s.chain.lastAnchor().Kind == None:
 		return problem.New(problem.Conflict, "Presence is none already.", "")
 	}
-	signer, claims := s.chain.last(), []Claim{a.claim()}
+	signer, claims := s.chain.lastAnchor(), []Claim{a.toClaim()}
 	if v.canSetRoot {
-		if signer = &a; !a.proves() {
-			return notNow(v)
+		if signer = &a; !a.verifiesStatements() {
+			return notNowProblem(v)
 		}
-		inForce, err := g.claimsInForce(ctx, s.chain)
+		inForce, err := g.currentClaims(ctx, s.chain)
 		if err != nil {
 			return err
 		}
 		claims = append(claims, inForce...)
 	}
-	e, err := g.signed(p, signer, claims)
+	e, err := g.verifiedEvidence(p, signer, claims)
 	if err != nil {
 		return err
 	}
 	a.Nonce = e.Nonce
-	return g.change(ctx, s, func() (chain, error) {
-		return append(s.chain[:len(s.chain):len(s.chain)], a), g.accept(ctx, p, e)
+	return g.replaceChain(ctx, s, func() (anchorChain, error) {
+		return append(s.chain[:len(s.chain):len(s.chain)], a), g.storeEvidence(ctx, p, e)
 	})
 }
 
-func notNow(v verdict) error {
+func notNowProblem(v verdict) error {
 	why := v.void
 	if why == "" {
 		why = "There is no anchor that could sign this."
@@ -61,91 +61,91 @@ func notNow(v verdict) error {
 	return problem.New(problem.PresenceRequired, why, v.remedy)
 }
 
-// Join lets the anchor sign that its fingerprint is written to places that lack it: this instance is new.
-func (g *Gate) Join(ctx context.Context) error {
-	s, v := g.verdict()
-	p := proofOf(ctx)
+// JoinPlaces lets the anchor sign that its fingerprint is written to places that lack it: this instance is new.
+func (g *Gate) JoinPlaces(ctx context.Context) error {
+	s, v := g.currentVerdict()
+	p := proofFrom(ctx)
 	if s == nil || p == nil || !v.canJoin {
 		return problem.New(problem.Conflict, "There is no anchor whose fingerprint is missing somewhere, and nowhere another one.", v.remedy)
 	}
-	return g.signedChange(ctx, s, p, s.chain.last(), []Claim{NewClaim("presence join", s.chain.head().String())}, s.chain)
+	return g.replaceChainSigned(ctx, s, p, s.chain.lastAnchor(), []Claim{NewClaim("presence join", s.chain.headFingerprint().String())}, s.chain)
 }
 
 // Reset voids all signatures at once, and allows a new anchor after ResetTime. It needs no proof: the
 // passphrase may be lost.
 func (g *Gate) Reset(ctx context.Context) error {
-	s, v := g.verdict()
+	s, v := g.currentVerdict()
 	if s == nil {
-		return notNow(v)
+		return notNowProblem(v)
 	}
 	if !v.on {
 		return problem.New(problem.Conflict, "Presence is none, so there is nothing to reset.", "Set an anchor: `mcpproxy presence set passphrase`.")
 	}
-	return g.change(ctx, s, func() (chain, error) {
-		at, _ := fresh(g.opt.Now())
-		before := s.chain.withoutResets()
+	return g.replaceChain(ctx, s, func() (anchorChain, error) {
+		at, _ := newTimeAndNonce(g.opt.Now())
+		before := s.chain.beforeReset()
 		if s.broken != nil {
 			before = nil
 		}
-		return append(before[:len(before):len(before)], Anchor{Kind: reset, Since: at, Before: before.head()}), nil
+		return append(before[:len(before):len(before)], Anchor{Kind: reset, Since: at, Before: before.headFingerprint()}), nil
 	})
 }
 
-// CallOff cancels a reset; the previous anchor signs that.
-func (g *Gate) CallOff(ctx context.Context) error {
-	s, v := g.verdict()
-	p := proofOf(ctx)
+// CancelReset cancels a reset; the previous anchor signs that.
+func (g *Gate) CancelReset(ctx context.Context) error {
+	s, v := g.currentVerdict()
+	p := proofFrom(ctx)
 	switch {
 	case s == nil || p == nil:
-		return notNow(v)
-	case s.chain.last().Kind != reset && !v.canCancelReset:
+		return notNowProblem(v)
+	case s.chain.lastAnchor().Kind != reset && !v.canCancelReset:
 		return problem.New(problem.Conflict, "Presence was not reset.", "")
 	case !v.canCancelReset:
 		return problem.New(problem.PresenceRequired, "This reset cannot be called off: the anchor did not hold when it was made, or does not now.", v.remedy)
 	}
-	before := s.chain.withoutResets()
+	before := s.chain.beforeReset()
 	var claims []Claim // for every known reset, so that other instances follow
 	for _, place := range s.places {
-		claims = append(claims, calledOff(place.mark.Reset))
+		claims = append(claims, cancelResetClaim(place.mark.Reset))
 	}
-	return g.signedChange(ctx, s, p, before.last(), claims, before)
+	return g.replaceChainSigned(ctx, s, p, before.lastAnchor(), claims, before)
 }
 
-// signedChange replaces the chain after an anchor has signed claims.
-func (g *Gate) signedChange(ctx context.Context, s *state, p *Proof, a *Anchor, claims []Claim, next chain) error {
-	e, err := g.signed(p, a, claims)
+// replaceChainSigned replaces the chain after an anchor has signed claims.
+func (g *Gate) replaceChainSigned(ctx context.Context, s *gateState, p *Proof, a *Anchor, claims []Claim, next anchorChain) error {
+	e, err := g.verifiedEvidence(p, a, claims)
 	if err != nil {
 		return err
 	}
-	return g.change(ctx, s, func() (chain, error) { return next, g.accept(ctx, p, e) })
+	return g.replaceChain(ctx, s, func() (anchorChain, error) { return next, g.storeEvidence(ctx, p, e) })
 }
 
-// change stores the result of next in every place if the state is still the one seen: in the database
+// replaceChain stores the result of next in every place if the state is still the one seen: in the database
 // first, from which the anchor can update the others.
-func (g *Gate) change(ctx context.Context, seen *state, next func() (chain, error)) error {
+func (g *Gate) replaceChain(ctx context.Context, seen *gateState, next func() (anchorChain, error)) error {
 	err := func() error {
 		g.deciding.Lock()
 		defer g.deciding.Unlock()
-		if now, _ := g.verdict(); now.chain.head() != seen.chain.head() {
-			return refused(ErrMoved.Error())
+		if now, _ := g.currentVerdict(); now.chain.headFingerprint() != seen.chain.headFingerprint() {
+			return invalidProofProblem(ErrMoved.Error())
 		}
 		c, err := next()
 		if err != nil {
 			return err
 		}
-		switch err := g.opt.Store.SaveAnchors(ctx, seen.chain.head(), c); {
+		switch err := g.opt.Store.SaveAnchors(ctx, seen.chain.headFingerprint(), c); {
 		case errors.Is(err, ErrMoved):
-			return refused(err.Error())
+			return invalidProofProblem(err.Error())
 		case err != nil:
-			return unstored("the database", err)
+			return notStoredProblem("the database", err)
 		}
 		for _, p := range g.opt.Places {
-			m := Mark{Anchor: c.head()}
-			if c.last().Kind == reset {
-				m = Mark{seen.places[p.Name()].mark.Anchor, c.head(), c.last().Since}
+			m := FingerprintMark{Anchor: c.headFingerprint()}
+			if c.lastAnchor().Kind == reset {
+				m = FingerprintMark{seen.places[p.Name()].mark.Anchor, c.headFingerprint(), c.lastAnchor().Since}
 			}
 			if err := p.SetMark(ctx, m); err != nil {
-				return unstored(p.Name(), err)
+				return notStoredProblem(p.Name(), err)
 			}
 		}
 		return nil
@@ -159,14 +159,14 @@ func (g *Gate) change(ctx context.Context, seen *state, next func() (chain, erro
 	return err
 }
 
-// Restore stores the known state again, in a possibly new database.
-func (g *Gate) Restore(ctx context.Context) error {
+// RewriteStore stores the known state again, in a possibly new database.
+func (g *Gate) RewriteStore(ctx context.Context) error {
 	if g == nil {
 		return nil
 	}
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
-	s, v := g.verdict()
+	s, v := g.currentVerdict()
 	if s == nil || len(s.chain)+len(s.all) == 0 {
 		return nil
 	}
@@ -177,19 +177,19 @@ func (g *Gate) Restore(ctx context.Context) error {
 	}
 	stored, err := g.opt.Store.LoadPresence(ctx)
 	if err == nil {
-		err = g.opt.Store.SaveAnchors(ctx, stored.Head(), s.chain)
+		err = g.opt.Store.SaveAnchors(ctx, stored.HeadFingerprint(), s.chain)
 	}
 	if err != nil || v.void != "" {
 		return err
 	}
 	for _, p := range g.opt.Places {
-		if err := p.SetMark(ctx, Mark{Anchor: s.chain.head()}); err != nil {
+		if err := p.SetMark(ctx, FingerprintMark{Anchor: s.chain.headFingerprint()}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func unstored(where string, err error) error {
+func notStoredProblem(where string, err error) error {
 	return problem.New(problem.AuditUnavailable, fmt.Sprintf("The anchor cannot be stored in %s.", where), "See the log of the daemon, then look with `mcpproxy presence test`.").Because(err)
 }

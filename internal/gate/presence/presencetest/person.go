@@ -1,8 +1,5 @@
-// Package presencetest is a gate with a person before it, in memory, for tests of what
-// stands on presence.
-//
-// What the person signs goes the way that it goes in the product. It is for tests only: no
-// package of the product imports it.
+// Package presencetest is a presence gate in memory with a user who signs, for tests of packages that use
+// presence. Signatures take the same path as in the product. It is for tests only.
 package presencetest
 
 import (
@@ -20,7 +17,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Signer has a gate at which an anchor is set, and its key.
+// Signer is a presence gate with an anchor, and the private key of that anchor.
 type Signer struct {
 	*presence.Gate
 	t      testing.TB
@@ -28,16 +25,16 @@ type Signer struct {
 	stored *memoryStore
 }
 
-// memoryStore is a presence.Store.
+// memoryStore is a presence.Store in memory.
 type memoryStore struct {
-	mu sync.Mutex // guards what follows
-	presence.Saved
+	mu sync.Mutex // guards the following fields
+	presence.StoredState
 }
 
-func (s *memoryStore) LoadPresence(context.Context) (presence.Saved, error) {
+func (s *memoryStore) LoadPresence(context.Context) (presence.StoredState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return presence.Saved{Anchors: slices.Clone(s.Anchors), Statements: slices.Clone(s.Statements)}, nil
+	return presence.StoredState{Anchors: slices.Clone(s.Anchors), Statements: slices.Clone(s.Statements)}, nil
 }
 
 func (s *memoryStore) SaveStatement(_ context.Context, e presence.Evidence) error {
@@ -54,7 +51,7 @@ func (s *memoryStore) SaveAnchors(_ context.Context, _ presence.Digest, all []pr
 	return nil
 }
 
-// NewSigner returns a person who has signed nothing.
+// NewSigner returns a gate with an anchor, and no signed claims.
 func NewSigner(t testing.TB) *Signer {
 	t.Helper()
 	public, key, err := ed25519.GenerateKey(rand.Reader)
@@ -64,14 +61,14 @@ func NewSigner(t testing.TB) *Signer {
 	p := &Signer{t: t, key: key, stored: &memoryStore{}}
 	p.Restart()
 	anchor := presence.Anchor{Kind: presence.Passphrase, Key: public, Since: time.Now().UTC().Truncate(time.Microsecond)}
-	p.signAndRepeat(func(ctx context.Context) error { return p.Set(ctx, anchor) })
+	p.signAndRepeat(func(ctx context.Context) error { return p.SetAnchor(ctx, anchor) })
 	return p
 }
 
-// Restart makes the gate anew, as a start of the product does.
+// Restart makes a new gate with the same store, as a restart of the daemon does.
 func (p *Signer) Restart() {
 	p.t.Helper()
-	p.Gate = presence.NewGate(presence.Options{Store: p.stored, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	p.Gate = presence.NewGate(presence.GateOptions{Store: p.stored, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err := p.Load(context.Background()); err != nil {
 		p.t.Fatal(err)
 	}
@@ -80,19 +77,19 @@ func (p *Signer) Restart() {
 // Sign signs claims.
 func (p *Signer) Sign(claims ...presence.Claim) {
 	p.t.Helper()
-	p.signAndRepeat(func(ctx context.Context) error { return p.Require(ctx, claims...) })
+	p.signAndRepeat(func(ctx context.Context) error { return p.RequireSigned(ctx, claims...) })
 }
 
-// signAndRepeat does something as a request of the person.
+// signAndRepeat calls do, signs the statement of its problem, and calls do again with the signature.
 func (p *Signer) signAndRepeat(do func(context.Context) error) {
 	p.t.Helper()
-	err := do(presence.With(context.Background(), &presence.Proof{For: "TEST"}))
+	err := do(presence.WithProof(context.Background(), &presence.Proof{For: "TEST"}))
 	raw, _ := problem.From(err).Detail("statement").(json.RawMessage)
 	s, wrong := presence.ParseStatement(raw)
 	if wrong != nil {
 		p.t.Fatalf("nothing is to be signed: %v", err)
 	}
-	if err := do(presence.With(context.Background(), &presence.Proof{For: "TEST", Text: presence.Sign(s, p.key).Text()})); err != nil {
+	if err := do(presence.WithProof(context.Background(), &presence.Proof{For: "TEST", Text: presence.SignStatement(s, p.key).Text()})); err != nil {
 		p.t.Fatal(err)
 	}
 }
