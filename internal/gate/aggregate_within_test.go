@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// scopedTables are bounds that stay what they are.
+// within are bounds that stay what they are.
 type within policy.Scope
 
 func (w within) Scope() policy.Scope { return policy.Scope(w) }

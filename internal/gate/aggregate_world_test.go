@@ -44,7 +44,7 @@ func allWorld(t *testing.T, change func(*config.Config), definitions ...string) 
 	return w, r
 }
 
-// dispatchRequest is a modern request.
+// do is a modern request.
 func (w *aggregateWorld) do(ctx context.Context, r *session.Request) session.Reply {
 	w.T.Helper()
 	a, err := w.all.Do(ctx, r)

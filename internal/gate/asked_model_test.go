@@ -246,7 +246,7 @@ func (m *model) callBy(r *rapid.T, c oneCall, client *session.Request) (ran bool
 	return false
 }
 
-// refused is a call that policy refuses, whatever a person says.
+// refusedByPolicy is a call that policy refuses, whatever a person says.
 func refusedByPolicy(c oneCall) bool {
 	return c.tool == "destroys" && c.variant != policy.CallToolDestructive
 }

@@ -64,7 +64,7 @@ func newAsking(t testing.TB, text string, definitions ...string) *asking {
 	return a
 }
 
-// checkPrimitiveUse makes a text the configuration.
+// use makes a text the configuration.
 func (a *asking) use(text string) {
 	a.T.Helper()
 	next := a.parse(text)
@@ -74,7 +74,7 @@ func (a *asking) use(text string) {
 // hurry has calls wait for a person no longer than a moment, which no text of a configuration can say.
 func (a *asking) hurry() { a.Reload(func(c *config.Config) { c.Ask.Wait = time.Nanosecond }) }
 
-// openSession opens the database, and the gate before it.
+// open opens the database, and the gate before it.
 func (a *asking) open() {
 	db := store.Open(filepath.Join(a.dir, "mcpproxy.db"), nil)
 	a.close = func() { _ = db.Close() }
@@ -99,7 +99,7 @@ func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Ke
 	return err
 }
 
-// answerRequest answers the one question that waits.
+// answer answers the one question that waits.
 func (a *asking) answer(approve bool) ask.Question {
 	a.T.Helper()
 	for {
@@ -122,7 +122,7 @@ func (a *asking) answer(approve bool) ask.Question {
 
 const atOnce = `"ask": {"write": "ask", "destructive": "ask", "wait": "1s"}`
 
-// policyRequest counts the calls that have reached a server.
+// asked counts the calls that have reached a server.
 func (a *asking) asked() (n int) {
 	for _, e := range a.Events {
 		if strings.HasPrefix(e, "call ") {

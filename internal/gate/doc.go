@@ -9,10 +9,10 @@
 //   - resolve.go: finds the tool and reads the arguments; arguments.go parses and validates them
 //   - call.go: execute runs the stages
 //   - decide.go: collects the facts, evaluates the policy
-//   - insert.go, resultrefs.go: put stored results into the arguments
-//   - approve.go, form.go: wait for an approval; ask the client itself in a form
+//   - insert_results.go, resultrefs.go: put stored results into the arguments
+//   - approve.go, approval_form.go: wait for an approval; ask the client itself in a form
 //   - audit.go: the record and its outcome; refuse.go: records of calls that a surface refused
-//   - admission.go: slots and the queue
+//   - concurrency.go: slots and the queue
 //   - recheck.go: decides again after a wait
 //   - send.go: sends the call
 //   - settle.go: the outcome; selects from and cuts large results
@@ -22,8 +22,8 @@
 //   - gate.go: Gate and its dependencies
 //   - surface.go: one server as clients see it; tasks.go: hides tasks of other actors
 //   - aggregate.go and aggregate_*.go: all servers as one (list, names, routes, sessions, changes)
-//   - observe.go: metrics and traces; ratelimits.go: delays of refusals
-//   - anonymous.go, searches.go: session IDs and searches for the record
+//   - observe.go: metrics and traces; refusal_limits.go: delays of refusals
+//   - sessionless.go, searches.go: session IDs and searches for the record
 //
 // Guarantees:
 //

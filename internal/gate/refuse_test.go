@@ -19,7 +19,7 @@ import (
 
 const wipes = `{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`
 
-// withRefusal makes a call that is refused, from a connection.
+// refused makes a call that is refused, from a connection.
 func (w *world) refused(origin string) time.Duration {
 	w.T.Helper()
 	began := time.Now()

@@ -141,7 +141,7 @@ func TestNoSelect(t *testing.T) {
 	}
 }
 
-// unscopedTable returns the handle that a text names.
+// named returns the handle that a text names.
 func (w *world) named(text string) string {
 	for handle := range w.Results {
 		if strings.Contains(text, handle) {

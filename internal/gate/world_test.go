@@ -55,7 +55,7 @@ func (w *world) call(v policy.CallTool, name, args string) (CallResult, *problem
 	return r, p
 }
 
-// relayRequest is a request of a client that stands for itself.
+// relay is a request of a client that stands for itself.
 func (w *world) relay(ctx context.Context, r *session.Request) (session.Reply, error) {
 	return w.gate.GatedSurface("s").Do(ctx, r)
 }

@@ -94,7 +94,7 @@ type ItemDecisions struct {
 	Unsigned *Pin
 }
 
-// DecisionEvent reports whether there is any decision, other than a lost one.
+// HasDecision reports whether there is any decision, other than a lost one.
 func (e ItemDecisions) HasDecision() bool {
 	return e.Pin != nil || e.Block != nil || e.Off != nil || e.Unsigned != nil
 }
@@ -116,7 +116,7 @@ type ApprovedLaunch struct {
 	DecisionMark
 }
 
-// FindProposal is a server that an agent proposes. Server is the entry as proposed; only the gateway parses
+// ServerProposal is a server that an agent proposes. Server is the entry as proposed; only the gateway parses
 // it.
 type ServerProposal struct {
 	Name   string

@@ -129,7 +129,7 @@ func (b *Book) Reload(ctx context.Context, decided ...DecisionEvent) error {
 	return nil
 }
 
-// setAll reads the stored decisions. mu is held.
+// readStore reads the stored decisions. mu is held.
 func (b *Book) readStore(ctx context.Context) (*bookState, error) {
 	saved, err := b.store.LoadApprovals(ctx)
 	if err != nil {
@@ -201,7 +201,7 @@ func (b *Book) RewriteStore(ctx context.Context, definition func(tool.Kind, tool
 	return nil
 }
 
-// ServerView returns the decisions about a server; nil if unknown.
+// View returns the decisions about a server; nil if unknown.
 func (b *Book) View(server string) *ServerView {
 	s := b.state.Load()
 	if s == nil {

@@ -154,7 +154,7 @@ func toFileEntries(saved StoredDecisions) fileEntries {
 	return all
 }
 
-// applyRestrictions combines the entry of the store with that of the file, keeping the restrictions of both. If the
+// restrictStored combines the entry of the store with that of the file, keeping the restrictions of both. If the
 // file is complete, a different approval in the store is outdated and does not count.
 func (e fileEntry) restrictStored(stored ItemDecisions, intact bool) ItemDecisions {
 	was, blocked := tool.Fingerprint(e.Was), e.Block.toDecisionMark()
@@ -175,7 +175,7 @@ func (e fileEntry) restrictStored(stored ItemDecisions, intact bool) ItemDecisio
 	return stored
 }
 
-// parseLine is a line of the file: the complete new entry of its subject.
+// fileLine is a line of the file: the complete new entry of its subject.
 type fileLine struct {
 	decisionKey
 	fileEntry

@@ -100,7 +100,7 @@ func (h *home) decideAll() {
 	h.must(h.ApproveLaunch(ctx, "reviewed", print(3), by))
 }
 
-// heldTimes wants what decideAll has decided to narrow.
+// holds wants what decideAll has decided to narrow.
 func (h *home) holds(when string) {
 	h.t.Helper()
 	v := h.View("s")
@@ -355,7 +355,7 @@ type model struct {
 	before                map[string]before // what an approval replaced
 }
 
-// replacedDecision is what an approval replaced: definitions, and none.
+// before is what an approval replaced: definitions, and none.
 type before struct{ pin, block int }
 
 const none = -2
@@ -564,7 +564,7 @@ func TestNoHistoryWidens(t *testing.T) {
 	}
 }
 
-// approves reports whether this definition of a tool may be called as far as
+// denylistApproves reports whether this definition of a tool may be called as far as
 // the book goes: it is approved, and the tool is not switched off.
 func denylistApproves(v *approval.ServerView, name string, f tool.Fingerprint) bool {
 	e := v.ToolDecisions(name)

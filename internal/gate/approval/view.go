@@ -126,7 +126,7 @@ func (v *ServerView) withChange(c ChangeSet) *ServerView {
 	return &next
 }
 
-// countWords returns the number of entries including these rows.
+// countWith returns the number of entries including these rows.
 func (v *ServerView) countWith(with []StoredRow) (tools, offers int) {
 	tools, offers = v.tools, v.offers
 	for _, row := range with {

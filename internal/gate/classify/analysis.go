@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// ToolAnalysis caches what follows from the definition of a tool: its inferred hints, and the argument that
+// ToolAnalysis caches the results of analyzing the definition of a tool: its inferred hints, and the argument that
 // determines its effect. Each is computed on first use.
 type ToolAnalysis struct {
 	definition *tool.Definition // nil if all is known

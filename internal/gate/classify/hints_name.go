@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// classifyVariable is the analysis of a name.
+// nameAnalysis is the analysis of a name.
 type nameAnalysis struct {
 	head   wordRole // effect of its verb, noRole without one
 	verb   string   // the verb

@@ -63,7 +63,7 @@ type textReader struct {
 	strange int  // number of unknown words before the first verb
 }
 
-// parseArgument analyzes one word.
+// takeWord analyzes one word.
 func (r *textReader) takeWord(raw string) {
 	w := lowerInto(raw, r.scratch[r.words%2][:]) // the other buffer has the previous word
 	v := r.known[string(w)]
@@ -79,7 +79,7 @@ func (r *textReader) takeWord(raw string) {
 	r.start, r.words = false, r.words+1
 }
 
-// classifyLeadingWord checks whether a word is the first verb.
+// checkLeadVerb checks whether a word is the first verb.
 func (r *textReader) checkLeadVerb(w []byte, v lexiconEntry) {
 	const mostStrange = 3
 	switch {
@@ -128,7 +128,7 @@ func (r *textReader) describesToolAction(v lexiconEntry) bool {
 	}
 }
 
-// readNonASCII checks for deletion words in scripts without spaces, and others outside of the lexicon.
+// checkForeignDeletion checks for deletion words in scripts without spaces, and others outside of the lexicon.
 func (t *textAnalysis) checkForeignDeletion(s string) {
 	if t.deletes != "" || !hasNonASCII(s) {
 		return

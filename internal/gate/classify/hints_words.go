@@ -75,7 +75,7 @@ var traitNames = [...]string{
 	final: "final", adjective: "adjective", state: "state", smallChange: "small change", neutral: "neutral", changing: "changing", action: "action",
 }
 
-// wordText is the lexicon entry of a word.
+// lexiconEntry is the lexicon entry of a word.
 type lexiconEntry struct {
 	role   wordRole
 	form   verbForm
@@ -84,7 +84,7 @@ type lexiconEntry struct {
 
 func (w lexiconEntry) has(t wordTrait) bool { return w.traits>>t&1 == 1 }
 
-// has reports whether a word has a trait.
+// hasTrait reports whether a word has a trait.
 func hasTrait(w string, t wordTrait) bool { return lexicon().words[w].has(t) }
 
 // vocabulary is the parsed hints.txt.

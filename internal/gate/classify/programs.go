@@ -109,7 +109,7 @@ var knownCommands = sync.OnceValue(func() *commandTable {
 	return c
 })
 
-// addOption parses a line of cli.txt.
+// addRuleLine parses a line of cli.txt.
 func (p *knownProgram) addRuleLine(f []string) {
 	var fields []string
 	for _, t := range f[1:] {
@@ -254,7 +254,7 @@ func (p *knownProgram) programText(verbs []string, n int, args []commandArg, opt
 // maxVerbs limits the operands that count as verbs.
 const maxVerbs = 4
 
-// classifyVerb returns the leading operands, and the arguments from the first of them on. sure is false if an
+// splitVerbs returns the leading operands, and the arguments from the first of them on. sure is false if an
 // unknown option or word precedes a complete verb.
 func (p *knownProgram) splitVerbs(args []commandArg, room []string) (verbs []string, rest []commandArg, sure bool) {
 	verbs = room
@@ -384,7 +384,7 @@ func (r *commandRule) mayContainForbidden(a commandArg) bool {
 	return len(r.without) > 0 && (!a.known || slices.ContainsFunc(r.without, func(s string) bool { return strings.Contains(a.text, s) }))
 }
 
-// classifyValue reports whether the next argument may be the value of an option. An argument that looks like
+// acceptsValue reports whether the next argument may be the value of an option. An argument that looks like
 // another option does not count, whatever the program does.
 func (r *commandRule) acceptsValue(option string, next commandArg) bool {
 	switch {

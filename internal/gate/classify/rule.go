@@ -53,7 +53,7 @@ func parseStrings(list []byte) (all []string, ok bool) {
 	return all, err == nil
 }
 
-// readQuoted quotes words as a shell line.
+// quoteShellWords quotes words as a shell line.
 func quoteShellWords(words []string) string {
 	line := make([]string, len(words))
 	for i, w := range words {

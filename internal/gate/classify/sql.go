@@ -50,7 +50,7 @@ func (r *dialectVerdicts) classifyLexed(l *sqlLexer) {
 	}
 }
 
-// addOption adds the verdict of a statement.
+// addStatement adds the verdict of a statement.
 func (r *dialectVerdicts) addStatement(s sqlStatement) {
 	f := s.classify()
 	if f.Unread {
@@ -72,7 +72,7 @@ func (r *dialectVerdicts) addStatement(s sqlStatement) {
 	r.some |= s.dialects
 }
 
-// classifyArguments returns the worst verdict of these dialects, the first of equals.
+// worstOf returns the worst verdict of these dialects, the first of equals.
 func (r *dialectVerdicts) worstOf(of dialectSet) (worst verdict) {
 	for rest := of; rest != 0; rest &= rest - 1 {
 		one, v := rest&-rest, r.worst[rest.first()]
@@ -91,7 +91,7 @@ func (r *dialectVerdicts) worstOf(of dialectSet) (worst verdict) {
 	return worst
 }
 
-// classifyArguments adds the word of a finding.
+// toVerdict adds the word of a finding.
 func (s sqlStatement) toVerdict(f sqlFinding) verdict {
 	switch {
 	case f.Operation <= policy.Read || f.Word != "":
@@ -301,7 +301,7 @@ func (s sqlStatement) classifyVerb(i int, deep bool) policy.Operation {
 	return policy.Write
 }
 
-// wordPair classifies a word together with the next or previous one.
+// classifyPair classifies a word together with the next or previous one.
 func (s sqlStatement) classifyPair(i int) policy.Operation {
 	p := sqlPairs()[strings.ToLower(s.wordText(i))]
 	beside := i + 1

@@ -121,7 +121,7 @@ func (l *sqlLexer) reset(text string, as dialectSet) {
 	*l = sqlLexer{text: text, words: sqlWords(), wanted: as, tokens: l.tokens, parted: l.parted[:0], starts: append(l.starts[:0], dialectBranch{dialects: as})}
 }
 
-// sqlStatement reads one statement in the first dialect and all that agree. It reports whether there was one.
+// nextStatement reads one statement in the first dialect and all that agree. It reports whether there was one.
 func (l *sqlLexer) nextStatement() bool {
 	for l.dialects = 0; l.dialects == 0; l.dialects &= l.wanted {
 		from := &l.parted
@@ -511,7 +511,7 @@ func (l *sqlLexer) readNumber(i int) int {
 	return i
 }
 
-// shellLine skips a comment to the end of its line. The end is ambiguous after a carriage return or a
+// skipLineComment skips a comment to the end of its line. The end is ambiguous after a carriage return or a
 // backslash, after which Spark continues.
 func (l *sqlLexer) skipLineComment(i int) int {
 	end := len(l.text)

@@ -17,7 +17,7 @@ func (s sqlStatement) tokenKind(i int) byte {
 	return s.tokens[i].kind
 }
 
-// has reports whether token i is this word.
+// isWordAt reports whether token i is this word.
 func (s sqlStatement) isWordAt(i int, word string) bool {
 	return s.tokenKind(i) == aWord && equalsWord(s.wordText(i), word)
 }
@@ -26,7 +26,7 @@ func (s sqlStatement) hasClass(i int, c wordClass) bool {
 	return s.tokenKind(i) == aWord && s.tokens[i].class&c != 0
 }
 
-// programText returns a word with its object, for a refusal.
+// wordWithObject returns a word with its object, for a refusal.
 func (s sqlStatement) wordWithObject(i int) string {
 	said := strings.ToUpper(s.wordText(i))
 	if s.hasClass(i+1, sqlObject) {
@@ -35,7 +35,7 @@ func (s sqlStatement) wordWithObject(i int) string {
 	return said
 }
 
-// newFinding is the deciding token of a statement. Its word is built only when shown, unless it is not in the
+// sqlFinding is the deciding token of a statement. Its word is built only when shown, unless it is not in the
 // text.
 type sqlFinding struct {
 	verdict

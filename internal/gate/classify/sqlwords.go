@@ -126,7 +126,7 @@ func hashWord(text string, i int) (hash uint32, end int) {
 	return hash, i
 }
 
-// wordClass looks up a word, ignoring case.
+// lookUp looks up a word, ignoring case.
 func (t *wordTable) lookUp(word string, hash uint32) wordClass {
 	for at := hash >> (32 - slotBits); ; at++ {
 		switch p := &t.slots[at%(1<<slotBits)]; {

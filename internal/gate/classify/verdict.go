@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// classifyArguments is the effect of arguments and the deciding word. The zero value says that nothing was
+// verdict is the effect of arguments and the deciding word. The zero value says that nothing was
 // classified.
 type verdict struct {
 	Operation policy.Operation

@@ -383,7 +383,7 @@ func TestDecideProperties(t *testing.T) {
 	})
 }
 
-// applies checks what must be true of any decision.
+// holds checks what must be true of any decision.
 func holds(t interface{ Fatalf(string, ...any) }, r policy.CallRequest, f policy.Facts, rules policy.Rules) {
 	d := policy.Decide(r, f, rules)
 	if strings.HasPrefix(outcome(d), "INCONSISTENT") {

@@ -17,7 +17,7 @@ func (d *DeclaredIntent) RawParameters() (letter json.RawMessage) {
 	return letter
 }
 
-// FindProfileRule adds one parameter of a call to the declaration, and reports whether it belongs to it: intent, and
+// AddParameter adds one parameter of a call to the declaration, and reports whether it belongs to it: intent, and
 // the flat intent_operation_type, intent_data_sensitivity and intent_reason. The value must pass
 // wirejson.Check. All surfaces use it, so that they accept the same declarations.
 //

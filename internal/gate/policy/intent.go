@@ -11,7 +11,7 @@
 //   - decide.go: Decide; lane.go: DecideByArguments, after Decide
 //   - intent.go: call tools, operations, the declared intent; declare.go: parses it
 //   - facts.go: the input; infer.go: inferred hints; arguments.go: the effect of the arguments
-//   - asks.go: which rule requires an approval
+//   - ask_rules.go: which rule requires an approval
 //   - status.go: why a tool is locked; check.go: the names of the checks; scope.go: what a caller may reach
 //   - selection.go: parses select; messages.go: all texts of refusals and warnings
 //

@@ -18,7 +18,7 @@ func NewScope(rules ...*ScopeRule) Scope { return auth.ScopeOf(rules...) }
 // NewScopeRule returns the rule for some limits.
 func NewScopeRule(l ScopeLimits) *ScopeRule { return auth.NewScopeRule(l) }
 
-// MatchesPattern reports whether a name matches a pattern: * stands for any characters and ? for one.
+// MatchesPattern reports whether a name matches a pattern: * matches any characters and ? one.
 func MatchesPattern(pattern, name string) bool { return auth.MatchesPattern(pattern, name) }
 
 // ScopeIncludes reports whether a scope includes the lane of an operation.

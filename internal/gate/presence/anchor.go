@@ -43,7 +43,7 @@ func (a *Anchor) toClaim() Claim {
 // verifiesStatements reports whether the anchor verifies statements.
 func (a *Anchor) verifiesStatements() bool { return a.Kind == Passphrase || a.Kind == Passkey }
 
-// newVerifier verifies signatures, one per kind of anchor.
+// signatureVerifier verifies signatures, one per kind of anchor.
 type signatureVerifier interface {
 	Verify(digest Digest, signature []byte) error
 }

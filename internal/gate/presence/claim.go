@@ -28,7 +28,7 @@ func NewClaim(words string, values ...string) Claim {
 	return Claim(out)
 }
 
-// verify rejects claims that NewClaim cannot have made, or that are too long.
+// validate rejects claims that NewClaim cannot have made, or that are too long.
 func (c Claim) validate() error {
 	if c == "" || len(c) > maxClaim || !utf8.ValidString(string(c)) {
 		return errors.New("a claim is empty, too long or no text")

@@ -466,7 +466,7 @@ type PlaceStatus struct {
 	State PlaceState
 }
 
-// PresenceStatus reads the places again and returns the status of presence.
+// Status reads the places again and returns the status of presence.
 func (g *Gate) Status(ctx context.Context) (PresenceStatus, error) {
 	if g == nil {
 		return PresenceStatus{Kind: None}, nil

@@ -6,6 +6,15 @@
 // statements (Require), stores them as evidence, and says whether a loaded decision was signed
 // (Confirmed).
 //
+// Files:
+//
+//   - gate.go: Gate loads the state, requires and stores statements; set_anchor.go: sets, resets and joins
+//   - anchor.go: keys and passphrases; passkey.go: WebAuthn; chain.go: the signed list of anchors
+//   - claim.go, statement.go, sign_request.go: what is signed; proof.go: the proof in a request
+//   - mark.go: the fingerprint of the anchor outside of the database; verdict.go: what all of it means
+//
+// Guarantees and limits:
+//
 //   - A claim counts only if a verified statement contains it.
 //   - A statement is accepted once, for its own request, within five minutes, and is stored before what it
 //     permits.
@@ -14,8 +23,8 @@
 //   - The waiting time after a reset is measured by these places, not by the database.
 //   - Unreadable state counts for nothing.
 //   - It does not define what grants access (ops and config do), and proves only that someone had the
-//     passphrase: the owner of the account can replace the program. The passphrase is used only by Seal
-//     and Open, in the process where the user types it, never in the daemon.
+//     passphrase: the owner of the account can replace the program. The passphrase is used only by
+//     NewPassphraseAnchor and OpenSealedKey, in the process where the user types it, never in the daemon.
 package presence
 
 import (

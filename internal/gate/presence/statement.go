@@ -130,7 +130,7 @@ type Evidence struct {
 	Claims []Claim // sorted
 }
 
-// verify rejects evidence whose claims do not match the statement.
+// checkClaims rejects evidence whose claims do not match the statement.
 func (e *Evidence) checkClaims() error {
 	for _, c := range e.Claims {
 		if err := c.validate(); err != nil {

@@ -11,7 +11,7 @@ type markedPlace struct {
 	mark  FingerprintMark
 }
 
-// currentVerdict is the conclusion from the anchors, the places and the configuration.
+// verdict is the conclusion from the anchors, the places and the configuration.
 type verdict struct {
 	on             bool   // grants of access need a statement
 	void           string // why no statement counts; "" if they do

@@ -38,7 +38,7 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Telemetry implements gate.Observer.
+// Telemetry implements gate.CallObserver.
 type Telemetry struct {
 	metrics
 	registry *prometheus.Registry
@@ -115,7 +115,7 @@ func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ErrorLog: slog.NewLogLogger(t.logger.Handler(), slog.LevelWarn)}).ServeHTTP(w, r)
 }
 
-// StartTrace implements gate.Observer.
+// StartTrace implements gate.CallObserver.
 func (t *Telemetry) StartTrace(began time.Time, parent, state string) gate.CallTrace {
 	if t.traces == nil {
 		return nil
@@ -123,7 +123,7 @@ func (t *Telemetry) StartTrace(began time.Time, parent, state string) gate.CallT
 	return t.traces.follow(began, parent, state)
 }
 
-// CallEnded implements gate.Observer.
+// CallEnded implements gate.CallObserver.
 func (t *Telemetry) CallEnded(o gate.CallStats, followed gate.CallTrace) {
 	t.count(&o)
 	if s, ok := followed.(*span); ok {

@@ -59,7 +59,7 @@ func (t *traces) follow(began time.Time, parent, state string) *span {
 	return s
 }
 
-// BeforeSend implements gate.Trace.
+// BeforeSend implements gate.CallTrace.
 func (s *span) BeforeSend() string {
 	ctx, server := s.of.tracer.Start(trace.ContextWithSpan(context.Background(), s.call), mcp.CallTool, trace.WithSpanKind(trace.SpanKindClient))
 	s.server = server
@@ -68,7 +68,7 @@ func (s *span) BeforeSend() string {
 	return carried[parentKey]
 }
 
-// AfterAnswer implements gate.Trace.
+// AfterAnswer implements gate.CallTrace.
 func (s *span) AfterAnswer() { s.server.End() }
 
 // end ends the call's span with its outcome.

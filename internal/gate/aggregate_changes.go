@@ -22,7 +22,7 @@ var listNotifications = [...]struct{ method, wish string }{
 
 // clientKnownLists stores which lists a client has received.
 type clientKnownLists struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the following fields
 	known [len(listNotifications)]bool
 	last  listDigests
 }

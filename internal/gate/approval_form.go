@@ -32,9 +32,9 @@ const maxState = 1 << 20
 // answerTime limits the storing of an answer.
 const answerTime = 10 * time.Second
 
-// The names in what such a client returns. The state names the question, which cannot be guessed
-// and is about one call of one client, so that there is nothing in it to forge; beside it
-// stands what the client has said to the server itself.
+// The members of the params that a modern client returns. The state has the ID of the question, which
+// cannot be guessed and belongs to one call of one client, so forging it gains nothing. It also has the
+// state and the responses that the client sent for the server.
 const (
 	stateOf      = "mcpproxy/approval"
 	formKey      = "approval"
