@@ -62,7 +62,7 @@ type DecisionMark struct {
 }
 
 // Block is a definition that a user refused. Without a fingerprint it applies to all definitions of the
-// tool: a user took an approval back, or the trust in the server is not enough (Doubt), so that every
+// tool: a user took an approval back, or the trust in the server is not enough (HoldDoubtful), so that every
 // definition waits for review.
 type Block struct {
 	Fingerprint tool.Fingerprint
@@ -160,7 +160,7 @@ func (c CandidateDefinition) newRow(e ItemDecisions) StoredRow {
 	return StoredRow{c.Kind, c.Tool, e, c.Definition}
 }
 
-// StoredRow is the stored form of an Entry.
+// StoredRow is the stored form of ItemDecisions.
 type StoredRow struct {
 	Kind tool.Kind
 	Tool string // name or address
@@ -189,7 +189,7 @@ type StoredDecisions struct {
 	Held map[string][]HeldDefinition
 	// Lost reports whether an earlier store was damaged and approvals are missing.
 	Lost bool
-	// Reviewed are approved launches whose approval is lost, by server. For tools see Entry.Was.
+	// Reviewed are approved launches whose approval is lost, by server. For tools see ItemDecisions.Was.
 	Reviewed map[string]tool.Fingerprint
 	// RestrictionsLost reports whether blocks and switches may be missing, too.
 	RestrictionsLost bool

@@ -63,7 +63,7 @@ type DecisionEvent struct {
 }
 
 // Subscribe calls f after every decision of a user and after every load, but not for the follower's own
-// decisions. f runs when the decision is in effect, in order of Follow and before the decision returns,
+// decisions. f runs when the decision is in effect, in order of Subscribe and before the decision returns,
 // possibly concurrently: it reads the current state.
 func (b *Book) Subscribe(f func(DecisionEvent)) {
 	b.mu.Lock()
@@ -291,7 +291,7 @@ func (v *ServerView) withOtherRows(rows []StoredRow) []StoredRow {
 	return rows
 }
 
-// changeAndNotify is change for the decision of a user, with notification.
+// changeAndNotify is applyChange for the decision of a user, with notification.
 func (b *Book) changeAndNotify(ctx context.Context, d DecisionEvent, decide func(*bookState) (ChangeSet, error)) error {
 	err := b.applyChange(ctx, decide)
 	if err == nil {

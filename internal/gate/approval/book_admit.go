@@ -56,7 +56,7 @@ func (b *Book) AcceptTrusted(ctx context.Context, server string, r EvaluationRul
 		return judged, nil
 	}
 	if news := b.holds.recordWaiting(server, b.now(), all, judged); len(news) > 0 {
-		_ = b.store.SaveHeld(ctx, server, news) // Restore repeats it when the store works again
+		_ = b.store.SaveHeld(ctx, server, news) // RewriteStore repeats it when the store works again
 	}
 	return judged, nil
 }

@@ -27,7 +27,7 @@ func newDecisionKey(server string, row StoredRow) decisionKey {
 
 func (s decisionKey) emptyRow() StoredRow { return StoredRow{Kind: tool.Kind(s.Kind), Tool: s.Name} }
 
-// fileEntry is the file form of an Entry. The zero value is "none".
+// fileEntry is the file form of ItemDecisions. The zero value is "none".
 type fileEntry struct {
 	Block fileBlock    `json:"block,omitzero"`
 	Off   fileMark     `json:"off,omitzero"`

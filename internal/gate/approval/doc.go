@@ -20,7 +20,7 @@
 //   - After the loss of the database, or with an older one, blocks and switches stay and nothing is
 //     unlocked. The file approves nothing.
 //   - A change that loosens a hint is never accepted automatically.
-//   - Reading a View takes no lock and does not allocate.
+//   - Reading a ServerView takes no lock and does not allocate.
 //   - It does not compute a tool's status (policy does), keeps no waiting definitions (catalog does), and
 //     does not protect from a program that can write the file.
 package approval

@@ -19,9 +19,9 @@ type Store interface {
 	AddQuestion(ctx context.Context, q Question) (stored Question, fresh bool, err error)
 	LoadQuestion(ctx context.Context, id string) (Question, error)
 	UseApproval(ctx context.Context, id string, k Key, now time.Time) (ok bool, err error)
-	// Void ends an approval that does not count.
+	// VoidApproval ends an approval that does not count.
 	VoidApproval(ctx context.Context, id string) error
-	// Lease uses a call of a lease that covers it and that counts accepts.
+	// UseLease uses a call of a lease that covers it and that counts accepts.
 	UseLease(ctx context.Context, c *Call, k Key, lane auth.Lane, now time.Time, counts func(*Lease) bool) (id, record string, err error)
 }
 
@@ -30,15 +30,15 @@ type HeldCall struct {
 	Question               // the new question, if none is open
 	CallLane auth.Lane     // lane of the call
 	Wait     time.Duration // limit for the answer
-	// Begin and End record the held call: Begin before the question is stored, End when it is, or with the
+	// BeginRecord and EndRecord record the held call: before the question is stored, and when it is, or with the
 	// reason why it is not.
 	BeginRecord func() (record string, err error)
 	EndRecord   func(err error)
-	// Still returns an error if the call no longer matches the question.
+	// Recheck returns an error if the call no longer matches the question.
 	Recheck func() error
-	// Tell is called every NotifyInterval while the call waits; may be nil.
+	// NotifyWaiting is called every NotifyInterval while the call waits; may be nil.
 	NotifyWaiting func(waited time.Duration)
-	// Ask asks the calling client itself while the call waits, until done; nil if that is impossible. If
+	// AskClient asks the calling client itself while the call waits, until done; nil if that is impossible. If
 	// waits is false the call ends, so that the client can answer.
 	AskClient func(q *Question) (done func(), waits bool)
 }
@@ -147,7 +147,7 @@ func (h *Waiter) wakeChannel(k Key) (wake <-chan struct{}, stopped bool) {
 	return h.waiting[k].wake, h.stopped
 }
 
-// AwaitApproval returns when the call may continue. Its errors are problems, that of Still, or that of ctx; after a
+// AwaitApproval returns when the call may continue. Its errors are problems, that of Recheck, or that of ctx; after a
 // denial the pass has only the record.
 func (h *Waiter) AwaitApproval(ctx context.Context, c HeldCall) (Approval, error) {
 	leave, err := h.registerWaiter(c.Key, c.Principal)

@@ -1,5 +1,5 @@
-// Package gatetest makes the dependencies of a gate from the servers of catalogtest, for tests of packages
-// that use a gate. It is for tests only.
+// Package gatetest makes the dependencies of a gate from the servers of catalogtest. Tests of packages
+// that use a gate share it. No server asks for a login, and no call asks a user. It is for tests only.
 package gatetest
 
 import (

@@ -98,7 +98,7 @@ func FindApprovalRule(general, server *AskRules, id tool.ID, lane Operation) App
 	return ApprovalRule{Key: key, Of: of}
 }
 
-// FindProfileRule is Catch for the rules of a profile, which only add to the other levels: "off" concerns only its own
+// FindProfileRule is FindApprovalRule for the rules of a profile, which only add to the other levels: "off" concerns only its own
 // rules.
 func (r *AskRules) FindProfileRule(profile string, id tool.ID, lane Operation) ApprovalRule {
 	c := FindApprovalRule(r, nil, id, lane)

@@ -136,7 +136,7 @@ func (v CallTool) Operation() Operation {
 	return NoOperation
 }
 
-// CallToolForOperation is the inverse of Variant.Operation.
+// CallToolForOperation is the inverse of CallTool.Operation.
 func CallToolForOperation(o Operation) CallTool {
 	if int(o) < len(variants) {
 		return CallTool(o)

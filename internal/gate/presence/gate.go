@@ -260,7 +260,7 @@ func (g *Gate) IsOn() bool {
 	return v.on
 }
 
-// NeedsPasskey reports whether they need a passkey, which only pages of Origin can use.
+// NeedsPasskey reports whether they need a passkey, which only pages of PageOrigin can use.
 func (g *Gate) NeedsPasskey() bool {
 	if g == nil {
 		return false
@@ -274,7 +274,7 @@ func (g *Gate) NeedsPasskey() bool {
 // process.
 func (g *Gate) HasUsesLeft(c Claim, uses int) bool { return g.spendUses(c, uses, 0) }
 
-// SpendUse is Holds and consumes one use.
+// SpendUse is HasUsesLeft and consumes one use.
 func (g *Gate) SpendUse(c Claim, uses int) bool { return g.spendUses(c, uses, 1) }
 
 // SpendAllUses consumes all uses of a claim.

@@ -20,7 +20,7 @@ import (
 )
 
 // RelyingParty is the relying party ID of passkeys. An IP address is not allowed, so the page that uses a passkey
-// is at Origin.
+// is at PageOrigin.
 const RelyingParty = "localhost"
 
 // PageOrigin returns the origin of the pages on a port.

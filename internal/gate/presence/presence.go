@@ -3,8 +3,8 @@
 //
 // An Anchor is the key that verifies. A Claim is one line that states one grant of access. A Statement
 // covers claims, is made for one request at one time, and is signed by the anchor. The Gate requires
-// statements (Require), stores them as evidence, and says whether a loaded decision was signed
-// (Confirmed).
+// statements (RequireSigned), stores them as evidence, and says whether a loaded decision was signed
+// (IsConfirmed).
 //
 // Files:
 //

@@ -153,7 +153,7 @@ func (e *Evidence) ClaimLines() string {
 }
 
 // ParseEvidence parses stored evidence: the result of Statement.Text, the signature, and the result of
-// Lines.
+// ClaimLines.
 func ParseEvidence(statement, signature []byte, lines string) (Evidence, error) {
 	s, err := ParseStatement(statement)
 	if err != nil {
