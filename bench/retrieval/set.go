@@ -152,10 +152,12 @@ func snapshot(lists map[string][]*tool.Definition) *catalog.Snapshot {
 // forgetful keeps approvals no longer than they are needed here.
 type forgetful struct{}
 
-func (forgetful) LoadApprovals(context.Context) (s approval.Saved, err error) { return s, nil }
-func (forgetful) SaveApprovals(context.Context, approval.Change) error        { return nil }
-func (forgetful) RestoreApprovals(context.Context, approval.Saved) error      { return nil }
-func (forgetful) SaveHeld(context.Context, string, []approval.Held) error     { return nil }
+func (forgetful) LoadApprovals(context.Context) (s approval.StoredDecisions, err error) {
+	return s, nil
+}
+func (forgetful) SaveApprovals(context.Context, approval.ChangeSet) error           { return nil }
+func (forgetful) RestoreApprovals(context.Context, approval.StoredDecisions) error  { return nil }
+func (forgetful) SaveHeld(context.Context, string, []approval.HeldDefinition) error { return nil }
 func (forgetful) ApprovedDefinition(context.Context, tool.Kind, tool.ID) (json.RawMessage, error) {
 	return nil, nil
 }

@@ -94,7 +94,7 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 	}
 	from := newCaller(r, who.Actor)
 	from.Bounds = auth.CallerBounds(who.token, "", s.deps.Profiles)
-	r = r.WithContext(presence.With(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
+	r = r.WithContext(presence.WithProof(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
 	answer, err := o.head().answer(&s.deps, plan, r, from)
 	if stream, ok := answer.(ops.Stream); ok && err == nil {
 		serveStream(w, r, ops.File{Type: o.head().contentType, Stream: stream})
@@ -150,7 +150,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && token == nil && !open {
 		const message = "The request proves no right to use the API."
-		s.deps.Refuse(ctx, gate.Refusal{Caller: newCaller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
+		s.deps.Refuse(ctx, gate.SurfaceRefusal{Caller: newCaller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
 		writeProblem(w, problem.New(problem.Unauthorized, message,
 			"Send the key in the file api_key of the data directory as X-API-Key or as Authorization: Bearer; over the unix socket no key is needed. "+
 				"To call tools, an agent token that has neither expired nor been revoked will do. "+

@@ -26,9 +26,9 @@ type CallInput struct {
 
 	Key string `json:"-" header:"Idempotency-Key" doc:"Up to 255 printable characters. The same call with the same key is not made again: it has the answer of the first one, for 24 hours or until MCPProxy restarts. With another body it is refused."`
 
-	declared policy.Declared   // the raw intent
-	size     int               // of the body
-	sum      [sha256.Size]byte // of the body
+	declared policy.DeclaredIntent // the raw intent
+	size     int                   // of the body
+	sum      [sha256.Size]byte     // of the body
 }
 
 // CallIntent is the declared intent of a call.
@@ -53,12 +53,12 @@ func callTool(a *ops.Admin, ctx context.Context, c ops.Caller, in CallInput) (Ca
 }
 
 // Request converts the input for the gate.
-func (in CallInput) Request(c ops.Caller) gate.Request {
-	r := gate.Request{Name: in.Name, Args: in.Args, ArgsJSON: in.ArgsJSON, Declared: in.declared, Caller: c, RequestBytes: in.size}
+func (in CallInput) Request(c ops.Caller) gate.LaneCall {
+	r := gate.LaneCall{Name: in.Name, Args: in.Args, ArgsJSON: in.ArgsJSON, Declared: in.declared, Caller: c, RequestBytes: in.size}
 	if in.Select != "" {
 		r.Select = wirejson.AppendString(nil, in.Select)
 	}
-	r.Variant, _ = policy.ParseVariant(in.Variant)
+	r.CallTool, _ = policy.ParseCallTool(in.Variant)
 	r.Timeout, _ = time.ParseDuration(in.Timeout)
 	return r
 }
@@ -71,8 +71,8 @@ func (CallInput) Example() string {
 func (*CallInput) bodyType() any { return CallInput{} }
 
 // asked returns the tool, variant and size of the call, as far as they were parsed.
-func (in *CallInput) asked() (name string, variant policy.Variant, size int) {
-	variant, _ = policy.ParseVariant(in.Variant)
+func (in *CallInput) asked() (name string, variant policy.CallTool, size int) {
+	variant, _ = policy.ParseCallTool(in.Variant)
 	return in.Name, variant, in.size
 }
 
@@ -101,7 +101,7 @@ func (in *CallInput) setMember(of *input, name string, value []byte) error {
 	text, isText := wirejson.String(value)
 	switch name {
 	case "tool_variant":
-		if _, ok := policy.ParseVariant(text); !ok {
+		if _, ok := policy.ParseCallTool(text); !ok {
 			return invalidValue(name, displayValue(value), variants()...)
 		}
 		in.Variant = text
@@ -115,7 +115,7 @@ func (in *CallInput) setMember(of *input, name string, value []byte) error {
 			in.Args = value
 		}
 	case "intent":
-		in.declared.Add(name, value)
+		in.declared.AddParameter(name, value)
 	case "select":
 		if !isText {
 			return invalidValue(name, displayValue(value), "a string: an expression of jq")

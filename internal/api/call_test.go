@@ -27,7 +27,7 @@ const callPath = Prefix + "/tools/call"
 
 func TestCallReachesTheGatewayAsItCame(t *testing.T) {
 	t.Parallel()
-	f := &fake{answer: gate.Result{Result: json.RawMessage(`{"content":[],"n":9007199254740993}`), ActivityID: "01A", Warnings: []string{"careful"}}}
+	f := &fake{answer: gate.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993}`), ActivityID: "01A", Warnings: []string{"careful"}}}
 	s := serve(t, f)
 	args := `{"b": 1.0, "a":9007199254740993,  "é":"\u00e9"}`
 	body := `{"tool_variant":"call_tool_write","name":"github:a/b:c","args":` + args + `,"intent":{"operation_type":"write","intent_reason":"why","data_sensitivity":"private","more":1},"timeout":"1m30s"}`
@@ -44,12 +44,12 @@ func TestCallReachesTheGatewayAsItCame(t *testing.T) {
 		t.Error("the connection is not told")
 	}
 	got.Args, got.Caller.Origin = nil, ""
-	if diff := cmp.Diff(gate.Request{
-		Variant: policy.CallToolWrite, Name: "github:a/b:c", RequestBytes: len(body), Timeout: 90 * time.Second,
-		Declared: policy.Declared{Present: true, HasOperation: true, OperationType: "write", HasReason: true, Reason: "why", HasSensitivity: true, DataSensitivity: "private"},
+	if diff := cmp.Diff(gate.LaneCall{
+		CallTool: policy.CallToolWrite, Name: "github:a/b:c", RequestBytes: len(body), Timeout: 90 * time.Second,
+		Declared: policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "write", HasReason: true, Reason: "why", HasSensitivity: true, DataSensitivity: "private"},
 		Caller: ops.Caller{Actor: auth.Actor{Kind: auth.Admin}, Source: activity.SourceUI, RequestID: "req-1",
 			ClientName: "curl", ClientVersion: "8.5.0"},
-	}, got, cmpopts.IgnoreUnexported(policy.Declared{})); diff != "" {
+	}, got, cmpopts.IgnoreUnexported(policy.DeclaredIntent{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -57,7 +57,7 @@ func TestCallReachesTheGatewayAsItCame(t *testing.T) {
 // The arguments may come as JSON text, as on MCP.
 func TestArgumentsAsText(t *testing.T) {
 	t.Parallel()
-	f := &fake{answer: gate.Result{Result: json.RawMessage(`{"content":[]}`)}}
+	f := &fake{answer: gate.CallResult{Result: json.RawMessage(`{"content":[]}`)}}
 	r := ask(t, serve(t, f), "POST", callPath, `{"tool_variant":"call_tool_read","name":"a:b","args_json":"{\"n\":1}","args":null}`)
 	if got := f.lastCall(t); r.status != 200 || got.Args != nil || string(got.ArgsJSON) != `"{\"n\":1}"` {
 		t.Errorf("%d %s: %s, %s", r.status, r.body, got.Args, got.ArgsJSON)
@@ -66,7 +66,7 @@ func TestArgumentsAsText(t *testing.T) {
 
 func TestCallWithoutExtras(t *testing.T) {
 	t.Parallel()
-	f := &fake{answer: gate.Result{Result: json.RawMessage(`{"content":[],"isError":true}`), IsError: true, Handle: "h"}}
+	f := &fake{answer: gate.CallResult{Result: json.RawMessage(`{"content":[],"isError":true}`), IsError: true, Handle: "h"}}
 	r := ask(t, serve(t, f), "POST", callPath, `{"tool_variant":"call_tool_read","name":""}`, SourceHeader, "mcp", "Content-Type", "application/json; charset=utf-8")
 	if r.status != 200 || !strings.Contains(r.body, `"is_error":true`) || !strings.Contains(r.body, `"warnings":[]`) || !strings.Contains(r.body, `"handle":"h"`) {
 		t.Errorf("a failure of the tool itself: %d %s", r.status, r.body)
@@ -84,7 +84,7 @@ func TestRefusedCalls(t *testing.T) {
 		problem.ToolLocked: 403, problem.Timeout: 504, problem.Overloaded: 503, problem.UpstreamError: 502, problem.AuditUnavailable: 503,
 	} {
 		p := problem.New(code, "Tool 'x' is <marked>", "do that").With("status", "disabled_by_config")
-		f := &fake{answer: gate.Result{ActivityID: "01B"}, failure: fmt.Errorf("call: %w", p)}
+		f := &fake{answer: gate.CallResult{ActivityID: "01B"}, failure: fmt.Errorf("call: %w", p)}
 		r := ask(t, serve(t, f), "POST", callPath, `{"tool_variant":"call_tool_read","name":"github:x"}`)
 		d := problemOf(t, r)
 		if r.status != status || d.Code != code || d.Detail != p.Message || d.Hint != p.Hint || d.Details["status"] != "disabled_by_config" || d.ActivityID != "01B" {

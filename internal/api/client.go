@@ -37,7 +37,7 @@ type Endpoint struct {
 	Source  activity.Source // cli or ui; empty = rest
 	Version string          // of the client program
 	// Permit shows a statement to the user and returns it signed; nil rejects.
-	Permit func(ctx context.Context, a presence.SignRequest) (presence.Signed, error)
+	Permit func(ctx context.Context, a presence.SignRequest) (presence.SignedStatement, error)
 }
 
 // Timeouts for the response header. A tool call has none: the daemon limits it.

@@ -40,7 +40,7 @@ func both(t *testing.T, f *fake, test func(t *testing.T, c *Client)) {
 }
 
 func TestClientRoundTrips(t *testing.T) {
-	f := &fake{answer: gate.Result{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}}
+	f := &fake{answer: gate.CallResult{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}}
 	both(t, f, func(t *testing.T, c *Client) {
 		ctx := t.Context()
 		status, err := GetStatus.Call(ctx, c, ops.Nothing{})

@@ -34,8 +34,8 @@ const testKey = "key-for-tests-0123456789"
 // fake is a gateway with two servers that remembers what it was asked.
 type fake struct {
 	mu       sync.Mutex
-	calls    []gate.Request
-	refused  []gate.Refusal
+	calls    []gate.LaneCall
+	refused  []gate.SurfaceRefusal
 	callers  []ops.Caller
 	filters  []activity.Filter
 	tools    []ops.ToolQuery
@@ -45,7 +45,7 @@ type fake struct {
 	decisions []string
 	added     []ops.NewServer
 
-	answer  gate.Result
+	answer  gate.CallResult
 	failure error
 	block   chan struct{} // when set, a call waits for it or for its caller to leave
 	entered chan struct{} // closed when such a call came
@@ -64,7 +64,7 @@ func (f *fake) callTool(ctx context.Context, c ops.Caller, in CallInput) (CallAn
 	return CallAnswer{Result: r.Result, IsError: r.IsError, Warnings: r.Warnings, ActivityID: r.ActivityID, Handle: r.Handle}, err
 }
 
-func (f *fake) Call(ctx context.Context, r gate.Request) (gate.Result, error) {
+func (f *fake) Call(ctx context.Context, r gate.LaneCall) (gate.CallResult, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, r)
 	f.mu.Unlock()
@@ -74,13 +74,13 @@ func (f *fake) Call(ctx context.Context, r gate.Request) (gate.Result, error) {
 		case <-f.block:
 		case <-ctx.Done():
 			close(f.left)
-			return gate.Result{}, ctx.Err()
+			return gate.CallResult{}, ctx.Err()
 		}
 	}
 	return f.answer, f.failure
 }
 
-func (f *fake) lastCall(t *testing.T) gate.Request {
+func (f *fake) lastCall(t *testing.T) gate.LaneCall {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +99,7 @@ func testServers() []ops.ServerView {
 	}
 }
 
-func (f *fake) Refuse(_ context.Context, r gate.Refusal) string {
+func (f *fake) RecordRefusal(_ context.Context, r gate.SurfaceRefusal) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refused = append(f.refused, r)
@@ -300,7 +300,7 @@ func serve(t *testing.T, f *fake) *httptest.Server {
 
 func serverOf(t *testing.T, f *fake) *Server {
 	t.Helper()
-	s, err := New(Deps{Implementations: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Replacements: f.instead()})
+	s, err := New(Deps{Implementations: homes, Refuse: f.RecordRefusal, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Replacements: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func (f *fake) count() int {
 // The same call with the same key is made once.
 func TestRepeatedCalls(t *testing.T) {
 	t.Parallel()
-	f := &fake{answer: gate.Result{Result: json.RawMessage(`{"content":[],"n":9007199254740993}`), ActivityID: "01A"}}
+	f := &fake{answer: gate.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993}`), ActivityID: "01A"}}
 	s := serve(t, f)
 	call := func(key, body string) reply { return ask(t, s, "POST", callPath, body, "Idempotency-Key", key) }
 	first := call("k", oneCall)
@@ -94,7 +94,7 @@ func TestRepeatedFailures(t *testing.T) {
 func TestRepeatedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	f := &fake{block: make(chan struct{}), entered: make(chan struct{}), left: make(chan struct{})}
-	f.answer = gate.Result{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}
+	f.answer = gate.CallResult{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}
 	s := serve(t, f)
 	ctx, leave := context.WithCancel(t.Context())
 	req, _ := http.NewRequestWithContext(ctx, "POST", s.URL+callPath, strings.NewReader(oneCall))
@@ -209,7 +209,7 @@ func TestAPanicIsAProblem(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	broken := func(context.Context, ops.Caller, ops.Nothing) (ops.Status, error) { panic("secret cause") }
-	server, err := New(Deps{Implementations: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3",
+	server, err := New(Deps{Implementations: homes, Refuse: f.RecordRefusal, Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3",
 		Replacements: append(f.instead(), GetStatus.WithHandler(broken))})
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ type Operation interface {
 type Deps struct {
 	// Implementations are the values whose methods implement the operations, one per type.
 	Implementations []any
-	Refuse          func(ctx context.Context, r gate.Refusal) string // records a rejected call and returns the record's id
+	Refuse          func(ctx context.Context, r gate.SurfaceRefusal) string // records a rejected call and returns the record's id
 	Auth            *auth.Authenticator
 	// Profiles has the configured profiles, which tokens may be bound to.
 	Profiles auth.Profiles
@@ -233,10 +233,10 @@ func (o *operation) answer(d *Deps, plan *input, r *http.Request, c ops.Caller) 
 	}
 	if err != nil {
 		if call, ok := in.(interface {
-			asked() (string, policy.Variant, int)
+			asked() (string, policy.CallTool, int)
 		}); ok {
 			name, variant, size := call.asked()
-			refusal := gate.Refusal{Caller: c, Tool: name, Variant: variant, RequestBytes: size, Problem: problem.From(err)}
+			refusal := gate.SurfaceRefusal{Caller: c, Tool: name, CallTool: variant, RequestBytes: size, Problem: problem.From(err)}
 			err = &recordedError{err, d.Refuse(r.Context(), refusal)}
 		}
 		return nil, err

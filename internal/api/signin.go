@@ -59,7 +59,7 @@ func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISessi
 	}
 	if refused := checkSignIn(d, in); refused != nil {
 		c.Actor = auth.Actor{} // no actor, because the credential is wrong
-		d.Refuse(ctx, gate.Refusal{Caller: c, Problem: refused})
+		d.Refuse(ctx, gate.SurfaceRefusal{Caller: c, Problem: refused})
 		return UISession{}, refused
 	}
 	_, cookies := auth.SessionCredentials(in.r)

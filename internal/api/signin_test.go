@@ -27,7 +27,7 @@ func serveSignIn(t *testing.T, f *fake, more ...Operation) *httptest.Server {
 		return slices.ContainsFunc(own, func(one Operation) bool { return one.head().id == o.head().id })
 	})
 	instead = append(instead, more...)
-	h, err := New(Deps{Implementations: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1", Replacements: instead})
+	h, err := New(Deps{Implementations: homes, Refuse: f.RecordRefusal, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1", Replacements: instead})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,13 +24,13 @@ func vocabulary(name string) []string {
 	case "operation":
 		return operations()
 	case "check":
-		return policy.CheckWords()
+		return policy.CheckNames()
 	case "sensitivity":
 		return policy.Sensitivities()
 	case "trust":
 		return config.TrustWords()
 	case "lane_by":
-		return policy.LaneByWords()
+		return policy.ArgumentKindNames()
 	case "infer":
 		return config.InferWords()
 	}

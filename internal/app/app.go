@@ -325,11 +325,11 @@ func (d *daemon) wire() error {
 	asks := d.store.Questions()
 	d.approvals = ask.NewWaiter(asks, d.presence, time.Now, func() { d.events.PendingChanged() })
 	d.gate = gate.New(gate.Deps{
-		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
+		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error {
 			return d.consent.AnswerByClient(ctx, by, question, k, a)
 		},
-		Presence: d.presence.On, NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
+		Presence: d.presence.IsOn, NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.IsProposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = ops.NewGateway(ops.GatewayDeps{
 		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams,
@@ -346,16 +346,16 @@ func (d *daemon) wire() error {
 	operations := ops.NewAdmin(d.gateway, d.live)
 	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = ops.NewHub(ops.HubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
-	d.book.Follow(func(decided approval.Decided) { d.events.DecisionChanged(decided.Server) })
+	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
 	d.tokens = auth.NewTokens(verifiedTokens{store.TokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
-		func(t *auth.Token) bool { return d.presence.Confirmed(ops.TokenClaim(t)) })
+		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.TokenClaim(t)) })
 	authenticator := auth.NewWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
 	replies := session.NewReplyWriter(d.opt.Version, d.logger)
 	d.builtin = mcpserver.NewBuiltinTools(operations, d.live.Current, replies)
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		BuiltIn: d.builtin, At: d.gate.Surface, Refused: d.gate.Refused,
-		All:   gate.NewAggregate(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies}),
+		BuiltIn: d.builtin, At: d.gate.GatedSurface, Refused: d.gate.RecordRefusedToolCall,
+		All:   gate.NewAggregateSurface(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instance(), Logger: d.logger,
 	})
 	d.settings = ops.NewSettings(ops.SettingsDeps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
@@ -369,11 +369,11 @@ func (d *daemon) wire() error {
 		ops.Journal{Log: d.log, Logger: d.logger}, d.values.requestRead)
 	trials := ops.NewTrials(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
-	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewHistory(signedLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.importOperations(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewHistory(signedLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.importOperations(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
-	ui, err := web.New(d.presence.ByPasskey)
+	ui, err := web.New(d.presence.NeedsPasskey)
 	if err != nil {
 		return err
 	}
@@ -497,7 +497,7 @@ func (d *daemon) surfaces() []ops.Surface {
 		{Name: "all servers", Address: base + "/mcp/all"},
 		{Name: "one server", Address: base + "/mcp/servers/{server}"},
 		{Name: "rest", Address: base + api.Prefix},
-		{Name: api.UI, Address: web.Address(d.tcp.Addr(), d.presence.ByPasskey())},
+		{Name: api.UI, Address: web.Address(d.tcp.Addr(), d.presence.NeedsPasskey())},
 		{Name: "socket", Address: d.unix.Addr().String()},
 	}
 }

@@ -68,7 +68,7 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 	tcp, socket := connectionLimits(openFiles())
 	open(d.tcp, tcp, func(string) bool { return true })
 	open(d.unix, socket, func(string) bool { return false })
-	d.loopback = &loopbackListeners{usesPasskeys: d.presence.ByPasskey, logger: d.logger, serve: func(l net.Listener) {
+	d.loopback = &loopbackListeners{usesPasskeys: d.presence.NeedsPasskey, logger: d.logger, serve: func(l net.Listener) {
 		listener := httpserver.New(l, d.listeners[0].Options)
 		d.running.Go(func() {
 			if err := d.servers[0].Serve(listener); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {

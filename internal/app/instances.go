@@ -58,16 +58,16 @@ func (d *daemon) followInstances(ctx context.Context) {
 }
 
 func (d *daemon) applyShared(ctx context.Context, s store.RemoteChanges) error {
-	var decided []approval.Decided
+	var decided []approval.DecisionEvent
 	for server, anew := range s.Servers {
-		decided = append(decided, approval.Decided{Server: server, Relaunched: anew})
+		decided = append(decided, approval.DecisionEvent{Server: server, Relaunched: anew})
 	}
 	if s.All {
-		decided = append(decided, approval.Decided{})
+		decided = append(decided, approval.DecisionEvent{})
 	}
 	var err error
 	if s.All || s.Presence { // first, because the rest depends on it
-		err = d.presence.Recheck(ctx)
+		err = d.presence.Reload(ctx)
 	}
 	if len(decided) > 0 && err == nil {
 		err = d.book.Reload(ctx, decided...)

@@ -26,7 +26,7 @@ type launcher struct {
 func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Accounts, upstreams *upstream.Set, secrets *secretValues) *launcher {
 	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams, secrets: secrets}
 	secrets.changed = l.apply
-	book.Follow(func(approval.Decided) { l.reconcile() })
+	book.Subscribe(func(approval.DecisionEvent) { l.reconcile() })
 	return l
 }
 

@@ -12,7 +12,7 @@ import (
 func (d *daemon) telemetryState() telemetry.State {
 	health := d.log.Health()
 	s := telemetry.State{
-		Waiting: d.gate.Waiting(), Sessions: d.mcp.Sessions(), Servers: map[string]int{},
+		Waiting: d.gate.QueueLength(), Sessions: d.mcp.Sessions(), Servers: map[string]int{},
 		Degraded: health.Degraded, Backlog: health.Backlog, SpoolBytes: health.Spool, Records: health.Records,
 	}
 	var tools ops.Counts

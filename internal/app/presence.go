@@ -17,7 +17,7 @@ import (
 // applied to the configuration first, because it decides which servers start.
 func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 	d.verify = func(ctx context.Context) error {
-		if err := d.presence.Ready(ctx); err != nil {
+		if err := d.presence.EnsureLoaded(ctx); err != nil {
 			return err
 		}
 		return d.live.Verify(ops.SignedClaims{Gate: d.presence}, d.instance())
@@ -27,15 +27,15 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 		if err := d.verify(ctx); err != nil {
 			d.logger.Error("what was confirmed of the configuration cannot be looked at again", "error", err)
 		}
-		if err := d.book.Reload(ctx, approval.Decided{}); err != nil {
+		if err := d.book.Reload(ctx, approval.DecisionEvent{}); err != nil {
 			d.logger.Error("what is decided cannot be read again", "error", err)
 		}
 		d.approvals.WakeAll()
 		d.events.PendingChanged()
 	}
-	return presence.NewGate(presence.Options{
+	return presence.NewGate(presence.GateOptions{
 		Store:         d.store.Questions().Presence(),
-		Places:        []presence.Place{keyringPlace{secret.OpenVault(dir, "presence", d.logger)}, logPlace{d}},
+		Places:        []presence.FingerprintStore{keyringPlace{secret.OpenVault(dir, "presence", d.logger)}, logPlace{d}},
 		Demanded:      func() presence.Kind { return presence.Kind(d.live.Unconfirmed().Presence) },
 		ClaimsInForce: d.claimsInForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
 	})
@@ -48,10 +48,10 @@ func (d *daemon) claimsInForce(ctx context.Context, first bool) ([]presence.Clai
 	if err != nil {
 		return nil, err
 	}
-	if all = append(all, d.book.Unsigned()...); !first {
-		all = slices.DeleteFunc(all, func(c presence.Claim) bool { return !d.presence.Confirmed(c) })
+	if all = append(all, d.book.UnsignedClaims()...); !first {
+		all = slices.DeleteFunc(all, func(c presence.Claim) bool { return !d.presence.IsConfirmed(c) })
 	}
-	all = append(all, d.book.Claims()...)
+	all = append(all, d.book.AllClaims()...)
 	if !first { // the file needs `config confirm`, because it may have changed since the reset
 		return all, nil
 	}
@@ -73,13 +73,13 @@ func (d *daemon) recordAnchor(ctx context.Context) {
 	}
 	d.loopback.open(d.tcp.Addr())
 	for {
-		switch s, err := d.presence.Standing(ctx); {
+		switch s, err := d.presence.Status(ctx); {
 		case err != nil:
 			d.logger.Error("what proves that a person decides cannot be read", "error", err)
 		case s.Void != "":
 			d.logger.Warn("nothing that widens counts: "+s.Void, "hint", s.Remedy)
 		case s.Anchor != nil && s.On:
-			if err := (logPlace{d}).SetMark(ctx, presence.Mark{Anchor: s.Anchor.Fingerprint()}); err != nil {
+			if err := (logPlace{d}).SetMark(ctx, presence.FingerprintMark{Anchor: s.Anchor.Fingerprint()}); err != nil {
 				d.logger.Error("the fingerprint of the anchor cannot be put on record", "error", err)
 			}
 		}
@@ -98,15 +98,15 @@ const anchorKey = "presence anchor"
 
 func (keyringPlace) Name() string { return "the keyring" }
 
-func (k keyringPlace) Mark(ctx context.Context) (m presence.Mark, err error) {
+func (k keyringPlace) Mark(ctx context.Context) (m presence.FingerprintMark, err error) {
 	text, err := k.vault.Load(ctx, anchorKey)
 	if err != nil || text == nil {
 		return m, err
 	}
-	return presence.ParseMark(string(text))
+	return presence.ParseFingerprintMark(string(text))
 }
 
-func (k keyringPlace) SetMark(ctx context.Context, m presence.Mark) error {
+func (k keyringPlace) SetMark(ctx context.Context, m presence.FingerprintMark) error {
 	return k.vault.Save(ctx, anchorKey, []byte(m.String()))
 }
 
@@ -118,7 +118,7 @@ func (logPlace) Name() string { return "the activity log" }
 // anchorRecord returns the request id of such records, which is different for each instance.
 func (l logPlace) anchorRecord() string { return "presence " + l.instance() }
 
-func (l logPlace) Mark(ctx context.Context) (m presence.Mark, err error) {
+func (l logPlace) Mark(ctx context.Context) (m presence.FingerprintMark, err error) {
 	page, err := l.log.List(ctx, activity.Filter{Types: []activity.Type{activity.Presence}, RequestID: l.anchorRecord(), Limit: 1})
 	switch {
 	case err != nil:
@@ -128,10 +128,10 @@ func (l logPlace) Mark(ctx context.Context) (m presence.Mark, err error) {
 	case page.Records[0].Metadata.Action != "anchor":
 		return m, errors.New("the last record of the anchor is none")
 	}
-	return presence.ParseMark(page.Records[0].Metadata.Detail)
+	return presence.ParseFingerprintMark(page.Records[0].Metadata.Detail)
 }
 
-func (l logPlace) SetMark(_ context.Context, m presence.Mark) error {
+func (l logPlace) SetMark(_ context.Context, m presence.FingerprintMark) error {
 	return l.log.Append(&activity.Record{Type: activity.Presence, Status: activity.Success, Actor: "system", RequestID: l.anchorRecord(),
 		Metadata: activity.Metadata{Action: "anchor", Detail: m.String()}})
 }

@@ -27,7 +27,7 @@ func (d *daemon) record(r activity.Record) {
 func (d *daemon) recordAdmission(a catalog.Admission) {
 	d.events.DecisionChanged(a.Server)
 	if len(a.Accepted) > 0 {
-		d.record(evaluationRecord(a.Server, a.Accepted, activity.Success, "accept_"+pluralKind(a.Kind), a.Trust.By()))
+		d.record(evaluationRecord(a.Server, a.Accepted, activity.Success, "accept_"+pluralKind(a.Kind), a.Trust.AuthorText()))
 	}
 	if len(a.Held) > 0 {
 		d.terminal.printEvent("What waits for you of %s: %s (%d). Look at it: mcpproxy approvals", a.Server, pluralKind(a.Kind), len(a.Held))

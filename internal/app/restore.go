@@ -36,7 +36,7 @@ func (d *daemon) restoreOnReopen(ctx context.Context) {
 }
 
 func (d *daemon) restore(ctx context.Context) error {
-	return errors.Join(d.presence.Restore(ctx), d.book.Restore(ctx, d.definition), d.tokens.Restore(ctx))
+	return errors.Join(d.presence.RewriteStore(ctx), d.book.RewriteStore(ctx, d.definition), d.tokens.Restore(ctx))
 }
 
 // definition returns the text of a definition if its server still lists it.

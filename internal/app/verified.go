@@ -49,7 +49,7 @@ type verifiedTokens struct {
 
 // LoadTokens implements auth.TokenKeeper.
 func (s verifiedTokens) LoadTokens(ctx context.Context) ([]auth.Token, error) {
-	if err := s.gate.Ready(ctx); err != nil {
+	if err := s.gate.EnsureLoaded(ctx); err != nil {
 		return nil, err
 	}
 	return s.TokenStore.LoadTokens(ctx)

@@ -17,9 +17,9 @@ func (c *Catalog) CurrentStatus(t *Tool) policy.Status {
 		return t.Status
 	}
 	decided := c.Approvals.View(t.ID.Server)
-	entry := decided.Tool(t.ID.Tool)
+	entry := decided.ToolDecisions(t.ID.Tool)
 	return policy.StatusOf(policy.StatusFacts{
-		Known: decided.Known(), ServerEnabled: true,
+		Known: decided.IsLoaded(), ServerEnabled: true,
 		SwitchedOff: entry.Off != nil, Approved: entry.Approves(t.Fingerprint()),
 	})
 }
@@ -30,7 +30,7 @@ func (c *Catalog) CurrentStatus(t *Tool) policy.Status {
 func (c *Catalog) admit(ctx context.Context, server string, old *toolList, entries []*entry, tell bool) (accepted int, done bool) {
 	_, infer, _ := c.serverConfig(server)
 	before := old.entrySet()
-	return admitDefinitions(ctx, c, server, entries, func(e *entry) approval.Candidate { return e.candidate(infer) },
+	return admitDefinitions(ctx, c, server, entries, func(e *entry) approval.CandidateDefinition { return e.candidate(infer) },
 		func(e *entry) bool { return !tell || before[e] }, "the tools of a server cannot be accepted now")
 }
 
@@ -38,22 +38,22 @@ func (c *Catalog) admit(ctx context.Context, server string, old *toolList, entri
 // accepted definitions, and those that now await approval unless they were known before.
 // done is false when the caller has to retry; the error is logged with the message
 // failed.
-func admitDefinitions[T any](ctx context.Context, c *Catalog, server string, all []T, candidate func(T) approval.Candidate, known func(T) bool, failed string) (accepted int, done bool) {
+func admitDefinitions[T any](ctx context.Context, c *Catalog, server string, all []T, candidate func(T) approval.CandidateDefinition, known func(T) bool, failed string) (accepted int, done bool) {
 	rules, decided, ok := c.admissionRules(server)
 	if !ok {
 		return 0, false
 	}
 	var open []T
-	var candidates []approval.Candidate
+	var candidates []approval.CandidateDefinition
 	for _, one := range all {
-		if x := candidate(one); !decided.Of(x.Kind, x.Tool).Approves(x.Fingerprint) {
+		if x := candidate(one); !decided.DecisionsOn(x.Kind, x.Tool).Approves(x.Fingerprint) {
 			open, candidates = append(open, one), append(candidates, x)
 		}
 	}
 	if len(candidates) == 0 {
 		return 0, true
 	}
-	judged, err := c.Approvals.Admit(ctx, server, rules, candidates)
+	judged, err := c.Approvals.AcceptTrusted(ctx, server, rules, candidates)
 	if err != nil && ctx.Err() == nil {
 		c.Logger.Warn(failed, "server", server, "error", err)
 	}
@@ -86,10 +86,10 @@ func (c *Catalog) reportAdmissions(byKind map[tool.Kind]*Admission) {
 
 // admissionRules returns what definitions of a server are evaluated by, and the decisions
 // about it. ok is false until both are known.
-func (c *Catalog) admissionRules(server string) (rules approval.Rules, decided *approval.View, ok bool) {
+func (c *Catalog) admissionRules(server string) (rules approval.EvaluationRules, decided *approval.ServerView, ok bool) {
 	configured, _, there := c.serverConfig(server)
 	decided = c.Approvals.View(server)
-	return approval.Rules{Trust: approval.Trust(configured.Trust), Quarantined: Quarantined(configured, decided)}, decided, there && decided.Known()
+	return approval.EvaluationRules{Trust: approval.Trust(configured.Trust), Quarantined: Quarantined(configured, decided)}, decided, there && decided.IsLoaded()
 }
 
 // serverConfig returns a server's configuration and its inference mode.

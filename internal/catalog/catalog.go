@@ -50,7 +50,7 @@ type Catalog struct {
 	mu         sync.Mutex // guards the fields below
 	servers    []config.Server
 	inferMode  policy.InferMode
-	judgeMode  policy.JudgeMode
+	judgeMode  policy.ArgumentsMode
 	states     map[string]upstream.State
 	lists      map[string]*toolList
 	primitives map[string]*Primitives
@@ -68,7 +68,7 @@ type recheckQueue struct {
 type Options struct {
 	Servers   []config.Server  // at the start
 	Infer     policy.InferMode // at the start
-	Judge     policy.JudgeMode
+	Judge     policy.ArgumentsMode
 	Store     Store
 	Approvals *approval.Book
 	// Observe receives the outcome for definitions that were not approved before. It must
@@ -86,7 +86,7 @@ func New(o Options) *Catalog {
 		listSlots: make(chan struct{}, listsPerCore*runtime.GOMAXPROCS(0)),
 	}
 	c.Refresh()
-	o.Approvals.Follow(c.onDecision)
+	o.Approvals.Subscribe(c.onDecision)
 	return c
 }
 
@@ -147,7 +147,7 @@ func (c *Catalog) Prepare(next *config.Config) (func(), error) {
 
 // onDecision publishes a decision. After a change of how a server is launched, its tools
 // can still be found, but its list no longer counts as received.
-func (c *Catalog) onDecision(d approval.Decided) {
+func (c *Catalog) onDecision(d approval.DecisionEvent) {
 	if d.Relaunched {
 		c.mu.Lock()
 		if l := c.lists[d.Server]; l != nil {

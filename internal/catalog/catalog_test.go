@@ -85,7 +85,7 @@ func enabled(name string) config.Server {
 // snapshot that has them.
 func start(t *testing.T, keeper Store, servers ...config.Server) *Catalog {
 	t.Helper()
-	c := New(Options{Servers: servers, Store: keeper, Approvals: new(approvaltest.Memory).Book(), Logger: quiet()})
+	c := New(Options{Servers: servers, Store: keeper, Approvals: new(approvaltest.MemoryStore).NewBook(), Logger: quiet()})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
@@ -157,7 +157,7 @@ func TestOverridesMakeTheEffectiveHints(t *testing.T) {
 	})
 	want := map[string]struct {
 		hints tool.Hints
-		with  policy.Variant
+		with  policy.CallTool
 	}{
 		"get_it":  {tool.Hints{ReadOnly: tool.True, Destructive: tool.False, Idempotent: tool.True, OpenWorld: tool.False}, policy.CallToolRead},
 		"get_rid": {tool.Hints{ReadOnly: tool.True, Destructive: tool.True, OpenWorld: tool.False}, policy.CallToolDestructive},
@@ -178,7 +178,7 @@ func TestToolsAreRememberedAcrossRestarts(t *testing.T) {
 	for got := ""; got != "a"; got = <-keeper.saved {
 	}
 
-	second := New(Options{Servers: []config.Server{enabled("a")}, Store: keeper, Approvals: new(approvaltest.Memory).Book(), Logger: quiet()})
+	second := New(Options{Servers: []config.Server{enabled("a")}, Store: keeper, Approvals: new(approvaltest.MemoryStore).NewBook(), Logger: quiet()})
 	second.loadSavedTools(context.Background())
 	second.Refresh()
 	if n := second.Current().ToolCount(); n != 2 {

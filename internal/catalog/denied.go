@@ -9,7 +9,7 @@ import (
 
 // deniedByConfig reports whether the server's allow and deny lists exclude the tool.
 func deniedByConfig(server config.Server, name string) bool {
-	fits := func(pattern string) bool { return policy.Matches(pattern, name) }
+	fits := func(pattern string) bool { return policy.MatchesPattern(pattern, name) }
 	if len(server.EnabledTools) > 0 {
 		return !slices.ContainsFunc(server.EnabledTools, fits)
 	}

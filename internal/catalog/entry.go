@@ -49,11 +49,11 @@ type entry struct {
 	compile        sync.Once
 	arguments      *schema.Schema
 	scanned        *scan.Scanned
-	classification *classify.Analysis
+	classification *classify.ToolAnalysis
 }
 
 func newEntry(d *tool.Definition, names *scan.CrossRefs) *entry {
-	return &entry{definition: d, scanned: names.Tool(d), classification: classify.NewAnalysis(d)}
+	return &entry{definition: d, scanned: names.Tool(d), classification: classify.NewToolAnalysis(d)}
 }
 
 // mergeEntries returns entries for tools and reuses those of old that did not change.
@@ -101,16 +101,16 @@ type Tool struct {
 	// Effective is the override where it sets a hint, else the server's hint, else, when
 	// the configuration enforces inference, the inferred hint.
 	Effective  tool.Hints
-	CallWith   policy.Variant
+	CallWith   policy.CallTool
 	Status     policy.Status
-	Blocked    bool             // a user has rejected this exact definition
-	InferMode  policy.InferMode // how inferred hints are used
-	JudgeMode  policy.JudgeMode // how the effect of its arguments is used
+	Blocked    bool                 // a user has rejected this exact definition
+	InferMode  policy.InferMode     // how inferred hints are used
+	JudgeMode  policy.ArgumentsMode // how the effect of its arguments is used
 	entry      *entry
-	undeclared bool           // neither the server nor an override declares its hints
-	override   tool.Hints     // from hint_overrides
-	laneRule   *classify.Rule // the configured rule that classifies its arguments
-	pin        *approval.Pin  // the approval of this definition, nil without one
+	undeclared bool                   // neither the server nor an override declares its hints
+	override   tool.Hints             // from hint_overrides
+	laneRule   *classify.ArgumentRule // the configured rule that classifies its arguments
+	pin        *approval.Pin          // the approval of this definition, nil without one
 	factsCache atomic.Pointer[tool.Facts]
 }
 
@@ -130,27 +130,27 @@ func (t *Tool) Inferred() classify.Inference {
 	if !t.undeclared {
 		return classify.Inference{}
 	}
-	return t.entry.classification.Inferred()
+	return t.entry.classification.InferredHints()
 }
 
 // Undeclared reports whether neither the server nor an override declares the tool's
 // hints.
-func (t *Tool) Undeclared() bool { return t.undeclared || policy.Silent(t.Effective) }
+func (t *Tool) Undeclared() bool { return t.undeclared || policy.HintsUnset(t.Effective) }
 
 // HintOverrides returns the hints that hint_overrides set, and whether there are any.
 func (t *Tool) HintOverrides() (tool.Hints, bool) { return t.override, t.override != tool.Hints{} }
 
 // Candidate returns the tool's definition as input for approval.
-func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.InferMode) }
+func (t *Tool) Candidate() approval.CandidateDefinition { return t.entry.candidate(t.InferMode) }
 
 // candidate contains the declared hints. Where inferred hints are enforced, it contains
 // these too, because a change must not loosen them either.
-func (e *entry) candidate(infer policy.InferMode) approval.Candidate {
+func (e *entry) candidate(infer policy.InferMode) approval.CandidateDefinition {
 	hints := e.definition.Hints
-	if enforced(infer) && policy.Silent(hints) {
-		hints = policy.Effective(hints, e.classification.Inferred().Operation, infer)
+	if enforced(infer) && policy.HintsUnset(hints) {
+		hints = policy.EffectiveHints(hints, e.classification.InferredHints().Operation, infer)
 	}
-	return approval.Candidate{
+	return approval.CandidateDefinition{
 		Tool: e.definition.ID.Tool, Fingerprint: e.definition.Fingerprint(), Hints: hints,
 		Definition: e.definition.Raw, Report: e.scanned.Report, Orders: e.scanned.RefersToOtherServer,
 	}

@@ -14,8 +14,8 @@ func (t *Tool) Facts() tool.Facts {
 		Hints: tool.ResolveHints(t.Effective, t.override, t.Hints), Overridden: tool.Overridden(t.override, t.Hints),
 		CallWith: t.CallWith.String(), Fingerprint: t.Fingerprint().String(),
 	}
-	if policy.Silent(t.Hints) {
-		in := t.entry.classification.Inferred()
+	if policy.HintsUnset(t.Hints) {
+		in := t.entry.classification.InferredHints()
 		j.Inferred, j.Unsure = in.Operation.String(), in.Unsure
 	}
 	if t.pin != nil {

@@ -19,7 +19,7 @@ func (t *Tool) WithConfig(c *config.Config, server config.Server) *Tool {
 func ToolFromRecord(id tool.ID, judged *tool.Facts) *Tool {
 	in := classify.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
-	e := &entry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, classification: classify.KnownAnalysis(in)}
+	e := &entry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, classification: classify.NewKnownAnalysis(in)}
 	return &Tool{Definition: e.definition, entry: e}
 }
 
@@ -30,12 +30,12 @@ func (t *Tool) HasSchema() bool { return t.Raw != nil }
 // can. The first one is CurrentStatus.
 func (c *Catalog) LockReasons(t *Tool) []policy.Status {
 	server, _, _ := c.serverConfig(t.ID.Server)
-	return policy.Reasons(statusFacts(server, c.Approvals.View(t.ID.Server), t.entry))
+	return policy.AllStatusesOf(statusFacts(server, c.Approvals.View(t.ID.Server), t.entry))
 }
 
 // HypotheticalStatus returns the status a tool would have under a server configuration if
 // it were switched off or approved.
-func HypotheticalStatus(server config.Server, decided *approval.View, name string, off, approved bool) policy.Status {
+func HypotheticalStatus(server config.Server, decided *approval.ServerView, name string, off, approved bool) policy.Status {
 	return policy.StatusOf(policy.StatusFacts{
 		Known: true, ServerEnabled: server.Enabled, Quarantined: Quarantined(server, decided),
 		DeniedByConfig: deniedByConfig(server, name), SwitchedOff: off, Approved: approved,

@@ -40,7 +40,7 @@ func TestInferredHints(t *testing.T) {
 	})
 	type is struct {
 		inferred policy.Operation
-		with     policy.Variant
+		with     policy.CallTool
 	}
 	off := map[string]is{
 		"get_user": {0, policy.CallToolWrite}, "create_user": {0, policy.CallToolWrite}, "delete_user": {0, policy.CallToolWrite},
@@ -70,7 +70,7 @@ func TestInferredHints(t *testing.T) {
 			if in.Operation != want.inferred || got.CallWith != want.with || (in == classify.Inference{}) != (want.inferred == 0) {
 				t.Errorf("%s, %q: inferred %+v, %v, want %+v", name, step.mode, in, got.CallWith, want)
 			}
-			if got.CallWith != policy.CallWith(got.Effective) {
+			if got.CallWith != policy.CallToolForHints(got.Effective) {
 				t.Errorf("%s: %v does not follow from %+v", name, got.CallWith, got.Effective)
 			}
 		}

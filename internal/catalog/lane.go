@@ -10,7 +10,7 @@ import (
 
 // LaneRule returns the rule that classifies calls by an argument: the configured one,
 // else the one that its schema implies; nil without one.
-func (t *Tool) LaneRule() *classify.Rule {
+func (t *Tool) LaneRule() *classify.ArgumentRule {
 	if t.laneRule != nil {
 		return t.laneRule
 	}
@@ -19,19 +19,19 @@ func (t *Tool) LaneRule() *classify.Rule {
 
 // ClassifyArguments returns what a call does according to its arguments; the zero value
 // without a rule.
-func (t *Tool) ClassifyArguments(args json.RawMessage) policy.Arguments {
+func (t *Tool) ClassifyArguments(args json.RawMessage) policy.ArgumentEffect {
 	rule := t.LaneRule()
 	if rule == nil {
-		return policy.Arguments{}
+		return policy.ArgumentEffect{}
 	}
 	return rule.Classify(args)
 }
 
 // configuredLaneRule returns the last of a server's rules that matches a tool, or nil.
-func configuredLaneRule(rules []config.LaneRule, name string) (found *classify.Rule) {
+func configuredLaneRule(rules []config.LaneRule, name string) (found *classify.ArgumentRule) {
 	for _, r := range rules {
-		if policy.Matches(r.Pattern, name) {
-			found = &classify.Rule{By: r.By, Argument: r.Argument, Read: r.Read, Destructive: r.Destructive, Declared: true, Program: classify.ProgramOf(name)}
+		if policy.MatchesPattern(r.Pattern, name) {
+			found = &classify.ArgumentRule{By: r.By, Argument: r.Argument, Read: r.Read, Destructive: r.Destructive, Declared: true, Program: classify.ProgramInToolName(name)}
 		}
 	}
 	return found

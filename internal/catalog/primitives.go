@@ -34,8 +34,8 @@ type Primitive struct {
 }
 
 // Candidate returns the primitive's definition as input for approval.
-func (o *Primitive) Candidate() approval.Candidate {
-	return approval.Candidate{Kind: o.Kind, Tool: o.Name, Fingerprint: o.Fingerprint, Definition: o.Raw, Report: o.scanned.Report, Orders: o.scanned.RefersToOtherServer}
+func (o *Primitive) Candidate() approval.CandidateDefinition {
+	return approval.CandidateDefinition{Kind: o.Kind, Tool: o.Name, Fingerprint: o.Fingerprint, Definition: o.Raw, Report: o.scanned.Report, Orders: o.scanned.RefersToOtherServer}
 }
 
 // asUnlisted returns o as one that is not on MCPProxy's own list.
@@ -64,7 +64,7 @@ type Primitives struct {
 // PrimitivesView is Primitives with the decisions about them. It is computed once and
 // never changes.
 type PrimitivesView struct {
-	decided *approval.View
+	decided *approval.ServerView
 	counts  map[tool.Kind]PrimitiveCount
 	// pendingURIs are the URIs of pending resources, normalized.
 	pendingURIs       map[string]bool
@@ -188,7 +188,7 @@ func (o *Primitives) findUnlisted(kind tool.Kind, name string) *Primitive {
 
 // withList returns o with a new list of a kind. Pending primitives that are no longer
 // listed are kept, so that a server cannot get one used by taking it off the list.
-func (o *Primitives) withList(kind tool.Kind, raws []json.RawMessage, by origin, decided *approval.View) *Primitives {
+func (o *Primitives) withList(kind tool.Kind, raws []json.RawMessage, by origin, decided *approval.ServerView) *Primitives {
 	next := o.clone()
 	l := &primitiveList{byName: make(map[string]*Primitive, len(raws))}
 	for _, raw := range raws {
@@ -218,6 +218,6 @@ func (o *Primitives) addUnlisted(one *Primitive) {
 	}
 }
 
-func isApproved(decided *approval.View, o *Primitive) bool {
-	return decided.Of(o.Kind, o.Name).Approves(o.Fingerprint)
+func isApproved(decided *approval.ServerView, o *Primitive) bool {
+	return decided.DecisionsOn(o.Kind, o.Name).Approves(o.Fingerprint)
 }

@@ -90,7 +90,7 @@ func (c *Catalog) FilterPrimitives(ctx context.Context, server string, kind tool
 			}
 		case own != nil && own.Fingerprint != one.Fingerprint:
 			strange = true
-			pass[i] = rules.Trust == approval.Auto && approval.Evaluate(rules, decided.Of(kind, one.Name), one.Candidate()).Accepted
+			pass[i] = rules.Trust == approval.Auto && approval.Evaluate(rules, decided.DecisionsOn(kind, one.Name), one.Candidate()).Accepted
 		default:
 			news, at = append(news, one), append(at, i)
 		}
@@ -163,14 +163,14 @@ func (c *Catalog) retryPrimitiveAdmissions(ctx context.Context) (accepted int, a
 
 // PrimitiveStatus returns the status of a primitive by the decisions of this moment.
 func (c *Catalog) PrimitiveStatus(server string, o *Primitive) policy.Status {
-	return c.primitiveStatus(server, c.Approvals.View(server).Of(o.Kind, o.Name).Approves(o.Fingerprint))
+	return c.primitiveStatus(server, c.Approvals.View(server).DecisionsOn(o.Kind, o.Name).Approves(o.Fingerprint))
 }
 
 func (c *Catalog) primitiveStatus(server string, approved bool) policy.Status {
 	configured, _, there := c.serverConfig(server)
 	decided := c.Approvals.View(server)
 	return policy.StatusOf(policy.StatusFacts{
-		Known: there && decided.Known(), ServerEnabled: configured.Enabled,
+		Known: there && decided.IsLoaded(), ServerEnabled: configured.Enabled,
 		Quarantined: Quarantined(configured, decided), Approved: approved,
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-func (o *Primitives) view(decided *approval.View) *PrimitivesView {
+func (o *Primitives) view(decided *approval.ServerView) *PrimitivesView {
 	v := &PrimitivesView{decided: decided, counts: map[tool.Kind]PrimitiveCount{}, pendingURIs: map[string]bool{}}
 	sum, decidedAny := sha256.New(), o.epoch > 0
 	sum.Write(binary.BigEndian.AppendUint64(nil, o.epoch)) // writing to a hash does not fail
@@ -34,7 +34,7 @@ func (o *Primitives) view(decided *approval.View) *PrimitivesView {
 		case one.Kind == tool.KindResource && !ok:
 			v.pendingURIs[normalizeURI(one.Name)] = true
 		}
-		if by := decided.Of(one.Kind, one.Name); by.Block != nil || by.Pin != nil && by.Pin.ByUser() {
+		if by := decided.DecisionsOn(one.Kind, one.Name); by.Block != nil || by.Pin != nil && by.Pin.ByUser() {
 			decidedAny = true
 			sum.Write([]byte(one.Kind + "\x00" + tool.Kind(one.Name)))
 			if ok {
@@ -77,10 +77,10 @@ func (c *Catalog) UseStatus(server string, kind tool.Kind, name string) policy.S
 	if one := o.findUnlisted(kind, name); one != nil {
 		return c.PrimitiveStatus(server, one)
 	}
-	free := decided.Of(kind, name).Block == nil
+	free := decided.DecisionsOn(kind, name).Block == nil
 	if kind == tool.KindPrompt && o.HasList(kind) {
 		rules, _, _ := c.admissionRules(server)
-		free = free && (rules.Trust == approval.Auto || decided.Of(kind, name).Pin != nil)
+		free = free && (rules.Trust == approval.Auto || decided.DecisionsOn(kind, name).Pin != nil)
 	}
 	if kind == tool.KindResource && free {
 		v := c.CurrentPrimitives(server)

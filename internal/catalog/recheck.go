@@ -58,7 +58,7 @@ func (d *recheckQueue) reset() {
 }
 
 func (c *Catalog) recheckAll(ctx context.Context) (done bool) {
-	all := map[string][]approval.Candidate{}
+	all := map[string][]approval.CandidateDefinition{}
 	c.mu.Lock()
 	lists, offers := maps.Clone(c.lists), maps.Clone(c.primitives)
 	c.mu.Unlock()
@@ -96,16 +96,18 @@ func (c *Catalog) warmExternalRefs() {
 }
 
 // recheckServer puts automatically accepted definitions of a server back under review.
-func (c *Catalog) recheckServer(ctx context.Context, server string, candidates []approval.Candidate) (done bool) {
+func (c *Catalog) recheckServer(ctx context.Context, server string, candidates []approval.CandidateDefinition) (done bool) {
 	rules, decided, ok := c.admissionRules(server)
 	if !ok {
-		return decided.Known() // else the server is no longer configured
+		return decided.IsLoaded() // else the server is no longer configured
 	}
-	candidates = slices.DeleteFunc(candidates, func(x approval.Candidate) bool { return !decided.Of(x.Kind, x.Tool).ByScan(x.Fingerprint) })
+	candidates = slices.DeleteFunc(candidates, func(x approval.CandidateDefinition) bool {
+		return !decided.DecisionsOn(x.Kind, x.Tool).ApprovedByScan(x.Fingerprint)
+	})
 	if len(candidates) == 0 {
 		return true
 	}
-	held, err := c.Approvals.Doubt(ctx, server, rules, candidates)
+	held, err := c.Approvals.HoldDoubtful(ctx, server, rules, candidates)
 	if err != nil {
 		if ctx.Err() == nil {
 			c.Logger.Warn("what a server orders about tools of others cannot be held now", "server", server, "error", err)

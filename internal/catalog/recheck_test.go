@@ -28,13 +28,13 @@ type neighbourhood struct {
 	*Catalog
 	t       *testing.T
 	keeper  *memory
-	memory  *approvaltest.Memory
+	memory  *approvaltest.MemoryStore
 	servers []config.Server
 	told    told
 }
 
 func newNeighbourhood(t *testing.T, servers ...string) *neighbourhood {
-	n := &neighbourhood{t: t, keeper: newMemory(), memory: new(approvaltest.Memory)}
+	n := &neighbourhood{t: t, keeper: newMemory(), memory: new(approvaltest.MemoryStore)}
 	for _, s := range servers {
 		n.servers = append(n.servers, enabled(s))
 	}
@@ -51,7 +51,7 @@ func (n *neighbourhood) restart() {
 			n.keeper.tools[server] = l.rawTools()
 		}
 	}
-	n.Catalog = New(Options{Servers: n.servers, Store: n.keeper, Approvals: n.memory.Book(), Observe: n.told.observe, Logger: quiet()})
+	n.Catalog = New(Options{Servers: n.servers, Store: n.keeper, Approvals: n.memory.NewBook(), Observe: n.told.observe, Logger: quiet()})
 	n.loadSavedTools(n.t.Context())
 	n.Refresh()
 }
@@ -131,7 +131,7 @@ func TestWhatOrdersAcrossServersWaits(t *testing.T) {
 			come["mailer"]()
 			n.expect("the other is back", policy.PendingApproval, "other-tool")
 
-			if err := n.Approvals.Approve(t.Context(), "evil", "admin", []approval.Candidate{n.helper().Candidate()}, nil); err != nil {
+			if err := n.Approvals.Approve(t.Context(), "evil", "admin", []approval.CandidateDefinition{n.helper().Candidate()}, nil); err != nil {
 				t.Fatal(err)
 			}
 			n.expect("approved", policy.Callable, "other-tool")
@@ -199,7 +199,7 @@ func TestComingAtTheSameTime(t *testing.T) {
 // A doubt that cannot be stored is raised again.
 func TestADoubtIsStoredLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := new(approvaltest.Memory)
+		memory := new(approvaltest.MemoryStore)
 		c := New(Options{Servers: []config.Server{enabled("evil"), enabled("mailer")}, Store: newMemory(), Approvals: approval.NewBook(memory, nil), Logger: quiet()})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -214,12 +214,12 @@ func TestADoubtIsStoredLater(t *testing.T) {
 		if s := status(); s != policy.Callable {
 			t.Fatalf("alone: %s", s)
 		}
-		memory.Fail(errors.New("the disk is full"))
+		memory.SetError(errors.New("the disk is full"))
 		c.ToolsListed("mailer", named(t, "mailer", "send_mail"))
 		if s := status(); s != policy.Callable {
 			t.Fatalf("what is not stored takes effect: %s", s)
 		}
-		memory.Fail(nil)
+		memory.SetError(nil)
 		for status() != policy.PendingApproval {
 			pause(ctx, admitRetryInterval) // of the bubble
 		}
@@ -268,7 +268,7 @@ func BenchmarkAServerComes(b *testing.B) {
 		}
 	}
 	delete(keeper.tools, "s100")
-	book := new(approvaltest.Memory).Book()
+	book := new(approvaltest.MemoryStore).NewBook()
 	for _, life := range []string{"accepted", "remembered"} {
 		c := New(Options{Servers: servers, Store: keeper, Approvals: book, Logger: quiet()})
 		c.loadSavedTools(b.Context())

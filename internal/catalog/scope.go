@@ -19,15 +19,15 @@ func (t *Tool) Lane() policy.Operation {
 // its inferred operation, whatever the configured inference mode.
 func (t *Tool) BaseLane() policy.Operation {
 	lane := t.CallWith.Operation()
-	if t.undeclared || policy.Silent(t.Effective) { // declared hints are not overruled by inference
-		lane = max(lane, t.entry.classification.Inferred().Operation)
+	if t.undeclared || policy.HintsUnset(t.Effective) { // declared hints are not overruled by inference
+		lane = max(lane, t.entry.classification.InferredHints().Operation)
 	}
 	return lane
 }
 
 // InScope reports whether the tool is in a scope.
 func (t *Tool) InScope(s policy.Scope) bool {
-	return !s.Bounded() || s.Tool(t.ID.Server, t.ID.Tool) && policy.Within(s, t.Lane())
+	return !s.Bounded() || s.Tool(t.ID.Server, t.ID.Tool) && policy.ScopeIncludes(s, t.Lane())
 }
 
 // InScope reports whether a tool is in a scope, even if it does not exist. An unknown

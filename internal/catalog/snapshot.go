@@ -138,13 +138,13 @@ func (s *Snapshot) SuggestByToolName(name string) []string {
 	return found
 }
 
-func newTool(server config.Server, decided *approval.View, infer policy.InferMode, e *entry) *Tool {
+func newTool(server config.Server, decided *approval.ServerView, infer policy.InferMode, e *entry) *Tool {
 	t := configuredTool(server, infer, e)
-	if pin := decided.Tool(t.ID.Tool).Pin; pin != nil && pin.Fingerprint == t.Fingerprint() {
+	if pin := decided.ToolDecisions(t.ID.Tool).Pin; pin != nil && pin.Fingerprint == t.Fingerprint() {
 		t.pin = pin
 	}
 	t.Status = policy.StatusOf(statusFacts(server, decided, e))
-	block := decided.Tool(e.definition.ID.Tool).Block
+	block := decided.ToolDecisions(e.definition.ID.Tool).Block
 	t.Blocked = block != nil && block.Fingerprint == e.definition.Fingerprint()
 	return t
 }
@@ -153,18 +153,18 @@ func newTool(server config.Server, decided *approval.View, infer policy.InferMod
 func configuredTool(server config.Server, infer policy.InferMode, e *entry) *Tool {
 	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, InferMode: infer}
 	for _, o := range server.HintOverrides {
-		if policy.Matches(o.Pattern, t.ID.Tool) {
+		if policy.MatchesPattern(o.Pattern, t.ID.Tool) {
 			t.override = o.Hints.WithDefaults(t.override)
 		}
 	}
 	t.Effective = t.override.WithDefaults(t.Effective)
-	if infer != policy.InferOff && policy.Silent(t.Effective) {
+	if infer != policy.InferOff && policy.HintsUnset(t.Effective) {
 		t.undeclared = true
 		if enforced(infer) { // else it is inferred on demand
-			t.Effective = policy.Effective(t.Effective, e.classification.Inferred().Operation, infer)
+			t.Effective = policy.EffectiveHints(t.Effective, e.classification.InferredHints().Operation, infer)
 		}
 	}
-	t.CallWith = policy.CallWith(t.Effective)
+	t.CallWith = policy.CallToolForHints(t.Effective)
 	t.laneRule = configuredLaneRule(server.Lanes, t.ID.Tool)
 	return t
 }
@@ -172,8 +172,8 @@ func configuredTool(server config.Server, infer policy.InferMode, e *entry) *Too
 // precomputeInference infers, without a lock, what a snapshot will need.
 func precomputeInference(entries []*entry) {
 	for _, e := range entries {
-		if policy.Silent(e.definition.Hints) {
-			e.classification.Inferred()
+		if policy.HintsUnset(e.definition.Hints) {
+			e.classification.InferredHints()
 		}
 	}
 }
@@ -198,13 +198,13 @@ func (s *Snapshot) Explain(used *search.Habits, query string, h Hit) []search.Re
 func (s *Snapshot) CallableCount() int { return s.lookup.callable.Len() }
 
 // statusFacts returns the inputs of a tool's status.
-func statusFacts(server config.Server, decided *approval.View, e *entry) policy.StatusFacts {
-	entry := decided.Tool(e.definition.ID.Tool)
+func statusFacts(server config.Server, decided *approval.ServerView, e *entry) policy.StatusFacts {
+	entry := decided.ToolDecisions(e.definition.ID.Tool)
 	denies := deniedByConfig(server, e.definition.ID.Tool)
 	return policy.StatusFacts{
 		// If the configuration alone locks a tool, the reason is known without the
 		// approvals.
-		Known:          decided.Known() || !server.Enabled || server.Quarantined || denies,
+		Known:          decided.IsLoaded() || !server.Enabled || server.Quarantined || denies,
 		ServerEnabled:  server.Enabled,
 		Quarantined:    Quarantined(server, decided),
 		DeniedByConfig: denies,

@@ -26,19 +26,19 @@ type Admission struct {
 
 // Quarantined reports whether a server awaits review: its configuration says so, or its
 // launch differs from the reviewed one.
-func Quarantined(s config.Server, decided *approval.View) bool {
-	reviewed := decided.Reviewed()
+func Quarantined(s config.Server, decided *approval.ServerView) bool {
+	reviewed := decided.ReviewedLaunch()
 	return s.Quarantined || reviewed != nil && *reviewed != s.LaunchFingerprint()
 }
 
 // LaunchApproved reports whether a user has approved the server's current launch.
-func LaunchApproved(s config.Server, decided *approval.View) bool {
-	launch := decided.Launch()
+func LaunchApproved(s config.Server, decided *approval.ServerView) bool {
+	launch := decided.ApprovedLaunch()
 	return launch != nil && launch.Fingerprint == s.LaunchFingerprint()
 }
 
 // MayStart reports whether a server may be started or contacted: it is enabled and, if it
 // awaits review, its launch is approved. While the approvals are unknown, no server may.
-func MayStart(s config.Server, decided *approval.View) bool {
-	return s.Enabled && decided.Known() && (!Quarantined(s, decided) || LaunchApproved(s, decided))
+func MayStart(s config.Server, decided *approval.ServerView) bool {
+	return s.Enabled && decided.IsLoaded() && (!Quarantined(s, decided) || LaunchApproved(s, decided))
 }

@@ -24,9 +24,9 @@ func TestMayStart(t *testing.T) {
 	own, other := server.LaunchFingerprint(), tool.Fingerprint{1}
 	launches := map[string]*tool.Fingerprint{"none": nil, "this": &own, "another": &other}
 	for name, launch := range launches {
-		memory := new(approvaltest.Memory)
+		memory := new(approvaltest.MemoryStore)
 		if launch != nil {
-			if err := memory.Book().ApproveLaunch(t.Context(), "s", *launch, "admin"); err != nil {
+			if err := memory.NewBook().ApproveLaunch(t.Context(), "s", *launch, "admin"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -35,7 +35,7 @@ func TestMayStart(t *testing.T) {
 			known := bits&4 != 0
 			book := approval.NewBook(memory, nil)
 			if known {
-				book = memory.Book()
+				book = memory.NewBook()
 			}
 			decided := book.View("s")
 			quarantined := server.Quarantined || known && name == "another"
@@ -52,12 +52,12 @@ func TestMayStart(t *testing.T) {
 
 // remembering is a keeper that has lost the approval of a launch.
 type remembering struct {
-	approvaltest.Memory
+	approvaltest.MemoryStore
 	launch tool.Fingerprint
 }
 
-func (r *remembering) LoadApprovals(context.Context) (approval.Saved, error) {
-	return approval.Saved{Lost: true, Reviewed: map[string]tool.Fingerprint{"s": r.launch}}, nil
+func (r *remembering) LoadApprovals(context.Context) (approval.StoredDecisions, error) {
+	return approval.StoredDecisions{Lost: true, Reviewed: map[string]tool.Fingerprint{"s": r.launch}}, nil
 }
 
 // A launch whose approval is lost allows nothing, and another one is held.
@@ -74,7 +74,7 @@ func TestALostLaunchNarrows(t *testing.T) {
 				t.Errorf("another launch: %v, quarantined: %v: may start %v", held, quarantined, got)
 			}
 		}
-		if err := book.RevokeLaunch(t.Context(), "s"); err != nil || book.View("s").Reviewed() != nil {
+		if err := book.RevokeLaunch(t.Context(), "s"); err != nil || book.View("s").ReviewedLaunch() != nil {
 			t.Errorf("a person has it reviewed anew: %v", err)
 		}
 	}
@@ -112,7 +112,7 @@ func (o *told) take() (accepted, held []string) {
 func TestAdmissionsAreToldOnce(t *testing.T) {
 	var o told
 	server := enabled("s")
-	c := New(Options{Servers: []config.Server{server}, Approvals: new(approvaltest.Memory).Book(), Observe: o.observe, Logger: quiet()})
+	c := New(Options{Servers: []config.Server{server}, Approvals: new(approvaltest.MemoryStore).NewBook(), Observe: o.observe, Logger: quiet()})
 	expect := func(when string, accepted, held []string) {
 		t.Helper()
 		gotAccepted, gotHeld := o.take()
@@ -150,8 +150,8 @@ func TestAdmissionsAreToldOnce(t *testing.T) {
 // stored, is judged later; until then nothing of it can be called.
 func TestListsWaitForTheBook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := new(approvaltest.Memory)
-		memory.Fail(errors.New("the disk sleeps"))
+		memory := new(approvaltest.MemoryStore)
+		memory.SetError(errors.New("the disk sleeps"))
 		c := New(Options{Servers: []config.Server{enabled("s")}, Store: newMemory(), Approvals: approval.NewBook(memory, nil), Logger: quiet()})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -165,17 +165,17 @@ func TestListsWaitForTheBook(t *testing.T) {
 		if s := status("a"); s != policy.DisabledUnknown {
 			t.Errorf("before the approvals are read: %s", s)
 		}
-		memory.Fail(nil)
+		memory.SetError(nil)
 		<-c.Approvals.Loaded()
 		if s := status("a"); s != policy.Callable {
 			t.Errorf("after: %s", s)
 		}
-		memory.Fail(errors.New("the disk is full"))
+		memory.SetError(errors.New("the disk is full"))
 		c.ToolsListed("s", named(t, "s", "a", "b"))
 		if a, b := status("a"), status("b"); a != policy.Callable || b != policy.PendingApproval {
 			t.Errorf("while nothing can be stored: %s, %s", a, b)
 		}
-		memory.Fail(nil)
+		memory.SetError(nil)
 		for status("b") != policy.Callable {
 			pause(ctx, admitRetryInterval) // of the bubble
 		}
@@ -186,7 +186,7 @@ func TestListsWaitForTheBook(t *testing.T) {
 // when its turn comes.
 func TestListsAreTakenOverInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(Options{Servers: []config.Server{enabled("s")}, Approvals: new(approvaltest.Memory).Book(), Logger: quiet()})
+		c := New(Options{Servers: []config.Server{enabled("s")}, Approvals: new(approvaltest.MemoryStore).NewBook(), Logger: quiet()})
 		for range cap(c.listSlots) {
 			c.listSlots <- struct{}{}
 		}
@@ -209,7 +209,7 @@ func TestListsAreTakenOverInTurn(t *testing.T) {
 func TestATrustThatChanges(t *testing.T) {
 	server := enabled("s")
 	server.Trust = config.TrustManual
-	c := New(Options{Servers: []config.Server{server}, Approvals: new(approvaltest.Memory).Book(), Logger: quiet()})
+	c := New(Options{Servers: []config.Server{server}, Approvals: new(approvaltest.MemoryStore).NewBook(), Logger: quiet()})
 	c.list("s", named(t, "s", "a"))
 	for _, step := range []struct {
 		trust config.Trust
@@ -231,23 +231,23 @@ func TestATrustThatChanges(t *testing.T) {
 // The remembered tools of a server that is not started have the status that
 // was decided.
 func TestRememberedToolsKeepTheirApprovals(t *testing.T) {
-	keeper, memory := newMemory(), new(approvaltest.Memory)
+	keeper, memory := newMemory(), new(approvaltest.MemoryStore)
 	var raws []json.RawMessage
 	for _, d := range named(t, "s", "a", "b") {
 		raws = append(raws, d.Raw)
 	}
 	keeper.tools["s"] = raws
-	book := memory.Book()
+	book := memory.NewBook()
 	c := New(Options{Servers: []config.Server{enabled("s")}, Store: keeper, Approvals: book, Logger: quiet()})
 	c.list("s", named(t, "s", "a", "b"))
-	if err := book.Switch(t.Context(), tool.ID{Server: "s", Tool: "b"}, false, "admin"); err != nil {
+	if err := book.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "b"}, false, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []struct {
 		server config.Server
 		a, b   policy.Status
 	}{{enabled("s"), policy.Callable, policy.DisabledByUser}, {config.Server{Name: "s"}, policy.ServerDisabled, policy.ServerDisabled}} {
-		again := New(Options{Servers: []config.Server{s.server}, Store: keeper, Approvals: memory.Book(), Logger: quiet()})
+		again := New(Options{Servers: []config.Server{s.server}, Store: keeper, Approvals: memory.NewBook(), Logger: quiet()})
 		again.loadSavedTools(t.Context())
 		again.Refresh()
 		a, b := again.Current().Tool(tool.ID{Server: "s", Tool: "a"}), again.Current().Tool(tool.ID{Server: "s", Tool: "b"})
@@ -268,15 +268,15 @@ func TestStatusOfEveryTool(t *testing.T) {
 		if is(2) {
 			server.DisabledTools = []string{name}
 		}
-		memory := new(approvaltest.Memory)
-		book := memory.Book()
+		memory := new(approvaltest.MemoryStore)
+		book := memory.NewBook()
 		if is(3) {
-			if err := book.Approve(t.Context(), "s", "admin", []approval.Candidate{newEntry(d, scan.NewCrossRefs()).candidate(policy.InferOff)}, nil); err != nil {
+			if err := book.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{newEntry(d, scan.NewCrossRefs()).candidate(policy.InferOff)}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if is(4) {
-			if err := book.Switch(t.Context(), d.ID, false, "admin"); err != nil {
+			if err := book.SwitchTool(t.Context(), d.ID, false, "admin"); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -28,7 +28,7 @@ type callFlags struct {
 	timeout                  time.Duration
 }
 
-func callTool(r *run, v policy.Variant) command {
+func callTool(r *run, v policy.CallTool) command {
 	var f callFlags
 	return command{
 		flags: map[string]any{
@@ -51,7 +51,7 @@ func callTool(r *run, v policy.Variant) command {
 }
 
 // callInput builds the call from flags and arguments.
-func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallInput, error) {
+func callInput(r *run, v policy.CallTool, f callFlags, args []string) (api.CallInput, error) {
 	in := api.CallInput{Variant: v.String(), Select: f.selection, Intent: api.CallIntent{
 		OperationType: v.Operation().String(), DataSensitivity: f.sensitivity, Reason: f.reason,
 	}}
@@ -76,12 +76,12 @@ func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallIn
 // forShell replaces the hint of a rejected call, which is meant for an agent, by one for a shell.
 func forShell(err error, name string) error {
 	p := *problem.From(err)
-	p.Message = policy.ForUser(p.Message)
+	p.Message = policy.TextForUser(p.Message)
 	switch p.Code {
 	case problem.ServerMismatch, problem.ArgumentMismatch:
 		raw, _ := p.Detail("call_with").(json.RawMessage)
 		said, _ := wirejson.String(raw)
-		variant, known := policy.ParseVariant(said)
+		variant, known := policy.ParseCallTool(said)
 		if !known {
 			variant = policy.CallToolDestructive // this variant always passes
 		}

@@ -25,7 +25,7 @@ func TestCallArguments(t *testing.T) {
 	w.stdin = ` {"from":"stdin","n":9007199254740993} `
 	for _, c := range []struct {
 		args    []string
-		variant policy.Variant
+		variant policy.CallTool
 		want    string
 	}{
 		{[]string{"tool-read", "a:b"}, policy.CallToolRead, ""},
@@ -72,7 +72,7 @@ func TestOldCallTool(t *testing.T) {
 	w := daemon(t, f)
 	for _, line := range []string{"call tool", "call tool a:b", `call tool a:b --args {"x":1}`, "call tool --tool-name=a:b", "call call_tool a:b", "call_tool a:b", "call-tool a:b --args {}"} {
 		got := w.run(strings.Fields(line)...)
-		if got.code != problem.ExitUsage || got.stdout != "" || !strings.Contains(got.stderr, policy.NoCallTool) || !strings.Contains(got.stderr, "`mcpproxy call tool-read`") {
+		if got.code != problem.ExitUsage || got.stdout != "" || !strings.Contains(got.stderr, policy.CallToolNotFoundText) || !strings.Contains(got.stderr, "`mcpproxy call tool-read`") {
 			t.Errorf("%s: %+v", line, got)
 		}
 	}

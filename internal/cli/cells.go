@@ -65,8 +65,8 @@ func reviewStage(s ops.ReviewStage) string {
 }
 
 // waitReason explains why a definition waits.
-func waitReason(why approval.Why) string {
-	return inWords(why, map[approval.Why]string{
+func waitReason(why approval.WaitReason) string {
+	return inWords(why, map[approval.WaitReason]string{
 		approval.New:     "new: nobody has approved it yet",
 		approval.Changed: "changed since it was approved",
 		approval.Blocked: "blocked: a person refused this definition",

@@ -57,8 +57,8 @@ func at(s string) time.Time {
 // call is a call that the fake got.
 type call struct {
 	api.CallInput
-	variant  policy.Variant
-	declared policy.Declared
+	variant  policy.CallTool
+	declared policy.DeclaredIntent
 	timeout  time.Duration
 	caller   ops.Caller
 }
@@ -69,7 +69,7 @@ func (f *fake) callTool(_ context.Context, c ops.Caller, in api.CallInput) (api.
 	r := in.Request(c)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.calls = append(f.calls, call{in, r.Variant, r.Declared, r.Timeout, r.Caller})
+	f.calls = append(f.calls, call{in, r.CallTool, r.Declared, r.Timeout, r.Caller})
 	return f.answer, f.failure
 }
 

@@ -72,7 +72,7 @@ func makePasskey(ctx context.Context, r *run, c *api.Client) error {
 	if err != nil {
 		return problem.From(err)
 	}
-	return showUI(ctx, r, c, presence.Origin(u.Port())+u.Path+"settings?part=passkey", false)
+	return showUI(ctx, r, c, presence.PageOrigin(u.Port())+u.Path+"settings?part=passkey", false)
 }
 
 // readPasskey parses the anchor that the page has created.
@@ -107,7 +107,7 @@ func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now t
 	case !bytes.Equal(first, second):
 		return a, problem.New(problem.Usage, "The two are not the same: nothing was changed.", "")
 	}
-	a, key, err := presence.NewPassphrase(first, after, now)
+	a, key, err := presence.NewPassphraseAnchor(first, after, now)
 	if err != nil {
 		return a, problem.New(problem.Usage, "This passphrase cannot be taken: "+err.Error()+".", "Take a longer one.")
 	}
@@ -141,7 +141,7 @@ func presenceTest(r *run) command {
 		if err != nil {
 			return err
 		}
-		if _, err := anchor.Open(typed); errors.Is(err, presence.ErrPassphrase) {
+		if _, err := anchor.OpenSealedKey(typed); errors.Is(err, presence.ErrPassphrase) {
 			return problem.New(problem.PresenceRequired, "This is not the passphrase.", "If it is lost: `mcpproxy presence reset`.")
 		} else if err != nil {
 			return problem.From(err)

@@ -87,7 +87,7 @@ type signer struct {
 }
 
 // permit shows the statement to the user and signs it with the passphrase, which never leaves this process.
-func (s *signer) permit(ctx context.Context, a presence.SignRequest) (none presence.Signed, err error) {
+func (s *signer) permit(ctx context.Context, a presence.SignRequest) (none presence.SignedStatement, err error) {
 	if a.Anchor.Kind != presence.Passphrase {
 		return none, problem.New(problem.PresenceRequired, "A person has to permit this in the web UI.", "Open it with `mcpproxy ui`.")
 	}
@@ -99,7 +99,7 @@ func (s *signer) permit(ctx context.Context, a presence.SignRequest) (none prese
 	d.line("You permit, with %s:", oneLine(a.For))
 	s.show(d, a.Claims)
 	if s.key != nil && a.Anchor.Fingerprint() == s.anchor {
-		return presence.Sign(a.Statement, s.key), nil
+		return presence.SignStatement(a.Statement, s.key), nil
 	}
 	for range maxPassphraseTries {
 		typed, err := d.secret(ctx, "Passphrase (empty to stop): ")
@@ -109,9 +109,9 @@ func (s *signer) permit(ctx context.Context, a presence.SignRequest) (none prese
 		case len(typed) == 0:
 			return none, problem.New(problem.Interrupted, "You did not permit it: nothing was changed.", "")
 		}
-		key, err := a.Anchor.Open(typed)
+		key, err := a.Anchor.OpenSealedKey(typed)
 		if err == nil {
-			return presence.Sign(a.Statement, key), nil
+			return presence.SignStatement(a.Statement, key), nil
 		}
 		if !errors.Is(err, presence.ErrPassphrase) {
 			return none, err

@@ -130,7 +130,7 @@ func reasons(groups []ops.TrialGroup) (all []string) {
 		if g.Would == ops.Allowed {
 			text = "No more: " + text
 		}
-		if text = policy.ForUser(text); !slices.Contains(all, text) && len(all) < most {
+		if text = policy.TextForUser(text); !slices.Contains(all, text) && len(all) < most {
 			all = append(all, text)
 		}
 	}

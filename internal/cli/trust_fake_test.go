@@ -282,7 +282,7 @@ func (f *fake) Approvals(context.Context, ops.Caller, ops.WaitingQuery) (ops.Wai
 		return ops.Waiting{}, nil
 	}
 	since := at("2026-01-15T09:15:00Z")
-	waits := func(name string, why approval.Why, fingerprint string, v scan.Verdict, found ...scan.Finding) ops.WaitingTool {
+	waits := func(name string, why approval.WaitReason, fingerprint string, v scan.Verdict, found ...scan.Finding) ops.WaitingTool {
 		return ops.WaitingTool{Name: "github:" + name, Server: "github", Tool: name, Pending: ops.Pending{Reason: why, Fingerprint: fingerprint}, Scanned: ops.Scanned{Verdict: v, Findings: found}}
 	}
 	together := func(w ops.WaitingTool) ops.WaitingTool {

@@ -49,7 +49,7 @@ var oldCallTool = []string{"mcpproxy call tool", "mcpproxy call call_tool", "mcp
 
 func unknownCommand(parent *cobra.Command, name string) error {
 	if slices.Contains(oldCallTool, parent.CommandPath()+" "+name) {
-		return usage(policy.NoCallTool, "Say what the call does: `mcpproxy call tool-read`, `mcpproxy call tool-write` or `mcpproxy call tool-destructive`.")
+		return usage(policy.CallToolNotFoundText, "Say what the call does: `mcpproxy call tool-read`, `mcpproxy call tool-write` or `mcpproxy call tool-destructive`.")
 	}
 	var names []string
 	for _, c := range parent.Commands() {

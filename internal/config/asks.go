@@ -11,15 +11,15 @@ import (
 
 // Asks returns the rule by which a user is asked about a call in that lane: from the
 // general rules, those of the server, and the additions of the caller's profiles.
-func (c *Config) Asks(id tool.ID, within policy.Scope, lane policy.Operation) policy.AskedBy {
+func (c *Config) Asks(id tool.ID, within policy.Scope, lane policy.Operation) policy.ApprovalRule {
 	var own *policy.AskRules
 	if s := c.Server(id.Server); s != nil {
 		own = &s.Ask
 	}
-	caught := policy.Catch(&c.Ask, own, id, lane)
+	caught := policy.FindApprovalRule(&c.Ask, own, id, lane)
 	for i := range c.Profiles {
-		if p := &c.Profiles[i]; !caught.Asked() && within.InProfile(p.Name) {
-			caught = p.Ask.Add(p.Name, id, lane)
+		if p := &c.Profiles[i]; !caught.IsSet() && within.InProfile(p.Name) {
+			caught = p.Ask.FindProfileRule(p.Name, id, lane)
 		}
 	}
 	return caught
@@ -27,14 +27,14 @@ func (c *Config) Asks(id tool.ID, within policy.Scope, lane policy.Operation) po
 
 // MayAsk reports whether any rule may ask a user about a call to a server.
 func (c *Config) MayAsk(server string, within policy.Scope) bool {
-	if c.Ask.Any() {
+	if c.Ask.RequiresAny() {
 		return true
 	}
-	if s := c.Server(server); s != nil && s.Ask.Any() {
+	if s := c.Server(server); s != nil && s.Ask.RequiresAny() {
 		return true
 	}
 	for i := range c.Profiles {
-		if p := &c.Profiles[i]; p.Ask.Any() && within.InProfile(p.Name) {
+		if p := &c.Profiles[i]; p.Ask.RequiresAny() && within.InProfile(p.Name) {
 			return true
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func TestAsks(t *testing.T) {
 	c := mustParse(t, `{"ask": {"destructive": "ask", "tools": {"a:pay": "ask"}}, "mcpServers": {"a": {"command": "x", "ask": {"wait": "10s"}}, "b": {"command": "y", "ask": {"destructive": "off"}}},
 		"profiles": {"careful": {"ask": {"write": "ask", "destructive": "off", "tools": {"a:pay": "off", "b:read": "ask"}}}, "plain": {}}}`)
-	none, careful := policy.Scope{}, policy.ScopeOf(c.ProfileRule("plain"), c.ProfileRule("careful"))
+	none, careful := policy.Scope{}, policy.NewScope(c.ProfileRule("plain"), c.ProfileRule("careful"))
 	for _, w := range []struct {
 		server, tool string
 		within       policy.Scope
@@ -24,10 +24,10 @@ func TestAsks(t *testing.T) {
 		{"a", "x", none, policy.Destructive, "ask.destructive"}, {"a", "x", none, policy.Write, ""}, {"b", "x", none, policy.Destructive, ""}, {"a", "pay", none, policy.Read, `ask.tools "a:pay"`},
 		{"a", "x", careful, policy.Destructive, "ask.destructive"}, {"a", "x", careful, policy.Write, "ask.write of profile careful"}, {"a", "pay", careful, policy.Read, `ask.tools "a:pay"`},
 		{"b", "x", careful, policy.Destructive, ""}, {"b", "read", careful, policy.Read, `ask.tools "b:read" of profile careful`}, {"gone", "x", none, policy.Destructive, "ask.destructive"},
-		{"a", "x", policy.ScopeOf(c.ProfileRule("plain")), policy.Write, ""},
+		{"a", "x", policy.NewScope(c.ProfileRule("plain")), policy.Write, ""},
 	} {
 		got := ""
-		if by := c.Asks(tool.ID{Server: w.server, Tool: w.tool}, w.within, w.lane); by.Asked() {
+		if by := c.Asks(tool.ID{Server: w.server, Tool: w.tool}, w.within, w.lane); by.IsSet() {
 			got = by.String()
 		}
 		if got != w.want {

@@ -23,10 +23,10 @@ type person struct {
 
 func newPerson() *person { return &person{on: true, signed: map[string]bool{}} }
 
-func (p *person) On() bool                   { return p.on }
-func (p *person) Void() (why, remedy string) { return p.void, p.remedy }
+func (p *person) IsOn() bool                       { return p.on }
+func (p *person) VoidReason() (why, remedy string) { return p.void, p.remedy }
 
-func (p *person) Confirmed(c Claim) bool { return !p.on || p.signed[fmt.Sprintf("%q", c)] }
+func (p *person) IsConfirmed(c Claim) bool { return !p.on || p.signed[fmt.Sprintf("%q", c)] }
 
 func (p *person) sign(claims []Claim) {
 	for _, c := range claims {

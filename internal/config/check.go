@@ -240,8 +240,8 @@ func checkToolPattern(s string) error {
 }
 
 func checkAsk(mode string) error {
-	if !slices.Contains(policy.AskWords(), mode) {
-		return errors.New("it must be " + alternatives(policy.AskWords()) + ", not " + quote(mode))
+	if !slices.Contains(policy.AskModeNames(), mode) {
+		return errors.New("it must be " + alternatives(policy.AskModeNames()) + ", not " + quote(mode))
 	}
 	return nil
 }

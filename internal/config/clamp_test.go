@@ -429,7 +429,7 @@ func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 		if s == nil {
 			return
 		}
-		fits := func(p string) bool { return policy.Matches(p, name) }
+		fits := func(p string) bool { return policy.MatchesPattern(p, name) }
 		denies := func(s *Server) bool {
 			return !s.Enabled || s.Quarantined || len(s.EnabledTools) > 0 && !slices.ContainsFunc(s.EnabledTools, fits) || slices.ContainsFunc(s.DisabledTools, fits)
 		}
@@ -462,14 +462,14 @@ func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 			t.Fatalf("%s: %+v, was %+v", id, b, a)
 		}
 		for _, p := range append(slices.Clone(live.Profiles), Profile{}) {
-			within := policy.ScopeOf(live.ProfileRule(p.Name))
+			within := policy.NewScope(live.ProfileRule(p.Name))
 			if p.Name != "" {
-				if former := policy.ScopeOf(was.ProfileRule(p.Name)); within.Tool(id.Server, name) && !former.Tool(id.Server, name) || within.Lanes()&^former.Lanes() != 0 {
+				if former := policy.NewScope(was.ProfileRule(p.Name)); within.Tool(id.Server, name) && !former.Tool(id.Server, name) || within.Lanes()&^former.Lanes() != 0 {
 					t.Fatalf("profile %s lets %s through", p.Name, id)
 				}
 			}
 			for lane := policy.Read; lane <= policy.Destructive; lane++ {
-				if was.Asks(id, policy.ScopeOf(was.ProfileRule(p.Name)), lane).Asked() && !live.Asks(id, within, lane).Asked() {
+				if was.Asks(id, policy.NewScope(was.ProfileRule(p.Name)), lane).IsSet() && !live.Asks(id, within, lane).IsSet() {
 					t.Fatalf("nobody is asked about %s in the lane %v", id, lane)
 				}
 			}

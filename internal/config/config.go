@@ -189,7 +189,7 @@ type HintOverride struct {
 // name or pattern) matches.
 type LaneRule struct {
 	Pattern     string
-	By          policy.LaneBy
+	By          policy.ArgumentKind
 	Argument    string   // its path
 	Read        []string // actions, or patterns of them
 	Write       []string
@@ -217,7 +217,7 @@ func (c *Config) Selection(id tool.ID) *policy.Selection {
 		return nil
 	}
 	for _, rule := range slices.Backward(s.Selections) {
-		if policy.Matches(rule.Pattern, id.Tool) {
+		if policy.MatchesPattern(rule.Pattern, id.Tool) {
 			return rule.compiled
 		}
 	}
@@ -276,7 +276,7 @@ func InferWords() []string {
 
 // judgeWords returns the values of judge_arguments.
 func judgeWords() []string {
-	return []string{string(policy.JudgeOff), string(policy.JudgeAdvise), string(policy.JudgeEnforce)}
+	return []string{string(policy.ArgumentsOff), string(policy.ArgumentsAdvise), string(policy.ArgumentsEnforce)}
 }
 
 // ShownLaunch returns the launch of s as it may be shown.

@@ -33,12 +33,12 @@ type Claim struct {
 
 // SignatureVerifier verifies what a user has signed. See presence.Gate.
 type SignatureVerifier interface {
-	// On reports whether changes that grant more access need a user.
-	On() bool
-	// Confirmed reports whether a user has signed the claim.
-	Confirmed(Claim) bool
-	// Void returns why no signature counts, and how to fix that; "" if they count.
-	Void() (why, remedy string)
+	// IsOn reports whether changes that grant more access need a user.
+	IsOn() bool
+	// IsConfirmed reports whether a user has signed the claim.
+	IsConfirmed(Claim) bool
+	// VoidReason returns why no signature counts, and how to fix that; "" if they count.
+	VoidReason() (why, remedy string)
 }
 
 // confirmedConfig limits the configuration in force while presence is not none: it may
@@ -108,12 +108,12 @@ func (b *confirmedConfig) load(wanted *Config, parse func(text []byte) (*Config,
 	case off && b.verifier == nil && !found:
 		b.invalidReason = ""
 		return nil
-	case off && b.verifier != nil && !b.verifier.On():
+	case off && b.verifier != nil && !b.verifier.IsOn():
 		b.invalidReason = ""
 		return b.remove()
 	case !found:
 		if b.verifier != nil {
-			if why, remedy := b.verifier.Void(); why != "" {
+			if why, remedy := b.verifier.VoidReason(); why != "" {
 				b.invalidReason, b.remedy = asClause(why), asClause(remedy)
 			}
 		}
@@ -193,11 +193,11 @@ func (b *confirmedConfig) invalidity(s signedConfig) string {
 		return ""
 	}
 	for _, claim := range b.claims(s) {
-		if !b.verifier.Confirmed(claim) {
+		if !b.verifier.IsConfirmed(claim) {
 			return "the text of the configuration that was confirmed is not what was signed"
 		}
 	}
-	if b.verifier.Confirmed(b.numberClaim(s.Number + 1)) {
+	if b.verifier.IsConfirmed(b.numberClaim(s.Number + 1)) {
 		return "a later configuration was confirmed, and its text is gone"
 	}
 	return ""
@@ -293,8 +293,8 @@ func (b *confirmedConfig) prepare(limit *Config) (signedConfig, error) {
 		return signedConfig{}, err
 	}
 	s := signedConfig{Number: 1, Salt: rand.Text(), text: text}
-	on := b.verifier != nil && b.verifier.On()
-	for on && b.verifier.Confirmed(b.numberClaim(s.Number)) {
+	on := b.verifier != nil && b.verifier.IsOn()
+	for on && b.verifier.IsConfirmed(b.numberClaim(s.Number)) {
 		s.Number++
 	}
 	if before, err := b.read(nextFile); err == nil && bytes.Equal(before.text, text) && (before.Number == s.Number || on && b.invalidity(before) == "") {

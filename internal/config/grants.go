@@ -54,7 +54,7 @@ var (
 	// judged is for judge_arguments: advise may loosen hints, off asks and warns of
 	// nothing.
 	judged = grantRule{"unless from `advise` to `enforce`", func(was, is any) bool {
-		return was != is && (was != policy.JudgeAdvise || is != policy.JudgeEnforce)
+		return was != is && (was != policy.ArgumentsAdvise || is != policy.ArgumentsEnforce)
 	}}
 	// proved is for presence.
 	proved = grantRule{"unless from `none`", func(was, is any) bool { return was != is && was != PresenceNone }}
@@ -110,7 +110,7 @@ func listOf(v any) []string { l, _ := v.([]string); return l }
 func covered(wider, patterns []string) bool {
 	for _, p := range patterns {
 		if !slices.ContainsFunc(wider, func(w string) bool {
-			return w == p || w == "*" || !strings.ContainsAny(p, "*?") && policy.Matches(w, p)
+			return w == p || w == "*" || !strings.ContainsAny(p, "*?") && policy.MatchesPattern(w, p)
 		}) {
 			return false
 		}

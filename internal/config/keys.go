@@ -42,9 +42,9 @@ func (c *Config) keys() []key {
 		{name: "intent_declaration.strict_server_validation", field: &c.Intent.StrictServerValidation, grants: off, defaultValue: true},
 		{name: "intent_declaration.require_intent", field: &c.Intent.RequireIntent, grants: off},
 		{name: "intent_declaration.infer_hints", field: &c.Intent.InferHints, grants: inferred, defaultValue: policy.InferAdvise, oneOf: InferWords()},
-		{name: "intent_declaration.judge_arguments", field: &c.Intent.JudgeArguments, grants: judged, defaultValue: policy.JudgeAdvise, oneOf: judgeWords()},
-		{name: "ask.write", field: &c.Ask.Write, grants: asked, defaultValue: policy.AskOff, oneOf: policy.AskWords()},
-		{name: "ask.destructive", field: &c.Ask.Destructive, grants: asked, defaultValue: policy.AskOff, oneOf: policy.AskWords()},
+		{name: "intent_declaration.judge_arguments", field: &c.Intent.JudgeArguments, grants: judged, defaultValue: policy.ArgumentsAdvise, oneOf: judgeWords()},
+		{name: "ask.write", field: &c.Ask.Write, grants: asked, defaultValue: policy.AskOff, oneOf: policy.AskModeNames()},
+		{name: "ask.destructive", field: &c.Ask.Destructive, grants: asked, defaultValue: policy.AskOff, oneOf: policy.AskModeNames()},
 		{name: "ask.tools", field: &c.Ask.Tools, grants: askedTools, checkName: checkToolPattern, check: checkAsk},
 		{name: "ask.wait", field: &c.Ask.Wait, grants: never, defaultValue: 45 * time.Second, shortest: shortestWait, longest: longestWait},
 		{name: "ask.answer_by_client", field: &c.AnswerByClient, grants: adds, check: checkToken},
@@ -90,8 +90,8 @@ func (s *Server) keys() []key {
 		{name: "validate_arguments", field: &s.ValidateArguments, grants: validated, oneOf: []string{"reject", "warn", "off"}},
 		{name: "infer_hints", field: &s.InferHints, grants: inferred, oneOf: InferWords()},
 		{name: "lanes", field: &s.Lanes, grants: inside},
-		{name: "ask.write", field: &s.Ask.Write, grants: asked, oneOf: policy.AskWords()},
-		{name: "ask.destructive", field: &s.Ask.Destructive, grants: asked, oneOf: policy.AskWords()},
+		{name: "ask.write", field: &s.Ask.Write, grants: asked, oneOf: policy.AskModeNames()},
+		{name: "ask.destructive", field: &s.Ask.Destructive, grants: asked, oneOf: policy.AskModeNames()},
 		{name: "ask.tools", field: &s.Ask.Tools, grants: askedTools, checkName: checkPattern, check: checkAsk},
 		{name: "ask.wait", field: &s.Ask.Wait, grants: never, shortest: shortestWait, longest: longestWait},
 		{name: "select", field: &s.Selections, grants: never},
@@ -104,8 +104,8 @@ func (p *Profile) keys() []key {
 		{name: "servers", field: &p.Servers, grants: admits, check: checkServerPattern},
 		{name: "tools", field: &p.Tools, grants: inside},
 		{name: "lanes", field: &p.Lanes, grants: admits, check: checkLane},
-		{name: "ask.write", field: &p.Ask.Write, grants: asked, oneOf: policy.AskWords()},
-		{name: "ask.destructive", field: &p.Ask.Destructive, grants: asked, oneOf: policy.AskWords()},
+		{name: "ask.write", field: &p.Ask.Write, grants: asked, oneOf: policy.AskModeNames()},
+		{name: "ask.destructive", field: &p.Ask.Destructive, grants: asked, oneOf: policy.AskModeNames()},
 		{name: "ask.tools", field: &p.Ask.Tools, grants: askedTools, checkName: checkToolPattern, check: checkAsk},
 	}
 }
@@ -113,7 +113,7 @@ func (p *Profile) keys() []key {
 // keys returns the keys of a lanes entry, bound to r.
 func (r *LaneRule) keys() []key {
 	return []key{
-		{name: "by", field: &r.By, grants: always, oneOf: policy.LaneByWords()},
+		{name: "by", field: &r.By, grants: always, oneOf: policy.ArgumentKindNames()},
 		{name: "argument", field: &r.Argument, grants: always, check: checkArgumentPath},
 		{name: "read", field: &r.Read, grants: adds, check: checkPattern},
 		{name: "write", field: &r.Write, grants: drops, check: checkPattern},

@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 		MaxConcurrent: 1024, QueueSize: 4096, QueueTimeout: 30 * time.Second,
 		ValidateArguments: ValidateReject,
 		Activity:          Activity{RetentionDays: 90, MaxRecords: 1_000_000, MaxSizeMB: 1024, MaxResponseSize: 65_536, Durability: SurviveProcess},
-		Intent:            policy.Rules{StrictServerValidation: true, InferHints: policy.InferAdvise, JudgeArguments: policy.JudgeAdvise},
+		Intent:            policy.Rules{StrictServerValidation: true, InferHints: policy.InferAdvise, JudgeArguments: policy.ArgumentsAdvise},
 		Ask:               policy.AskRules{Write: policy.AskOff, Destructive: policy.AskOff, Wait: 45 * time.Second},
 		QuarantineEnabled: true,
 		LogLevel:          "info", LogFormat: "text", Presence: PresenceNone,
@@ -73,7 +73,7 @@ func TestEverything(t *testing.T) {
 		MaxConcurrent: 8, QueueSize: 16, QueueTimeout: 1500 * time.Millisecond,
 		ValidateArguments: ValidateWarn,
 		Activity:          Activity{RetentionDays: 7, MaxRecords: 5000, MaxSizeMB: 64, MaxResponseSize: 1024, Durability: SurvivePower},
-		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce, JudgeArguments: policy.JudgeEnforce},
+		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce, JudgeArguments: policy.ArgumentsEnforce},
 		Ask:               policy.AskRules{Write: policy.AskOn, Destructive: policy.AskOn, Tools: map[string]string{"files:list_*": "off", "git*:x": "ask"}, Wait: 2 * time.Minute},
 		LogLevel:          "debug", LogFormat: "json", Presence: PresenceNone, TelemetryEndpoint: "http://127.0.0.1:4318",
 		Servers: []Server{

@@ -64,7 +64,7 @@ func (d *decoder) toolLists(v hujson.Value, path string) (any, any) {
 // warnUnknownServers warns of unknown servers in profiles and ask rules.
 func (d *decoder) warnUnknownServers(g objectMembers, c *Config) {
 	there := func(pattern string) bool {
-		return slices.ContainsFunc(c.Servers, func(s Server) bool { return policy.Matches(pattern, s.Name) })
+		return slices.ContainsFunc(c.Servers, func(s Server) bool { return policy.MatchesPattern(pattern, s.Name) })
 	}
 	for _, pattern := range slices.Sorted(maps.Keys(c.Ask.Tools)) {
 		if server, _, _ := strings.Cut(pattern, ":"); !there(server) {

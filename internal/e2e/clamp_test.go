@@ -31,12 +31,12 @@ type owner struct {
 // errStopped is what somebody says who does not sign.
 var errStopped = errors.New("not signed")
 
-func (o *owner) permit(_ context.Context, a presence.SignRequest) (presence.Signed, error) {
+func (o *owner) permit(_ context.Context, a presence.SignRequest) (presence.SignedStatement, error) {
 	if !o.signs {
-		return presence.Signed{}, errStopped
+		return presence.SignedStatement{}, errStopped
 	}
 	o.signed = a.Claims
-	return presence.Sign(a.Statement, o.key), nil
+	return presence.SignStatement(a.Statement, o.key), nil
 }
 
 func (o *owner) client() *api.Client {
@@ -57,7 +57,7 @@ func owned(t *testing.T, d *daemon) *owner {
 	if err := head.UnmarshalText([]byte(now.Head)); err != nil {
 		t.Fatal(err)
 	}
-	anchor, key, err := presence.NewPassphrase([]byte("nobody types this but me"), head, time.Now())
+	anchor, key, err := presence.NewPassphraseAnchor([]byte("nobody types this but me"), head, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestAPassphraseSignsAPasskey(t *testing.T) {
 		t.Fatal(err)
 	}
 	head, _ := standing()
-	anchor := presence.Anchor{Kind: presence.Passkey, Since: time.Now().UTC().Truncate(time.Millisecond), Before: head, Key: spki, Credential: []byte("a credential"), Origin: presence.Origin(port)}
+	anchor := presence.Anchor{Kind: presence.Passkey, Since: time.Now().UTC().Truncate(time.Millisecond), Before: head, Key: spki, Credential: []byte("a credential"), Origin: presence.PageOrigin(port)}
 	text, err := anchor.Text()
 	if err != nil {
 		t.Fatal(err)

@@ -147,7 +147,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 		}
 	}
 	s.sql(`NOTIFY mcpproxy, 'server true s'`)
-	own, _, err := presence.NewPassphrase([]byte("one of my own, too"), presence.Digest{}, time.Now())
+	own, _, err := presence.NewPassphraseAnchor([]byte("one of my own, too"), presence.Digest{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

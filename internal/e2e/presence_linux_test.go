@@ -150,7 +150,7 @@ func (a *attack) permitted(method, path, body string) (header string, answer []b
 	a.t.Helper()
 	_, refused := a.request(0, method, path, body, "")
 	asked, _ := a.asked(refused)
-	header = presence.Sign(asked.Statement, a.key).Text()
+	header = presence.SignStatement(asked.Statement, a.key).Text()
 	status, answer := a.request(0, method, path, body, header)
 	if status != http.StatusOK {
 		a.t.Fatalf("%s %s: %d %s", method, path, status, answer)
@@ -228,10 +228,10 @@ func (a *attack) learnKeys(t *testing.T) {
 	}
 	anchor, err := presence.ParseAnchor(v.Anchor)
 	if err == nil {
-		a.key, err = anchor.Open([]byte(thePassphrase))
+		a.key, err = anchor.OpenSealedKey([]byte(thePassphrase))
 	}
 	if err == nil {
-		a.own, a.ownKey, err = presence.NewPassphrase([]byte("one of my own, too"), presence.Digest{}, time.Now())
+		a.own, a.ownKey, err = presence.NewPassphraseAnchor([]byte("one of my own, too"), presence.Digest{}, time.Now())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -359,12 +359,12 @@ func (a *attack) online(t *testing.T) {
 		}
 		another, _ := a.asked(func() []byte { _, b := a.request(0, "POST", "/leases", `{"server":"auto"}`, ""); return b }())
 		// What the person has signed for something else.
-		others := presence.Sign(another.Statement, a.key)
+		others := presence.SignStatement(another.Statement, a.key)
 		moved := others
 		moved.For = good.For
 		widened := others
 		widened.Claims, widened.Count, widened.For = good.Statement.Claims, good.Count, good.For
-		signed := presence.Sign(good.Statement, a.key)
+		signed := presence.SignStatement(good.Statement, a.key)
 		changed := func(change func(*presence.Statement)) string {
 			s := signed // as if the person had signed this one
 			change(&s.Statement)
@@ -377,12 +377,12 @@ func (a *attack) online(t *testing.T) {
 		own := good.Statement
 		own.Anchor = a.own.Fingerprint()
 		for what, header := range map[string]string{
-			"nothing": "", "garbage": "e30.e30", "not signed": presence.Signed{Statement: good.Statement}.Text(),
-			"another key": presence.Sign(good.Statement, a.ownKey).Text(), "another anchor": presence.Sign(own, a.ownKey).Text(),
+			"nothing": "", "garbage": "e30.e30", "not signed": presence.SignedStatement{Statement: good.Statement}.Text(),
+			"another key": presence.SignStatement(good.Statement, a.ownKey).Text(), "another anchor": presence.SignStatement(own, a.ownKey).Text(),
 			"replayed": replayed, "somebody else's": others.Text(), "moved": moved.Text(), "widened": widened.Text(),
 			"another nonce": changed(func(s *presence.Statement) { s.Nonce = strings.Repeat("x", 26) }),
 			"another time":  changed(func(s *presence.Statement) { s.At = s.At.Add(time.Second) }),
-			"of elsewhere":  presence.Sign(elsewhere, a.key).Text(), "late": presence.Sign(late, a.key).Text(),
+			"of elsewhere":  presence.SignStatement(elsewhere, a.key).Text(), "late": presence.SignStatement(late, a.key).Text(),
 		} {
 			for way := range a.clients {
 				a.tries++
@@ -484,9 +484,9 @@ func (a *attack) inDatabase(t *testing.T, do func(ctx context.Context, db *store
 // forged is evidence that the attacker has signed.
 func (a *attack) forged(claims ...presence.Claim) presence.Evidence {
 	slices.Sort(claims)
-	s := presence.StatementOf(claims, time.Now().UTC().Truncate(time.Microsecond), strings.Repeat("f", 20)+fmt.Sprintf("%06d", len(claims)))
+	s := presence.NewDraftStatement(claims, time.Now().UTC().Truncate(time.Microsecond), strings.Repeat("f", 20)+fmt.Sprintf("%06d", len(claims)))
 	s.For, s.Anchor = "POST /api/v1/x", a.own.Fingerprint()
-	return presence.Evidence{Signed: presence.Sign(s, a.ownKey), Claims: claims}
+	return presence.Evidence{SignedStatement: presence.SignStatement(s, a.ownKey), Claims: claims}
 }
 
 // shown is what presence says of itself.
@@ -517,10 +517,10 @@ func (a *attack) planted(t *testing.T, token string) {
 	}
 	extra = parsed.Fingerprint()
 	mine := "mcpp_t_" + strings.Repeat("ab", 32)
-	mark := approval.Mark{By: "admin", At: time.Now()}
+	mark := approval.DecisionMark{By: "admin", At: time.Now()}
 	a.inDatabase(t, func(ctx context.Context, db *store.SQLite) error {
-		pin := &approval.Pin{Fingerprint: extra, Hints: parsed.Hints, Mark: mark}
-		candidate := approval.Candidate{Kind: tool.KindTool, Tool: "extra", Fingerprint: extra, Hints: parsed.Hints}
+		pin := &approval.Pin{Fingerprint: extra, Hints: parsed.Hints, DecisionMark: mark}
+		candidate := approval.CandidateDefinition{Kind: tool.KindTool, Tool: "extra", Fingerprint: extra, Hints: parsed.Hints}
 		now := time.Now()
 		lease := ask.Lease{ID: "forgedforgedforg", Server: "s", Lane: auth.Destructive, Calls: 20, Left: 20, Given: now, Until: now.Add(time.Hour), By: "admin", Via: "cli"}
 		waiting, err := db.Questions().WaitingQuestions(ctx, now)
@@ -534,10 +534,10 @@ func (a *attack) planted(t *testing.T, token string) {
 		}
 		a.tries += 6
 		return errors.Join(
-			db.SaveApprovals(ctx, approval.Change{Server: "s", Tools: []approval.Row{{Kind: tool.KindTool, Tool: "extra", Entry: approval.Entry{Pin: pin}}}}),
-			db.SaveApprovals(ctx, approval.Change{Server: "q", Launch: &approval.Launch{Server: "q", Fingerprint: tool.Fingerprint{1}, Mark: mark}}),
+			db.SaveApprovals(ctx, approval.ChangeSet{Server: "s", Tools: []approval.StoredRow{{Kind: tool.KindTool, Tool: "extra", ItemDecisions: approval.ItemDecisions{Pin: pin}}}}),
+			db.SaveApprovals(ctx, approval.ChangeSet{Server: "q", Launch: &approval.ApprovedLaunch{Server: "q", Fingerprint: tool.Fingerprint{1}, DecisionMark: mark}}),
 			db.Questions().AddLease(ctx, lease),
-			db.Questions().Presence().SaveStatement(ctx, a.forged(approval.ClaimOf("s", candidate))),
+			db.Questions().Presence().SaveStatement(ctx, a.forged(approval.ApprovalClaim("s", candidate))),
 			store.NewTokenStore(db).SaveToken(ctx, auth.Token{ID: "1", Name: "mine", Hash: sha256.Sum256([]byte(mine)), By: "admin", Created: now}),
 		)
 	})
@@ -594,7 +594,7 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 	database := func(all ...presence.Anchor) {
 		a.inDatabase(t, func(ctx context.Context, db *store.SQLite) error {
 			stored, err := db.Questions().Presence().LoadPresence(ctx)
-			return errors.Join(err, db.Questions().Presence().SaveStatement(ctx, evidence), db.Questions().Presence().SaveAnchors(ctx, stored.Head(), all))
+			return errors.Join(err, db.Questions().Presence().SaveStatement(ctx, evidence), db.Questions().Presence().SaveAnchors(ctx, stored.HeadFingerprint(), all))
 		})
 	}
 	logged := func() { // in the database, where the log is read: of the same length

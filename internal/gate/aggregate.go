@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// AggregateDeps is what a Surface is made of.
+// AggregateDeps are the dependencies of an AggregateSurface.
 type AggregateDeps struct {
 	Catalog *catalog.Catalog
 	Gate    *Gate
@@ -21,33 +21,34 @@ type AggregateDeps struct {
 	Reply   *session.ReplyWriter
 }
 
-// Aggregate is a session.Surface.
-type Aggregate struct {
+// AggregateSurface is the session.Surface of all servers together: /mcp/all.
+type AggregateSurface struct {
 	AggregateDeps
-	named  atomic.Pointer[aggregateTools]
-	naming sync.Mutex // held while the tools are named anew, and guards within
-	within map[*catalog.Snapshot]*aggregateTools
+	unscopedTable atomic.Pointer[aggregateToolTable]
+	tableMu       sync.Mutex // held while the tools are named anew, and guards within
+	scopedTables  map[*catalog.Snapshot]*aggregateToolTable
 }
 
-// NewAggregate makes a Surface.
-func NewAggregate(d AggregateDeps) *Aggregate { return &Aggregate{AggregateDeps: d} }
+// NewAggregateSurface returns the surface of all servers.
+func NewAggregateSurface(d AggregateDeps) *AggregateSurface {
+	return &AggregateSurface{AggregateDeps: d}
+}
 
-// instructions is what a client may tell its model about this surface.
-const instructions = "These are the tools, prompts and resources of many MCP servers, through MCPProxy. " +
+// aggregateInstructions are the instructions that a client may pass to its model.
+const aggregateInstructions = "These are the tools, prompts and resources of many MCP servers, through MCPProxy. " +
 	"A tool or prompt is named server__name, and does what that server says it does; its annotations are those that its user lets count."
 
-// Delivery returns how requests of a method are answered: what is about one server
-// as that server answers it.
-func (s *Aggregate) Delivery(method string) session.Delivery {
-	if method == mcp.Listen || forOneServer(method) {
+// Delivery returns how the answer to a method is delivered: a request about one server waits for that
+// server.
+func (s *AggregateSurface) Delivery(method string) session.Delivery {
+	if method == mcp.Listen || isSingleServerMethod(method) {
 		return session.Waiting
 	}
 	return session.Direct
 }
 
-// forOneServer reports whether requests of a method are about something of one
-// server.
-func forOneServer(method string) bool {
+// isSingleServerMethod reports whether requests of a method concern one server.
+func isSingleServerMethod(method string) bool {
 	switch method {
 	case mcp.CallTool, mcp.GetPrompt, mcp.ReadResource, mcp.Complete:
 		return true
@@ -55,44 +56,44 @@ func forOneServer(method string) bool {
 	return false
 }
 
-// Refused puts a call on record that was refused before it got here.
-func (s *Aggregate) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
-	s.Gate.Refused(ctx, "", r, p)
+// Refused records a call that was refused before it reached this surface.
+func (s *AggregateSurface) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
+	s.Gate.RecordRefusedToolCall(ctx, "", r, p)
 }
 
 // Do answers a modern request.
-func (s *Aggregate) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (s *AggregateSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
 		return session.Reply{Result: json.RawMessage(string(s.Reply.Front(true)) + `"supportedVersions":` + mcp.SupportedVersions + `,"capabilities":` +
-			s.capabilities(r) + `,"instructions":"` + instructions + `"` + caching + `}`)}, nil
+			s.mergedCapabilitiesJSON(r) + `,"instructions":"` + aggregateInstructions + `"` + cachingJSON + `}`)}, nil
 	case mcp.Listen:
-		return s.listen(ctx, r), nil
+		return s.serveSubscription(ctx, r), nil
 	}
-	return s.answer(ctx, r, nil, nil), nil
+	return s.answerRequest(ctx, r, nil, nil), nil
 }
 
-// caching is said of what may change at any time, and differ between clients.
-const caching = `,"ttlMs":0,"cacheScope":"private"`
+// cachingJSON are the members of a result that may change at any time and differs between clients.
+const cachingJSON = `,"ttlMs":0,"cacheScope":"private"`
 
-// aggregateOpener returns the client's session with a server; nil is for modern requests,
-// which stand for themselves.
-type aggregateOpener func(ctx context.Context, server string) (session.Session, error)
+// aggregateSessionOpener returns the client's session with a server. It is nil for modern requests,
+// which need no session.
+type aggregateSessionOpener func(ctx context.Context, server string) (session.Session, error)
 
-// answer answers what there is in both eras. h, if there is one, notes which
-// lists the client gets.
-func (s *Aggregate) answer(ctx context.Context, r *session.Request, open aggregateOpener, h *knownLists) session.Reply {
+// answerRequest answers the methods that both protocols have. h, which may be nil, stores which lists
+// the client gets.
+func (s *AggregateSurface) answerRequest(ctx context.Context, r *session.Request, open aggregateSessionOpener, h *clientKnownLists) session.Reply {
 	modern := open == nil
 	var a session.Reply
 	var err error
 	switch list, lists := catalog.ListKindOf(r.Method); {
-	case forOneServer(r.Method):
-		a, err = s.pass(ctx, r, open)
+	case isSingleServerMethod(r.Method):
+		a, err = s.forwardToServer(ctx, r, open)
 		if !modern && a.Error != nil && a.Status == http.StatusNotFound {
-			a.Status = 0 // it is that of one server; a client takes it for the end of its session
+			a.Status = 0 // a status of one server, which a client would take for the end of its session
 		}
 	case lists:
-		a, err = s.list(ctx, r, modern, list, h)
+		a, err = s.listPage(ctx, r, modern, list, h)
 	default:
 		a = session.MethodNotFound(r.Method)
 	}
@@ -102,28 +103,28 @@ func (s *Aggregate) answer(ctx context.Context, r *session.Request, open aggrega
 	return a
 }
 
-// reachable returns the servers that the client of a request can speak to.
-func (s *Aggregate) reachable(r *session.Request) (all []*catalog.Server) {
+// reachableServers returns the servers that the client of a request can use.
+func (s *AggregateSurface) reachableServers(r *session.Request) (all []*catalog.Server) {
 	for _, server := range s.Catalog.Current().Servers() {
-		if s.Gate.Reachable(server.Name, r.Caller) == nil {
+		if s.Gate.CheckReachable(server.Name, r.Caller) == nil {
 			all = append(all, server)
 		}
 	}
 	return all
 }
 
-// readable returns the servers whose prompts and resources the client may use.
-func (s *Aggregate) readable(r *session.Request) []*catalog.Server {
-	if !mayRead(r.Caller) {
+// readableServers returns the servers whose prompts and resources the client can use.
+func (s *AggregateSurface) readableServers(r *session.Request) []*catalog.Server {
+	if !hasReadLane(r.Caller) {
 		return nil
 	}
-	return s.reachable(r)
+	return s.reachableServers(r)
 }
 
-// capabilities returns what the servers can do together, as far as it is passed
-// on. A server that has not stated yet what it can do may be able to do anything.
-func (s *Aggregate) capabilities(r *session.Request) string {
-	servers := s.reachable(r)
+// mergedCapabilitiesJSON returns the capabilities of all servers together. A server that has not
+// stated its capabilities yet may have any.
+func (s *AggregateSurface) mergedCapabilitiesJSON(r *session.Request) string {
+	servers := s.reachableServers(r)
 	out := `{"tools":{"listChanged":true}`
 	for _, c := range [...]struct{ name, states string }{
 		{"prompts", `,"prompts":{"listChanged":true}`},
@@ -141,61 +142,62 @@ func (s *Aggregate) capabilities(r *session.Request) string {
 	return out + "}"
 }
 
-// maxNamed is for how many scopes the names of tools are remembered.
-const maxNamed = 64
+// maxScopedTables limits the scopes whose tool tables are cached.
+const maxScopedTables = 64
 
-// aggregateTools returns the tools that the client of a request may reach, as they are now.
-func (s *Aggregate) tools(r *session.Request) *aggregateTools {
+// toolTableForCaller returns the tools in the scope of the client of a request, as of the current
+// snapshot.
+func (s *AggregateSurface) toolTableForCaller(r *session.Request) *aggregateToolTable {
 	whole := s.Catalog.Current()
 	snapshot := whole.Within(r.Caller.Scope())
 	if snapshot != whole {
-		return s.toolsWithin(snapshot)
+		return s.scopedToolTable(snapshot)
 	}
-	if t := s.named.Load(); t.current(snapshot) {
+	if t := s.unscopedTable.Load(); t.isCurrentFor(snapshot) {
 		return t
 	}
-	s.naming.Lock()
-	defer s.naming.Unlock()
-	if t := s.named.Load(); t.current(snapshot) {
+	s.tableMu.Lock()
+	defer s.tableMu.Unlock()
+	if t := s.unscopedTable.Load(); t.isCurrentFor(snapshot) {
 		return t
 	}
-	t := nameTools(snapshot)
-	s.named.Store(t)
+	t := newAggregateToolTable(snapshot)
+	s.unscopedTable.Store(t)
 	return t
 }
 
-// toolsWithin is tools where something is left out.
-func (s *Aggregate) toolsWithin(snapshot *catalog.Snapshot) *aggregateTools {
-	s.naming.Lock()
-	defer s.naming.Unlock()
-	t := s.within[snapshot]
+// scopedToolTable returns the cached or a new table of a snapshot that lacks tools outside of a scope.
+func (s *AggregateSurface) scopedToolTable(snapshot *catalog.Snapshot) *aggregateToolTable {
+	s.tableMu.Lock()
+	defer s.tableMu.Unlock()
+	t := s.scopedTables[snapshot]
 	if t == nil {
-		if s.within == nil || len(s.within) >= maxNamed {
-			s.within = map[*catalog.Snapshot]*aggregateTools{}
+		if s.scopedTables == nil || len(s.scopedTables) >= maxScopedTables {
+			s.scopedTables = map[*catalog.Snapshot]*aggregateToolTable{}
 		}
-		t = nameTools(snapshot)
-		s.within[snapshot] = t
+		t = newAggregateToolTable(snapshot)
+		s.scopedTables[snapshot] = t
 	}
 	return t
 }
 
-// aggregateListed returns what the lists say to the client of a request, and a channel
-// that is closed when they may say something else.
-func (s *Aggregate) listed(r *session.Request) (aggregateListed, <-chan struct{}) {
+// currentListDigests returns the digests of the lists for the client of a request, and a channel that
+// is closed when they may have changed.
+func (s *AggregateSurface) currentListDigests(r *session.Request) (listDigests, <-chan struct{}) {
 	replaced := s.Catalog.Current().Replaced()
-	l := aggregateListed{catalog.ListTools: s.tools(r).digest} // of this snapshot, or of one that has replaced it
-	servers := s.readable(r)
+	l := listDigests{catalog.ListTools: s.toolTableForCaller(r).digest} // of this snapshot, or of one that has replaced it
+	servers := s.readableServers(r)
 	for _, list := range []catalog.ListKind{catalog.ListPrompts, catalog.ListResources} {
-		sum := newDigest()
+		sum := newListHasher()
 		for _, server := range servers {
 			if catalog.HasCapability(server, list.Capability()) {
 				decisions := s.Catalog.CurrentPrimitives(server.Name).DecisionsHash()
-				sum.add([]byte(server.Name))
-				sum.number(server.State.Offers)
-				sum.add(decisions[:])
+				sum.addPart([]byte(server.Name))
+				sum.addNumber(server.State.Offers)
+				sum.addPart(decisions[:])
 			}
 		}
-		l[list] = sum.end()
+		l[list] = sum.finalSum()
 	}
 	return l, replaced
 }

@@ -21,12 +21,12 @@ const (
 	pageBytes = 4 << 20
 )
 
-// listTime bounds how long a list of all servers waits for the slowest.
+// listTime limits how long a list of all servers waits for the slowest server.
 const listTime = 5 * time.Second
 
-// list answers with the page of a list that begins at the cursor: by name, so
-// that a page goes on where the one before ended, whatever has changed meanwhile.
-func (s *Aggregate) list(ctx context.Context, r *session.Request, modern bool, l catalog.ListKind, h *knownLists) (session.Reply, error) {
+// listPage returns the page of a list that begins at the cursor. Pages are sorted by name, so that a
+// page continues where the previous one ended even if the list has changed.
+func (s *AggregateSurface) listPage(ctx context.Context, r *session.Request, modern bool, l catalog.ListKind, h *clientKnownLists) (session.Reply, error) {
 	cursor := ""
 	if c := wirejson.Find(r.Params, "cursor"); c != nil && wirejson.Kind(c) != 'n' {
 		var ok bool
@@ -35,24 +35,24 @@ func (s *Aggregate) list(ctx context.Context, r *session.Request, modern bool, l
 		}
 	}
 	if cursor == "" && h != nil {
-		now, _ := s.listed(r) // first: what changes meanwhile is announced
-		h.gets(l, now)
+		now, _ := s.currentListDigests(r) // before the list is read, so that a change in between is announced
+		h.markSent(l, now)
 	}
-	after, err := readCursor(l, cursor)
+	after, err := decodeCursor(l, cursor)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	all := s.entries(ctx, r, l)
-	at, found := slices.BinarySearchFunc(all, after, func(e *aggregateEntry, after string) int { return strings.Compare(e.name, after) })
+	all := s.listEntries(ctx, r, l)
+	at, found := slices.BinarySearchFunc(all, after, func(e *aggregateListEntry, after string) int { return strings.Compare(e.name, after) })
 	if found {
 		at++
 	}
 	out := append(wirejson.AppendString(bytes.Clone(s.Reply.Front(modern)), []byte(l.Member())), ":["...)
 	items, size, last, next := 0, 0, "", ""
 	for _, e := range all[at:] {
-		raw := e.definition(l)
+		raw := e.renamedDefinition(l)
 		if items == pageItems || items > 0 && size+len(raw) > pageBytes {
-			next = makeCursor(l, last)
+			next = encodeCursor(l, last)
 			break
 		}
 		if items > 0 {
@@ -66,17 +66,18 @@ func (s *Aggregate) list(ctx context.Context, r *session.Request, modern bool, l
 		out = wirejson.AppendString(append(out, `,"nextCursor":`...), []byte(next))
 	}
 	if modern {
-		out = append(out, caching...)
+		out = append(out, cachingJSON...)
 	}
 	return session.Reply{Result: append(out, '}')}, nil
 }
 
-// A cursor is the kind of the list and the last name of a page.
-func makeCursor(l catalog.ListKind, last string) string {
+// encodeCursor returns the cursor after a page: the kind of the list and the last name of the page.
+func encodeCursor(l catalog.ListKind, last string) string {
 	return base64.RawURLEncoding.EncodeToString(append([]byte{'1', '0' + byte(l)}, last...))
 }
 
-func readCursor(l catalog.ListKind, cursor string) (after string, err error) {
+// decodeCursor returns the last name of the page before the cursor.
+func decodeCursor(l catalog.ListKind, cursor string) (after string, err error) {
 	if cursor == "" {
 		return "", nil
 	}
@@ -88,16 +89,16 @@ func readCursor(l catalog.ListKind, cursor string) (after string, err error) {
 	return string(raw[2:]), nil
 }
 
-// entries returns what all servers offer on a list, by name. A server that cannot
-// be asked in time is there with what it said last.
-func (s *Aggregate) entries(ctx context.Context, r *session.Request, l catalog.ListKind) []*aggregateEntry {
+// listEntries returns the entries of a list of all servers, by name. For a server that does not answer
+// in time it returns the last known entries.
+func (s *AggregateSurface) listEntries(ctx context.Context, r *session.Request, l catalog.ListKind) []*aggregateListEntry {
 	if l == catalog.ListTools {
-		return s.tools(r).callable
+		return s.toolTableForCaller(r).callable
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	servers := s.readable(r)
-	lists := make([][]*aggregateEntry, len(servers))
+	servers := s.readableServers(r)
+	lists := make([][]*aggregateListEntry, len(servers))
 	var asking sync.WaitGroup
 	for i, server := range servers {
 		if !catalog.HasCapability(server, l.Capability()) {
@@ -105,12 +106,12 @@ func (s *Aggregate) entries(ctx context.Context, r *session.Request, l catalog.L
 		}
 		asking.Go(func() {
 			for _, one := range s.Offers.ListApproved(ctx, server, l) {
-				lists[i] = append(lists[i], &aggregateEntry{server: server.Name, own: one.Name, raw: one.Raw})
+				lists[i] = append(lists[i], &aggregateListEntry{server: server.Name, own: one.Name, raw: one.Raw})
 			}
 		})
 	}
 	asking.Wait()
 	all := slices.Concat(lists...)
-	nameOffers(l, all)
+	assignPrimitiveNames(l, all)
 	return all
 }

@@ -8,11 +8,11 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// announce says which lists have changed until ctx ends.
-func (s *Aggregate) announce(ctx context.Context, r *session.Request, h *knownLists, say func(list int)) {
+// announceListChanges calls say for each list that has changed, until ctx ends.
+func (s *AggregateSurface) announceListChanges(ctx context.Context, r *session.Request, h *clientKnownLists, say func(list int)) {
 	for {
-		now, again := s.listed(r)
-		for _, list := range h.changed(now) {
+		now, again := s.currentListDigests(r)
+		for _, list := range h.takeChangedLists(now) {
 			say(list)
 		}
 		if session.Debounce(ctx, again) != nil {
@@ -21,8 +21,8 @@ func (s *Aggregate) announce(ctx context.Context, r *session.Request, h *knownLi
 	}
 }
 
-// listen holds a subscription open: it tells what changes of what is wanted.
-func (s *Aggregate) listen(ctx context.Context, r *session.Request) session.Reply {
+// serveSubscription keeps a subscription open and sends the notifications that it asks for.
+func (s *AggregateSurface) serveSubscription(ctx context.Context, r *session.Request) session.Reply {
 	wanted, bad := session.RequestedEvents(r)
 	if bad != nil {
 		return session.Reply{Error: bad}
@@ -30,20 +30,20 @@ func (s *Aggregate) listen(ctx context.Context, r *session.Request) session.Repl
 	if r.Say == nil {
 		return session.Reply{Error: session.InvalidParams("a subscription is a stream: send Accept: text/event-stream")}
 	}
-	var wants [len(announced)]bool
+	var wants [len(listNotifications)]bool
 	agreed := json.RawMessage("{}")
-	for i, a := range announced {
+	for i, a := range listNotifications {
 		if wants[i], _ = wirejson.Bool(wirejson.Find(wanted, a.wish)); wants[i] {
 			agreed = wirejson.SetMember(agreed, a.wish, json.RawMessage("true"))
 		}
 	}
-	var h knownLists
-	now, _ := s.listed(r)
-	h.changed(now) // before the client can list
+	var h clientKnownLists
+	now, _ := s.currentListDigests(r)
+	h.takeChangedLists(now) // before the client can list
 	session.Acknowledge(r, string(agreed))
-	s.announce(ctx, r, &h, func(list int) {
+	s.announceListChanges(ctx, r, &h, func(list int) {
 		if wants[list] {
-			r.Say(session.Event{Method: announced[list].method, Params: json.RawMessage("{" + session.SubscriptionMeta(r) + "}}")})
+			r.Say(session.Event{Method: listNotifications[list].method, Params: json.RawMessage("{" + session.SubscriptionMeta(r) + "}}")})
 		}
 	})
 	return s.Reply.End(r)

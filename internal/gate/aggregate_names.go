@@ -13,71 +13,71 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// aggregateEntry is an element of a list of all servers.
-type aggregateEntry struct {
-	name        string // among those of all servers
+// aggregateListEntry is one tool, prompt or resource in a list of all servers.
+type aggregateListEntry struct {
+	name        string // in the list of all servers
 	server, own string
 	raw         json.RawMessage
 	tool        *catalog.Tool // nil for everything else
 }
 
-// definition returns the server's own under the name that it has among all, of a
-// tool with its effective hints: everything else is the server's bytes.
-func (e *aggregateEntry) definition(l catalog.ListKind) json.RawMessage {
+// renamedDefinition returns the definition of the server with the name in the list of all servers, and
+// for a tool with its effective hints. All other bytes are those of the server.
+func (e *aggregateListEntry) renamedDefinition(l catalog.ListKind) json.RawMessage {
 	raw := e.raw
 	if e.name != e.own {
 		raw = wirejson.SetMember(raw, l.Key(), wirejson.AppendString(nil, e.name))
 	}
 	if e.tool != nil {
-		raw = e.tool.Effective.ReplaceIn(repaired(raw), e.tool.Hints)
+		raw = e.tool.Effective.ReplaceIn(repairToolDefinition(raw), e.tool.Hints)
 	}
 	return raw
 }
 
-func byName(a, b *aggregateEntry) int { return strings.Compare(a.name, b.name) }
+func compareByName(a, b *aggregateListEntry) int { return strings.Compare(a.name, b.name) }
 
-// aggregateTools are the tools of one snapshot by the names that they have among those of
-// all servers. They are immutable.
-type aggregateTools struct {
-	version  uint64                   // of the snapshot, which must not outlive its time for this
-	callable []*aggregateEntry        // by name
-	digested map[string]*catalog.Tool // by the names that do not say what they stand for
-	digest   [sha256.Size]byte        // of all that a list of them says
+// aggregateToolTable has the tools of one snapshot by their names on /mcp/all. It is immutable.
+type aggregateToolTable struct {
+	version      uint64                   // of the snapshot; the table keeps no reference to it
+	callable     []*aggregateListEntry    // by name
+	byHashedName map[string]*catalog.Tool // by aliases that are hashes, because the name is too long
+	digest       [sha256.Size]byte        // of the list of tools
 }
 
-// current reports whether the tools are those of a snapshot, or of a later one.
-func (t *aggregateTools) current(s *catalog.Snapshot) bool {
+// isCurrentFor reports whether the table is that of the snapshot or of a later one.
+func (t *aggregateToolTable) isCurrentFor(s *catalog.Snapshot) bool {
 	return t != nil && t.version >= s.Version()
 }
 
-func nameTools(s *catalog.Snapshot) *aggregateTools {
-	all := &aggregateTools{version: s.Version(), digested: map[string]*catalog.Tool{}}
+// newAggregateToolTable names the tools of a snapshot.
+func newAggregateToolTable(s *catalog.Snapshot) *aggregateToolTable {
+	all := &aggregateToolTable{version: s.Version(), byHashedName: map[string]*catalog.Tool{}}
 	for _, server := range s.Servers() {
 		for _, t := range server.Tools {
 			name := tool.Alias(t.ID.Server, t.ID.Tool)
 			if tool.IsDigestedAlias(name) {
-				all.digested[name] = t
+				all.byHashedName[name] = t
 			}
 			if t.Callable() && !t.ForClients {
-				all.callable = append(all.callable, &aggregateEntry{name, t.ID.Server, t.ID.Tool, t.Raw, t})
+				all.callable = append(all.callable, &aggregateListEntry{name, t.ID.Server, t.ID.Tool, t.Raw, t})
 			}
 		}
 	}
-	slices.SortFunc(all.callable, byName)
-	sum := newDigest()
+	slices.SortFunc(all.callable, compareByName)
+	sum := newListHasher()
 	for _, e := range all.callable {
 		fingerprint := e.tool.Fingerprint()
-		sum.add([]byte(e.name))
-		sum.add(fingerprint[:])
-		sum.add(e.tool.Effective.AppendJSON(nil))
+		sum.addPart([]byte(e.name))
+		sum.addPart(fingerprint[:])
+		sum.addPart(e.tool.Effective.AppendJSON(nil))
 	}
-	all.digest = sum.end()
+	all.digest = sum.finalSum()
 	return all
 }
 
-// nameOffers names each element. An address that is one server's alone
-// stays what it is, since it also stands in what the server's tools answer.
-func nameOffers(l catalog.ListKind, all []*aggregateEntry) {
+// assignPrimitiveNames names prompts and resources. A URI that only one server lists keeps its name,
+// because results of the server's tools contain it, too.
+func assignPrimitiveNames(l catalog.ListKind, all []*aggregateListEntry) {
 	owners := map[string]int{}
 	for _, e := range all {
 		owners[e.own]++
@@ -92,24 +92,24 @@ func nameOffers(l catalog.ListKind, all []*aggregateEntry) {
 			e.name = e.own
 		}
 	}
-	slices.SortFunc(all, byName)
+	slices.SortFunc(all, compareByName)
 }
 
-// digest is a sum over parts that cannot be taken for other parts.
-type digest struct{ hash.Hash }
+// listHasher hashes parts with their lengths, so that different parts never have the same input.
+type listHasher struct{ hash.Hash }
 
-func newDigest() digest { return digest{sha256.New()} }
+func newListHasher() listHasher { return listHasher{sha256.New()} }
 
-func (d digest) add(part []byte) {
+func (d listHasher) addPart(part []byte) {
 	var size [8]byte
 	binary.BigEndian.PutUint64(size[:], uint64(len(part)))
 	d.Write(size[:]) // writing to a hash does not fail
 	d.Write(part)
 }
 
-func (d digest) number(n uint64) { d.add(binary.BigEndian.AppendUint64(nil, n)) }
+func (d listHasher) addNumber(n uint64) { d.addPart(binary.BigEndian.AppendUint64(nil, n)) }
 
-func (d digest) end() (sum [sha256.Size]byte) {
+func (d listHasher) finalSum() (sum [sha256.Size]byte) {
 	d.Sum(sum[:0])
 	return sum
 }

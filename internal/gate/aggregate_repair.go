@@ -6,10 +6,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// repaired returns the definition of a tool in which strict clients find nothing to refuse: one
-// tool that breaks the protocol's schema has them refuse the tools of all servers. Only members are
-// changed that are null or that say nothing; a call is checked against what the server itself lists.
-func repaired(raw json.RawMessage) json.RawMessage {
+// repairToolDefinition returns the definition of a tool in a form that strict clients accept: they
+// reject the tools of all servers for one tool that violates the schema of the protocol. It changes
+// only members that are null or meaningless. A call is checked against the original definition.
+func repairToolDefinition(raw json.RawMessage) json.RawMessage {
 	for _, name := range [...]string{"annotations", "title", "description", "outputSchema", "icons", "_meta", "execution"} {
 		if string(wirejson.Find(raw, name)) == "null" {
 			raw = wirejson.DropMember(raw, name)

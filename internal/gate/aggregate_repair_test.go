@@ -17,7 +17,7 @@ func TestRepaired(t *testing.T) {
 		`{"name":"a"}`:                                                                                    `{"name":"a","inputSchema":{"type":"object"}}`,
 		`{"name":"a","title":null,"outputSchema":null,"inputSchema":{"type":"object","properties":null}}`: `{"name":"a","inputSchema":{"type":"object"}}`,
 	} {
-		if got := string(repaired(json.RawMessage(raw))); got != want {
+		if got := string(repairToolDefinition(json.RawMessage(raw))); got != want {
 			t.Errorf("%s: %s, want %s", raw, got, want)
 		}
 	}

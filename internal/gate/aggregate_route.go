@@ -15,39 +15,39 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// aggregateRequest is a client's request on its way to the server that its name stands for.
-type aggregateRequest struct {
+// routedRequest is a client's request and the server that it goes to.
+type routedRequest struct {
 	session.Request
 	server string
 }
 
-// pass passes a request on to the server that it is for. What the server asks
-// meanwhile has an id that names the server: see askedBy.
-func (s *Aggregate) pass(ctx context.Context, asked *session.Request, open aggregateOpener) (session.Reply, error) {
-	r := &aggregateRequest{Request: *asked}
-	r.Head = nil                          // what one server says in it is not said for all
-	r.Params = mcp.WithoutTasks(r.Params) // the id of a task does not tell whose it is
+// forwardToServer sends a request to the server that it names. Requests of that server to the client
+// get an ID that names the server: see splitServerRequestID.
+func (s *AggregateSurface) forwardToServer(ctx context.Context, asked *session.Request, open aggregateSessionOpener) (session.Reply, error) {
+	r := &routedRequest{Request: *asked}
+	r.Head = nil                          // headers of one server do not apply to all
+	r.Params = mcp.WithoutTasks(r.Params) // the ID of a task does not name its server
 	if r.Method == mcp.CallTool {
-		return s.call(ctx, r, open)
+		return s.callTool(ctx, r, open)
 	}
-	err := s.route(ctx, r)
+	err := s.routePrimitive(ctx, r)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	r.nameQuestions()
+	r.prefixServerRequestIDs()
 	if open == nil {
-		a, err := s.Gate.Surface(r.server).Do(ctx, &r.Request)
-		return a, ended(r.server, err)
+		a, err := s.Gate.GatedSurface(r.server).Do(ctx, &r.Request)
+		return a, toSessionEndedProblem(r.server, err)
 	}
-	a, err := passIn(ctx, r, open)
+	a, err := forwardInSession(ctx, r, open)
 	if session.NotSent(err) && ctx.Err() == nil {
-		a, err = passIn(ctx, r, open) // the server has forgotten the session: once more in another one
+		a, err = forwardInSession(ctx, r, open) // the server has lost the session: try once more in a new one
 	}
-	return a, ended(r.server, err)
+	return a, toSessionEndedProblem(r.server, err)
 }
 
-// passIn passes a request on in the client's session with the server.
-func passIn(ctx context.Context, r *aggregateRequest, open aggregateOpener) (session.Reply, error) {
+// forwardInSession sends a request in the client's session with the server.
+func forwardInSession(ctx context.Context, r *routedRequest, open aggregateSessionOpener) (session.Reply, error) {
 	to, err := open(ctx, r.server)
 	if err != nil {
 		return session.Reply{}, err
@@ -55,47 +55,47 @@ func passIn(ctx context.Context, r *aggregateRequest, open aggregateOpener) (ses
 	return to.Do(ctx, &r.Request)
 }
 
-// call takes a tools/call through the gate.
-func (s *Aggregate) call(ctx context.Context, r *aggregateRequest, open aggregateOpener) (session.Reply, error) {
+// callTool runs a tools/call through the gate.
+func (s *AggregateSurface) callTool(ctx context.Context, r *routedRequest, open aggregateSessionOpener) (session.Reply, error) {
 	r.Params = wirejson.DropMember(r.Params, "task")
 	name, isText := wirejson.String(wirejson.Find(r.Params, "name"))
 	if !isText {
-		return session.Reply{}, s.Gate.Unnamed(ctx, "", &r.Request)
+		return session.Reply{}, s.Gate.RefuseUnnamedCall(ctx, "", &r.Request)
 	}
-	n := NamedCall{Name: name, Open: open}
+	n := ToolCallTarget{Name: name, Open: open}
 	var known bool
-	if n.ID, known = s.toolOf(&r.Request, name); known {
+	if n.ID, known = s.resolveToolName(&r.Request, name); known {
 		r.server = n.ID.Server
-		r.rename("name", n.ID.Tool)
-		r.nameQuestions()
+		r.replaceWithOwnName("name", n.ID.Tool)
+		r.prefixServerRequestIDs()
 	} else {
 		n.Err = errors.New("tools of all servers are called by the name that tools/list gives, server__tool")
 	}
-	a, err := s.Gate.CallNamed(ctx, n, &r.Request)
+	a, err := s.Gate.CallFromAggregate(ctx, n, &r.Request)
 	if !known && err != nil {
 		err = problem.Newf(problem.InvalidName, "There is no tool '%s'.", problem.Brief(name)).
 			WithHint("Use the name exactly as tools/list gives it: server__tool.").With("parameter", "name")
 	}
-	return a, ended(n.ID.Server, err)
+	return a, toSessionEndedProblem(n.ID.Server, err)
 }
 
-// toolOf returns the tool that a name stands for, whether there is one or not. A name
-// that does not say what it stands for is known within the client's scope alone.
-func (s *Aggregate) toolOf(r *session.Request, name string) (tool.ID, bool) {
+// resolveToolName returns the tool that a name means, whether it exists or not. A hashed alias is
+// known only within the client's scope.
+func (s *AggregateSurface) resolveToolName(r *session.Request, name string) (tool.ID, bool) {
 	if server, own, ok := tool.SplitAlias(name); ok {
 		return tool.ID{Server: server, Tool: own}, tool.CheckServerName(server) == nil
 	}
 	if tool.IsDigestedAlias(name) {
-		if t := s.tools(r).digested[name]; t != nil {
+		if t := s.toolTableForCaller(r).byHashedName[name]; t != nil {
 			return t.ID, true
 		}
 	}
 	return tool.ID{}, false
 }
 
-// ended makes an ordinary failure of the end of one server's session: it is one
-// of several that the client's session has, which goes on.
-func ended(server string, err error) error {
+// toSessionEndedProblem converts the end of one server's session to a problem of the request: the
+// client's session has other sessions and continues.
+func toSessionEndedProblem(server string, err error) error {
 	if !errors.Is(err, session.ErrEnded) {
 		return err
 	}
@@ -104,9 +104,9 @@ func ended(server string, err error) error {
 		With("server", server)
 }
 
-// rename puts the server's own name in the place of the one that the client
-// used, and into the header that repeats it.
-func (r *aggregateRequest) rename(member, own string) {
+// replaceWithOwnName replaces the name that the client used by the server's own name, in the params
+// and in the header that repeats it.
+func (r *routedRequest) replaceWithOwnName(member, own string) {
 	r.Params = wirejson.SetMember(r.Params, member, wirejson.AppendString(nil, own))
 	r.Headers = slices.Clone(r.Headers)
 	for i, f := range r.Headers {
@@ -116,9 +116,9 @@ func (r *aggregateRequest) rename(member, own string) {
 	}
 }
 
-// nameQuestions makes the ids of what the server asks name the server, and leaves
-// out what is not about the request: changes are announced for all servers.
-func (r *aggregateRequest) nameQuestions() {
+// prefixServerRequestIDs adds the name of the server to the IDs of its requests to the client. It
+// drops list_changed notifications, because changes are announced for all servers together.
+func (r *routedRequest) prefixServerRequestIDs() {
 	say, server := r.Say, r.server
 	if say == nil {
 		return
@@ -134,9 +134,9 @@ func (r *aggregateRequest) nameQuestions() {
 	}
 }
 
-// askedBy returns the server that a client's answer is for, and the id under
-// which it asked.
-func askedBy(id json.RawMessage) (server string, own json.RawMessage, ok bool) {
+// splitServerRequestID returns the server whose request a client answers, and the ID that the server
+// used.
+func splitServerRequestID(id json.RawMessage) (server string, own json.RawMessage, ok bool) {
 	s, _ := wirejson.String(id)
 	server, rest, ok := strings.Cut(s, ":")
 	own = json.RawMessage(rest)
@@ -146,10 +146,9 @@ func askedBy(id json.RawMessage) (server string, own json.RawMessage, ok bool) {
 	return server, own, true
 }
 
-// route finds the server of what a request names: a prompt or a resource, or the
-// one whose argument is to be completed.
-func (s *Aggregate) route(ctx context.Context, r *aggregateRequest) error {
-	part, member, find := r.Params, "name", s.promptOf
+// routePrimitive finds the server of a prompt, a resource, or a completion of their arguments.
+func (s *AggregateSurface) routePrimitive(ctx context.Context, r *routedRequest) error {
+	part, member, find := r.Params, "name", s.routePrompt
 	bad := problem.New(problem.InvalidParameter, "params.name must be a string: the prompt to get", "")
 	completes := r.Method == mcp.Complete
 	kind := ""
@@ -159,7 +158,7 @@ func (s *Aggregate) route(ctx context.Context, r *aggregateRequest) error {
 	}
 	switch {
 	case r.Method == mcp.ReadResource, kind == "ref/resource":
-		member, find = "uri", s.resourceOf
+		member, find = "uri", s.routeResource
 		bad = problem.New(problem.InvalidParameter, "the uri must be a string: the address of a resource", "")
 	case completes && kind != "ref/prompt":
 		return problem.New(problem.InvalidParameter, "params.ref must be of type ref/prompt or ref/resource.", "").With("parameter", "ref")
@@ -175,19 +174,19 @@ func (s *Aggregate) route(ctx context.Context, r *aggregateRequest) error {
 	case completes:
 		r.Params = wirejson.SetMember(r.Params, "ref", wirejson.SetMember(part, member, wirejson.AppendString(nil, own)))
 	default:
-		r.rename(member, own)
+		r.replaceWithOwnName(member, own)
 	}
 	return nil
 }
 
-// promptOf has the request go to the server whose prompt a name stands for, and
-// returns the server's own name.
-func (s *Aggregate) promptOf(ctx context.Context, r *aggregateRequest, name string) (own string, err error) {
-	if server, own, ok := tool.SplitAlias(name); ok && s.Gate.Reachable(server, r.Caller) == nil {
+// routePrompt sets the server of the request to that of a prompt, and returns the server's own name of
+// it.
+func (s *AggregateSurface) routePrompt(ctx context.Context, r *routedRequest, name string) (own string, err error) {
+	if server, own, ok := tool.SplitAlias(name); ok && s.Gate.CheckReachable(server, r.Caller) == nil {
 		r.server = server
 		return own, nil
 	}
-	for _, e := range s.entries(ctx, &r.Request, catalog.ListPrompts) {
+	for _, e := range s.listEntries(ctx, &r.Request, catalog.ListPrompts) {
 		if e.name == name {
 			r.server = e.server
 			return e.own, nil
@@ -197,13 +196,12 @@ func (s *Aggregate) promptOf(ctx context.Context, r *aggregateRequest, name stri
 		WithHint("Prompts of all servers have the names that prompts/list gives, server__prompt.").With("parameter", "name")
 }
 
-// resourceOf has the request go to the server that an address, or a template of
-// addresses, belongs to, and returns the server's own address: to the server that
-// it names, else the only one that lists it, else the only one with a template
-// that it fits, else the only one that has resources.
-func (s *Aggregate) resourceOf(ctx context.Context, r *aggregateRequest, uri string) (own string, err error) {
+// routeResource sets the server of the request to that of a resource URI or template, and returns the
+// server's own URI. The server is the one that the URI names, else the only one that lists it, else
+// the only one with a matching template, else the only one that has resources.
+func (s *AggregateSurface) routeResource(ctx context.Context, r *routedRequest, uri string) (own string, err error) {
 	if server, own, ok := tool.SplitAliasURI(uri); ok {
-		if p := s.Gate.Reachable(server, r.Caller); p != nil {
+		if p := s.Gate.CheckReachable(server, r.Caller); p != nil {
 			return "", p
 		}
 		r.server = server
@@ -211,7 +209,7 @@ func (s *Aggregate) resourceOf(ctx context.Context, r *aggregateRequest, uri str
 	}
 	for _, l := range []catalog.ListKind{catalog.ListResources, catalog.ListTemplates} {
 		var owners []string
-		for _, e := range s.entries(ctx, &r.Request, l) {
+		for _, e := range s.listEntries(ctx, &r.Request, l) {
 			if (e.own == uri || l == catalog.ListTemplates && tool.MatchesTemplate(e.own, uri)) && !slices.Contains(owners, e.server) {
 				owners = append(owners, e.server)
 			}
@@ -221,11 +219,11 @@ func (s *Aggregate) resourceOf(ctx context.Context, r *aggregateRequest, uri str
 			r.server = owners[0]
 			return uri, nil
 		case len(owners) > 1:
-			return "", ambiguous(uri, owners)
+			return "", ambiguousResourceProblem(uri, owners)
 		}
 	}
 	able := 0
-	for _, server := range s.readable(&r.Request) {
+	for _, server := range s.readableServers(&r.Request) {
 		if catalog.HasCapability(server, catalog.ListResources.Capability()) {
 			r.server = server.Name
 			able++
@@ -238,10 +236,10 @@ func (s *Aggregate) resourceOf(ctx context.Context, r *aggregateRequest, uri str
 		WithHint("Use an address of resources/list, or name the server in it: "+tool.AliasURI("SERVER", problem.Brief(uri))+".").With("parameter", "uri")
 }
 
-// maxOwners is how many servers are named that an address may belong to.
+// maxOwners limits the servers that the problem of an ambiguous URI names.
 const maxOwners = 5
 
-func ambiguous(uri string, owners []string) *problem.Problem {
+func ambiguousResourceProblem(uri string, owners []string) *problem.Problem {
 	var named []string
 	for _, server := range owners[:min(len(owners), maxOwners)] {
 		named = append(named, tool.AliasURI(server, problem.Brief(uri)))

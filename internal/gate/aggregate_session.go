@@ -13,27 +13,27 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// aggregateSession is a client's with all servers: one with each server that it has used,
-// and what it was told of the lists.
+// aggregateSession is a client's session with all servers: one session with each server that it has
+// used, and the lists that it has received.
 type aggregateSession struct {
-	*Aggregate
-	initialize session.Request // what the client said of itself, and who has opened it
-	heard      knownLists
+	*AggregateSurface
+	initialize session.Request // as the client sent it, with the caller
+	knownLists clientKnownLists
 	end        *session.End
 
-	mu       sync.Mutex // guards what follows, and one.s
+	mu       sync.Mutex // guards the following fields, and serverSession.s
 	byServer map[string]*serverSession
-	level    json.RawMessage // params of logging/setLevel; nil: none was set
+	level    json.RawMessage // params of logging/sendLogLevel; nil: none was set
 }
 
-// serverSession is the session with one server, opened by the first request that needs it.
+// serverSession is the session with one server. The first request that needs it opens it.
 type serverSession struct {
 	opening sync.Mutex
 	s       session.Session
 }
 
-// live returns the session unless it has ended.
-func (o *serverSession) live() session.Session {
+// liveSession returns the session; nil if it has ended or was never opened.
+func (o *serverSession) liveSession() session.Session {
 	if o.s != nil {
 		select {
 		case <-o.s.Done():
@@ -44,21 +44,21 @@ func (o *serverSession) live() session.Session {
 	return nil
 }
 
-// maxIntroduction bounds what a client says of itself, in bytes: it is kept.
-const maxIntroduction = 64 << 10
+// maxInitializeBytes limits the stored params of initialize.
+const maxInitializeBytes = 64 << 10
 
-// Open opens a session. No server hears of it before it is used.
-func (s *Aggregate) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
-	if len(initialize.Params) > maxIntroduction {
+// Open opens a session. Sessions with servers are opened at the first use.
+func (s *AggregateSurface) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+	if len(initialize.Params) > maxInitializeBytes {
 		return nil, session.Reply{Error: session.InvalidParams("what a client says of itself must not be longer than " +
-			strconv.Itoa(maxIntroduction) + " bytes")}, nil
+			strconv.Itoa(maxInitializeBytes) + " bytes")}, nil
 	}
 	version := session.RequestedVersion(initialize.Params)
 	caller := *initialize.Caller
-	c := &aggregateSession{Aggregate: s, end: session.NewEnd(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
+	c := &aggregateSession{AggregateSurface: s, end: session.NewEnd(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
 		Params: wirejson.SetMember(initialize.Params, "protocolVersion", []byte(`"`+version+`"`)), Caller: &caller}}
-	return c, session.Reply{Result: json.RawMessage(`{"protocolVersion":"` + version + `","capabilities":` + s.capabilities(initialize) +
-		`,"serverInfo":` + s.Reply.ServerInfo + `,"instructions":"` + instructions + `"}`)}, nil
+	return c, session.Reply{Result: json.RawMessage(`{"protocolVersion":"` + version + `","capabilities":` + s.mergedCapabilitiesJSON(initialize) +
+		`,"serverInfo":` + s.Reply.ServerInfo + `,"instructions":"` + aggregateInstructions + `"}`)}, nil
 }
 
 // Do answers a request of the client.
@@ -67,15 +67,15 @@ func (c *aggregateSession) Do(ctx context.Context, r *session.Request) (session.
 	case mcp.Ping:
 		return session.Reply{Result: []byte("{}")}, nil
 	case mcp.SetLevel:
-		return c.setLevels(ctx, r), nil
+		return c.setLogLevelOnAll(ctx, r), nil
 	}
-	return c.answer(ctx, r, func(ctx context.Context, server string) (session.Session, error) {
-		return c.sessionWith(ctx, r, server)
-	}, &c.heard), nil
+	return c.answerRequest(ctx, r, func(ctx context.Context, server string) (session.Session, error) {
+		return c.openOrReuseSession(ctx, r, server)
+	}, &c.knownLists), nil
 }
 
-// sessionWith returns the session with a server; one that has ended is replaced.
-func (c *aggregateSession) sessionWith(ctx context.Context, r *session.Request, server string) (session.Session, error) {
+// openOrReuseSession returns the session with a server. It replaces one that has ended.
+func (c *aggregateSession) openOrReuseSession(ctx context.Context, r *session.Request, server string) (session.Session, error) {
 	c.mu.Lock()
 	o := c.byServer[server]
 	if o == nil {
@@ -86,29 +86,29 @@ func (c *aggregateSession) sessionWith(ctx context.Context, r *session.Request, 
 	o.opening.Lock()
 	defer o.opening.Unlock()
 	c.mu.Lock()
-	s, level := o.live(), c.level
+	s, level := o.liveSession(), c.level
 	c.mu.Unlock()
 	if s != nil {
 		return s, nil
 	}
-	s, err := c.open(ctx, r, server, level)
+	s, err := c.openServerSession(ctx, r, server, level)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.s = s
-	if c.end.Cause() != nil { // the client's has ended meanwhile
+	if c.end.Cause() != nil { // the client's session has ended meanwhile
 		s.Close()
 	}
 	return s, nil
 }
 
-// openSession introduces the client to a server.
-func (c *aggregateSession) open(ctx context.Context, r *session.Request, server string, level json.RawMessage) (session.Session, error) {
+// openServerSession opens a session with a server, with the client's initialize.
+func (c *aggregateSession) openServerSession(ctx context.Context, r *session.Request, server string, level json.RawMessage) (session.Session, error) {
 	initialize := c.initialize
 	initialize.Caller = r.Caller
-	s, a, err := c.Gate.Surface(server).Open(ctx, &initialize)
+	s, a, err := c.Gate.GatedSurface(server).Open(ctx, &initialize)
 	switch {
 	case err != nil:
 		return nil, err
@@ -121,20 +121,20 @@ func (c *aggregateSession) open(ctx context.Context, r *session.Request, server 
 			WithHint("Try again; see its log with `mcpproxy upstream logs "+server+"`.").With("server", server)
 	}
 	if level != nil {
-		setLevel(ctx, s, r, level)
+		sendLogLevel(ctx, s, r, level)
 	}
 	return s, nil
 }
 
-// setLevel tells one server which log messages the client wants. One that has
-// none says so, which is no news to anybody.
-func setLevel(ctx context.Context, s session.Session, r *session.Request, params json.RawMessage) {
+// sendLogLevel sends the log level to one server. A server without logging rejects it, which does not
+// matter.
+func sendLogLevel(ctx context.Context, s session.Session, r *session.Request, params json.RawMessage) {
 	_, _ = s.Do(ctx, &session.Request{ID: json.RawMessage(`"level"`), Method: mcp.SetLevel, Params: params, Caller: r.Caller})
 }
 
-// setLevels tells every server that the client has a session with, and each that
-// it will have.
-func (c *aggregateSession) setLevels(ctx context.Context, r *session.Request) session.Reply {
+// setLogLevelOnAll sends the log level to every server with a session, and stores it for sessions that
+// are opened later.
+func (c *aggregateSession) setLogLevelOnAll(ctx context.Context, r *session.Request) session.Reply {
 	level := wirejson.Find(r.Params, "level")
 	text, _ := wirejson.String(level)
 	if mcp.Level(text) < 0 {
@@ -144,60 +144,59 @@ func (c *aggregateSession) setLevels(ctx context.Context, r *session.Request) se
 	c.mu.Lock()
 	c.level = params
 	c.mu.Unlock()
-	for _, s := range c.living() {
-		setLevel(ctx, s, r, params)
+	for _, s := range c.liveSessions() {
+		sendLogLevel(ctx, s, r, params)
 	}
 	return session.Reply{Result: []byte("{}")}
 }
 
-// living returns the sessions that have not ended.
-func (c *aggregateSession) living() (all []session.Session) {
+// liveSessions returns the sessions that have not ended.
+func (c *aggregateSession) liveSessions() (all []session.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range c.byServer {
-		if s := o.live(); s != nil {
+		if s := o.liveSession(); s != nil {
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// Notify takes a notification: who has a session with the client is told of its
-// roots.
+// Notify forwards a change of roots to every server with a session, and drops all other notifications.
 func (c *aggregateSession) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	if method == mcp.RootsChanged {
-		for _, s := range c.living() {
-			_ = s.Notify(ctx, method, params) // one that is lost is replaced when it is needed
+		for _, s := range c.liveSessions() {
+			_ = s.Notify(ctx, method, params) // a lost session is replaced at the next use
 		}
 	}
 	return nil
 }
 
-// Respond passes on an answer to the server that has asked.
+// Respond forwards an answer to the server that has asked.
 func (c *aggregateSession) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	server, own, ok := askedBy(id)
-	if s := c.with(server); ok && s != nil {
+	server, own, ok := splitServerRequestID(id)
+	if s := c.existingSession(server); ok && s != nil {
 		if err := s.Respond(ctx, own, r); !errors.Is(err, session.ErrEnded) {
 			return err
-		} // else who asked has gone, and the client's session goes on
+		} // else the session of that server has ended, and the client's session continues
 	}
 	return nil
 }
 
-// with returns the session with a server, nil when there is none.
-func (c *aggregateSession) with(server string) session.Session {
+// existingSession returns the session with a server; nil if there is none.
+func (c *aggregateSession) existingSession(server string) session.Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o := c.byServer[server]; o != nil {
-		return o.live()
+		return o.liveSession()
 	}
 	return nil
 }
 
-// Listen tells the client what has changed.
+// Listen notifies the client of changed lists until ctx ends.
 func (c *aggregateSession) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	opened()
-	c.announce(ctx, &c.initialize, &c.heard, func(list int) { say(session.Event{Method: announced[list].method}) })
+	c.announceListChanges(ctx, &c.initialize, &c.knownLists, func(list int) { say(session.Event{Method: listNotifications[list].method}) })
 	return ctx.Err()
 }
 

@@ -227,7 +227,7 @@ func TestChangesAreTold(t *testing.T) {
 // TestIntroductionsAreBounded: what a client says of itself is kept.
 func TestIntroductionsAreBounded(t *testing.T) {
 	c := newClient(t)
-	s, a, err := c.all.Open(t.Context(), catalogtest.NewRequest("initialize", `{"x":"`+strings.Repeat("x", maxIntroduction)+`"}`))
+	s, a, err := c.all.Open(t.Context(), catalogtest.NewRequest("initialize", `{"x":"`+strings.Repeat("x", maxInitializeBytes)+`"}`))
 	if s != nil || err != nil || a.Error == nil || !strings.Contains(a.Error.Message, "65536 bytes") {
 		t.Errorf("%v %v %v", s, a.Error, err)
 	}

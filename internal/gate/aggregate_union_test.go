@@ -181,7 +181,7 @@ func TestAllPages(t *testing.T) {
 	if a.Error != nil || keysOf(t, next, "name")[0] != got[1000] {
 		t.Errorf("after a change the next page begins with %s, not %s (%v)", keysOf(t, next, "name")[0], got[1000], a.Error)
 	}
-	for _, bad := range []string{"x", "%", "MTA", makeCursor(catalog.ListPrompts, "a")} {
+	for _, bad := range []string{"x", "%", "MTA", encodeCursor(catalog.ListPrompts, "a")} {
 		if _, a := w.page("tools/list", bad); code(a) != problem.InvalidParameter {
 			t.Errorf("cursor %q: %s", bad, code(a))
 		}
@@ -345,32 +345,32 @@ func TestAllOffersOfOneThatHangs(t *testing.T) {
 func TestListedNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := allWorld(t, nil, aggregateReads)
-		before, again := w.all.listed(catalogtest.NewRequest("", ""))
+		before, again := w.all.currentListDigests(catalogtest.NewRequest("", ""))
 		w.Catalog.StateChanged(upstream.State{Name: "other"})
 		w.Catalog.Refresh()
 		<-again
-		same, again := w.all.listed(catalogtest.NewRequest("", ""))
+		same, again := w.all.currentListDigests(catalogtest.NewRequest("", ""))
 		if same != before {
 			t.Error("nothing has changed")
 		}
 		w.SetTools(aggregateReads, aggregateDeletes)
 		<-again
-		tools, again := w.all.listed(catalogtest.NewRequest("", ""))
+		tools, again := w.all.currentListDigests(catalogtest.NewRequest("", ""))
 		if tools[0] == before[0] || tools[1] != before[1] || tools[2] != before[2] {
 			t.Error("the tools have changed, and nothing else")
 		}
 		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, Offers: 9, Capabilities: json.RawMessage(`{"prompts":{}}`)})
 		w.Catalog.Refresh()
 		<-again
-		if now, _ := w.all.listed(catalogtest.NewRequest("", "")); now[0] != tools[0] || now[1] == tools[1] || now[2] == tools[2] {
+		if now, _ := w.all.currentListDigests(catalogtest.NewRequest("", "")); now[0] != tools[0] || now[1] == tools[1] || now[2] == tools[2] {
 			t.Error("the prompts and resources have changed, and nothing else")
 		}
-		if got := w.all.capabilities(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}` {
+		if got := w.all.mergedCapabilitiesJSON(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}` {
 			t.Errorf("together: %s", got)
 		}
 		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Connecting})
 		w.Catalog.Refresh()
-		if got := w.all.capabilities(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}` {
+		if got := w.all.mergedCapabilitiesJSON(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}` {
 			t.Errorf("with one that is not known: %s", got)
 		}
 	})
@@ -378,19 +378,19 @@ func TestListedNow(t *testing.T) {
 
 func TestAskedBy(t *testing.T) {
 	for _, id := range []string{`7`, `"a\"b:c"`, `-1`} {
-		r := aggregateRequest{server: "s.1"}
+		r := routedRequest{server: "s.1"}
 		var got json.RawMessage
 		r.Say = func(e session.Event) { got = e.ID }
-		r.nameQuestions()
+		r.prefixServerRequestIDs()
 		r.Say(session.Event{ID: json.RawMessage(id)})
 		r.Say(session.Event{Method: "notifications/tools/list_changed"})
 		r.Say(session.Event{Method: "notifications/resources/updated"})
-		if server, own, ok := askedBy(got); !ok || server != "s.1" || !reflect.DeepEqual(own, json.RawMessage(id)) {
+		if server, own, ok := splitServerRequestID(got); !ok || server != "s.1" || !reflect.DeepEqual(own, json.RawMessage(id)) {
 			t.Errorf("%s becomes %s, then %s %s", id, got, server, own)
 		}
 	}
 	for _, bad := range []string{`7`, `"x"`, `"s:"`, `"s:{}"`, `"s:1 2"`, `null`} {
-		if _, _, ok := askedBy(json.RawMessage(bad)); ok {
+		if _, _, ok := splitServerRequestID(json.RawMessage(bad)); ok {
 			t.Errorf("%s was asked by a server", bad)
 		}
 	}
@@ -404,7 +404,7 @@ func BenchmarkAll(b *testing.B) {
 	w := newAggregateWorld(b, nil, raws...)
 	b.Run("names", func(b *testing.B) {
 		for b.Loop() {
-			nameTools(w.Catalog.Current())
+			newAggregateToolTable(w.Catalog.Current())
 		}
 	})
 	b.Run("page", func(b *testing.B) {

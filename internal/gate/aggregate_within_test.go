@@ -23,7 +23,7 @@ func TestChangesOutsideAreNoNews(t *testing.T) {
 	asked := func() *session.Request {
 		r := catalogtest.NewRequest("", "")
 		caller := *r.Caller
-		caller.Bounds = within(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read", "write"}})))
+		caller.Bounds = within(policy.NewScope(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read", "write"}})))
 		r.Caller = &caller
 		return r
 	}
@@ -40,24 +40,24 @@ func TestChangesOutsideAreNoNews(t *testing.T) {
 		w.Catalog.Refresh()
 	}
 	list("s", "a")
-	before, _ := w.all.listed(asked())
-	whole, _ := w.all.listed(catalogtest.NewRequest("", ""))
+	before, _ := w.all.currentListDigests(asked())
+	whole, _ := w.all.currentListDigests(catalogtest.NewRequest("", ""))
 	list("t", "b", "c")
 	w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, Offers: 99, Capabilities: []byte(`{"tools":{},"prompts":{},"resources":{}}`)})
 	list("s", "a", "wipe") // in no lane of the client
-	after, _ := w.all.listed(asked())
+	after, _ := w.all.currentListDigests(asked())
 	if after != before {
 		t.Error("what is outside is news")
 	}
-	if now, _ := w.all.listed(catalogtest.NewRequest("", "")); now == whole {
+	if now, _ := w.all.currentListDigests(catalogtest.NewRequest("", "")); now == whole {
 		t.Fatal("nothing has changed: the test shows nothing")
 	}
 	list("s", "a", "d")
-	if now, _ := w.all.listed(asked()); now == after {
+	if now, _ := w.all.currentListDigests(asked()); now == after {
 		t.Error("what is inside is no news")
 	}
 	var names []string
-	for _, e := range w.all.tools(asked()).callable {
+	for _, e := range w.all.toolTableForCaller(asked()).callable {
 		names = append(names, e.name)
 	}
 	if !slices.Equal(names, []string{"s__a", "s__d"}) {

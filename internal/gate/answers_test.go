@@ -84,7 +84,7 @@ func TestAnswersOfRealServers(t *testing.T) {
 			worlds[r.Server] = w
 		}
 		w.answering(string(r.Result))
-		asked := Request{Variant: policy.CallToolRead, Name: "s:" + r.Tool}
+		asked := LaneCall{CallTool: policy.CallToolRead, Name: "s:" + r.Tool}
 		got, p := w.ask(asked)
 		for i := 0; i < 50 && strings.Contains(strings.Join(got.Warnings, " "), result.ErrLimit.Error()); i++ {
 			got, p = w.ask(asked) // its 150 ms are those of a clock, and the machine may be busy

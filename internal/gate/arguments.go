@@ -16,29 +16,27 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// maxArguments bounds the arguments of one call, in bytes.
+// maxArguments limits the arguments of one call, in bytes.
 const maxArguments = 4 << 20
 
 var noArguments = json.RawMessage("{}")
 
-// given returns the arguments of a call in a lane, which come in one of two forms,
-// as the one JSON object that is judged and forwarded. A form that holds the other
-// one is taken as what it is.
-func given(args, text json.RawMessage) (json.RawMessage, *problem.Problem) {
+// chooseArgsOrArgsJSON returns the arguments of a lane call, which come as args or args_json, as one
+// JSON object. Either parameter may contain the other form.
+func chooseArgsOrArgsJSON(args, text json.RawMessage) (json.RawMessage, *problem.Problem) {
 	form := "args"
-	args, text = meant(args), meant(text)
+	args, text = unwrapArguments(args), unwrapArguments(text)
 	switch {
 	case args != nil && text != nil:
-		return nil, invalidArgs("args and args_json are both given", "args")
+		return nil, invalidArgsProblem("args and args_json are both given", "args")
 	case text != nil:
 		form, args = "args_json", text
 	}
-	return readArguments(form, args)
+	return parseArgumentsObject(form, args)
 }
 
-// meant returns what is given as the arguments: an object as it is, and what a
-// string says; nil when that is nothing.
-func meant(args json.RawMessage) json.RawMessage {
+// unwrapArguments returns an object as it is, and the content of a string; nil if it is empty or null.
+func unwrapArguments(args json.RawMessage) json.RawMessage {
 	if text, ok := wirejson.String(args); ok {
 		args = json.RawMessage(strings.TrimSpace(text))
 	}
@@ -48,27 +46,28 @@ func meant(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// readArguments returns arguments that are fit to be judged and forwarded, an
-// object. The problem is why they are not.
-func readArguments(form string, args json.RawMessage) (json.RawMessage, *problem.Problem) {
+// parseArgumentsObject returns arguments that are a valid JSON object within the limits, or the
+// problem.
+func parseArgumentsObject(form string, args json.RawMessage) (json.RawMessage, *problem.Problem) {
 	if args == nil {
 		return noArguments, nil
 	}
 	if err := wirejson.Check(args, wirejson.Limits{Bytes: maxArguments}); err != nil {
-		return nil, invalidArgs(form+": "+err.Error(), form)
+		return nil, invalidArgsProblem(form+": "+err.Error(), form)
 	}
 	if kind := wirejson.Kind(args); kind != '{' {
-		return nil, invalidArgs(form+" is "+kindName(kind)+", not an object", form)
+		return nil, invalidArgsProblem(form+" is "+jsonKindText(kind)+", not an object", form)
 	}
 	return args, nil
 }
 
-func invalidArgs(what, form string) *problem.Problem {
+func invalidArgsProblem(what, form string) *problem.Problem {
 	return problem.New(problem.InvalidArgs, "Invalid arguments: "+what,
 		"Give the tool's arguments once, as a JSON object: "+strings.TrimSuffix(form, "_json")+" {\"key\": value}.")
 }
 
-func kindName(kind byte) string {
+// jsonKindText returns the name of a kind of JSON value.
+func jsonKindText(kind byte) string {
 	switch kind {
 	case '[':
 		return "an array"
@@ -84,9 +83,9 @@ func kindName(kind byte) string {
 	return "empty"
 }
 
-// checkArguments holds the arguments to the tool's schema as the configuration
-// says. fit is what came of it; "" when they were not checked.
-func checkArguments(t *catalog.Tool, args json.RawMessage, mode config.Validation) (fit activity.SchemaFit, warnings []string, p *problem.Problem) {
+// checkAgainstSchema validates the arguments against the tool's schema in the configured mode. fit is
+// "" if they were not checked.
+func checkAgainstSchema(t *catalog.Tool, args json.RawMessage, mode config.Validation) (fit activity.SchemaFit, warnings []string, p *problem.Problem) {
 	if mode == config.ValidateOff {
 		return "", nil, nil
 	}
@@ -96,27 +95,26 @@ func checkArguments(t *catalog.Tool, args json.RawMessage, mode config.Validatio
 	}
 	violations, err := s.Check(args)
 	if err != nil {
-		// The caller made them so: letting them through would let every caller
-		// switch the check off.
+		// The caller causes this error: without a refusal every caller could switch the check off.
 		violations = []schema.Violation{{Message: err.Error()}}
 	}
 	if len(violations) == 0 {
 		return activity.ArgumentsFit, nil, nil
 	}
 	if mode == config.ValidateWarn {
-		for _, v := range violations { // which name keys of the arguments
-			warnings = append(warnings, "The arguments do not fit the input schema: "+redact.Text(where(v))+".")
+		for _, v := range violations { // they contain keys of the arguments
+			warnings = append(warnings, "The arguments do not fit the input schema: "+redact.Text(violationText(v))+".")
 		}
 		return activity.ArgumentsUnfit, warnings, nil
 	}
-	return activity.ArgumentsUnfit, nil, argsMismatch(t, violations)
+	return activity.ArgumentsUnfit, nil, schemaMismatchProblem(t, violations)
 }
 
-// argsMismatch returns where the arguments violate the schema, and the schema.
-func argsMismatch(t *catalog.Tool, violations []schema.Violation) *problem.Problem {
+// schemaMismatchProblem returns the problem with the violations and the schema.
+func schemaMismatchProblem(t *catalog.Tool, violations []schema.Violation) *problem.Problem {
 	places := make([]string, len(violations))
 	for i, v := range violations {
-		places[i] = where(v)
+		places[i] = violationText(v)
 	}
 	return problem.Newf(problem.ArgsMismatch, "The arguments do not fit the input schema of '%s': %s", t.ID, strings.Join(places, "; ")).
 		WithHint("Change args to fit the tool's inputSchema, which is given here, and call again.").
@@ -124,48 +122,46 @@ func argsMismatch(t *catalog.Tool, violations []schema.Violation) *problem.Probl
 		With("inputSchema", t.InputSchema)
 }
 
-// where is a violation on one line.
-func where(v schema.Violation) string {
+// violationText returns a violation on one line.
+func violationText(v schema.Violation) string {
 	if v.Path == "" {
 		return v.Message
 	}
 	return v.Path + ": " + v.Message
 }
 
-// The bounds of what a refusal says of misplaced arguments.
+// The limits of the problem about misplaced arguments.
 const (
 	maxMisplaced = 8       // names
 	maxMended    = 1 << 10 // bytes of the arguments as they are meant to be
 )
 
-// misplaced refuses a call that gives arguments of the tool, going by the names in
-// its schema, beside the parameter args: without them the server would be asked for
-// something else than was meant. They are not taken from there, so that what is
-// judged and forwarded is one value, which was given as the arguments.
-func misplaced(unknown []UnknownArgument, t *catalog.Tool, args json.RawMessage) *problem.Problem {
+// misplacedArgsProblem returns the problem of a call that gives arguments of the tool (by the names in
+// its schema) next to the parameter args, or under another name; nil if there are none. The gate does
+// not move them: the arguments that are checked and sent are one value that the caller gave.
+func misplacedArgsProblem(unknown []UnknownArgument, t *catalog.Tool, args json.RawMessage) *problem.Problem {
 	if len(unknown) == 0 {
 		return nil
 	}
 	properties := wirejson.Find(t.InputSchema, "properties")
-	names, meant := beside(unknown, args, properties)
-	what := listed(names) + " beside args"
+	names, meant := moveIntoArgs(unknown, args, properties)
+	what := namesWithVerbText(names) + " beside args"
 	if len(names) == 0 {
 		var name string
-		if name, meant = instead(unknown, args, properties); meant == nil {
+		if name, meant = findArgsUnderOtherName(unknown, args, properties); meant == nil {
 			return nil
 		}
 		what = "there is no parameter '" + problem.Brief(redact.Text(name)) + "'"
 	}
-	p := invalidArgs(what+"; the arguments of the tool belong inside args", "args")
+	p := invalidArgsProblem(what+"; the arguments of the tool belong inside args", "args")
 	if len(meant) <= maxMended {
 		p.Hint = `Call again with "args": ` + string(meant) + " instead."
 	}
 	return p.With("parameter", "args")
 }
 
-// beside returns the names of arguments that stand beside args, and the arguments
-// with them.
-func beside(unknown []UnknownArgument, args json.RawMessage, properties []byte) (names []string, meant json.RawMessage) {
+// moveIntoArgs returns the names of arguments that are next to args, and the arguments with them.
+func moveIntoArgs(unknown []UnknownArgument, args json.RawMessage, properties []byte) (names []string, meant json.RawMessage) {
 	for _, s := range unknown {
 		if wirejson.Find(properties, s.Name) == nil {
 			continue
@@ -178,15 +174,15 @@ func beside(unknown []UnknownArgument, args json.RawMessage, properties []byte) 
 	return names, args
 }
 
-// instead returns what is given in the place of args, an object with arguments of
-// the tool or its text, and under which name; nil when there is none.
-func instead(unknown []UnknownArgument, args json.RawMessage, properties []byte) (name string, inside json.RawMessage) {
-	if anyMember(args, func(string) bool { return true }) {
+// findArgsUnderOtherName returns an object with arguments of the tool, or its JSON text, and the
+// parameter that was used instead of args; nil if there is none.
+func findArgsUnderOtherName(unknown []UnknownArgument, args json.RawMessage, properties []byte) (name string, inside json.RawMessage) {
+	if hasMember(args, func(string) bool { return true }) {
 		return "", nil
 	}
 	for _, s := range unknown {
-		inside, err := readArguments("", meant(s.Value))
-		if err == nil && anyMember(inside, func(name string) bool { return wirejson.Find(properties, name) != nil }) {
+		inside, err := parseArgumentsObject("", unwrapArguments(s.Value))
+		if err == nil && hasMember(inside, func(name string) bool { return wirejson.Find(properties, name) != nil }) {
 			return s.Name, inside
 		}
 	}
@@ -195,7 +191,7 @@ func instead(unknown []UnknownArgument, args json.RawMessage, properties []byte)
 
 var errFound = errors.New("found")
 
-func anyMember(object json.RawMessage, is func(name string) bool) bool {
+func hasMember(object json.RawMessage, is func(name string) bool) bool {
 	return wirejson.Members(object, func(name, _ []byte) error {
 		if is(string(name)) {
 			return errFound
@@ -204,8 +200,8 @@ func anyMember(object json.RawMessage, is func(name string) bool) bool {
 	}) != nil
 }
 
-// listed is names as a sentence lists them, with its verb.
-func listed(names []string) string {
+// namesWithVerbText returns names as the beginning of a sentence, with "stands" or "stand".
+func namesWithVerbText(names []string) string {
 	if len(names) == 1 {
 		return "'" + problem.Brief(names[0]) + "' stands"
 	}

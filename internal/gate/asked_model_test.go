@@ -146,7 +146,7 @@ type stateOfCall struct {
 type oneCall struct {
 	who, args int
 	tool      string
-	variant   policy.Variant
+	variant   policy.CallTool
 }
 
 // meaning is the same for spellings of the same arguments.
@@ -220,7 +220,7 @@ func (m *model) checked(r *rapid.T, c oneCall, client *session.Request) {
 // callBy makes a call by what its client has sent.
 func (m *model) callBy(r *rapid.T, c oneCall, client *session.Request) (ran bool) {
 	before := len(m.ran)
-	result, err := m.gate.Call(m.T.Context(), Request{Variant: c.variant, Name: "s:" + c.tool, Args: json.RawMessage(spellings[c.args].text), Caller: c.caller(), Client: client})
+	result, err := m.gate.Call(m.T.Context(), LaneCall{CallTool: c.variant, Name: "s:" + c.tool, Args: json.RawMessage(spellings[c.args].text), Caller: c.caller(), Client: client})
 	p, _ := errors.AsType[*problem.Problem](err)
 	switch {
 	case err == nil && wirejson.Find(result.Result, "inputRequests") != nil:
@@ -246,7 +246,7 @@ func (m *model) callBy(r *rapid.T, c oneCall, client *session.Request) (ran bool
 	return false
 }
 
-// refused is a call that policy refuses, whatever a person says.
+// refusedByPolicy is a call that policy refuses, whatever a person says.
 func refusedByPolicy(c oneCall) bool {
 	return c.tool == "destroys" && c.variant != policy.CallToolDestructive
 }
@@ -304,7 +304,7 @@ func (m *model) step(r *rapid.T) {
 
 func drawCall(r *rapid.T) oneCall {
 	return oneCall{who: rapid.IntRange(0, 5).Draw(r, "who"), args: rapid.IntRange(0, len(spellings)-1).Draw(r, "args"), tool: rapid.SampledFrom([]string{"destroys", "update_thing"}).Draw(r, "tool"),
-		variant: rapid.SampledFrom([]policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}).Draw(r, "variant")}
+		variant: rapid.SampledFrom([]policy.CallTool{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}).Draw(r, "variant")}
 }
 
 // callTwice makes a call twice at the same time: what may be made once is.
@@ -314,7 +314,7 @@ func (m *model) callTwice(r *rapid.T, c oneCall) {
 	ids := make(chan string, 2)
 	for range 2 {
 		both.Go(func() {
-			_, err := m.gate.Call(m.T.Context(), Request{Variant: c.variant, Name: "s:" + c.tool, Args: json.RawMessage(spellings[c.args].text), Caller: c.caller()})
+			_, err := m.gate.Call(m.T.Context(), LaneCall{CallTool: c.variant, Name: "s:" + c.tool, Args: json.RawMessage(spellings[c.args].text), Caller: c.caller()})
 			if p, _ := errors.AsType[*problem.Problem](err); p != nil && p.Code == problem.ApprovalPending {
 				id, _ := p.Detail("approval_id").(string)
 				ids <- id
@@ -393,8 +393,8 @@ func (m *model) returnCall(r *rapid.T) {
 		who = c.caller()
 		answer := rapid.SampledFrom(formAnswers).Draw(r, "says")
 		params = "{" + strings.TrimPrefix(back(of.state, answer), ",") + "}"
-		q, err := m.asks.Question(m.T.Context(), questionIn(of.state))
-		if key := m.key(c); err == nil && who.SessionID == "" && !refusedByPolicy(c) && q.At(m.clock) == ask.Waiting && m.questions[q.ID] == key {
+		q, err := m.asks.LoadQuestion(m.T.Context(), questionIn(of.state))
+		if key := m.key(c); err == nil && who.SessionID == "" && !refusedByPolicy(c) && q.StateAt(m.clock) == ask.Waiting && m.questions[q.ID] == key {
 			if approve, deny := c.counts(answer); approve {
 				m.approved[key] = m.clock
 				delete(m.over, key)

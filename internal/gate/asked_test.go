@@ -74,7 +74,7 @@ func (a *asking) use(text string) {
 // hurry has calls wait for a person no longer than a moment, which no text of a configuration can say.
 func (a *asking) hurry() { a.Reload(func(c *config.Config) { c.Ask.Wait = time.Nanosecond }) }
 
-// openSession opens the database, and the gate before it.
+// open opens the database, and the gate before it.
 func (a *asking) open() {
 	db := store.OpenSQLite(filepath.Join(a.dir, "mcpproxy.db"), nil)
 	a.close = func() { _ = db.Close() }
@@ -85,7 +85,7 @@ func (a *asking) open() {
 
 // byForm takes the answer of a client's form, as package ops does.
 func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Key, given ask.Answer) error {
-	q, err := a.asks.Question(ctx, id)
+	q, err := a.asks.LoadQuestion(ctx, id)
 	switch {
 	case err != nil:
 		return err
@@ -94,7 +94,7 @@ func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Ke
 	}
 	given.By, given.Via, given.At = by.Actor.String(), ask.ByForm, a.now()
 	if q, err = a.asks.AnswerQuestion(ctx, id, given); err == nil {
-		a.holder.Answered(q.Key)
+		a.holder.WakeCalls(q.Key)
 	}
 	return err
 }
@@ -115,14 +115,14 @@ func (a *asking) answer(approve bool) ask.Question {
 		if err != nil {
 			a.T.Fatal(err)
 		}
-		a.holder.Answered(q.Key)
+		a.holder.WakeCalls(q.Key)
 		return q
 	}
 }
 
 const atOnce = `"ask": {"write": "ask", "destructive": "ask", "wait": "1s"}`
 
-// policyRequest counts the calls that have reached a server.
+// asked counts the calls that have reached a server.
 func (a *asking) asked() (n int) {
 	for _, e := range a.Events {
 		if strings.HasPrefix(e, "call ") {
@@ -143,13 +143,13 @@ func wantCode(t *testing.T, what string, err error, code problem.Code) *problem.
 
 // destroy calls the destructive tool of s.
 func (a *asking) destroy(ctx context.Context, args string) error {
-	_, err := a.gate.Call(ctx, Request{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
+	_, err := a.gate.Call(ctx, LaneCall{CallTool: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: anAgent,
 		Declared: reasoned("intent_reason", "to clean up")})
 	return err
 }
 
-func reasoned(name, value string) (d policy.Declared) {
-	d.Add(name, []byte(`"`+value+`"`))
+func reasoned(name, value string) (d policy.DeclaredIntent) {
+	d.AddParameter(name, []byte(`"`+value+`"`))
 	return d
 }
 
@@ -208,9 +208,9 @@ func TestACallIsHeldUntilAPersonHasApproved(t *testing.T) {
 func (a *asking) waits(n int) {
 	a.T.Helper()
 	end := time.Now().Add(time.Minute)
-	for questions := 0; a.holder.Waiting() < n || questions == 0; {
+	for questions := 0; a.holder.WaitingCalls() < n || questions == 0; {
 		if time.Now().After(end) { // for example the call returned already
-			a.T.Fatalf("%d calls wait, want %d", a.holder.Waiting(), n)
+			a.T.Fatalf("%d calls wait, want %d", a.holder.WaitingCalls(), n)
 		}
 		runtime.Gosched()
 		var err error
@@ -270,24 +270,24 @@ func TestWhatIsCaught(t *testing.T) {
 // catches returns as what a call would be asked about, "" for one that would not.
 func (a *asking) catches(variant, name, args string) string {
 	a.T.Helper()
-	c, s, now := call{caller: anAgent}, subject{cfg: a.Config(), request: policy.Request{OwnNames: true}}, a.Catalog.Current()
+	c, s, now := call{caller: anAgent}, resolvedCall{cfg: a.Config(), request: policy.CallRequest{OwnNames: true}}, a.Catalog.Current()
 	if variant == "" {
-		s.name(now, "s:"+name)
-		s.request.Variant = s.tool.CallWith
-		s.args.sent, s.request.ArgsErr = readArguments("arguments", json.RawMessage(args))
+		s.findTool(now, "s:"+name)
+		s.request.CallTool = s.tool.CallWith
+		s.args.sent, s.request.ArgsErr = parseArgumentsObject("arguments", json.RawMessage(args))
 	} else {
-		v, ok := policy.ParseVariant("call_tool_" + variant)
+		v, ok := policy.ParseCallTool("call_tool_" + variant)
 		if !ok {
 			a.T.Fatal(variant)
 		}
-		c, s, now = a.gate.resolve(&Request{Variant: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
+		c, s, now = a.gate.resolveLaneCall(&LaneCall{CallTool: v, Name: "s:" + name, Args: json.RawMessage(args), Caller: anAgent})
 	}
 	v := a.gate.decide(&c, s, now)
 	if v.Problem != nil {
 		a.T.Fatalf("%s %s as %q: %v", name, args, variant, v.Problem)
 	}
-	caught, lane := v.askedBy(&c, v.does)
-	if !caught.Asked() {
+	caught, lane := v.approvalRule(&c, v.does)
+	if !caught.IsSet() {
 		return ""
 	}
 	return lane.String()
@@ -304,7 +304,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 			return err
 		},
 		"one server, in a session": func() error {
-			s, _, err := a.gate.Surface("s").Open(t.Context(), passed("initialize", `{}`))
+			s, _, err := a.gate.GatedSurface("s").Open(t.Context(), passed("initialize", `{}`))
 			if err != nil {
 				return err
 			}
@@ -316,7 +316,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 			return err
 		},
 		"all servers": func() error {
-			_, err := a.gate.CallNamed(t.Context(), NamedCall{ID: a.Catalog.Current().Server("s").Tools[0].ID}, passed("tools/call", `{"name":"destroys","arguments":{}}`))
+			_, err := a.gate.CallFromAggregate(t.Context(), ToolCallTarget{ID: a.Catalog.Current().Server("s").Tools[0].ID}, passed("tools/call", `{"name":"destroys","arguments":{}}`))
 			return err
 		},
 	} {
@@ -337,8 +337,8 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 	token := anAgent
 	token.Actor = auth.Actor{Kind: auth.Agent, Name: "cursor", ID: "1"}
 	token.Bounds = bounded(policy.Scope{})
-	as := func(a *asking, c auth.Caller, v policy.Variant, args string) error {
-		_, err := a.gate.Call(t.Context(), Request{Variant: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
+	as := func(a *asking, c auth.Caller, v policy.CallTool, args string) error {
+		_, err := a.gate.Call(t.Context(), LaneCall{CallTool: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
 		return err
 	}
 	for name, call := range map[string]func(a *asking) error{
@@ -465,7 +465,7 @@ func TestWhoLeavesStopsWaiting(t *testing.T) {
 	}
 	leave()
 	wantCode(t, "the client has left", <-done, problem.Interrupted)
-	if n, _ := a.asks.CountWaiting(t.Context(), time.Now()); n != 1 || a.asked() != 0 || a.holder.Waiting() != 0 {
+	if n, _ := a.asks.CountWaiting(t.Context(), time.Now()); n != 1 || a.asked() != 0 || a.holder.WaitingCalls() != 0 {
 		t.Errorf("%d questions, %q", n, a.Events)
 	}
 	go func() { done <- a.destroy(t.Context(), `{}`) }()
@@ -534,7 +534,7 @@ func TestTheClockRunsAfterTheAnswer(t *testing.T) {
 func TestAResultInTheArguments(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	call := func(handle string) error {
-		_, err := a.gate.Call(t.Context(), Request{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
+		_, err := a.gate.Call(t.Context(), LaneCall{CallTool: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), ResultRefs: true, Caller: anAgent})
 		return err
 	}
 	for handle, body := range map[string]string{"HANDLEONE": `{"text":"begins like this"}`, "HANDLETWO": `{"text":"another one"}`, "HANDLESAME": `{"text":"begins like this"}`} {

@@ -11,90 +11,90 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// audit is the record of one call.
-type audit struct {
+// callRecord is the record of one call.
+type callRecord struct {
 	record   activity.Record
 	decision activity.Decision // of the record
 }
 
-// begin writes the record of a call to the spool. Without it the call is not sent.
-func (g *Gate) begin(x *execution) error {
-	g.describe(&x.audit, &x.call, &x.verdict, x.approval, activity.ToolCall, policy.NoCheck)
+// beginRecord writes the record of a call to the spool. Without it the call is not sent.
+func (g *Gate) beginRecord(x *execution) error {
+	g.fillRecord(&x.audit, &x.call, &x.verdict, x.approval, activity.ToolCall, policy.NoCheck)
 	err := g.Log.Begin(&x.audit.record)
 	if err != nil {
-		took, _ := x.time.read()
-		g.observe(x, x.heldRecord(), activity.Blocked, string(problem.From(err).Code), took, took)
+		took, _ := x.time.elapsed()
+		g.notifyObserver(x, x.heldRecordID(), activity.Blocked, string(problem.From(err).Code), took, took)
 	}
 	return err
 }
 
-// end writes the outcome. The time that the call did not wait is our own.
-func (g *Gate) end(x *execution, o *activity.Outcome) {
+// endRecord writes the outcome. The time in which the call did not wait is the gate's own.
+func (g *Gate) endRecord(x *execution, o *activity.Outcome) {
 	id := x.audit.record.ID
-	o.Duration, o.Own = x.time.read()
+	o.Duration, o.Own = x.time.elapsed()
 	o.Own = max(1, o.Own)
-	g.observe(x, id, o.Status, o.ErrorCode, o.Duration, o.Own)
+	g.notifyObserver(x, id, o.Status, o.ErrorCode, o.Duration, o.Own)
 	if err := g.Log.End(id, *o); err != nil {
 		g.Logger.Error("the outcome of a call could not be recorded", "id", id, "error", err)
 	}
 }
 
-// reject records a call that was not admitted, unless its wait for an approval is on record, and
+// rejectCall records a call that was not admitted, unless the record of the held call has it, and
 // returns what its caller gets: the problem, or a form that the client shows.
-func (g *Gate) reject(ctx context.Context, x *execution) (session.Reply, Result, error) {
-	p, id := x.verdict.Problem, x.heldRecord()
+func (g *Gate) rejectCall(ctx context.Context, x *execution) (session.Reply, CallResult, error) {
+	p, id := x.verdict.Problem, x.heldRecordID()
 	if id == "" {
-		id = g.refuse(ctx, x, p)
+		id = g.recordRejection(ctx, x, p)
 	} else {
-		took, own := x.time.read()
-		g.observe(x, id, activity.Held, string(p.Code), took, own)
+		took, own := x.time.elapsed()
+		g.notifyObserver(x, id, activity.Held, string(p.Code), took, own)
 	}
-	if x.approval != nil && x.approval.form != nil && p.Code == problem.ApprovalPending {
-		return session.Reply{Result: x.approval.form}, Result{Result: x.approval.form, ActivityID: id}, nil
+	if x.approval != nil && x.approval.formResult != nil && p.Code == problem.ApprovalPending {
+		return session.Reply{Result: x.approval.formResult}, CallResult{Result: x.approval.formResult, ActivityID: id}, nil
 	}
-	return session.Reply{}, Result{ActivityID: id}, p
+	return session.Reply{}, CallResult{ActivityID: id}, p
 }
 
-// heldRecord returns the record of the call as one that was held; "" where there is none.
-func (x *execution) heldRecord() string {
+// heldRecordID returns the ID of the record of the held call; "" if there is none.
+func (x *execution) heldRecordID() string {
 	if x.approval == nil {
 		return ""
 	}
-	return x.approval.record
+	return x.approval.recordID
 }
 
-// refuse records a refusal and returns the id of the record.
-func (g *Gate) refuse(ctx context.Context, x *execution, p *problem.Problem) string {
+// recordRejection records a refused call and returns the ID of the record.
+func (g *Gate) recordRejection(ctx context.Context, x *execution, p *problem.Problem) string {
 	a, request := &x.audit, &x.verdict.request
-	g.describe(a, &x.call, &x.verdict, x.approval, activity.PolicyDecision, x.verdict.Check)
+	g.fillRecord(a, &x.call, &x.verdict, x.approval, activity.PolicyDecision, x.verdict.Check)
 	a.record.ErrorMessage = p.Message
 	a.record.Metadata.ErrorCode = string(p.Code)
 	if p.Code == problem.ApprovalPending {
 		a.decision.Outcome = activity.Asked
 	}
-	took, own := x.time.read()
+	took, own := x.time.elapsed()
 	a.record.DurationMS, a.record.OwnUS = took.Milliseconds(), max(1, own.Microseconds())
 	if request.ID.Server == "" {
 		a.record.ToolName = problem.Brief(request.Name)
 	}
-	id := g.keep(ctx, &a.record)
-	g.observe(x, id, activity.Blocked, string(p.Code), took, own)
+	id := g.writeRefusalThrottled(ctx, &a.record)
+	g.notifyObserver(x, id, activity.Blocked, string(p.Code), took, own)
 	return id
 }
 
-// describe fills a record with what is known before the call. refused is the check that it has not
-// passed, if any.
-func (g *Gate) describe(into *audit, c *call, v *verdict, a *approval, kind activity.Type, refused policy.Check) {
+// fillRecord fills a record with what is known before the call. refused is the check that refused it,
+// if any.
+func (g *Gate) fillRecord(into *callRecord, c *call, v *verdict, a *approvalOutcome, kind activity.Type, refused policy.Check) {
 	operation := v.Intent.Operation
 	if operation == policy.NoOperation {
-		operation = v.request.Variant.Operation()
+		operation = v.request.CallTool.Operation()
 	}
-	into.decision = g.decisionOf(c, v, refused)
+	into.decision = g.toRecordDecision(c, v, refused)
 	into.record = activity.Record{
 		Type:         kind,
 		ServerName:   v.request.ID.Server,
 		ToolName:     v.request.ID.Tool,
-		Arguments:    v.args.forRecord(),
+		Arguments:    v.args.recordedJSON(),
 		RequestBytes: int64(c.size),
 		Metadata: activity.Metadata{
 			Intent: &activity.Intent{
@@ -102,7 +102,7 @@ func (g *Gate) describe(into *audit, c *call, v *verdict, a *approval, kind acti
 				DataSensitivity: v.Intent.Sensitivity,
 				Reason:          v.Intent.Reason,
 			},
-			ToolVariant: v.request.Variant.String(),
+			ToolVariant: v.request.CallTool.String(),
 			Warnings:    v.Warnings,
 			Decision:    &into.decision,
 		},
@@ -111,24 +111,24 @@ func (g *Gate) describe(into *audit, c *call, v *verdict, a *approval, kind acti
 		into.decision.Approval, into.record.ParentID = a.pass.ID, a.pass.Record
 	}
 	if v.Unsound {
-		into.record.Metadata.Intent.Declared = v.request.Declared.Raw()
+		into.record.Metadata.Intent.Declared = v.request.Declared.RawParameters()
 	}
 	into.record.SetCaller(&c.caller)
 	if c.Declares {
-		into.record.Metadata.Search = g.searches.found(c.caller.SessionID, v.request.ID)
+		into.record.Metadata.Search = g.searches.searchThatFound(c.caller.SessionID, v.request.ID)
 	}
 }
 
-// forRecord returns the arguments as the record has them.
-func (a *arguments) forRecord() json.RawMessage {
+// recordedJSON returns the arguments in the form of the record.
+func (a *callArguments) recordedJSON() json.RawMessage {
 	if a.recorded != nil {
 		return a.recorded
 	}
 	return a.sent
 }
 
-// decisionOf returns a decision as the record has it, with the facts that it depended on.
-func (g *Gate) decisionOf(c *call, v *verdict, refused policy.Check) activity.Decision {
+// toRecordDecision returns a decision in the form of the record, with the facts that it depended on.
+func (g *Gate) toRecordDecision(c *call, v *verdict, refused policy.Check) activity.Decision {
 	d := activity.Decision{
 		Outcome: activity.Allowed, Check: refused.String(), Called: activity.CalledByName, Declared: v.request.Declared.HasOperation,
 		Status: v.status.String(), Arguments: v.fit, ConfigRevision: v.cfg.Revision(),
@@ -152,7 +152,7 @@ func (g *Gate) decisionOf(c *call, v *verdict, refused policy.Check) activity.De
 		d.Facts = v.tool.Facts()
 	}
 	if v.tool != nil && refused != policy.NoCheck && refused <= policy.CheckCallable {
-		for _, s := range g.Catalog.LockReasons(v.tool) { // the one that counted hides them, or an earlier check
+		for _, s := range g.Catalog.LockReasons(v.tool) { // hidden by the first one, or by an earlier check
 			if word := s.String(); d.Status == "" {
 				d.Status = word
 			} else if word != d.Status {
@@ -163,23 +163,23 @@ func (g *Gate) decisionOf(c *call, v *verdict, refused policy.Check) activity.De
 	return d
 }
 
-// observe tells the observer how a call ended.
-func (g *Gate) observe(x *execution, id string, status activity.Status, code string, took, own time.Duration) {
+// notifyObserver reports how a call ended.
+func (g *Gate) notifyObserver(x *execution, id string, status activity.Status, code string, took, own time.Duration) {
 	if g.Observer == nil {
 		return
 	}
 	v := &x.verdict
-	o := CallStats{Operation: v.request.Variant.Operation().String(), Status: status, Code: code, Record: id, Took: took, Own: own}
+	o := CallStats{Operation: v.request.CallTool.Operation().String(), Status: status, Code: code, Record: id, Took: took, Own: own}
 	if v.tool != nil {
 		o.Server, o.Tool = v.tool.ID.Server, v.tool.ID.Tool
 	} else {
-		o.Server = g.known(v.request.ID.Server)
+		o.Server = g.knownServerName(v.request.ID.Server)
 	}
-	g.Observer.Ended(o, x.trace)
+	g.Observer.CallEnded(o, x.trace)
 }
 
-// known returns the name of a server; "" when there is none of that name.
-func (g *Gate) known(server string) string {
+// knownServerName returns the name of a server; "" if there is none with this name.
+func (g *Gate) knownServerName(server string) string {
 	if g.Catalog.Current().Server(server) == nil {
 		return ""
 	}

@@ -27,7 +27,7 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		w.Events = w.Events[:0]
-		_, err := w.gate.Call(b.Context(), Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+		_, err := w.gate.Call(b.Context(), LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -35,11 +35,11 @@ func BenchmarkCall(b *testing.B) {
 }
 
 // readsCall is a call of the tool reads by a calling tool, which has not looked at its arguments.
-func (w *world) readsCall() (*call, subject, *catalog.Snapshot) {
+func (w *world) readsCall() (*call, resolvedCall, *catalog.Snapshot) {
 	now := w.Catalog.Current()
-	s := subject{cfg: w.Config(), request: policy.Request{Variant: policy.CallToolRead}}
-	s.name(now, "s:reads")
-	return &call{options: options{Declares: true}, caller: anAgent}, s, now
+	s := resolvedCall{cfg: w.Config(), request: policy.CallRequest{CallTool: policy.CallToolRead}}
+	s.findTool(now, "s:reads")
+	return &call{callOptions: callOptions{Declares: true}, caller: anAgent}, s, now
 }
 
 // bounded are bounds that stay what they are.
@@ -58,7 +58,7 @@ func BenchmarkDecide(b *testing.B) {
 	for _, of := range []struct {
 		name  string
 		scope policy.Scope
-	}{{"without a scope", policy.Scope{}}, {"token", policy.ScopeOf(rule())}, {"token, profile and address", policy.ScopeOf(rule(), rule(), rule())}} {
+	}{{"without a scope", policy.Scope{}}, {"token", policy.NewScope(rule())}, {"token, profile and address", policy.NewScope(rule(), rule(), rule())}} {
 		b.Run(of.name, func(b *testing.B) {
 			c, s, now := w.readsCall()
 			if of.scope.Bounded() {
@@ -77,7 +77,7 @@ func BenchmarkDecide(b *testing.B) {
 // TestDecidingAllocatesNothing: a scope costs no memory, either.
 func TestDecidingAllocatesNothing(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
-	for name, bounds := range map[string]auth.Bounds{"without": nil, "with": bounded(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))} {
+	for name, bounds := range map[string]auth.Bounds{"without": nil, "with": bounded(policy.NewScope(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))} {
 		c, s, now := w.readsCall()
 		c.caller.Bounds = bounds
 		if n := testing.AllocsPerRun(100, func() { _ = w.gate.decide(c, s, now) }); n != 0 {
@@ -109,7 +109,7 @@ func BenchmarkUncaught(b *testing.B) {
 	w, c, v := uncaught(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if v, _ := w.gate.approve(b.Context(), c, v, nil); v.Problem != nil {
+		if v, _ := w.gate.awaitApproval(b.Context(), c, v, nil); v.Problem != nil {
 			b.Fatal(v.Problem)
 		}
 	}
@@ -119,7 +119,7 @@ func BenchmarkUncaught(b *testing.B) {
 func TestWhoIsNotAskedAllocatesNothing(t *testing.T) {
 	w, c, v := uncaught(t)
 	ctx := t.Context()
-	if n := testing.AllocsPerRun(100, func() { _, _ = w.gate.approve(ctx, c, v, nil) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = w.gate.awaitApproval(ctx, c, v, nil) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -13,33 +13,33 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// options are the properties of an entry: the call tools, one server, all servers, REST.
-type options struct {
+// callOptions are the properties of an entry point: the call tools, one server, all servers, REST.
+type callOptions struct {
 	Declares  bool // the caller names tools server:tool and can declare an intent; else it uses a server's own names
 	Validates bool // the arguments are checked against the tool's schema
 	Cuts      bool // the result is cut to result_limit, and must be a result: no task, no question
 }
 
-// call is one call as its client made it. The entry writes it; the stages only read it.
+// call is one call as its client made it. The entry point writes it; the stages only read it.
 type call struct {
-	options
+	callOptions
 	caller    auth.Caller
 	stateless bool          // its client has no session
 	limit     time.Duration // set by the caller; 0: none
 	unknown   []UnknownArgument
-	selection *policy.Selection // what to show of the result; nil: as the configuration says
-	client    *session.Request  // the client's own request; nil where the caller is no client of MCP
-	params    json.RawMessage   // of a request that is passed on, without what the client returned to the gate
-	meta      json.RawMessage   // of a call by a calling tool
+	selection *policy.Selection // of the result; nil: as configured
+	client    *session.Request  // the client's own request; nil if the caller is no MCP client
+	params    json.RawMessage   // of a forwarded request, without the answer for the gate
+	meta      json.RawMessage   // of a lane call
 	say       func(session.Event)
 	size      int // bytes of the request
-	returned  returned
+	returned  returnedAnswer
 }
 
-// returned is what a client of the modern protocol sent with a call that it repeats after it was
-// asked something.
-type returned struct {
-	question string // "": it was not asked
+// returnedAnswer is what a client of the modern protocol sends with a call that it repeats after the
+// gate asked it for an approval.
+type returnedAnswer struct {
+	question string // ID; "": it was not asked
 	answer   json.RawMessage
 }
 
@@ -48,65 +48,65 @@ type returned struct {
 type execution struct {
 	call     call
 	time     stopwatch
-	trace    Trace     // nil: the call is not traced
-	verdict  verdict   // of decide
-	approval *approval // of approve; nil: none was needed
-	audit    audit     // of begin or reject
-	recheck  recheck
-	outgoing outgoing // of send
+	trace    CallTrace        // nil: the call is not traced
+	verdict  verdict          // of decideAndApprove
+	approval *approvalOutcome // of awaitApproval; nil: none was needed
+	audit    callRecord       // of beginRecord or rejectCall
+	recheck  rechecker
+	outgoing outgoingRequest // of send
 }
 
 // execute runs one call: decide, approve, begin the record, send, settle.
-func (g *Gate) execute(ctx context.Context, x *execution, s subject, now *catalog.Snapshot, to target) (session.Reply, Result, error) {
-	g.anonymous.name(&x.call.caller)
-	x.trace = g.follow(&x.call, x.time.started)
-	x.verdict, x.approval = g.admit(ctx, &x.call, s, now, &x.time)
+func (g *Gate) execute(ctx context.Context, x *execution, s resolvedCall, now *catalog.Snapshot, to requestTarget) (session.Reply, CallResult, error) {
+	g.sessionless.assignSessionID(&x.call.caller)
+	x.trace = g.startTrace(&x.call, x.time.started)
+	x.verdict, x.approval = g.decideAndApprove(ctx, &x.call, s, now, &x.time)
 	if x.verdict.Problem != nil {
-		return g.reject(ctx, x)
+		return g.rejectCall(ctx, x)
 	}
-	if err := g.begin(x); err != nil {
-		return session.Reply{}, Result{ActivityID: x.heldRecord()}, err
+	if err := g.beginRecord(x); err != nil {
+		return session.Reply{}, CallResult{ActivityID: x.heldRecordID()}, err
 	}
 	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "the call ended in a panic"}
-	defer func() { g.end(x, &outcome) }()
+	defer func() { g.endRecord(x, &outcome) }()
 	reply, err := g.send(ctx, x, to)
-	result, err := g.settle(ctx, x, reply, err, &outcome)
+	result, err := g.settleOutcome(ctx, x, reply, err, &outcome)
 	return reply, result, err
 }
 
-// admit decides about a call and waits for its approval. The decision is made again when the
-// results of earlier calls are known that the arguments name.
-func (g *Gate) admit(ctx context.Context, c *call, s subject, now *catalog.Snapshot, t *stopwatch) (verdict, *approval) {
+// decideAndApprove decides about a call and waits for its approval. It decides again after
+// insertResults.
+func (g *Gate) decideAndApprove(ctx context.Context, c *call, s resolvedCall, now *catalog.Snapshot, t *stopwatch) (verdict, *approvalOutcome) {
 	v := g.decide(c, s, now)
 	if v.Problem == nil && s.args.refs != nil {
 		args, p := g.insertResults(ctx, c, &s)
 		if s.args = args; p != nil {
 			v.args = args
-			return v.refused(policy.CheckResults, p), nil
+			return v.withRefusal(policy.CheckResults, p), nil
 		}
 		v = g.decide(c, s, now)
 	}
 	if v.Problem != nil {
 		return v, nil
 	}
-	if p := g.admission.Load().full(s.request.ID.Server); p != nil { // before the record of a call is written
-		return v.refused(policy.CheckPlace, p), nil
+	if p := g.concurrency.Load().queueFullProblem(s.request.ID.Server); p != nil { // before a record is written
+		return v.withRefusal(policy.CheckQueue, p), nil
 	}
-	return g.approve(ctx, c, v, t)
+	return g.awaitApproval(ctx, c, v, t)
 }
 
-// stopwatch measures how long a call takes, and how much of that time it waits: for an approval,
-// for a slot and for the server.
+// stopwatch measures how long a call takes, and how much of that time it waits: for an approval, for a
+// slot and for the server.
 type stopwatch struct {
 	started time.Time
 	waited  time.Duration
 }
 
-// wait counts the time since began as waiting.
-func (t *stopwatch) wait(began time.Time) { t.waited += time.Since(began) }
+// addWaitSince counts the time since began as waiting.
+func (t *stopwatch) addWaitSince(began time.Time) { t.waited += time.Since(began) }
 
-// read returns how long the call has taken, and its own part of that.
-func (t *stopwatch) read() (took, own time.Duration) {
+// elapsed returns how long the call has taken, and the part without waiting.
+func (t *stopwatch) elapsed() (took, own time.Duration) {
 	took = time.Since(t.started)
 	return took, took - t.waited
 }

@@ -53,13 +53,13 @@ func TestWithoutARecordThereIsNoCall(t *testing.T) {
 func TestRefusalsReachNobodyAndAreRecorded(t *testing.T) {
 	cases := []struct {
 		name    string
-		variant policy.Variant
+		variant policy.CallTool
 		tool    string
 		args    string
 		code    problem.Code
 	}{
 		{"destructive tool in the read lane", policy.CallToolRead, "s:destroys", `{}`, problem.ServerMismatch},
-		{"no variant", policy.NoVariant, "s:reads", `{"n":1}`, ""},
+		{"no variant", policy.CallToolNone, "s:reads", `{"n":1}`, ""},
 		{"no colon", policy.CallToolRead, "reads", `{}`, problem.InvalidName},
 		{"no server", policy.CallToolRead, "x:reads", `{}`, problem.ServerNotFound},
 		{"no tool", policy.CallToolRead, "s:read", `{}`, problem.ToolNotFound},
@@ -140,13 +140,13 @@ func TestCancellationAndTimeout(t *testing.T) {
 			return session.Reply{}, ctx.Err()
 		}
 		started := time.Now()
-		_, err := w.gate.Call(context.Background(), Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent, Timeout: time.Second})
+		_, err := w.gate.Call(context.Background(), LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent, Timeout: time.Second})
 		if problem.From(err).Code != problem.Timeout || time.Since(started) != time.Second {
 			t.Errorf("%v after %s", err, time.Since(started))
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_, err = w.gate.Call(ctx, Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+		_, err = w.gate.Call(ctx, LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
 		if problem.From(err).Code != problem.Interrupted {
 			t.Errorf("cancelled: %v", err)
 		}
@@ -208,7 +208,7 @@ func TestLimitsOfConcurrency(t *testing.T) {
 		codes := make(chan problem.Code, 3)
 		for range 3 {
 			go func() {
-				_, err := w.gate.Call(context.Background(), Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+				_, err := w.gate.Call(context.Background(), LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
 				if err == nil {
 					codes <- ""
 					return

@@ -1,24 +1,39 @@
-// Package gate runs tool calls: it is the only way from a client to a tool of a server.
+// Package gate runs tool calls: it is the only way from a client to a tool of a server. MCP, REST, the
+// CLI and every endpoint use it. A lane call comes from call_tool_read, call_tool_write or
+// call_tool_destructive (see gate/policy for "lane"); other clients send tools/call to one server
+// (/mcp/servers/{server}) or to all servers together (/mcp/all).
 //
-// Execution of a call: decide (policy), wait for an approval where a rule asks for one, write the
-// record, wait for a slot and a session, decide again, send, write the outcome. MCP, REST, the CLI
-// and every address use it. Surface is one server as clients see it (/mcp/servers/{server});
-// Aggregate is all servers under one address (/mcp/all).
+// The stages of a call, in order:
+//
+//   - entry.go: the entry points Call, CallFromAggregate and DryRun
+//   - resolve.go: finds the tool and reads the arguments; arguments.go parses and validates them
+//   - call.go: execute runs the stages
+//   - decide.go: collects the facts, evaluates the policy
+//   - insert_results.go, resultrefs.go: put stored results into the arguments
+//   - approve.go, approval_form.go: wait for an approval; ask the client itself in a form
+//   - audit.go: the record and its outcome; refuse.go: records of calls that a surface refused
+//   - concurrency.go: slots and the queue
+//   - recheck.go: decides again after a wait
+//   - send.go: sends the call
+//   - settle.go: the outcome; selects from and cuts large results
+//
+// Other files:
+//
+//   - gate.go: Gate and its dependencies
+//   - surface.go: one server as clients see it; tasks.go: hides tasks of other actors
+//   - aggregate.go and aggregate_*.go: all servers as one (list, names, routes, sessions, changes)
+//   - observe.go: metrics and traces; refusal_limits.go: delays of refusals
+//   - sessionless.go, searches.go: session IDs and searches for the record
 //
 // Guarantees:
+//
 //   - A call is decided on one snapshot of the catalog, and again after every wait.
-//   - The record is in the spool before the server is asked. The outcome is always recorded, also
-//     after a panic or a cancellation. Every refusal is recorded.
-//   - The bytes that were decided about are the bytes that are sent.
+//   - The record is in the spool before the call is sent. The outcome is always recorded, also after a
+//     panic or a cancellation. Every refusal is recorded.
+//   - The bytes that the decision was about are the bytes that are sent.
 //   - This package is the only caller of session.NewPermit. No connection sends a tools/call without
-//     its proof.
-//   - On /mcp/all a name follows from the server and its own name alone, and so does the way back.
+//     that permit.
+//   - On /mcp/all a tool's name depends only on its server and its own name.
 //
 // It does not know transports, opens no connection, and makes no decision that policy does not make.
-//
-// Files: entry.go (the ways in), resolve.go (what a call is about), call.go (the stages in order),
-// decide.go (what policy is asked), insert.go (earlier results as arguments), approve.go and form.go
-// (approvals), audit.go (the record), admission.go (slots), recheck.go, send.go, settle.go (the
-// outcome and large results), surface.go (one server), observe.go (metrics and traces), aggregate*.go
-// (all servers).
 package gate

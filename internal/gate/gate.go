@@ -15,77 +15,76 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Log is what the gate needs of activity.Log.
-type Log interface {
+// ActivityLog is the part of activity.Log that the gate uses.
+type ActivityLog interface {
 	Begin(r *activity.Record) error
 	End(id string, o activity.Outcome) error
 	AppendRefusal(r *activity.Record) error
 }
 
-// Results keeps the whole of results that were cut, or selected from.
-type Results interface {
+// ResultStore stores whole results that were cut or selected from.
+type ResultStore interface {
 	PutResult(ctx context.Context, r store.StoredResult) error
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
 }
 
-// Asker holds a call until a user has answered: see ask.Waiter.
-type Asker interface {
-	Hold(ctx context.Context, h ask.HeldCall) (ask.Pass, error)
-	Knows(ctx context.Context, question string) bool
+// ApprovalWaiter holds a call until a user has answered: see ask.Waiter.
+type ApprovalWaiter interface {
+	AwaitApproval(ctx context.Context, h ask.HeldCall) (ask.Approval, error)
+	KnowsQuestion(ctx context.Context, question string) bool
 }
 
 // Deps are the dependencies of a Gate.
 type Deps struct {
-	Config  func() *config.Config // that is live
-	Catalog *catalog.Catalog
-	Servers func(name string) session.Surface // what is behind the gate
-	Offers  *catalog.PrimitiveGuard
-	Log     Log
-	Results Results
+	Config          func() *config.Config // the current one
+	Catalog         *catalog.Catalog
+	UpstreamSurface func(name string) session.Surface // the ungated surface of a server
+	Offers          *catalog.PrimitiveGuard
+	Log             ActivityLog
+	Results         ResultStore
 	// NeedsLogin reports whether a server asks for a login.
 	NeedsLogin func(server string) bool
-	// Proposed reports whether an agent has proposed a server of that name, about
-	// which no person has decided.
+	// Proposed reports whether an agent has proposed a server with this name, and no user has decided yet.
 	Proposed func(server string) bool
-	// Ask holds calls that need an approval. Answer takes the answer of the client that made
-	// such a call: see ops.CallApprovals.AnswerByClient.
-	Ask    Asker
+	// Ask holds calls that need an approval. Answer stores the answer of the client that made such a call:
+	// see ops.CallApprovals.AnswerByClient.
+	Ask    ApprovalWaiter
 	Answer func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error
 	// Presence reports whether approvals need a signature; nil: never.
 	Presence func() bool
-	Observer Observer // nil: nobody
+	Observer CallObserver // may be nil
 	Logger   *slog.Logger
 }
 
 // Gate runs all tool calls. It is a config.Component.
 type Gate struct {
 	Deps
-	admission  atomic.Pointer[admission]
-	anonymous  *anonymous
-	searches   *recentSearches
-	tasks      *tasks
-	rateLimits *rateLimits
+	concurrency    atomic.Pointer[concurrencyLimiter]
+	sessionless    *sessionlessClients
+	searches       *recentSearches
+	tasks          *taskOwners
+	refusalLimiter *refusalLimiter
 }
 
 // New returns a Gate.
 func New(deps Deps) *Gate {
-	g := &Gate{Deps: deps, anonymous: newAnonymous(), searches: newRecentSearches(), tasks: newTasks(), rateLimits: newRateLimits()}
-	g.admission.Store(newAdmission(deps.Config(), nil))
+	g := &Gate{Deps: deps, sessionless: newSessionlessClients(), searches: newRecentSearches(), tasks: newTaskOwners(), refusalLimiter: newRefusalLimiter()}
+	g.concurrency.Store(newConcurrencyLimiter(deps.Config(), nil))
 	return g
 }
 
-// Prepare implements config.Component. Calls that are in flight keep their
-// places: in the same limits where these are as before, else in the old ones.
+// Prepare implements config.Component. Running calls keep their slots: in the same limits if these are
+// unchanged, else in the old ones.
 func (g *Gate) Prepare(next *config.Config) (func(), error) {
-	return func() { g.admission.Store(newAdmission(next, g.admission.Load())) }, nil
+	return func() { g.concurrency.Store(newConcurrencyLimiter(next, g.concurrency.Load())) }, nil
 }
 
-// Searched notes what a client has searched for and the tools that it was told,
-// the best first: the records of its calls say so. told is kept.
-func (g *Gate) Searched(c auth.Caller, query string, told []tool.ID) {
-	g.anonymous.name(&c)
-	g.searches.remember(c.SessionID, query, told)
+// RecordSearch stores a search of a client and the tools that it returned, the best first, for the
+// records of its calls. It keeps told.
+func (g *Gate) RecordSearch(c auth.Caller, query string, told []tool.ID) {
+	g.sessionless.assignSessionID(&c)
+	g.searches.add(c.SessionID, query, told)
 }
 
-// Waiting returns how many requests wait for a place.
-func (g *Gate) Waiting() int { return int(g.admission.Load().waiting.Load()) }
+// QueueLength returns how many requests wait for a slot.
+func (g *Gate) QueueLength() int { return int(g.concurrency.Load().waiting.Load()) }

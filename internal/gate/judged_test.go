@@ -21,30 +21,30 @@ func TestARefusalNamesItsCheck(t *testing.T) {
 	cases := []struct {
 		check    policy.Check
 		what     string
-		call     Request
+		call     LaneCall
 		change   func(*config.Config)
 		known    bool // the tool
 		status   string
 		declared string
 		full     bool
 	}{
-		{check: policy.CheckName, what: "no variant", call: Request{Name: "s:reads"}, known: true},
-		{check: policy.CheckName, what: "no colon", call: Request{Variant: policy.CallToolRead, Name: "reads"}},
-		{check: policy.CheckIntent, what: "another operation", call: Request{Variant: policy.CallToolRead, Name: "s:reads", Declared: declared("intent", `"write"`)},
+		{check: policy.CheckName, what: "no variant", call: LaneCall{Name: "s:reads"}, known: true},
+		{check: policy.CheckName, what: "no colon", call: LaneCall{CallTool: policy.CallToolRead, Name: "reads"}},
+		{check: policy.CheckIntent, what: "another operation", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Declared: declared("intent", `"write"`)},
 			known: true, declared: `{"intent":"write"}`},
-		{check: policy.CheckIntent, what: "no operation", call: Request{Variant: policy.CallToolRead, Name: "s:none", Declared: declared("intent", `{"operation_type": 7, "reason":"x"}`)},
+		{check: policy.CheckIntent, what: "no operation", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:none", Declared: declared("intent", `{"operation_type": 7, "reason":"x"}`)},
 			declared: `{"intent":{"operation_type": 7, "reason":"x"}}`},
-		{check: policy.CheckArguments, what: "arguments", call: Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`7`)}, known: true},
-		{check: policy.CheckExists, what: "no server", call: Request{Variant: policy.CallToolRead, Name: "x:reads"}},
-		{check: policy.CheckExists, what: "no tool", call: Request{Variant: policy.CallToolRead, Name: "s:none"}},
-		{check: policy.CheckCallable, what: "denied", call: Request{Variant: policy.CallToolRead, Name: "s:reads"}, known: true, status: "disabled_by_config",
+		{check: policy.CheckArguments, what: "arguments", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`7`)}, known: true},
+		{check: policy.CheckExists, what: "no server", call: LaneCall{CallTool: policy.CallToolRead, Name: "x:reads"}},
+		{check: policy.CheckExists, what: "no tool", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:none"}},
+		{check: policy.CheckCallable, what: "denied", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads"}, known: true, status: "disabled_by_config",
 			change: func(c *config.Config) { c.Servers[0].DisabledTools = []string{"reads"} }},
-		{check: policy.CheckCallable, what: "a server that is off", call: Request{Variant: policy.CallToolRead, Name: "s:none"}, status: "server_disabled",
+		{check: policy.CheckCallable, what: "a server that is off", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:none"}, status: "server_disabled",
 			change: func(c *config.Config) { c.Servers[0].Enabled = false }},
-		{check: policy.CheckHints, what: "hints", call: Request{Variant: policy.CallToolRead, Name: "s:destroys"}, known: true},
-		{check: policy.CheckSchema, what: "schema", call: Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":"x"}`)}, known: true},
-		{check: policy.CheckSchema, what: "misplaced", call: Request{Variant: policy.CallToolRead, Name: "s:reads", Unknown: []UnknownArgument{{"n", json.RawMessage("1")}}}, known: true},
-		{check: policy.CheckPlace, what: "no place", call: Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`)}, known: true, full: true},
+		{check: policy.CheckHints, what: "hints", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:destroys"}, known: true},
+		{check: policy.CheckSchema, what: "schema", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":"x"}`)}, known: true},
+		{check: policy.CheckSchema, what: "misplaced", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Unknown: []UnknownArgument{{"n", json.RawMessage("1")}}}, known: true},
+		{check: policy.CheckQueue, what: "no place", call: LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`)}, known: true, full: true},
 	}
 	for _, c := range cases {
 		t.Run(c.what, func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestARefusalNamesItsCheck(t *testing.T) {
 			}
 			c.call.Caller = anAgent
 			if c.full {
-				w.gate.admission.Store(newAdmission(w.Config(), nil))
-				leave, _, err := w.gate.admission.Load().enter(t.Context(), "s")
+				w.gate.concurrency.Store(newConcurrencyLimiter(w.Config(), nil))
+				leave, _, err := w.gate.concurrency.Load().acquireSlots(t.Context(), "s")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,15 +82,15 @@ func TestARefusalNamesItsCheck(t *testing.T) {
 	}
 }
 
-func declared(name, value string) (d policy.Declared) {
-	d.Add(name, []byte(value))
+func declared(name, value string) (d policy.DeclaredIntent) {
+	d.AddParameter(name, []byte(value))
 	return d
 }
 
 // TestASurfacesRefusalNamesItsCheck, as it is no way of a call.
 func TestASurfacesRefusalNamesItsCheck(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
-	if err := w.gate.Unnamed(t.Context(), "s", passed("tools/call", `{}`)); err == nil {
+	if err := w.gate.RefuseUnnamedCall(t.Context(), "s", passed("tools/call", `{}`)); err == nil {
 		t.Fatal("a call without a name is taken")
 	}
 	if d := w.Appended[0].Metadata.Decision; d == nil || d.Outcome != activity.Refused || d.Check != "name" {
@@ -194,7 +194,7 @@ func TestFactsToJudgeAgain(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "destroys", Hints: tool.Hints{Destructive: tool.False, ReadOnly: tool.False}}, {Pattern: "delete_user", Hints: tool.Hints{ReadOnly: tool.True}}}
 	}, readsTool, destroysTool, brokenTool, silent)
-	facts := func(r Request) *activity.Decision {
+	facts := func(r LaneCall) *activity.Decision {
 		t.Helper()
 		r.Caller = anAgent
 		begun, appended := len(w.Begun), len(w.Appended)
@@ -204,10 +204,10 @@ func TestFactsToJudgeAgain(t *testing.T) {
 		}
 		return w.Begun[begun].Metadata.Decision
 	}
-	call := func(name, args string, said ...string) Request {
-		r := Request{Variant: policy.CallToolDestructive, Name: name, Args: json.RawMessage(args)}
+	call := func(name, args string, said ...string) LaneCall {
+		r := LaneCall{CallTool: policy.CallToolDestructive, Name: name, Args: json.RawMessage(args)}
 		for _, d := range said {
-			r.Declared.Add("intent", []byte(d))
+			r.Declared.AddParameter("intent", []byte(d))
 		}
 		return r
 	}
@@ -231,7 +231,7 @@ func TestFactsToJudgeAgain(t *testing.T) {
 	if d = facts(call("s:delete_user", `{}`)); d.Inferred != "destructive" || d.Facts.Declared() != (tool.Hints{}) || d.CallWith != "call_tool_read" {
 		t.Errorf("a tool whose server says nothing: %+v", d)
 	}
-	if err := w.Book.Switch(t.Context(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
+	if err := w.Book.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	w.Reload(func(c *config.Config) { c.Servers[0].Enabled, c.Servers[0].DisabledTools = false, []string{"reads"} })

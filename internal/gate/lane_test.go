@@ -19,7 +19,7 @@ const (
 )
 
 func enforced(c *config.Config) {
-	c.Intent.JudgeArguments = policy.JudgeEnforce
+	c.Intent.JudgeArguments = policy.ArgumentsEnforce
 	c.Servers[0].Lanes = []config.LaneRule{{Pattern: "wip*", By: policy.BySQL, Argument: "$.sql"}}
 }
 
@@ -28,7 +28,7 @@ func enforced(c *config.Config) {
 func TestLaneByArguments(t *testing.T) {
 	w := newWorld(t, enforced, queryTool, wipesTool, viewsTool)
 	for _, c := range []struct {
-		variant    policy.Variant
+		variant    policy.CallTool
 		name, args string
 		code       string
 	}{
@@ -67,7 +67,7 @@ func TestLaneByArguments(t *testing.T) {
 			t.Errorf("%s by its own name: %v", name, err)
 		}
 	}
-	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.JudgeAdvise })
+	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.ArgumentsAdvise })
 	if r, p := w.call(policy.CallToolRead, "s:query", dropArgs); p != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "DROP TABLE") {
 		t.Errorf("advice: %v, %v", r.Warnings, p)
 	}
@@ -77,7 +77,7 @@ func TestLaneByArguments(t *testing.T) {
 	if _, p := w.call(policy.CallToolRead, "s:wipes", selectArgs); p != nil {
 		t.Errorf("a declared SELECT: %v", p)
 	}
-	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.JudgeOff })
+	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.ArgumentsOff })
 	if r, p := w.call(policy.CallToolRead, "s:query", dropArgs); p != nil || len(r.Warnings) != 0 || w.Begun[len(w.Begun)-1].Metadata.Decision.Lane != nil {
 		t.Errorf("off: %v, %v", r.Warnings, p)
 	}
@@ -90,12 +90,12 @@ func TestLaneByArguments(t *testing.T) {
 // the mode; and reads with a tool that a person has declared.
 func TestScopesCountArguments(t *testing.T) {
 	w := newWorld(t, enforced, queryTool, wipesTool, viewsTool)
-	for _, mode := range []policy.JudgeMode{policy.JudgeOff, policy.JudgeAdvise, policy.JudgeEnforce} {
+	for _, mode := range []policy.ArgumentsMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce} {
 		w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = mode })
 		reader := anAgent
-		reader.Bounds = bounded(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))
+		reader.Bounds = bounded(policy.NewScope(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))
 		call := func(name, args string) string {
-			_, err := w.gate.Call(t.Context(), Request{Variant: policy.CallToolRead, Name: name, Args: json.RawMessage(args), Caller: reader})
+			_, err := w.gate.Call(t.Context(), LaneCall{CallTool: policy.CallToolRead, Name: name, Args: json.RawMessage(args), Caller: reader})
 			if err == nil {
 				return ""
 			}
@@ -110,7 +110,7 @@ func TestScopesCountArguments(t *testing.T) {
 		if err := call("s:wipes", dropArgs); !strings.Contains(err, "outside the scope") {
 			t.Errorf("%s: a reader drops with a declared tool: %s", mode, err)
 		}
-		if err := call("s:wipes", selectArgs); (err == "") != (mode != policy.JudgeOff) {
+		if err := call("s:wipes", selectArgs); (err == "") != (mode != policy.ArgumentsOff) {
 			t.Errorf("%s: a reader reads with a declared tool: %s", mode, err)
 		}
 	}
@@ -119,28 +119,28 @@ func TestScopesCountArguments(t *testing.T) {
 // TestARuleThatComesWhileACallWaits counts, as everything else does.
 func TestJudgedAgain(t *testing.T) {
 	w := newWorld(t, nil, queryTool)
-	c, s, now := w.gate.resolve(&Request{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
+	c, s, now := w.gate.resolveLaneCall(&LaneCall{CallTool: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
 	v := w.gate.decide(&c, s, now)
 	if v.Problem != nil {
 		t.Fatal(v.Problem)
 	}
-	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.JudgeEnforce })
+	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.ArgumentsEnforce })
 	v.cfg = w.Config()
-	var again recheck
-	again.of(w.gate, &c, &v, nil)
-	if err := again.run(); err == nil || again.check() != policy.CheckLane {
-		t.Errorf("%v, %s", err, again.check())
+	var again rechecker
+	again.initFor(w.gate, &c, &v, nil)
+	if err := again.decideAgain(); err == nil || again.failedCheck() != policy.CheckLane {
+		t.Errorf("%v, %s", err, again.failedCheck())
 	}
 }
 
 // TestSupposed: a question without arguments is not judged by them.
 func TestSupposed(t *testing.T) {
 	w := newWorld(t, enforced, queryTool)
-	j := w.gate.Evaluate(Request{Variant: policy.CallToolRead, Name: "s:query", Caller: anAgent})
+	j := w.gate.DryRun(LaneCall{CallTool: policy.CallToolRead, Name: "s:query", Caller: anAgent})
 	if j.Problem != nil || j.Facts.Lane != nil {
 		t.Errorf("%+v", j)
 	}
-	j = w.gate.Evaluate(Request{Variant: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
+	j = w.gate.DryRun(LaneCall{CallTool: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
 	if j.Problem == nil || j.Facts.Lane == nil || j.Facts.Outcome != activity.Refused || j.Facts.Check != "lane" {
 		t.Errorf("%+v", j)
 	}

@@ -36,7 +36,7 @@ func TestMisplacedArguments(t *testing.T) {
 		{"free", ``, `{"n":1,"arguments":{"n":1}}`, "", ""},
 	} {
 		w.Events = nil
-		r := Request{Variant: policy.CallToolRead, Name: "s:" + c.tool, Args: json.RawMessage(c.args), Unknown: strays(t, c.strays), Caller: anAgent}
+		r := LaneCall{CallTool: policy.CallToolRead, Name: "s:" + c.tool, Args: json.RawMessage(c.args), Unknown: strays(t, c.strays), Caller: anAgent}
 		_, err := w.gate.Call(t.Context(), r)
 		if c.message == "" {
 			if err != nil {

@@ -9,27 +9,27 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Observer is told how calls go, to count and to trace them. It waits for nothing and
-// keeps nothing of a call's arguments or answer.
-type Observer interface {
-	// Follow begins to follow a call that began at a time. parent and state are the
-	// trace context of its client, "" where there is none. nil: nothing is followed.
-	Follow(began time.Time, parent, state string) Trace
-	// Ended is told how a call went. t is what Follow returned, nil for a call that was
-	// refused before anybody followed it.
-	Ended(o CallStats, t Trace)
+// CallObserver is notified of calls, for metrics and traces. It must not block, and keeps no arguments
+// or results.
+type CallObserver interface {
+	// StartTrace begins to trace a call. parent and state are the trace context of its client, "" if
+	// there is none. nil: it is not traced.
+	StartTrace(began time.Time, parent, state string) CallTrace
+	// CallEnded is called when a call has ended. t is the result of StartTrace; nil for a call that
+	// was refused before.
+	CallEnded(o CallStats, t CallTrace)
 }
 
-// Trace is a call that is followed.
-type Trace interface {
-	// Asking is called when the server is about to be asked. It returns the trace
-	// parent that the server gets.
-	Asking() (parent string)
-	// Answered is called when the server has answered, or nobody waits any longer.
-	Answered()
+// CallTrace is the trace of one call.
+type CallTrace interface {
+	// BeforeSend is called before the call is sent to the server. It returns the trace parent for the
+	// server.
+	BeforeSend() (parent string)
+	// AfterAnswer is called when the server has answered, or the wait has ended.
+	AfterAnswer()
 }
 
-// CallStats is how a call went.
+// CallStats describes a call that has ended.
 type CallStats struct {
 	// Server and Tool are "" where the catalog has none of that name: what was asked
 	// for in their place is a client's text.
@@ -47,42 +47,43 @@ const (
 	metaTraceState  = "tracestate"
 )
 
-// follow begins to trace a call; nil: it is not traced.
-func (g *Gate) follow(c *call, began time.Time) Trace {
+// startTrace begins to trace a call; nil: it is not traced.
+func (g *Gate) startTrace(c *call, began time.Time) CallTrace {
 	if g.Observer == nil {
 		return nil
 	}
 	var parent, state string
-	if meta := c.sentMeta(); bytes.Contains(meta, []byte("trace")) {
+	if meta := c.clientMeta(); bytes.Contains(meta, []byte("trace")) {
 		parent, _ = wirejson.String(wirejson.Find(meta, metaTraceParent))
 		state, _ = wirejson.String(wirejson.Find(meta, metaTraceState))
 	}
-	return g.Observer.Follow(began, parent, state)
+	return g.Observer.StartTrace(began, parent, state)
 }
 
-// sentMeta returns the _meta of the call as its client sent it.
-func (c *call) sentMeta() json.RawMessage {
+// clientMeta returns the _meta of the call as its client sent it.
+func (c *call) clientMeta() json.RawMessage {
 	if c.Declares {
 		return c.meta
 	}
-	return metaOf(c.params)
+	return metaFromParams(c.params)
 }
 
-func metaOf(params json.RawMessage) json.RawMessage {
+// metaFromParams returns the _meta of params; nil if it is no object.
+func metaFromParams(params json.RawMessage) json.RawMessage {
 	if meta := wirejson.Find(params, "_meta"); wirejson.Kind(meta) == '{' {
 		return meta
 	}
 	return nil
 }
 
-// setTraceParent puts the parent of a traced call where the server reads it.
-func (o *outgoing) setTraceParent(parent string) {
+// setTraceParent sets the trace parent in the _meta of the request to the server.
+func (o *outgoingRequest) setTraceParent(parent string) {
 	value := wirejson.AppendString(nil, parent)
 	if o.Call != nil {
 		o.parts.Meta = wirejson.SetMember(o.parts.Meta, metaTraceParent, value)
 		return
 	}
-	o.Params = wirejson.SetMember(o.Params, "_meta", wirejson.SetMember(metaOf(o.Params), metaTraceParent, value))
+	o.Params = wirejson.SetMember(o.Params, "_meta", wirejson.SetMember(metaFromParams(o.Params), metaTraceParent, value))
 	if o.Meta != nil {
 		split := *o.Meta
 		split.Rest = wirejson.SetMember(split.Rest, metaTraceParent, value)

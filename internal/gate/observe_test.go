@@ -13,11 +13,11 @@ import (
 // observer remembers what it is told.
 type observer struct{ all []CallStats }
 
-func (o *observer) Follow(time.Time, string, string) Trace { return nil }
-func (o *observer) Ended(one CallStats, _ Trace)           { o.all = append(o.all, one) }
+func (o *observer) StartTrace(time.Time, string, string) CallTrace { return nil }
+func (o *observer) CallEnded(one CallStats, _ CallTrace)           { o.all = append(o.all, one) }
 
 // deaf is a log that takes nothing.
-type deaf struct{ Log }
+type deaf struct{ ActivityLog }
 
 func (deaf) Begin(*activity.Record) error {
 	return problem.New(problem.AuditUnavailable, "the disk is full", "").Because(errors.New("full"))

@@ -9,73 +9,73 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// recheck decides again about a call that has waited. A connection may use it when the call itself
-// is over.
-type recheck struct {
+// rechecker decides again about a call that has waited. A connection may use it after the call has
+// ended.
+type rechecker struct {
 	gate     *Gate
 	call     *call
 	verdict  *verdict
-	approval *approval     // nil: none was needed
-	failed   atomic.Uint32 // the policy.Check that refused the call
+	approval *approvalOutcome // nil: none was needed
+	failed   atomic.Uint32    // the policy.Check that refused the call
 }
 
-// of makes r the recheck of a call.
-func (r *recheck) of(g *Gate, c *call, v *verdict, a *approval) {
+// initFor makes r the rechecker of a call.
+func (r *rechecker) initFor(g *Gate, c *call, v *verdict, a *approvalOutcome) {
 	r.gate, r.call, r.verdict, r.approval = g, c, v, a
 }
 
-// check returns the check that refused the call, if one did.
-func (r *recheck) check() policy.Check { return policy.Check(r.failed.Load()) }
+// failedCheck returns the check that refused the call, if one did.
+func (r *rechecker) failedCheck() policy.Check { return policy.Check(r.failed.Load()) }
 
-// run returns why the call may not be sent any more.
-func (r *recheck) run() error {
+// decideAgain returns why the call must no longer be sent.
+func (r *rechecker) decideAgain() error {
 	v, now := r.verdict, r.gate.Catalog.Current()
-	s := v.subject
+	s := v.resolvedCall
 	s.tool = now.Tool(s.request.ID)
-	rules, does := RulesFor(s.cfg, s.tool, r.call.Declares), v.does
-	if s.tool != nil && s.tool != v.tool { // it may be classified differently by now
-		does = s.classifyArguments(r.call, &rules)
+	rules, does := PolicyRulesFor(s.cfg, s.tool, r.call.Declares), v.does
+	if s.tool != nil && s.tool != v.tool { // the new definition may give another class
+		does = s.classifyArgumentsIfNeeded(r.call, &rules)
 	}
-	facts := r.gate.facts(r.call, &s, now, does)
+	facts := r.gate.policyFacts(r.call, &s, now, does)
 	d := policy.Decide(s.request, facts, rules)
 	policy.DecideByArguments(&d, &s.request, &facts, &rules)
 	if d.Problem != nil {
 		r.failed.Store(uint32(d.Check))
 		return d.Problem
 	}
-	if p := r.approvalNeeded(s); p != nil {
+	if p := r.outdatedApprovalProblem(s); p != nil {
 		r.failed.Store(uint32(policy.CheckAsk))
 		return p
 	}
 	return nil
 }
 
-// approvalNeeded refuses a call that by now needs an approval, or another one than it has. s has
-// the tool of this moment.
-func (r *recheck) approvalNeeded(s subject) *problem.Problem {
+// outdatedApprovalProblem refuses a call that now needs an approval, or a different one than it has. s
+// has the current tool.
+func (r *rechecker) outdatedApprovalProblem(s resolvedCall) *problem.Problem {
 	cfg := r.gate.Config()
 	if cfg == s.cfg && s.tool == r.verdict.tool {
 		return nil
 	}
 	if r.approval != nil {
-		if !r.approval.differs(cfg, s.tool, s.request.OwnNames) {
+		if !r.approval.isOutdated(cfg, s.tool, s.request.OwnNames) {
 			return nil
 		}
-	} else if s.cfg = cfg; !s.mayNeedApproval(r.call) {
+	} else if s.cfg = cfg; !s.needsApproval(r.call) {
 		return nil
 	}
 	return problem.Newf(problem.ApprovalPending, "The call of '%s' was not made: while it waited for its turn, something has changed that a person is to be asked about.", s.request.ID).
 		WithHint("Call again with the same arguments: the user is asked then.")
 }
 
-// mayNeedApproval reports whether a rule asks for an approval of the call, whether its arguments
-// were read before or not.
-func (s *subject) mayNeedApproval(c *call) bool {
-	rule, _ := s.askedBy(c, s.readArguments())
-	return rule.Asked()
+// needsApproval reports whether a rule requires an approval of the call. It classifies the arguments
+// if that has not happened.
+func (s *resolvedCall) needsApproval(c *call) bool {
+	rule, _ := s.approvalRule(c, s.classifyArguments())
+	return rule.IsSet()
 }
 
-// differs reports whether an approval is not about the call in a configuration and with a tool.
-func (a *approval) differs(cfg *config.Config, t *catalog.Tool, ownNames bool) bool {
+// isOutdated reports whether the configuration or the tool differs from those of the approval.
+func (a *approvalOutcome) isOutdated(cfg *config.Config, t *catalog.Tool, ownNames bool) bool {
 	return cfg.SharedRevision() != a.call.Revision || t.Fingerprint() != a.call.Fingerprint || ownNames && t.CallWith.String() != a.call.Variant
 }

@@ -13,47 +13,47 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Refusal is a call that a surface has refused by itself: what was asked for is
-// no tool, or cannot be read.
-type Refusal struct {
+// SurfaceRefusal is a call that a surface has refused by itself: it names no tool, or cannot be
+// parsed.
+type SurfaceRefusal struct {
 	Caller auth.Caller
-	// Server and Tool are what was asked for, as far as that can be told.
+	// Server and Tool are those of the request, as far as they are known.
 	Server, Tool string
-	Variant      policy.Variant  // the lane that was used, where it is known and Tool does not name it
-	Action       string          // of a built-in tool that has several, or the method
-	Detail       string          // what it was about, where that is no tool
-	Arguments    json.RawMessage // nil where they may hold a secret in no form that can be masked
+	CallTool     policy.CallTool // of the call, if Tool does not name it
+	Action       string          // of a built-in tool, or the method
+	Detail       string          // the object of the request, if it is no tool
+	Arguments    json.RawMessage // nil if they may contain a secret that cannot be masked
 	RequestBytes int
 	Problem      *problem.Problem
 }
 
-// AppendRefusal records a refusal of a surface and returns the id of the record. It
-// returns when the client may have its answer: see paces.
-func (g *Gate) Refuse(ctx context.Context, r Refusal) string {
-	g.anonymous.name(&r.Caller)
+// RecordRefusal records a refusal of a surface and returns the ID of the record. It returns when the
+// client may get its answer: see refusalLimiter.
+func (g *Gate) RecordRefusal(ctx context.Context, r SurfaceRefusal) string {
+	g.sessionless.assignSessionID(&r.Caller)
 	record := activity.Record{
 		ServerName: problem.Brief(r.Server), ToolName: problem.Brief(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
 		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: problem.Brief(r.Action), Detail: r.Detail,
-			Decision: &activity.Decision{Outcome: activity.Refused, Check: checkOf(r.Problem.Code).String(), ConfigRevision: g.Config().Revision()}},
+			Decision: &activity.Decision{Outcome: activity.Refused, Check: checkForCode(r.Problem.Code).String(), ConfigRevision: g.Config().Revision()}},
 	}
-	variant := r.Variant
-	if v, ok := policy.ParseVariant(r.Tool); ok && r.Server == "" {
+	variant := r.CallTool
+	if v, ok := policy.ParseCallTool(r.Tool); ok && r.Server == "" {
 		variant = v
 	}
-	if variant != policy.NoVariant {
+	if variant != policy.CallToolNone {
 		record.Metadata.Intent = &activity.Intent{OperationType: variant.Operation().String()}
 	}
 	record.SetCaller(&r.Caller)
-	id := g.keep(ctx, &record)
+	id := g.writeRefusalThrottled(ctx, &record)
 	if g.Observer != nil {
-		g.Observer.Ended(CallStats{Server: g.known(r.Server), Status: activity.Blocked, Code: string(r.Problem.Code), Record: id}, nil)
+		g.Observer.CallEnded(CallStats{Server: g.knownServerName(r.Server), Status: activity.Blocked, Code: string(r.Problem.Code), Record: id}, nil)
 	}
 	return id
 }
 
-// checkOf returns the check that a surface has made by itself, by the code of its
-// refusal; none where the code is not one of a check.
-func checkOf(code problem.Code) policy.Check {
+// checkForCode returns the check that a surface has made, by the code of its refusal; NoCheck for
+// other codes.
+func checkForCode(code problem.Code) policy.Check {
 	switch code {
 	case problem.InvalidArgs, problem.InvalidRequest, problem.InvalidParameter, problem.TooLarge:
 		return policy.CheckArguments
@@ -69,21 +69,20 @@ func checkOf(code problem.Code) policy.Check {
 	return policy.NoCheck
 }
 
-// Refused is Refuse for a client's tools/call. server is whose tool it is, ""
-// where nobody knows.
-func (g *Gate) Refused(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
+// RecordRefusedToolCall records the refusal of a client's tools/call. server is "" if unknown.
+func (g *Gate) RecordRefusedToolCall(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
 	name, _ := wirejson.String(wirejson.Find(r.Params, "name"))
-	g.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Tool: name, Arguments: wirejson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: p})
+	g.RecordRefusal(ctx, SurfaceRefusal{Caller: *r.Caller, Server: server, Tool: name, Arguments: wirejson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: p})
 }
 
-// keep puts a refusal on record. A refusal that cannot be recorded is a
-// refusal all the same.
-func (g *Gate) keep(ctx context.Context, r *activity.Record) string {
+// writeRefusalThrottled writes the record of a refusal and waits for the delay of its answer. If the
+// record cannot be written, the call is refused all the same.
+func (g *Gate) writeRefusalThrottled(ctx context.Context, r *activity.Record) string {
 	if err := g.Log.AppendRefusal(r); err != nil {
 		g.Logger.Error("a refusal could not be recorded", "code", r.Metadata.ErrorCode, "error", err)
 		r.ID = ""
 	}
 	now := time.Now()
-	g.rateLimits.wait(ctx, max(g.rateLimits.take("of "+r.Actor, actorLimit, now), g.rateLimits.take(r.Origin, originLimit, now)))
+	g.refusalLimiter.waitDelay(ctx, max(g.refusalLimiter.countRefusal("of "+r.Actor, actorLimit, now), g.refusalLimiter.countRefusal(r.Origin, originLimit, now)))
 	return r.ID
 }

@@ -23,7 +23,7 @@ const wipes = `{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"de
 func (w *world) refused(origin string) time.Duration {
 	w.T.Helper()
 	began := time.Now()
-	_, err := w.gate.Call(w.T.Context(), Request{Variant: policy.CallToolRead, Name: "s:wipe",
+	_, err := w.gate.Call(w.T.Context(), LaneCall{CallTool: policy.CallToolRead, Name: "s:wipe",
 		Caller: auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: activity.SourceMCP, Origin: origin}})
 	if problem.From(err).Code != problem.ServerMismatch {
 		w.T.Fatalf("%v", err)
@@ -48,7 +48,7 @@ func TestALoopOfRefusalsIsSlowedDown(t *testing.T) {
 		if took := w.refused("b"); took != 0 {
 			t.Errorf("another connection waited %v", took)
 		}
-		if _, err := w.gate.Call(t.Context(), Request{Variant: policy.CallToolDestructive, Name: "s:wipe",
+		if _, err := w.gate.Call(t.Context(), LaneCall{CallTool: policy.CallToolDestructive, Name: "s:wipe",
 			Caller: auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Origin: "a"}}); err != nil || time.Since(began) > paced+time.Second {
 			t.Errorf("a call that is allowed: %v, waited", err)
 		}
@@ -71,12 +71,12 @@ func TestNewConnectionsDoNotLiftThePace(t *testing.T) {
 		if took := time.Since(began); took < 5*time.Second {
 			t.Errorf("50,000 refusals took %v", took)
 		}
-		if n := len(w.gate.rateLimits.newer) + len(w.gate.rateLimits.before); n > 2*maxRateLimited {
+		if n := len(w.gate.refusalLimiter.newer) + len(w.gate.refusalLimiter.before); n > 2*maxRateLimited {
 			t.Errorf("%d connections are remembered", n)
 		}
 		var longest time.Duration
 		for range 20_000 {
-			longest = max(longest, w.gate.rateLimits.take("of agent", actorLimit, time.Now()))
+			longest = max(longest, w.gate.refusalLimiter.countRefusal("of agent", actorLimit, time.Now()))
 		}
 		if longest > maxRateLimitWait {
 			t.Errorf("somebody would wait %v", longest)
@@ -84,7 +84,7 @@ func TestNewConnectionsDoNotLiftThePace(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began = time.Now()
-		w.gate.rateLimits.wait(ctx, time.Hour)
+		w.gate.refusalLimiter.waitDelay(ctx, time.Hour)
 		if time.Since(began) != 0 {
 			t.Error("who has gone is waited for")
 		}
@@ -95,7 +95,7 @@ func TestNewConnectionsDoNotLiftThePace(t *testing.T) {
 // they have a record of a call, so that they count among the refusals.
 func TestAFullQueueIsARefusal(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) { c.MaxConcurrent, c.QueueSize = 1, 0 }, wipes)
-	w.gate.admission.Store(newAdmission(w.Config(), nil))
+	w.gate.concurrency.Store(newConcurrencyLimiter(w.Config(), nil))
 	entered, leave := make(chan struct{}), make(chan struct{})
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		close(entered)
@@ -103,7 +103,7 @@ func TestAFullQueueIsARefusal(t *testing.T) {
 		return session.Reply{Result: []byte(`{"content":[]}`)}, nil
 	}
 	call := func() error {
-		_, err := w.gate.Call(t.Context(), Request{Variant: policy.CallToolDestructive, Name: "s:wipe", Caller: auth.Caller{Actor: auth.Actor{Kind: auth.Agent}}})
+		_, err := w.gate.Call(t.Context(), LaneCall{CallTool: policy.CallToolDestructive, Name: "s:wipe", Caller: auth.Caller{Actor: auth.Actor{Kind: auth.Agent}}})
 		return err
 	}
 	first := make(chan error)

@@ -12,25 +12,25 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// The bounds of results that are put into the arguments of a call.
+// The limits of results in the arguments of a call.
 const (
 	maxResultRefs     = 16
 	maxResultRefBytes = 16 << 20 // together
 )
 
-// resultKey is the member that names a result in arguments.
+// resultKey is the member that refers to a result in arguments.
 const resultKey = "$result"
 
-// resultRef is a result that is to be put into arguments: {"$result": handle, "path": path}.
+// resultRef refers to a stored result in the arguments: {"$result": handle, "path": path}.
 type resultRef struct {
-	from, to     int // where it stands
+	from, to     int // its position in the arguments
 	handle, path string
-	value        []byte // once it is known
+	value        []byte // set by insertResults
 	origin       tool.ID
 }
 
-// resultRefsIn finds the results that arguments name, which have passed wirejson.Check.
-func resultRefsIn(args json.RawMessage) (all []resultRef) {
+// findResultRefs finds the references in arguments that have passed wirejson.Check.
+func findResultRefs(args json.RawMessage) (all []resultRef) {
 	if !wirejson.MayContain(args, resultKey) {
 		return nil
 	}
@@ -41,7 +41,7 @@ func resultRefsIn(args json.RawMessage) (all []resultRef) {
 		kind := c.Peek()
 		if kind == '{' {
 			value := ahead.Value()
-			if h, ok := readResultRef(value); ok {
+			if h, ok := parseResultRef(value); ok {
 				h.from, h.to = ahead.At()-len(value), ahead.At()
 				all, c = append(all, h), ahead
 				return
@@ -62,8 +62,8 @@ func resultRefsIn(args json.RawMessage) (all []resultRef) {
 	return all
 }
 
-// readResultRef reads an object with exactly the two members that name a result.
-func readResultRef(object []byte) (h resultRef, ok bool) {
+// parseResultRef parses an object with exactly the two members of a reference.
+func parseResultRef(object []byte) (h resultRef, ok bool) {
 	members, named := 0, 0
 	_ = wirejson.Members(object, func(name, value []byte) error {
 		members++
@@ -81,8 +81,8 @@ func readResultRef(object []byte) (h resultRef, ok bool) {
 	return h, members == 2 && named == 2
 }
 
-// replaced returns the arguments with something else in the place of each named result.
-func replaced(args json.RawMessage, all []resultRef, by func(h *resultRef) []byte) json.RawMessage {
+// replaceResultRefs returns the arguments with each reference replaced.
+func replaceResultRefs(args json.RawMessage, all []resultRef, by func(h *resultRef) []byte) json.RawMessage {
 	var out []byte
 	at := 0
 	for i := range all {
@@ -92,23 +92,22 @@ func replaced(args json.RawMessage, all []resultRef, by func(h *resultRef) []byt
 	return append(out, args[at:]...)
 }
 
-// The bounds of what a person sees of a result, in bytes: of what is masked, and then of
-// that.
+// The limits of the excerpt that a reviewer sees, in bytes: before and after masking.
 const (
 	maxMasked  = 8 << 10
 	maxExcerpt = 500
 )
 
-// excerpted is shown with the beginning of the value.
-func (h *resultRef) excerpted() []byte {
+// toReviewJSON is toRecordJSON with the beginning of the masked value.
+func (h *resultRef) toReviewJSON() []byte {
 	text := wirejson.Clip(redact.Text(wirejson.Clip(string(h.value), maxMasked)), maxExcerpt)
-	out := bytes.TrimSuffix(h.shown(), []byte("}}"))
+	out := bytes.TrimSuffix(h.toRecordJSON(), []byte("}}"))
 	return append(wirejson.AppendString(append(out, `,"excerpt":`...), text), "}}"...)
 }
 
-// shown is what the record has in the place of a result: where it is from and what stands
-// for it, and never the handle, which is a secret.
-func (h *resultRef) shown() []byte {
+// toRecordJSON returns the form of the reference in the record: the origin and digest of the result.
+// It never has the handle, which is a secret.
+func (h *resultRef) toRecordJSON() []byte {
 	digest := func(b []byte) string {
 		sum := sha256.Sum256(b)
 		return hex.EncodeToString(sum[:])

@@ -19,16 +19,16 @@ func TestACallThatWaitsIsHeldToItsScope(t *testing.T) {
 	n := &narrowing{}
 	c, s, _ := w.readsCall()
 	c.caller.Bounds = n
-	var again recheck
-	again.of(w.gate, c, &verdict{subject: s}, nil)
-	if err := again.run(); err != nil {
+	var again rechecker
+	again.initFor(w.gate, c, &verdict{resolvedCall: s}, nil)
+	if err := again.decideAgain(); err != nil {
 		t.Fatal(err)
 	}
 	for name, limits := range map[string]policy.ScopeLimits{
 		"another server": {Servers: []string{"t"}}, "no tool": {Tools: []policy.ScopeTools{{Server: "s"}}}, "another lane": {Lanes: []string{"write"}}, "nothing": {Servers: []string{}},
 	} {
-		n.now = policy.ScopeOf(policy.NewScopeRule(limits))
-		if err := again.run(); problem.From(err).Code != problem.OutOfScope {
+		n.now = policy.NewScope(policy.NewScopeRule(limits))
+		if err := again.decideAgain(); problem.From(err).Code != problem.OutOfScope {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

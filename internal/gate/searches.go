@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The bounds of what is remembered of searches.
+// The limits of remembered searches.
 const (
 	maxSearchers   = 500 // sessions
 	searchesKept   = 3   // of each, the latest
@@ -18,10 +18,10 @@ const (
 	maxQueryOfCall = 500 // bytes of the query that the record of a call keeps
 )
 
-// recentSearches remember what each session searched for and was told, so that the
-// record of a call can say how its tool was found. They are in memory only.
+// recentSearches remembers the searches of each session and their results, so that the record of a
+// call can say how its tool was found. It is in memory only.
 type recentSearches struct {
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards bySession
 	bySession map[string]*sessionSearches
 }
 
@@ -40,15 +40,15 @@ func newRecentSearches() *recentSearches {
 	return &recentSearches{bySession: map[string]*sessionSearches{}}
 }
 
-// remember notes an answer, and keeps told.
-func (s *recentSearches) remember(session, query string, told []tool.ID) {
+// add stores a search with the tools that it returned, and keeps told.
+func (s *recentSearches) add(session, query string, told []tool.ID) {
 	a := searchAnswer{query: problem.Shown(query, maxQueryOfCall), tools: told[:min(len(told), answerKept)]}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.bySession[session]
 	if of == nil {
-		forget(s.bySession, maxSearchers, func(of *sessionSearches) bool { return now.Sub(of.at) > rememberedFor })
+		evictWhenFull(s.bySession, maxSearchers, func(of *sessionSearches) bool { return now.Sub(of.at) > rememberedFor })
 		of = &sessionSearches{}
 		s.bySession[session] = of
 	}
@@ -57,8 +57,8 @@ func (s *recentSearches) remember(session, query string, told []tool.ID) {
 	of.answers = append([]searchAnswer{a}, kept...)
 }
 
-// found returns how a session came to a tool; nil when it did not search.
-func (s *recentSearches) found(session string, id tool.ID) *activity.Search {
+// searchThatFound returns the search by which a session found a tool; nil if it did not search.
+func (s *recentSearches) searchThatFound(session string, id tool.ID) *activity.Search {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.bySession[session]

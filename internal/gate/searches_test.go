@@ -14,20 +14,20 @@ func TestSearchesAreBounded(t *testing.T) {
 		told[i] = tool.ID{Server: "s", Tool: fmt.Sprint(i)}
 	}
 	for i := range 3 * maxSearchers {
-		s.remember(fmt.Sprint("session ", i), "query", told)
+		s.add(fmt.Sprint("session ", i), "query", told)
 	}
 	if len(s.bySession) > maxSearchers {
 		t.Errorf("%d sessions are remembered", len(s.bySession))
 	}
 	for range 10 {
-		s.remember("one", string(make([]byte, 5000)), told)
+		s.add("one", string(make([]byte, 5000)), told)
 	}
 	of := s.bySession["one"]
 	if len(of.answers) != searchesKept || len(of.answers[0].tools) != answerKept || len(of.answers[0].query) > maxQueryOfCall+len("…") {
 		t.Errorf("%d answers with %d tools and %d bytes", len(of.answers), len(of.answers[0].tools), len(of.answers[0].query))
 	}
 	of.at = of.at.Add(-2 * rememberedFor)
-	if got := s.found("one", told[0]); got != nil {
+	if got := s.searchThatFound("one", told[0]); got != nil {
 		t.Errorf("an old search is remembered: %+v", got)
 	}
 }

@@ -33,7 +33,7 @@ func (w *world) answering(result string) {
 	}
 }
 
-func (w *world) ask(r Request) (Result, *problem.Problem) {
+func (w *world) ask(r LaneCall) (CallResult, *problem.Problem) {
 	r.Caller.Actor.Kind = max(r.Caller.Actor.Kind, auth.Agent)
 	res, err := w.gate.Call(context.Background(), r)
 	if err != nil {
@@ -89,7 +89,7 @@ func TestSelect(t *testing.T) {
 		{structure, `"[.items[] | .id | . as $x | [$x, $x, $x]] | map(.[] | tostring * 3)"`, "", "string and number have no *"},
 	} {
 		w.answering(tt.result)
-		r, p := w.ask(Request{Variant: policy.CallToolRead, Name: "s:list", Select: rawOrNil(tt.given)})
+		r, p := w.ask(LaneCall{CallTool: policy.CallToolRead, Name: "s:list", Select: rawOrNil(tt.given)})
 		if p != nil {
 			t.Errorf("%s: %v", tt.given, p)
 			continue
@@ -121,7 +121,7 @@ func TestSelect(t *testing.T) {
 func TestSelectIsCut(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) { c.ResultLimit = 2000 }, listTool)
 	w.answering(`{"content":[],"structuredContent":{"items":[` + strings.Repeat(`{"id":1,"name":"aaaaaaaaaaaaaaaa","more":"x"},`, 500) + `{}]}}`)
-	r, p := w.ask(Request{Variant: policy.CallToolRead, Name: "s:list", Select: json.RawMessage(`"[.items[] | {name}]"`)})
+	r, p := w.ask(LaneCall{CallTool: policy.CallToolRead, Name: "s:list", Select: json.RawMessage(`"[.items[] | {name}]"`)})
 	if p != nil || len(r.Result) > 2000 || !strings.HasPrefix(textsOf(t, r.Result)[0], `[{"name":`) || len(w.Results) != 2 {
 		t.Fatalf("%v: %s", p, r.Result)
 	}
@@ -131,7 +131,7 @@ func TestSelectIsCut(t *testing.T) {
 func TestNoSelect(t *testing.T) {
 	w := newWorld(t, nil, listTool)
 	for _, given := range []string{`".."`, `"range(9)"`, `"def f: .; f"`, `"foo("`, `7`, `[".a"]`, `{"a":1}`, `"` + strings.Repeat("(", 200) + `"`} {
-		_, p := w.ask(Request{Variant: policy.CallToolRead, Name: "s:list", Select: json.RawMessage(given)})
+		_, p := w.ask(LaneCall{CallTool: policy.CallToolRead, Name: "s:list", Select: json.RawMessage(given)})
 		if p == nil || p.Code != problem.SelectInvalid || w.Appended[len(w.Appended)-1].Metadata.Decision.Check != "select" {
 			t.Errorf("%s: %v", given, p)
 		}
@@ -159,7 +159,7 @@ func hand(t *testing.T, result string) (w *world, handle string) {
 	}, listTool, writeTool)
 	w.SetToolsOn("other", writeTool, `{"name":"look","inputSchema":{"type":"object","properties":{"any":{}}},"annotations":{"readOnlyHint":true}}`)
 	w.answering(result)
-	r, p := w.ask(Request{Variant: policy.CallToolRead, Name: "s:list", Select: json.RawMessage(`"1"`),
+	r, p := w.ask(LaneCall{CallTool: policy.CallToolRead, Name: "s:list", Select: json.RawMessage(`"1"`),
 		Declared: sensitive("private")})
 	if p != nil {
 		t.Fatal(p)
@@ -167,8 +167,8 @@ func hand(t *testing.T, result string) (w *world, handle string) {
 	return w, w.named(textsOf(t, r.Result)[1])
 }
 
-func sensitive(sensitivity string) (d policy.Declared) {
-	d.Add("intent_data_sensitivity", json.RawMessage(`"`+sensitivity+`"`))
+func sensitive(sensitivity string) (d policy.DeclaredIntent) {
+	d.AddParameter("intent_data_sensitivity", json.RawMessage(`"`+sensitivity+`"`))
 	return d
 }
 
@@ -185,7 +185,7 @@ func TestAResultAsAnArgument(t *testing.T) {
 			return session.Reply{Result: json.RawMessage(prose)}, nil
 		}
 		args := fmt.Sprintf(`{"text": {"$result": %q, "path": %q}, "any": [{"$result":%q,"path":"items[0].n"}, 1]}`, handle, path, handle)
-		if _, p := w.ask(Request{Hands: true, Variant: policy.CallToolWrite, Name: "other:write", Args: json.RawMessage(args), Declared: sensitive("public")}); p != nil {
+		if _, p := w.ask(LaneCall{ResultRefs: true, CallTool: policy.CallToolWrite, Name: "other:write", Args: json.RawMessage(args), Declared: sensitive("public")}); p != nil {
 			t.Fatalf("%s: %v", path, p)
 		}
 		if want = fmt.Sprintf(`{"text": %s, "any": [9007199254740993, 1]}`, want); string(got) != want {
@@ -203,7 +203,7 @@ func TestAResultAsAnArgument(t *testing.T) {
 func TestNoResultAsAnArgument(t *testing.T) {
 	for name, tt := range map[string]struct {
 		tool, args string // %s is the handle
-		variant    policy.Variant
+		variant    policy.CallTool
 		caller     auth.Caller
 		without    bool // the surface hands nothing
 		code       problem.Code
@@ -233,7 +233,7 @@ func TestNoResultAsAnArgument(t *testing.T) {
 		}
 		begun := len(w.Begun)
 		args := strings.ReplaceAll(tt.args, "%s", handle)
-		_, p := w.ask(Request{Hands: !tt.without, Variant: tt.variant, Name: tt.tool, Args: json.RawMessage(args), Caller: tt.caller})
+		_, p := w.ask(LaneCall{ResultRefs: !tt.without, CallTool: tt.variant, Name: tt.tool, Args: json.RawMessage(args), Caller: tt.caller})
 		code := problem.Code("")
 		if p != nil {
 			code = p.Code
@@ -247,7 +247,7 @@ func TestNoResultAsAnArgument(t *testing.T) {
 		} else {
 			r = w.Appended[len(w.Appended)-1]
 		}
-		if !tt.without && strings.Contains(string(r.Arguments), handle) && len(resultRefsIn(json.RawMessage(args))) > 0 {
+		if !tt.without && strings.Contains(string(r.Arguments), handle) && len(findResultRefs(json.RawMessage(args))) > 0 {
 			t.Errorf("%s: the handle is on record: %s", name, r.Arguments)
 		}
 		if p != nil && strings.Contains(p.Message+p.Hint, handle) {
@@ -268,7 +268,7 @@ func TestValuesStayWhereTheyAre(t *testing.T) {
 	tries, went := 0, 0
 	for caller, who := range map[string]auth.Caller{"the same": {}, "a person": {Actor: auth.Actor{Kind: auth.Admin}}, "a token": token} {
 		for _, server := range []string{"s", "other"} {
-			for _, variant := range []policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
+			for _, variant := range []policy.CallTool{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
 				for form, names := range forms {
 					w, handle := hand(t, `{"content":[],"structuredContent":{"items":[{"n":424242}]}}`)
 					w.SetTools(listTool, writeTool, `{"name":"look","annotations":{"readOnlyHint":true}}`)
@@ -277,7 +277,7 @@ func TestValuesStayWhereTheyAre(t *testing.T) {
 						sent = string(r.Call.Arguments)
 						return session.Reply{Result: json.RawMessage(prose)}, nil
 					}
-					_, p := w.ask(Request{Hands: true, Variant: variant, Name: server + ":look", Args: json.RawMessage(strings.ReplaceAll(form, "%s", handle)), Caller: who})
+					_, p := w.ask(LaneCall{ResultRefs: true, CallTool: variant, Name: server + ":look", Args: json.RawMessage(strings.ReplaceAll(form, "%s", handle)), Caller: who})
 					tries++
 					may := names && caller == "the same" && (server == "s" || variant != policy.CallToolRead)
 					if strings.Contains(sent, "424242") {

@@ -11,59 +11,59 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// target receives a request: a server, or a client's session with it.
-type target struct {
+// requestTarget receives a request: a server, or a client's session with it.
+type requestTarget struct {
 	server string
 	session.Doer
 	asks *session.Asks // nil without a session
-	open opener        // opens the client's session with the server; nil: the target needs none
+	open sessionOpener // opens the client's session with the server; nil: the target needs none
 }
 
-// opener opens a client's session with a server.
-type opener func(ctx context.Context, server string) (session.Session, error)
+// sessionOpener opens a client's session with a server.
+type sessionOpener func(ctx context.Context, server string) (session.Session, error)
 
-// outgoing is the request to a server.
-type outgoing struct {
+// outgoingRequest is the request to a server.
+type outgoingRequest struct {
 	session.Request
 	parts session.Call
 }
 
-// recheckAfter is the time until a slot above which a call is decided about again: the write of
-// the record is part of it.
+// recheckAfter is the time until a slot above which a call is decided about again: it includes the
+// write of the record.
 const recheckAfter = time.Millisecond
 
 // send waits for a slot and a session, decides again after each wait, and sends the call with the
 // proof of the decision. All of it is within the time limit of the call.
-func (g *Gate) send(ctx context.Context, x *execution, to target) (session.Reply, error) {
-	ctx, clock, end := session.StartDeadline(ctx, x.call.timeout(&x.verdict.subject))
+func (g *Gate) send(ctx context.Context, x *execution, to requestTarget) (session.Reply, error) {
+	ctx, clock, end := session.StartDeadline(ctx, x.call.effectiveTimeout(&x.verdict.resolvedCall))
 	defer end()
-	leave, waited, err := g.admission.Load().enter(ctx, x.verdict.request.ID.Server)
+	leave, waited, err := g.concurrency.Load().acquireSlots(ctx, x.verdict.request.ID.Server)
 	x.time.waited += waited
 	if err != nil {
 		return session.Reply{}, timeoutErr(ctx, err)
 	}
 	defer leave()
 	entered := time.Now()
-	defer x.time.wait(entered)
-	x.recheck.of(g, &x.call, &x.verdict, x.approval)
+	defer x.time.addWaitSince(entered)
+	x.recheck.initFor(g, &x.call, &x.verdict, x.approval)
 	if waited > 0 || entered.Sub(x.time.started) >= recheckAfter {
-		err = x.recheck.run() // before a server that was locked gets a process
+		err = x.recheck.decideAgain() // before a locked server gets a process
 	}
 	if err != nil {
 		return session.Reply{}, timeoutErr(ctx, err)
 	}
-	x.outgoing.fill(&x.call, &x.verdict.subject)
-	x.outgoing.Permit = session.NewPermit(x.verdict.request.ID.Tool, x.verdict.tool.Raw, x.recheck.run)
-	reply, err := g.exchange(ctx, x, to, clock)
+	x.outgoing.setRequest(&x.call, &x.verdict.resolvedCall)
+	x.outgoing.Permit = session.NewPermit(x.verdict.request.ID.Tool, x.verdict.tool.Raw, x.recheck.decideAgain)
+	reply, err := g.sendOnce(ctx, x, to, clock)
 	if to.open != nil && session.NotSent(err) && ctx.Err() == nil {
-		reply, err = g.exchange(ctx, x, to, clock) // the server has forgotten the session: once more, in a new one
+		reply, err = g.sendOnce(ctx, x, to, clock) // the server has lost the session: try once more in a new one
 	}
 	return reply, timeoutErr(ctx, err)
 }
 
-// fill makes the request to the server: of the client's own, or of the parts of a call by a calling
-// tool.
-func (o *outgoing) fill(c *call, s *subject) {
+// setRequest sets the request to the server: that of the client, or one made of the parts of a lane
+// call.
+func (o *outgoingRequest) setRequest(c *call, s *resolvedCall) {
 	if !c.Declares {
 		o.Request = *c.client
 		o.Caller, o.Params = &c.caller, c.params
@@ -76,12 +76,12 @@ func (o *outgoing) fill(c *call, s *subject) {
 	}
 }
 
-// exchange sends the request, in a session that it opens if the target needs one.
-func (g *Gate) exchange(ctx context.Context, x *execution, to target, clock *session.Deadline) (session.Reply, error) {
+// sendOnce sends the request, in a session that it opens if the target needs one.
+func (g *Gate) sendOnce(ctx context.Context, x *execution, to requestTarget, clock *session.Deadline) (session.Reply, error) {
 	if to.open != nil {
 		var err error
-		if to, err = opened(ctx, to); err == nil {
-			err = x.recheck.run()
+		if to, err = openTargetSession(ctx, to); err == nil {
+			err = x.recheck.decideAgain()
 		}
 		if err != nil {
 			return session.Reply{}, err
@@ -92,23 +92,24 @@ func (g *Gate) exchange(ctx context.Context, x *execution, to target, clock *ses
 	defer done()
 	x.outgoing.Say = say
 	if x.trace != nil {
-		x.outgoing.setTraceParent(x.trace.Asking())
-		defer x.trace.Answered()
+		x.outgoing.setTraceParent(x.trace.BeforeSend())
+		defer x.trace.AfterAnswer()
 	}
 	return to.Do(ctx, &x.outgoing.Request)
 }
 
-// timeout is how long the call may take: as its caller asks for, if that is shorter than what the
-// configuration allows.
-func (c *call) timeout(s *subject) time.Duration {
-	allowed := timeout(s.cfg, s.request.ID.Server)
+// effectiveTimeout returns the time limit of the call: that of the caller if it is shorter than the
+// configured one.
+func (c *call) effectiveTimeout(s *resolvedCall) time.Duration {
+	allowed := configuredTimeout(s.cfg, s.request.ID.Server)
 	if c.limit > 0 && c.limit < allowed {
 		return c.limit
 	}
 	return allowed
 }
 
-func timeout(cfg *config.Config, server string) time.Duration {
+// configuredTimeout returns the time limit of calls of a server.
+func configuredTimeout(cfg *config.Config, server string) time.Duration {
 	if s := cfg.Server(server); s != nil && s.CallTimeout > 0 {
 		return s.CallTimeout
 	}

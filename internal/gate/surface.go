@@ -16,29 +16,29 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Surface returns what clients get to talk to of a server: what is behind the
-// gate, with the gate before it. Calls of tools go through the gate, but for the arguments' schema and the
-// size of the result; of what else there is to see and to use, what nobody has
-// approved and the tasks of others are left out. The errors of its requests are
-// a *problem.Problem, session.ErrOver, or ctx.Err().
-func (g *Gate) Surface(server string) session.Surface {
-	s := g.Servers(server)
-	return &surface{g, target{server: server, Doer: s}, s}
+// GatedSurface returns the surface of one server for clients. Its tools/call requests run through the
+// gate, without validation against the schema and without the limit of the result. Unapproved prompts
+// and resources, and tasks of other clients, are hidden. Errors are a *problem.Problem,
+// session.ErrOver, or ctx.Err().
+func (g *Gate) GatedSurface(server string) session.Surface {
+	s := g.UpstreamSurface(server)
+	return &gatedSurface{g, requestTarget{server: server, Doer: s}, s}
 }
 
-type surface struct {
+// gatedSurface is the surface of one server behind the gate.
+type gatedSurface struct {
 	gate   *Gate
-	target target
+	target requestTarget
 	open   session.Surface
 }
 
-func (f *surface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	return f.gate.do(ctx, f.target, r)
+func (f *gatedSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	return f.gate.dispatchRequest(ctx, f.target, r)
 }
 
-func (f *surface) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+func (f *gatedSurface) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	caller := *initialize.Caller
-	if p := f.gate.Reachable(f.target.server, &caller); p != nil {
+	if p := f.gate.CheckReachable(f.target.server, &caller); p != nil {
 		return nil, session.Reply{}, p
 	}
 	s, reply, err := f.open.Open(ctx, initialize)
@@ -48,122 +48,123 @@ func (f *surface) Open(ctx context.Context, initialize *session.Request) (sessio
 	if s == nil {
 		return nil, reply, err
 	}
-	w := &sessionSurface{Session: s, gate: f.gate, caller: caller}
-	w.target = target{server: f.target.server, Doer: s, asks: &w.asks}
+	w := &gatedSession{Session: s, gate: f.gate, caller: caller}
+	w.target = requestTarget{server: f.target.server, Doer: s, asks: &w.asks}
 	return w, reply, err
 }
 
-// sessionSurface is a client's session with a server.
-type sessionSurface struct {
+// gatedSession is a client's session with a server.
+type gatedSession struct {
 	session.Session
 	gate   *Gate
-	target target
-	caller auth.Caller // who has opened it
+	target requestTarget
+	caller auth.Caller // that has opened it
 	asks   session.Asks
 }
 
-func (w *sessionSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	return w.gate.do(ctx, w.target, r)
+func (w *gatedSession) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	return w.gate.dispatchRequest(ctx, w.target, r)
 }
 
-// Notify refuses a call of a tool that wants no answer: some servers act on one.
-func (w *sessionSurface) Notify(ctx context.Context, method string, params json.RawMessage) error {
+// Notify refuses a tools/call without an ID: some servers would execute it.
+func (w *gatedSession) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	if method == mcp.CallTool {
 		return problem.New(problem.InvalidRequest, "tools/call must be a request of its own", "Send it with an id.")
 	}
 	return w.Session.Notify(ctx, method, params)
 }
 
-func (w *sessionSurface) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	w.asks.Answered(id) // what the server takes from now on is its own time
+func (w *gatedSession) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
+	w.asks.Answered(id) // from now on the time counts for the server
 	return w.Session.Respond(ctx, id, r)
 }
 
-func (w *sessionSurface) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	if p := w.gate.Reachable(w.target.server, &w.caller); p != nil {
+func (w *gatedSession) Listen(ctx context.Context, say func(session.Event), opened func()) error {
+	if p := w.gate.CheckReachable(w.target.server, &w.caller); p != nil {
 		return p
 	}
 	return w.Session.Listen(ctx, func(e session.Event) {
-		w.asks.Track(&e) // it may be answered when the stream is over
+		w.asks.Track(&e) // it may be answered after the stream has ended
 		say(e)
 	}, opened)
 }
 
-// opened returns the client's session that a call is sent in.
-func opened(ctx context.Context, to target) (target, error) {
+// openTargetSession opens the client's session in which a call is sent.
+func openTargetSession(ctx context.Context, to requestTarget) (requestTarget, error) {
 	s, err := to.open(ctx, to.server)
 	if err != nil {
-		return target{}, err
+		return requestTarget{}, err
 	}
-	w, ok := s.(*sessionSurface)
+	w, ok := s.(*gatedSession)
 	if !ok {
-		return target{}, problem.New(problem.Internal, "the session is not one that was opened by the gate", "")
+		return requestTarget{}, problem.New(problem.Internal, "the session is not one that was opened by the gate", "")
 	}
 	return w.target, nil
 }
 
-// do is every request of a client to one server.
-func (g *Gate) do(ctx context.Context, w target, r *session.Request) (session.Reply, error) {
+// dispatchRequest runs a client's request to one server: tools/call by callFromClient, all others by
+// relayRequest.
+func (g *Gate) dispatchRequest(ctx context.Context, w requestTarget, r *session.Request) (session.Reply, error) {
 	if r.Method != mcp.CallTool {
-		return g.relay(ctx, w, r)
+		return g.relayRequest(ctx, w, r)
 	}
 	name, isText := wirejson.String(wirejson.Find(r.Params, "name"))
 	if !isText {
-		return session.Reply{}, g.Unnamed(ctx, w.server, r)
+		return session.Reply{}, g.RefuseUnnamedCall(ctx, w.server, r)
 	}
-	return g.pass(ctx, w, &NamedCall{ID: tool.ID{Server: w.server, Tool: name}}, r) // which refuses what cannot be reached, on record
+	return g.callFromClient(ctx, w, &ToolCallTarget{ID: tool.ID{Server: w.server, Tool: name}}, r) // which refuses what cannot be reached, on record
 }
 
-// relay passes on what is no call of a tool.
-func (g *Gate) relay(ctx context.Context, w target, r *session.Request) (session.Reply, error) {
-	if p := g.Reachable(w.server, r.Caller); p != nil {
+// relayRequest forwards a request other than tools/call.
+func (g *Gate) relayRequest(ctx context.Context, w requestTarget, r *session.Request) (session.Reply, error) {
+	if p := g.CheckReachable(w.server, r.Caller); p != nil {
 		return session.Reply{}, p
 	}
-	if readsOffers(r.Method) && !mayRead(r.Caller) {
+	if isPrimitiveMethod(r.Method) && !hasReadLane(r.Caller) {
 		return session.Reply{}, problem.Newf(problem.OutOfScope, "'%s' is outside what this client may use: it needs the read lane", problem.Brief(r.Method)).
 			WithHint("Only the user can widen the scope of an agent token.")
 	}
-	r, foreign := g.tasks.guard(w.server, r)
+	r, foreign := g.tasks.restrictToOwn(w.server, r)
 	if foreign != nil {
 		return session.Reply{Error: foreign}, nil
 	}
 	if r.Endless {
-		r, err := g.use(ctx, w.server, r)
+		r, err := g.checkPrimitiveUse(ctx, w.server, r)
 		if err != nil {
 			return session.Reply{}, err
 		}
-		return w.send(ctx, r)
+		return w.sendTracked(ctx, r)
 	}
-	ctx, clock, end := session.StartDeadline(ctx, timeout(g.Config(), w.server))
+	ctx, clock, end := session.StartDeadline(ctx, configuredTimeout(g.Config(), w.server))
 	defer end()
-	r, err := g.use(ctx, w.server, r)
+	r, err := g.checkPrimitiveUse(ctx, w.server, r)
 	if err != nil {
 		return session.Reply{}, timeoutErr(ctx, err)
 	}
-	leave, _, err := g.admission.Load().enter(ctx, w.server)
+	leave, _, err := g.concurrency.Load().acquireSlots(ctx, w.server)
 	if err != nil {
-		return session.Reply{}, unplaced(timeoutErr(ctx, err), w.server, r.Method)
+		return session.Reply{}, toQueueTimeout(timeoutErr(ctx, err), w.server, r.Method)
 	}
 	defer leave()
 	defer w.asks.Pausing(clock)()
 	asked := time.Now()
-	reply, err := w.send(ctx, r)
+	reply, err := w.sendTracked(ctx, r)
 	if err == nil && reply.Error == nil {
 		reply.Result, err = g.Offers.FilterResult(ctx, w.server, r.Method, reply.Result, catalog.Audience{Scope: r.Caller.Scope(), RequestedAt: asked})
 	}
 	if err == nil && r.Method == mcp.ListTasks {
-		reply.Result = g.tasks.listed(w.server, r, reply.Result)
+		reply.Result = g.tasks.filterListResult(w.server, r, reply.Result)
 	}
 	return reply, err
 }
 
-// readsOffers reports whether a method is about what a server offers beside tools.
-func readsOffers(method string) bool {
+// isPrimitiveMethod reports whether a method concerns prompts or resources.
+func isPrimitiveMethod(method string) bool {
 	return strings.HasPrefix(method, "prompts/") || strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "completion/")
 }
 
-// send is Do with note taken of what the client is asked meanwhile.
-func (w *target) send(ctx context.Context, r *session.Request) (session.Reply, error) {
+// sendTracked sends a request and tracks the requests of the server to the client meanwhile.
+func (w *requestTarget) sendTracked(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if w.asks == nil || r.Say == nil {
 		return w.Do(ctx, r)
 	}
@@ -174,19 +175,18 @@ func (w *target) send(ctx context.Context, r *session.Request) (session.Reply, e
 	return w.Do(ctx, &noted)
 }
 
-// use refuses the use of what nobody has approved, on record.
-func (g *Gate) use(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
+// checkPrimitiveUse refuses, and records, the use of an unapproved prompt or resource.
+func (g *Gate) checkPrimitiveUse(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
 	allowed, err := g.Offers.CheckUse(ctx, server, r)
 	if locked, ok := errors.AsType[*catalog.PrimitiveLockedError](err); ok {
-		g.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Action: r.Method, Detail: locked.What, RequestBytes: r.Size, Problem: locked.Problem})
+		g.RecordRefusal(ctx, SurfaceRefusal{Caller: *r.Caller, Server: server, Action: r.Method, Detail: locked.What, RequestBytes: r.Size, Problem: locked.Problem})
 		return nil, locked.Problem
 	}
 	return allowed, err
 }
 
-// unplaced is the error of a request that has waited for a place all the time that
-// it has.
-func unplaced(err error, server, method string) error {
+// toQueueTimeout converts a timeout while waiting for a slot to a problem.
+func toQueueTimeout(err error, server, method string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

@@ -62,7 +62,7 @@ func TestTasksOfOthers(t *testing.T) {
 	list := json.RawMessage(`{"tasks":[{"taskId":"modern"}, {"taskId":"twice"},{}],"nextCursor":"c"}`)
 	for principal, want := range map[string]string{"me": string(list), "you": `{"tasks":[{"taskId":"twice"},{}],"nextCursor":"c"}`} {
 		q := as(principal, "tasks/list", `{}`)
-		if got := string(w.gate.tasks.listed("s", q, list)); got != want {
+		if got := string(w.gate.tasks.filterListResult("s", q, list)); got != want {
 			t.Errorf("%s is listed %s", principal, got)
 		}
 	}
@@ -70,16 +70,16 @@ func TestTasksOfOthers(t *testing.T) {
 
 // TestTasksAreBounded: the oldest is forgotten first.
 func TestTasksAreBounded(t *testing.T) {
-	tasks := newTasks()
+	tasks := newTaskOwners()
 	for i := range maxTasks + 10 {
-		tasks.begun("s", fmt.Sprint(i), "me")
+		tasks.recordOwner("s", fmt.Sprint(i), "me")
 	}
-	tasks.begun("s", strings.Repeat("x", maxTaskID+1), "me")
+	tasks.recordOwner("s", strings.Repeat("x", maxTaskID+1), "me")
 	if len(tasks.owners) != maxTasks || len(tasks.order) != maxTasks {
 		t.Errorf("%d tasks, %d in order", len(tasks.owners), len(tasks.order))
 	}
 	for id, foreign := range map[string]bool{"9": false, "10": true, fmt.Sprint(maxTasks + 9): true} {
-		if got := tasks.foreign("s", []byte(`"`+id+`"`), "you"); got != foreign {
+		if got := tasks.isOwnedByOther("s", []byte(`"`+id+`"`), "you"); got != foreign {
 			t.Errorf("%s: %t", id, got)
 		}
 	}
@@ -88,11 +88,11 @@ func TestTasksAreBounded(t *testing.T) {
 // TestUnfinishedResults: what is no result is not presented as one.
 func TestUnfinishedResults(t *testing.T) {
 	w := newWorld(t, nil, reads, `{"name":"must","annotations":{"readOnlyHint":true},"execution":{"taskSupport":"required"}}`)
-	call := func(name, result string, failure *wirejson.RPCError) (Result, *problem.Problem) {
+	call := func(name, result string, failure *wirejson.RPCError) (CallResult, *problem.Problem) {
 		w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 			return session.Reply{Result: json.RawMessage(result), Error: failure}, nil
 		}
-		r, err := w.gate.Call(t.Context(), Request{Variant: policy.CallToolRead, Name: "s:" + name, Args: json.RawMessage(`{"a":1}`), Caller: anAgent})
+		r, err := w.gate.Call(t.Context(), LaneCall{CallTool: policy.CallToolRead, Name: "s:" + name, Args: json.RawMessage(`{"a":1}`), Caller: anAgent})
 		if err == nil {
 			return r, nil
 		}

@@ -33,7 +33,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 		}, problem.ServerMismatch},
 	}
 	builtIn := func(w *world) error {
-		_, err := w.gate.Call(w.T.Context(), Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+		_, err := w.gate.Call(w.T.Context(), LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
 		return err
 	}
 	own := func(w *world) error {
@@ -90,9 +90,9 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 			return call(w)
 		},
 		"for its session": func(w *world, _ func(*world) error, lock func()) error {
-			_, err := w.gate.CallNamed(w.T.Context(), NamedCall{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
+			_, err := w.gate.CallFromAggregate(w.T.Context(), ToolCallTarget{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
 				lock()
-				s, _, err := w.gate.Surface(server).Open(ctx, passed("initialize", `{}`))
+				s, _, err := w.gate.GatedSurface(server).Open(ctx, passed("initialize", `{}`))
 				if err != nil { // no longer reachable, which is as good
 					return nil, problem.New(problem.ToolLocked, "it cannot be opened", "")
 				}
@@ -127,20 +127,20 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 // the server may work, whichever way the question comes.
 func TestClockOfACallStandsInItsSession(t *testing.T) {
 	question := session.Event{Method: "elicitation/create", ID: json.RawMessage(`7`)}
-	for name, ask := range map[string]func(s *sessionSurface, r *session.Request){
-		"with the call":  func(_ *sessionSurface, r *session.Request) { r.Say(question) },
-		"on the stream":  func(s *sessionSurface, _ *session.Request) { s.Session.(*catalogtest.Session).Emit(question) },
+	for name, ask := range map[string]func(s *gatedSession, r *session.Request){
+		"with the call":  func(_ *gatedSession, r *session.Request) { r.Say(question) },
+		"on the stream":  func(s *gatedSession, _ *session.Request) { s.Session.(*catalogtest.Session).Emit(question) },
 		"nobody answers": nil,
 	} {
 		for _, method := range []string{"tools/call", "prompts/get"} {
 			t.Run(name+", "+method, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, func(c *config.Config) { c.CallTimeout = time.Minute }, readsTool)
-					opened, _, err := w.gate.Surface("s").Open(t.Context(), passed("initialize", `{}`))
+					opened, _, err := w.gate.GatedSurface("s").Open(t.Context(), passed("initialize", `{}`))
 					if err != nil {
 						t.Fatal(err)
 					}
-					s := opened.(*sessionSurface)
+					s := opened.(*gatedSession)
 					listening, stop := context.WithCancel(t.Context())
 					defer stop()
 					go func() { _ = s.Listen(listening, func(session.Event) {}, func() {}) }()
@@ -180,7 +180,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 // do, and what is no request of its own is no way past it.
 func TestSessionsAreBehindTheDoor(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
-	surface := w.gate.Surface("s")
+	surface := w.gate.GatedSurface("s")
 	s, _, err := surface.Open(t.Context(), passed("initialize", `{}`))
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestSessionsAreBehindTheDoor(t *testing.T) {
 		return s, err
 	}
 	w.Events = nil
-	_, err = w.gate.CallNamed(t.Context(), NamedCall{ID: tool.ID{Server: "s", Tool: "reads"}, Open: foreign}, call)
+	_, err = w.gate.CallFromAggregate(t.Context(), ToolCallTarget{ID: tool.ID{Server: "s", Tool: "reads"}, Open: foreign}, call)
 	if problem.From(err) == nil || problem.From(err).Code != problem.Internal || !slices.Equal(w.Events, []string{"begin", "end"}) {
 		t.Errorf("in a session that is not the one of the gate: %v, %q", err, w.Events)
 	}

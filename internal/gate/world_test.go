@@ -32,8 +32,8 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 // depsOf returns what a gate in front of the servers of w needs.
 func depsOf(w *catalogtest.World) Deps {
 	return Deps{
-		Config: w.Config, Catalog: w.Catalog, Servers: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
-		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.Proposed, Logger: catalogtest.Logger,
+		Config: w.Config, Catalog: w.Catalog, UpstreamSurface: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
+		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.IsProposed, Logger: catalogtest.Logger,
 	}
 }
 
@@ -42,9 +42,9 @@ var (
 	passed  = catalogtest.NewRequest
 )
 
-func (w *world) call(v policy.Variant, name, args string) (Result, *problem.Problem) {
+func (w *world) call(v policy.CallTool, name, args string) (CallResult, *problem.Problem) {
 	w.T.Helper()
-	r, err := w.gate.Call(context.Background(), Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
+	r, err := w.gate.Call(context.Background(), LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
 	if err == nil {
 		return r, nil
 	}
@@ -57,7 +57,7 @@ func (w *world) call(v policy.Variant, name, args string) (Result, *problem.Prob
 
 // relay is a request of a client that stands for itself.
 func (w *world) relay(ctx context.Context, r *session.Request) (session.Reply, error) {
-	return w.gate.Surface("s").Do(ctx, r)
+	return w.gate.GatedSurface("s").Do(ctx, r)
 }
 
 const (

@@ -57,9 +57,9 @@ func serveAll(t *testing.T, h *harness, set *throughSet) *everything {
 	e.SetToolsOn("one", tools...)
 	e.Catalog.StateChanged(e.state)
 	e.Catalog.Refresh()
-	deps := gatetest.Deps(e.World)
-	deps.Servers = set.At
-	h.srv.All = gate.NewAggregate(gate.AggregateDeps{Catalog: e.Catalog, Offers: deps.Offers, Reply: h.srv.Reply, Gate: gate.New(deps)})
+	deps := gatetest.NewDeps(e.World)
+	deps.UpstreamSurface = set.At
+	h.srv.All = gate.NewAggregateSurface(gate.AggregateDeps{Catalog: e.Catalog, Offers: deps.Offers, Reply: h.srv.Reply, Gate: gate.New(deps)})
 	return e
 }
 

@@ -25,9 +25,9 @@ func (h *harness) openWith(capabilities string) string {
 // asking has each call ask its client something, and answers with what the client says; with
 // "taken back" where nobody waits for it.
 func (h *harness) asking(wait <-chan struct{}) {
-	h.gw.call = func(ctx ctxT, r gate.Request) (gate.Result, error) {
+	h.gw.call = func(ctx ctxT, r gate.LaneCall) (gate.CallResult, error) {
 		if r.Client.Asker == nil {
-			return gate.Result{Result: json.RawMessage(`{"content":[],"said":"cannot be asked"}`)}, nil
+			return gate.CallResult{Result: json.RawMessage(`{"content":[],"said":"cannot be asked"}`)}, nil
 		}
 		answer, done := r.Client.Asker.Ask(own.Elicit, json.RawMessage(`{"message":"May I?"}`))
 		said := session.Reply{Result: json.RawMessage(`"taken back"`)}
@@ -39,7 +39,7 @@ func (h *harness) asking(wait <-chan struct{}) {
 		if said.Error != nil {
 			said.Result = json.RawMessage(`"an error"`)
 		}
-		return gate.Result{Result: json.RawMessage(`{"content":[],"said":` + string(said.Result) + `}`)}, nil
+		return gate.CallResult{Result: json.RawMessage(`{"content":[],"said":` + string(said.Result) + `}`)}, nil
 	}
 }
 

@@ -34,8 +34,8 @@ type benchGateway struct {
 	result json.RawMessage
 }
 
-func (g *benchGateway) Call(ctxT, gate.Request) (gate.Result, error) {
-	return gate.Result{Result: g.result}, nil
+func (g *benchGateway) Call(ctxT, gate.LaneCall) (gate.CallResult, error) {
+	return gate.CallResult{Result: g.result}, nil
 }
 
 // BenchmarkCall is everything that the surface does for one small call.

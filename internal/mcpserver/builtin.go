@@ -19,14 +19,14 @@ import (
 
 // Gateway has the operations behind the built-in tools.
 type Gateway interface {
-	Call(ctx context.Context, r gate.Request) (gate.Result, error)
+	Call(ctx context.Context, r gate.LaneCall) (gate.CallResult, error)
 	Retrieve(ctx context.Context, r ops.RetrieveRequest) (json.RawMessage, error)
 	ReadResult(ctx context.Context, r ops.ReadRequest) (json.RawMessage, error)
 	Servers(ctx context.Context, c ops.Caller, in ops.Nothing) (ops.ServerViews, error)
 	Server(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error)
 	RestartServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error)
 	AddServer(ctx context.Context, c ops.Caller, in ops.NewServer) (ops.ServerView, error)
-	Refuse(ctx context.Context, r gate.Refusal) string
+	RecordRefusal(ctx context.Context, r gate.SurfaceRefusal) string
 	Usable(c *auth.Caller) (all []ops.UsableServer, changed <-chan struct{})
 	Calls(c *auth.Caller) map[string]int64
 }
@@ -108,7 +108,7 @@ func (s *BuiltinTools) listKey(c *auth.Caller, modern bool) listKey {
 		l.management = config.ManageOff
 	}
 	if c != nil {
-		l.most = policy.Worst(c.Scope())
+		l.most = policy.WorstOperation(c.Scope())
 	}
 	if c != nil && l.management == config.ManagePropose && !ops.MayPropose(c) {
 		l.management = config.ManageRead
@@ -255,7 +255,7 @@ func (q *builtinRequest) refuse(ctx context.Context, err error) session.Reply {
 
 // record records a refusal with the parameters of the call.
 func (q *builtinRequest) record(ctx context.Context, p *problem.Problem) {
-	r := gate.Refusal{Caller: *q.Caller, RequestBytes: q.Size, Problem: p}
+	r := gate.SurfaceRefusal{Caller: *q.Caller, RequestBytes: q.Size, Problem: p}
 	r.Tool, _ = wirejson.String(q.name)
 	switch r.Tool {
 	case toolReadResult: // the handle is a secret
@@ -265,5 +265,5 @@ func (q *builtinRequest) record(ctx context.Context, p *problem.Problem) {
 	default:
 		r.Arguments = q.args
 	}
-	q.gateway.Refuse(ctx, r)
+	q.gateway.RecordRefusal(ctx, r)
 }

@@ -33,7 +33,7 @@ func (q *builtinRequest) run(ctx context.Context) session.Reply {
 		}
 		q.args = noArguments
 	}
-	if v, ok := policy.ParseVariant(name); ok {
+	if v, ok := policy.ParseCallTool(name); ok {
 		return q.callVariant(ctx, v)
 	}
 	switch {
@@ -92,8 +92,8 @@ func (q *builtinRequest) answered(ctx context.Context, raw json.RawMessage, err 
 }
 
 // callVariant calls a tool of a server.
-func (q *builtinRequest) callVariant(ctx context.Context, v policy.Variant) session.Reply {
-	r := gate.Request{Variant: v, Hands: true, Caller: *q.Caller, Say: notices(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
+func (q *builtinRequest) callVariant(ctx context.Context, v policy.CallTool) session.Reply {
+	r := gate.LaneCall{CallTool: v, ResultRefs: true, Caller: *q.Caller, Say: notices(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
 	if q.Meta != nil {
 		r.Meta = q.Meta.Rest
 	}
@@ -127,7 +127,7 @@ const maxUnknown = 64
 
 // readCall reads the arguments of a call tool. Invalid ones are passed on as JSON text, so that the
 // refusal is recorded like any other. Null counts as missing.
-func readCall(args []byte, r *gate.Request) {
+func readCall(args []byte, r *gate.LaneCall) {
 	_ = wirejson.Members(args, func(name, value []byte) error {
 		if wirejson.Kind(value) == 'n' {
 			return nil
@@ -145,7 +145,7 @@ func readCall(args []byte, r *gate.Request) {
 		case "select":
 			r.Select = value
 		default:
-			if !r.Declared.Add(string(name), value) && len(r.Unknown) < maxUnknown {
+			if !r.Declared.AddParameter(string(name), value) && len(r.Unknown) < maxUnknown {
 				r.Unknown = append(r.Unknown, gate.UnknownArgument{Name: string(name), Value: value})
 			}
 		}
@@ -158,7 +158,7 @@ func (q *builtinRequest) unknownTool(name string) string {
 	message := "Unknown tool: " + session.QuoteText(name) + "."
 	switch nearest := q.nearest(name); {
 	case name == "call_tool":
-		message = policy.NoCallTool
+		message = policy.CallToolNotFoundText
 	case strings.Contains(name, ":"):
 		message += " Tools of the connected servers are called through call_tool_read, call_tool_write or call_tool_destructive, with their name as the parameter name."
 	case nearest != "":
@@ -172,7 +172,7 @@ func (q *builtinRequest) unknownTool(name string) string {
 func (q *builtinRequest) nearest(name string) string {
 	known := []string{toolRetrieve, toolReadResult}
 	for _, v := range variants {
-		known = append(known, policy.VariantOf(v.operation).String())
+		known = append(known, policy.CallToolForOperation(v.operation).String())
 	}
 	if hasManagement(q.cfg) {
 		known = append(known, toolUpstreamServers)

@@ -19,8 +19,8 @@ func TestReadCall(t *testing.T) {
 	stray := func(name, value string) []gate.UnknownArgument {
 		return []gate.UnknownArgument{{Name: name, Value: raw(value)}}
 	}
-	type request = gate.Request
-	type declared = policy.Declared
+	type request = gate.LaneCall
+	type declared = policy.DeclaredIntent
 	for _, tt := range []struct {
 		args string
 		want request
@@ -65,7 +65,7 @@ func TestUnknownArgumentsAreBounded(t *testing.T) {
 	for i := range 10 * maxUnknown {
 		fmt.Fprintf(&args, `"p%d":1,`, i)
 	}
-	var got gate.Request
+	var got gate.LaneCall
 	readCall([]byte(`{`+args.String()+`"name":"a:b"}`), &got)
 	if len(got.Unknown) != maxUnknown || got.Name != "a:b" {
 		t.Errorf("%d of them, name %q", len(got.Unknown), got.Name)

@@ -107,7 +107,7 @@ func (v variant) definition(requireIntent bool) string {
 			`,"data_sensitivity":{"type":"string"},"reason":{"type":"string"}},"required":["operation_type"]}`
 		required = `"name","intent"`
 	}
-	return `{"name":"` + policy.VariantOf(v.operation).String() + `",` +
+	return `{"name":"` + policy.CallToolForOperation(v.operation).String() + `",` +
 		`"description":"Call a tool discovered via retrieve_tools that ` + v.purpose + `, with args as its inputSchema describes. ` +
 		declares + ` ` + v.when + `",` +
 		`"inputSchema":{"type":"object","properties":{` +

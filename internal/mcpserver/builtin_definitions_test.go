@@ -60,7 +60,7 @@ func TestDefinitionRules(t *testing.T) {
 					t.Errorf("%s does not say %s", d.Name, hint)
 				}
 			}
-			v, calls := policy.ParseVariant(d.Name)
+			v, calls := policy.ParseCallTool(d.Name)
 			if !calls {
 				continue
 			}

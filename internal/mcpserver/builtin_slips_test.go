@@ -49,7 +49,7 @@ func newModel(t testing.TB, change func(*config.Config), definitions ...string) 
 		m.got = append(m.got, r.Call.Tool+" "+string(r.Call.Arguments))
 		return session.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
 	}
-	g := ops.NewGateway(ops.GatewayDeps{Book: m.Book, Upstreams: m, Log: catalogtest.Log{World: m.World}, Gate: gate.New(gatetest.Deps(m.World))})
+	g := ops.NewGateway(ops.GatewayDeps{Book: m.Book, Upstreams: m, Log: catalogtest.Log{World: m.World}, Gate: gate.New(gatetest.NewDeps(m.World))})
 	m.surface = NewBuiltinTools(decided{g}, m.Config, session.NewReplyWriter("1", catalogtest.Logger))
 	return m
 }

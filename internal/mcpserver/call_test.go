@@ -28,7 +28,7 @@ func TestCaller(t *testing.T) {
 	h.callModern(callToolWrite, call).tool()
 	got := h.gw.lastCall(t)
 	c := got.Caller
-	if got.Variant != policy.CallToolWrite || got.Name != "a:b" || string(got.Args) != `{"x":1}` || got.RequestBytes == 0 || got.Meta != nil {
+	if got.CallTool != policy.CallToolWrite || got.Name != "a:b" || string(got.Args) != `{"x":1}` || got.RequestBytes == 0 || got.Meta != nil {
 		t.Errorf("%+v", got)
 	}
 	if c.Actor != (auth.Actor{Kind: auth.Agent}) || c.Source != activity.SourceMCP || c.RequestID != "7" || c.ClientName != "tester" || c.ClientVersion != "9" || c.SessionID != "" {
@@ -79,7 +79,7 @@ func TestRefusal(t *testing.T) {
 	h := newHarness(t)
 	p := problem.New(problem.ServerMismatch, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read",
 		"Use <that> & no other.").With("call_with", "call_tool_destructive")
-	h.gw.call = func(ctxT, gate.Request) (gate.Result, error) { return gate.Result{}, p }
+	h.gw.call = func(ctxT, gate.LaneCall) (gate.CallResult, error) { return gate.CallResult{}, p }
 	for _, a := range []answer{
 		h.callModern(callToolRead, `{"name":"github:delete_repo"}`),
 		h.callLegacy(h.open(mcp.Legacy), callToolRead, `{"name":"github:delete_repo"}`),
@@ -92,20 +92,20 @@ func TestRefusal(t *testing.T) {
 	if r := h.callModern(callToolRead, `{}`).tool(); r.ResultType != "complete" || r.Meta[mcp.MetaServerInfo] == nil {
 		t.Errorf("%+v", r)
 	}
-	h.gw.call = func(ctxT, gate.Request) (gate.Result, error) {
-		return gate.Result{}, errors.New("secret detail")
+	h.gw.call = func(ctxT, gate.LaneCall) (gate.CallResult, error) {
+		return gate.CallResult{}, errors.New("secret detail")
 	}
 	a := h.callModern(callToolRead, `{}`)
 	a.refused(problem.Internal)
 	if strings.Contains(string(a.body), "secret detail") || !strings.Contains(h.logs.String(), "secret detail") {
 		t.Error("the cause belongs into the log and nowhere else")
 	}
-	h.gw.call = func(ctxT, gate.Request) (gate.Result, error) {
-		return gate.Result{Result: json.RawMessage(`[]`)}, nil
+	h.gw.call = func(ctxT, gate.LaneCall) (gate.CallResult, error) {
+		return gate.CallResult{Result: json.RawMessage(`[]`)}, nil
 	}
 	h.callModern(callToolRead, `{}`).refused(problem.UpstreamError)
-	h.gw.call = func(ctxT, gate.Request) (gate.Result, error) {
-		return gate.Result{}, problem.New(problem.Timeout, "x", "").With("bad", func() {})
+	h.gw.call = func(ctxT, gate.LaneCall) (gate.CallResult, error) {
+		return gate.CallResult{}, problem.New(problem.Timeout, "x", "").With("bad", func() {})
 	}
 	h.callModern(callToolRead, `{}`).refused(problem.Timeout)
 }
@@ -141,7 +141,7 @@ func TestUnknownTool(t *testing.T) {
 
 func TestPanic(t *testing.T) {
 	h := newHarness(t)
-	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
+	h.gw.call = func(_ ctxT, r gate.LaneCall) (gate.CallResult, error) {
 		if r.Say != nil && r.Name == "stream" {
 			r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{"progressToken":1,"progress":1}`)})
 		}
@@ -173,14 +173,14 @@ func TestStreamedCall(t *testing.T) {
 	h := newHarness(t)
 	id := h.open(mcp.Legacy)
 	next := make(chan struct{})
-	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
+	h.gw.call = func(_ ctxT, r gate.LaneCall) (gate.CallResult, error) {
 		for i := range 3 {
 			<-next
 			r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{"progressToken":"t","progress":` + string(rune('0'+i)) + "}")})
 		}
 		r.Say(session.Event{Method: "notifications/message", Params: json.RawMessage(`{"level":"info","data":"hi"}`)})
 		r.Say(session.Event{Method: "notifications/tools/list_changed"})
-		return gate.Result{Result: json.RawMessage("{\n\"content\":[]\n}")}, nil
+		return gate.CallResult{Result: json.RawMessage("{\n\"content\":[]\n}")}, nil
 	}
 	call := func(header map[string]string, meta string) *openStream {
 		all := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -221,11 +221,11 @@ func TestStreamedCall(t *testing.T) {
 		}
 	}
 	// Who takes no stream gets none.
-	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
+	h.gw.call = func(_ ctxT, r gate.LaneCall) (gate.CallResult, error) {
 		if r.Say != nil {
 			t.Error("Say is given")
 		}
-		return gate.Result{Result: json.RawMessage(`{}`)}, nil
+		return gate.CallResult{Result: json.RawMessage(`{}`)}, nil
 	}
 	h.legacy(id, "tools/call", `{"name":"call_tool_read"}`, "Accept", "application/json").tool()
 	h.legacy(id, "tools/call", `{"name":"call_tool_read"}`, "Accept", "-").tool()
@@ -236,9 +236,9 @@ func TestStreamedCall(t *testing.T) {
 		t.Error(got)
 	}
 	// A refusal travels on the stream as well.
-	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
+	h.gw.call = func(_ ctxT, r gate.LaneCall) (gate.CallResult, error) {
 		r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{}`)})
-		return gate.Result{}, problem.New(problem.Timeout, "too slow", "")
+		return gate.CallResult{}, problem.New(problem.Timeout, "too slow", "")
 	}
 	st = call(map[string]string{mcp.HeaderSession: id}, "")
 	st.next()
@@ -251,11 +251,11 @@ func TestStreamedCall(t *testing.T) {
 func TestDisconnectCancels(t *testing.T) {
 	h := newHarness(t)
 	entered, left := make(chan struct{}), make(chan error)
-	h.gw.call = func(ctx ctxT, _ gate.Request) (gate.Result, error) {
+	h.gw.call = func(ctx ctxT, _ gate.LaneCall) (gate.CallResult, error) {
 		close(entered)
 		<-ctx.Done()
 		left <- ctx.Err()
-		return gate.Result{}, ctx.Err()
+		return gate.CallResult{}, ctx.Err()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	req, _ := http.NewRequestWithContext(ctx, "POST", h.http.URL, strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{},`+modernMeta+`}}`))
@@ -287,11 +287,11 @@ func TestCancelledNotification(t *testing.T) {
 func cancelByNotification(t *testing.T, h *harness, stop func()) {
 	session, other := h.open(mcp.Legacy), h.open(mcp.Legacy)
 	entered, left := make(chan struct{}), make(chan error)
-	h.gw.call = func(ctx ctxT, _ gate.Request) (gate.Result, error) {
+	h.gw.call = func(ctx ctxT, _ gate.LaneCall) (gate.CallResult, error) {
 		entered <- struct{}{}
 		<-ctx.Done()
 		left <- context.Cause(ctx)
-		return gate.Result{}, ctx.Err()
+		return gate.CallResult{}, ctx.Err()
 	}
 	for _, accept := range []string{"application/json", "application/json, text/event-stream"} {
 		for _, id := range []string{`7`, `"7"`} {
@@ -352,9 +352,9 @@ func (w *quietWriter) FlushError() error { return nil }
 // A call that takes long shows that it is alive.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gw := &fakeGateway{call: func(ctxT, gate.Request) (gate.Result, error) {
+		gw := &fakeGateway{call: func(ctxT, gate.LaneCall) (gate.CallResult, error) {
 			time.Sleep(50 * time.Second)
-			return gate.Result{Result: json.RawMessage(`{}`)}, nil
+			return gate.CallResult{Result: json.RawMessage(`{}`)}, nil
 		}}
 		s := plainServer(gw)
 		w := &quietWriter{header: http.Header{}}
@@ -371,7 +371,7 @@ func TestKeepAlive(t *testing.T) {
 func TestStalledReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &quietWriter{header: http.Header{}, gate: make(chan struct{})}
-		gw := &fakeGateway{call: func(ctx ctxT, r gate.Request) (gate.Result, error) {
+		gw := &fakeGateway{call: func(ctx ctxT, r gate.LaneCall) (gate.CallResult, error) {
 			start := time.Now()
 			for range 10_000 {
 				r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{"progressToken":1,"message":"` + strings.Repeat("x", 1000) + `"}`)})
@@ -385,7 +385,7 @@ func TestStalledReader(t *testing.T) {
 				t.Error(context.Cause(ctx))
 			}
 			r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{}`)})
-			return gate.Result{}, ctx.Err()
+			return gate.CallResult{}, ctx.Err()
 		}}
 		s := plainServer(gw)
 		s.ServeHTTP(w, modernCall())
@@ -407,9 +407,9 @@ func modernCall() *http.Request {
 func TestLateNotification(t *testing.T) {
 	h := newHarness(t)
 	var late func(session.Event)
-	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
+	h.gw.call = func(_ ctxT, r gate.LaneCall) (gate.CallResult, error) {
 		late = r.Say
-		return gate.Result{Result: json.RawMessage(`{}`)}, nil
+		return gate.CallResult{Result: json.RawMessage(`{}`)}, nil
 	}
 	h.callModern(callToolRead, `{}`).tool()
 	late(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{}`)})

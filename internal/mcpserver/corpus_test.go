@@ -179,7 +179,7 @@ func TestMutatedMessages(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &other); err != nil {
 			t.Fatalf("seed %d: another parser refuses %q: %v", seed, body, err)
 		}
-		if name, ok := (*orNil(other.Params.Arguments.Name)).(string); other.Params.Name != got.Variant.String() || ok && name != got.Name ||
+		if name, ok := (*orNil(other.Params.Arguments.Name)).(string); other.Params.Name != got.CallTool.String() || ok && name != got.Name ||
 			string(other.Params.Arguments.Args) != string(got.Args) && string(other.Params.Arguments.Args) != "null" {
 			t.Fatalf("seed %d: another parser reads %q differently", seed, body)
 		}
@@ -209,9 +209,9 @@ func FuzzPost(f *testing.F) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel() // so that no stream stays open
 	var called []byte
-	gw := &fakeGateway{call: func(_ ctxT, r gate.Request) (gate.Result, error) {
+	gw := &fakeGateway{call: func(_ ctxT, r gate.LaneCall) (gate.CallResult, error) {
 		called = r.Args
-		return gate.Result{Result: json.RawMessage(`{"content":[]}`)}, nil
+		return gate.CallResult{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}}
 	s := plainServer(gw)
 	session := direct(s, nil, strings.Replace(initializeBody, mcp.Legacy, mcp.BatchVersion, 1)).Header().Get(mcp.HeaderSession)

@@ -40,19 +40,19 @@ const testKey = "0123456789abcdef0123456789abcdef"
 
 // fakeGateway answers as its functions say, and keeps the last requests.
 type fakeGateway struct {
-	call     func(context.Context, gate.Request) (gate.Result, error)
+	call     func(context.Context, gate.LaneCall) (gate.CallResult, error)
 	retrieve func(context.Context, ops.RetrieveRequest) (json.RawMessage, error)
 	read     func(context.Context, ops.ReadRequest) (json.RawMessage, error)
 	servers  []ops.ServerView
 	usable   func() ([]ops.UsableServer, <-chan struct{})
 
 	mu      sync.Mutex
-	calls   []gate.Request
+	calls   []gate.LaneCall
 	found   []ops.RetrieveRequest
 	reads   []ops.ReadRequest
 	added   []ops.NewServer
 	asked   []ops.Caller // of restart and add
-	refused []gate.Refusal
+	refused []gate.SurfaceRefusal
 }
 
 func (g *fakeGateway) Usable(*auth.Caller) ([]ops.UsableServer, <-chan struct{}) {
@@ -64,21 +64,21 @@ func (g *fakeGateway) Usable(*auth.Caller) ([]ops.UsableServer, <-chan struct{})
 
 func (g *fakeGateway) Calls(*auth.Caller) map[string]int64 { return nil }
 
-func (g *fakeGateway) Refuse(_ context.Context, r gate.Refusal) string {
+func (g *fakeGateway) RecordRefusal(_ context.Context, r gate.SurfaceRefusal) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.refused = append(g.refused, r)
 	return "refusal"
 }
 
-func (g *fakeGateway) Call(ctx context.Context, r gate.Request) (gate.Result, error) {
+func (g *fakeGateway) Call(ctx context.Context, r gate.LaneCall) (gate.CallResult, error) {
 	g.mu.Lock()
 	g.calls = append(g.calls, r)
 	g.mu.Unlock()
 	if g.call != nil {
 		return g.call(ctx, r)
 	}
-	return gate.Result{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
+	return gate.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
 }
 
 func (g *fakeGateway) Retrieve(ctx context.Context, r ops.RetrieveRequest) (json.RawMessage, error) {
@@ -127,7 +127,7 @@ func (g *fakeGateway) AddServer(_ context.Context, c ops.Caller, s ops.NewServer
 	return ops.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: true, State: "stopped", Command: s.Command, LastError: "said by the server", Failure: "EXITED: exit status 1"}, nil
 }
 
-func (g *fakeGateway) lastCall(t *testing.T) gate.Request {
+func (g *fakeGateway) lastCall(t *testing.T) gate.LaneCall {
 	t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -175,7 +175,7 @@ func newServer(gw Gateway, cfg func() *config.Config, logs io.Writer) *Server {
 	w := session.NewReplyWriter("1.2.3", logger)
 	return New(Deps{BuiltIn: NewBuiltinTools(gw, cfg, w), Reply: w, Config: cfg, Auth: auth.New(testKey, nil), Logger: logger,
 		Refused: func(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
-			gw.Refuse(ctx, gate.Refusal{Caller: *r.Caller, Server: server, Problem: p})
+			gw.RecordRefusal(ctx, gate.SurfaceRefusal{Caller: *r.Caller, Server: server, Problem: p})
 		}})
 }
 

@@ -180,8 +180,8 @@ func TestBatchBounds(t *testing.T) {
 	batch(maxBatchRun, maxBatchRun, "")
 	batch(100, maxBatchRun, "16 requests")
 	large := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("x", maxBatchAnswer/4) + `"}]}`)
-	h.gw.call = func(ctxT, gate.Request) (gate.Result, error) {
-		return gate.Result{Result: large}, nil
+	h.gw.call = func(ctxT, gate.LaneCall) (gate.CallResult, error) {
+		return gate.CallResult{Result: large}, nil
 	}
 	batch(9, 4, "8 MiB")
 }
@@ -317,8 +317,8 @@ func TestManySessions(t *testing.T) {
 		t.Skip("a thousand sessions")
 	}
 	h := newHarness(t)
-	h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
-		return gate.Result{Result: json.RawMessage(fmt.Sprintf(`{"content":[],"echo":%s,"session":%q}`, r.Args, r.Caller.SessionID))}, nil
+	h.gw.call = func(_ ctxT, r gate.LaneCall) (gate.CallResult, error) {
+		return gate.CallResult{Result: json.RawMessage(fmt.Sprintf(`{"content":[],"echo":%s,"session":%q}`, r.Args, r.Caller.SessionID))}, nil
 	}
 	h.http.Client().Transport.(*http.Transport).MaxIdleConnsPerHost = 64
 	sessions, calls := 1000, 5

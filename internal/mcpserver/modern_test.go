@@ -244,8 +244,8 @@ func TestModernResult(t *testing.T) {
 		{`{"_meta":null}`, `{"resultType":"complete","_meta":null}`},
 		{"{\n  \"content\": []\n}", "{\"resultType\":\"complete\",\"_meta\":{" + info + "},\"content\": []\n}"},
 	} {
-		h.gw.call = func(_ ctxT, _ gate.Request) (gate.Result, error) {
-			return gate.Result{Result: json.RawMessage(tt.raw)}, nil
+		h.gw.call = func(_ ctxT, _ gate.LaneCall) (gate.CallResult, error) {
+			return gate.CallResult{Result: json.RawMessage(tt.raw)}, nil
 		}
 		a := h.callModern(callToolRead, `{"name":"a:b"}`).is(200)
 		if want := `{"jsonrpc":"2.0","id":7,"result":` + tt.want + `}`; string(a.body) != want {
@@ -265,8 +265,8 @@ func TestModernResult(t *testing.T) {
 func TestLargeResult(t *testing.T) {
 	h := newHarness(t)
 	raw := `{"content":[{"type":"text","text":"` + strings.Repeat("0123456789", 1<<20) + `"}]}`
-	h.gw.call = func(ctxT, gate.Request) (gate.Result, error) {
-		return gate.Result{Result: json.RawMessage(raw)}, nil
+	h.gw.call = func(ctxT, gate.LaneCall) (gate.CallResult, error) {
+		return gate.CallResult{Result: json.RawMessage(raw)}, nil
 	}
 	session := h.open(mcp.Legacy)
 	if a := h.callLegacy(session, callToolRead, `{"name":"a:b"}`); !bytes.Contains(a.body, []byte(raw)) {

@@ -22,9 +22,9 @@ func TestOfficialClient(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			h := newHarness(t)
-			h.gw.call = func(_ ctxT, r gate.Request) (gate.Result, error) {
+			h.gw.call = func(_ ctxT, r gate.LaneCall) (gate.CallResult, error) {
 				if r.Name == "a:refused" {
-					return gate.Result{}, problem.New(problem.ServerMismatch, "no", "")
+					return gate.CallResult{}, problem.New(problem.ServerMismatch, "no", "")
 				}
 				if r.Meta != nil && r.Say != nil {
 					token := string(r.Meta)
@@ -33,7 +33,7 @@ func TestOfficialClient(t *testing.T) {
 						r.Say(session.Event{Method: "notifications/progress", Params: json.RawMessage(`{"progressToken":` + token + `,"progress":` + n + `}`)})
 					}
 				}
-				return gate.Result{Result: json.RawMessage(`{"content":[{"type":"text","text":"hello"}],"structuredContent":{"args":` + string(r.Args) + `}}`)}, nil
+				return gate.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"hello"}],"structuredContent":{"args":` + string(r.Args) + `}}`)}, nil
 			}
 			progress := make(chan float64, 10)
 			client := mcp.NewClient(&mcp.Implementation{Name: "oracle", Version: "1"}, &mcp.ClientOptions{
@@ -116,11 +116,11 @@ func TestOfficialClientCancels(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		h := newHarness(t)
 		entered, left := make(chan struct{}), make(chan struct{})
-		h.gw.call = func(ctx ctxT, _ gate.Request) (gate.Result, error) {
+		h.gw.call = func(ctx ctxT, _ gate.LaneCall) (gate.CallResult, error) {
 			close(entered)
 			<-ctx.Done()
 			close(left)
-			return gate.Result{}, ctx.Err()
+			return gate.CallResult{}, ctx.Err()
 		}
 		client := mcp.NewClient(&mcp.Implementation{Name: "oracle", Version: "1"}, nil)
 		cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: h.http.URL, HTTPClient: h.http.Client()},

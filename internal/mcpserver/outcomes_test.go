@@ -188,7 +188,7 @@ func (o *outcomes) problems() {
 	gone := problem.New(problem.UpstreamError, "The session has ended: x", "Begin.").Because(session.ErrEnded)
 	refuse := func(p *problem.Problem) {
 		o.all.refuse.Store(p)
-		o.h.gw.call = func(context.Context, gate.Request) (gate.Result, error) { return gate.Result{}, p }
+		o.h.gw.call = func(context.Context, gate.LaneCall) (gate.CallResult, error) { return gate.CallResult{}, p }
 		o.h.gw.retrieve = func(context.Context, ops.RetrieveRequest) (json.RawMessage, error) { return nil, p }
 	}
 	defer func() { o.all.refuse.Store(nil); o.h.gw.call, o.h.gw.retrieve = nil, nil }()

@@ -179,12 +179,12 @@ func (r *readSizes) Read(p []byte) (int, error) {
 // A call may take far longer than its body, and so may the pause to the next
 // call on the same connection.
 func TestSlowCall(t *testing.T) {
-	gw := &fakeGateway{call: func(ctx ctxT, _ gate.Request) (gate.Result, error) {
+	gw := &fakeGateway{call: func(ctx ctxT, _ gate.LaneCall) (gate.CallResult, error) {
 		select {
 		case <-time.After(10 * time.Minute):
-			return gate.Result{Result: json.RawMessage(`{"content":[]}`)}, nil
+			return gate.CallResult{Result: json.RawMessage(`{"content":[]}`)}, nil
 		case <-ctx.Done():
-			return gate.Result{}, ctx.Err()
+			return gate.CallResult{}, ctx.Err()
 		}
 	}}
 	inBubble(t, gw, func(t *testing.T, _ *Server, dial func() net.Conn) {

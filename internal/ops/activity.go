@@ -43,7 +43,7 @@ func (g *Gateway) Activity(ctx context.Context, _ Caller, in RecordRef) (activit
 
 // completeIntent sets the operation type of a record without an intent from its variant.
 func completeIntent(r *activity.Record) {
-	variant, ok := policy.ParseVariant(r.Metadata.ToolVariant)
+	variant, ok := policy.ParseCallTool(r.Metadata.ToolVariant)
 	if !ok || r.Metadata.Intent != nil && r.Metadata.Intent.OperationType != "" {
 		return
 	}

@@ -84,7 +84,7 @@ func TestApproveAndKeepDestructive(t *testing.T) {
 func TestApprovalFailsAfterTheOverride(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustScan), wipes)
 	w.SetToolsOn("s", tamed)
-	w.Approvals.Fail(fmt.Errorf("the disk is full"))
+	w.Approvals.SetError(fmt.Errorf("the disk is full"))
 	in := ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef{Server: "s", Tool: "wipes"}, Seen: w.seenOf(tamed)}, Keep: "destructive"}
 	_, err := w.gateway.ApproveTool(t.Context(), adminPerson, in)
 	if p := problem.From(err); p == nil || p.Code != problem.AuditUnavailable || !strings.Contains(p.Message, "counts as destructive from now on, but") || p.Detail("holds") != "hint_overrides" {
@@ -315,7 +315,7 @@ func TestWhatIsLostIsLookedAtAlone(t *testing.T) {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	another := tool.Fingerprint{1}
-	lost := newDefinition(d.Candidate, d.server, d.status, approval.Entry{Was: &another})
+	lost := newDefinition(d.CandidateDefinition, d.server, d.status, approval.ItemDecisions{Was: &another})
 	if lost.evaluation.Why != approval.Changed || !strings.Contains(lost.separateReviewReason(), "lost") || w.gateway.pending(&lost).Together {
 		t.Errorf("%s: %q", lost.evaluation.Why, lost.separateReviewReason())
 	}

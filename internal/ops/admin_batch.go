@@ -80,7 +80,7 @@ func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([
 
 // requireBatchPresence requires proof of presence once for all definitions of the batch that can be approved.
 func (a *Admin) requireBatchPresence(ctx context.Context, c Caller, in ToolsApproval) error {
-	if !c.Person() || !a.Presence.On() {
+	if !c.Person() || !a.Presence.IsOn() {
 		return nil // for another actor, the decision about each definition returns the error
 	}
 	var claims []claim
@@ -99,7 +99,7 @@ func (a *Admin) requireBatchPresence(ctx context.Context, c Caller, in ToolsAppr
 			claims = append(claims, d.approvalClaim())
 		}
 	}
-	return a.Presence.Require(ctx, claims...)
+	return a.Presence.RequireSigned(ctx, claims...)
 }
 
 // approveInBatch approves a definition that needs no separate review.

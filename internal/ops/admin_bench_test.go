@@ -72,7 +72,7 @@ func BenchmarkCall10000(b *testing.B) {
 		w.Begun, w.Ended, w.Events = w.Begun[:0], w.Ended[:0], w.Events[:0]
 		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}
-	req := gate.Request{Variant: policy.CallToolRead, Name: "server42:list_issue", Args: json.RawMessage(`{"id":"1"}`), Caller: adminAgent}
+	req := gate.LaneCall{CallTool: policy.CallToolRead, Name: "server42:list_issue", Args: json.RawMessage(`{"id":"1"}`), Caller: adminAgent}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := w.gateway.Call(context.Background(), req); err != nil {
@@ -92,7 +92,7 @@ func BenchmarkPassed10000(b *testing.B) {
 	req := session.Request{ID: json.RawMessage("1"), Method: "tools/call", Params: json.RawMessage(`{"name":"list_issue","arguments":{"id":"1"}}`), Caller: &caller}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := w.gateway.Surface("server42").Do(context.Background(), &req); err != nil {
+		if _, err := w.gateway.GatedSurface("server42").Do(context.Background(), &req); err != nil {
 			b.Fatal(err)
 		}
 	}

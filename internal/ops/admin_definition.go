@@ -14,7 +14,7 @@ import (
 
 // definition is a definition of a tool, prompt, resource, template or instructions under review: what the server lists, and the decisions about it.
 type definition struct {
-	approval.Candidate
+	approval.CandidateDefinition
 	server     string
 	status     string              // "" when it can be used
 	evaluation approval.Evaluation // why it waits for review, if it does
@@ -22,18 +22,18 @@ type definition struct {
 	forClients bool
 }
 
-func newDefinition(c approval.Candidate, server, status string, e approval.Entry) definition {
-	return definition{Candidate: c, server: server, status: status, evaluation: approval.Evaluate(approval.Rules{}, e, c), pin: e.Pin}
+func newDefinition(c approval.CandidateDefinition, server, status string, e approval.ItemDecisions) definition {
+	return definition{CandidateDefinition: c, server: server, status: status, evaluation: approval.Evaluate(approval.EvaluationRules{}, e, c), pin: e.Pin}
 }
 
-func newToolDefinition(t *catalog.Tool, decided *approval.View) definition {
-	d := newDefinition(t.Candidate(), t.ID.Server, "", decided.Tool(t.ID.Tool))
+func newToolDefinition(t *catalog.Tool, decided *approval.ServerView) definition {
+	d := newDefinition(t.Candidate(), t.ID.Server, "", decided.ToolDecisions(t.ID.Tool))
 	d.status = statusWord(t.Status, d.evaluation.Why == approval.Blocked)
 	return d
 }
 
-func (a *Admin) primitiveDefinition(server string, o *catalog.Primitive, decided *approval.View) definition {
-	d := newDefinition(o.Candidate(), server, "", decided.Of(o.Kind, o.Name))
+func (a *Admin) primitiveDefinition(server string, o *catalog.Primitive, decided *approval.ServerView) definition {
+	d := newDefinition(o.Candidate(), server, "", decided.DecisionsOn(o.Kind, o.Name))
 	d.status = statusWord(a.Catalog.PrimitiveStatus(server, o), d.evaluation.Why == approval.Blocked)
 	d.forClients = o.ForClients
 	return d
@@ -80,7 +80,7 @@ func scanResult(r scan.Report) Scanned {
 // pending returns why and since when a definition waits for review.
 func (a *Admin) pending(d *definition) Pending {
 	p := Pending{Reason: d.evaluation.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approvedFingerprint(), Together: d.separateReviewReason() == ""}
-	if since := a.Book.Since(d.server, d.Candidate).UTC(); !since.IsZero() {
+	if since := a.Book.HeldSince(d.server, d.CandidateDefinition).UTC(); !since.IsZero() {
 		p.Since = &since
 	}
 	return p
@@ -97,7 +97,7 @@ func (a *Admin) compareToApproved(ctx context.Context, d *definition) (Compared,
 	if d.pin == nil {
 		return c, nil
 	}
-	raw, err := a.Book.Definition(ctx, d.Kind, d.toolID())
+	raw, err := a.Book.ApprovedDefinition(ctx, d.Kind, d.toolID())
 	if err != nil {
 		return c, err
 	}
@@ -147,7 +147,7 @@ type decision func(ctx context.Context, b *approval.Book, d definition, by strin
 // withPresence returns a decision that requires proof of presence first, because it grants more access.
 func (a *Admin) withPresence(decide decision, claim func(definition) claim) decision {
 	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
-		if err := a.Presence.Require(ctx, claim(d)); err != nil {
+		if err := a.Presence.RequireSigned(ctx, claim(d)); err != nil {
 			return err
 		}
 		return decide(ctx, b, d, by)
@@ -155,7 +155,9 @@ func (a *Admin) withPresence(decide decision, claim func(definition) claim) deci
 }
 
 // approvalClaim returns the statement that a user signs to approve the definition.
-func (d definition) approvalClaim() claim { return approval.ClaimOf(d.server, d.Candidate) }
+func (d definition) approvalClaim() claim {
+	return approval.ApprovalClaim(d.server, d.CandidateDefinition)
+}
 
 // enableClaim returns the statement that a user signs to enable the tool.
 func (d definition) enableClaim() claim {
@@ -163,7 +165,7 @@ func (d definition) enableClaim() claim {
 }
 
 func approve(ctx context.Context, b *approval.Book, d definition, by string) error {
-	return b.Approve(ctx, d.server, by, []approval.Candidate{d.Candidate}, nil)
+	return b.Approve(ctx, d.server, by, []approval.CandidateDefinition{d.CandidateDefinition}, nil)
 }
 
 func block(ctx context.Context, b *approval.Book, d definition, by string) error {
@@ -179,7 +181,7 @@ func withdraw(approved Seen, trust approval.Trust) decision {
 		if err := checkFingerprint("The approved definition", d.approvedFingerprint(), approved.Fingerprint); err != nil {
 			return err
 		}
-		return b.TakeBack(ctx, d.Candidate, d.toolID(), d.pin.Fingerprint, trust, by)
+		return b.UndoApproval(ctx, d.CandidateDefinition, d.toolID(), d.pin.Fingerprint, trust, by)
 	}
 }
 
@@ -200,7 +202,7 @@ func serverTrust(c *config.Config, server string) approval.Trust {
 
 func setEnabled(on bool) decision {
 	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
-		return b.Switch(ctx, d.toolID(), on, by)
+		return b.SwitchTool(ctx, d.toolID(), on, by)
 	}
 }
 

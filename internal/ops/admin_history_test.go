@@ -281,7 +281,7 @@ func (l *life) review() error {
 	return nil
 }
 
-func (l *life) reason(name string) approval.Why {
+func (l *life) reason(name string) approval.WaitReason {
 	v, err := l.gateway.Tool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: name})
 	if err != nil {
 		l.T.Fatal(err)

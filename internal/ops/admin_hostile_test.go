@@ -42,7 +42,7 @@ func TestQuarantineFailsClosed(t *testing.T) {
 		t.Errorf("without the file: %s, running %v", s, running())
 	}
 	w.EditErr = nil
-	w.Approvals.Fail(errors.New("the disk is full"))
+	w.Approvals.SetError(errors.New("the disk is full"))
 	if _, err := w.gateway.QuarantineServer(context.Background(), adminPerson, ServerRef{Name: "new"}); err == nil {
 		t.Error("quarantined without the store")
 	}
@@ -186,7 +186,7 @@ func TestACallThatWaitsIsDecidedAgain(t *testing.T) {
 				ended := make(chan error, 2)
 				for range 2 {
 					go func() {
-						_, err := w.gateway.Call(context.Background(), gate.Request{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: adminAgent})
+						_, err := w.gateway.Call(context.Background(), gate.LaneCall{CallTool: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: adminAgent})
 						ended <- err
 					}()
 				}
@@ -208,7 +208,7 @@ func TestACallThatWaitsIsDecidedAgain(t *testing.T) {
 // one is shown like one of which nothing is known.
 func TestADifferenceFromALostDefinition(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustScan), adminReadsTool)
-	w.Approvals.Lose()
+	w.Approvals.MarkLost()
 	w.SetToolsOn("s", strings.Replace(adminReadsTool, "Read a thing", "Write a thing", 1))
 	d, err := w.gateway.DiffTool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: "reads"})
 	if err != nil || d.Approved != nil || d.Reason != approval.Changed || len(d.Definition) == 0 {
@@ -221,7 +221,7 @@ func TestADifferenceFromALostDefinition(t *testing.T) {
 func TestUnreadableProposals(t *testing.T) {
 	w := newAdminWorld(t, nil)
 	ctx := context.Background()
-	if err := w.Book.Propose(ctx, "odd", json.RawMessage(`7`), "agent", func([]approval.Proposal) error { return nil }); err != nil {
+	if err := w.Book.ProposeServer(ctx, "odd", json.RawMessage(`7`), "agent", func([]approval.ServerProposal) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(w.servers()); n != 1 {

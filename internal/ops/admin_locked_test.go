@@ -228,7 +228,7 @@ func TestLockedBeforeItWasListed(t *testing.T) {
 		}
 	})
 	for server, want := range map[string]problem.Code{"off": problem.ToolLocked, "held": problem.ToolLocked, "new": problem.ServerUnavailable} {
-		_, err := w.gateway.Call(t.Context(), gate.Request{Variant: policy.CallToolRead, Name: server + ":any", Caller: adminAgent})
+		_, err := w.gateway.Call(t.Context(), gate.LaneCall{CallTool: policy.CallToolRead, Name: server + ":any", Caller: adminAgent})
 		p := problem.From(err)
 		if p == nil || p.Code != want {
 			t.Errorf("%s: %v, want %s", server, err, want)

@@ -130,7 +130,7 @@ func TestRespellingOffersIsNeverHeld(t *testing.T) {
 		w.seen(kind)
 	}
 	w.approveServer()
-	saves := w.Approvals.Saves()
+	saves := w.Approvals.SaveCount()
 	for i := range volume.Of(1_000, 200) {
 		for _, kind := range tool.PrimitiveKinds() {
 			raw := fullOffers[kind]
@@ -148,7 +148,7 @@ func TestRespellingOffersIsNeverHeld(t *testing.T) {
 			}
 		}
 	}
-	if n := w.Approvals.Saves(); n != saves {
+	if n := w.Approvals.SaveCount(); n != saves {
 		t.Errorf("%d decisions were stored for nothing", n-saves)
 	}
 }
@@ -242,7 +242,7 @@ func TestOffersOfAQuarantinedServer(t *testing.T) {
 				t.Errorf("%s: %s is answered", name, method)
 			}
 		}
-		if _, _, err := w.gateway.Surface("s").Open(t.Context(), passed("initialize", `{}`)); err == nil {
+		if _, _, err := w.gateway.GatedSurface("s").Open(t.Context(), passed("initialize", `{}`)); err == nil {
 			t.Errorf("%s: a session is opened", name)
 		}
 	}
@@ -257,7 +257,7 @@ func TestClientsVariantsAreHeld(t *testing.T) {
 		w.seen(kind)
 		variant := strings.NewReplacer("Full", "Other", "a year", "a day").Replace(fullOffers[kind])
 		w.shows(kind, variant)
-		saves := w.Approvals.Saves()
+		saves := w.Approvals.SaveCount()
 		if seen := w.seen(kind); len(seen) != 0 {
 			t.Errorf("%s: a variant is shown: %q", kind, seen)
 		}
@@ -267,8 +267,8 @@ func TestClientsVariantsAreHeld(t *testing.T) {
 			}
 		}
 		w.shows(kind, fullOffers[kind])
-		if seen := w.seen(kind); len(seen) != 1 || w.Approvals.Saves() != saves {
-			t.Errorf("%s: %q, %d decisions", kind, seen, w.Approvals.Saves()-saves)
+		if seen := w.seen(kind); len(seen) != 1 || w.Approvals.SaveCount() != saves {
+			t.Errorf("%s: %q, %d decisions", kind, seen, w.Approvals.SaveCount()-saves)
 		}
 	}
 }

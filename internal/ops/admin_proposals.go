@@ -29,7 +29,7 @@ func (p proposals) propose(ctx context.Context, name string, edit config.ServerE
 		return problem.New(problem.Forbidden, "Agents may not propose servers here.", "Ask the user to add the server.")
 	}
 	by, client := c.Actor.String(), redact.Text(problem.Brief(c.ClientName))
-	fits := func(others []approval.Proposal) error { return p.checkProposal(name, by, client, others) }
+	fits := func(others []approval.ServerProposal) error { return p.checkProposal(name, by, client, others) }
 	if err := fits(p.book.Proposals()); err != nil {
 		return err // Nothing changed. The caller records the error.
 	}
@@ -40,14 +40,14 @@ func (p proposals) propose(ctx context.Context, name string, edit config.ServerE
 	}
 	p.withdrawMatching(ctx, func(other string) bool { return p.config().Server(other) != nil }, "it is in the configuration by now", c)
 	if len(p.book.Proposals()) >= approval.MaxProposals {
-		return approval.TooManyProposals()
+		return approval.TooManyProposalsProblem()
 	}
 	r := NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "propose_server", "")
-	return p.runRecorded(r, func() error { return p.book.Propose(ctx, name, text, by, fits) })
+	return p.runRecorded(r, func() error { return p.book.ProposeServer(ctx, name, text, by, fits) })
 }
 
 // checkProposal rejects a name that looks like another one, and a proposal above the limit of its client.
-func (p proposals) checkProposal(name, by, client string, others []approval.Proposal) error {
+func (p proposals) checkProposal(name, by, client string, others []approval.ServerProposal) error {
 	if like := p.findLookalike(name, others); like != "" {
 		return problem.New(problem.Conflict, lookalikeMessage(name, like)+".", "").
 			WithHint("Choose a name that nobody can take for another one.").With("parameter", "name").With("looks_like", like)
@@ -74,7 +74,7 @@ func lookalikeMessage(name, like string) string {
 }
 
 // findLookalike returns the name that looks the same as the given one: of a server, a proposal or a built-in tool; "" when there is none.
-func (p proposals) findLookalike(name string, proposed []approval.Proposal) string {
+func (p proposals) findLookalike(name string, proposed []approval.ServerProposal) string {
 	skeleton := tool.ConfusableSkeleton(name)
 	like := func(other string) bool { return other != name && tool.ConfusableSkeleton(other) == skeleton }
 	for _, s := range p.config().Servers {
@@ -114,7 +114,7 @@ func (p proposals) withdrawMatching(ctx context.Context, goes func(name string) 
 			continue
 		}
 		r := NewActionRecord(c, activity.ConfigChange, tool.ID{Server: one.Name}, "drop_proposal", why)
-		if err := p.runRecorded(r, func() error { return p.book.Withdraw(ctx, one.Name) }); err != nil {
+		if err := p.runRecorded(r, func() error { return p.book.WithdrawProposal(ctx, one.Name) }); err != nil {
 			p.logger.Error("a proposal could not be dropped", "server", one.Name, "error", err)
 			continue
 		}
@@ -126,7 +126,7 @@ func (p proposals) withdrawMatching(ctx context.Context, goes func(name string) 
 // checkNameFree rejects the name of an existing server, ignoring case, and for agents also the name of a proposal. A server that a user adds has
 // priority over a proposal.
 func (p proposals) checkNameFree(name string, c Caller) error {
-	if !c.Person() && slices.ContainsFunc(p.book.Proposals(), func(other approval.Proposal) bool { return strings.EqualFold(other.Name, name) }) {
+	if !c.Person() && slices.ContainsFunc(p.book.Proposals(), func(other approval.ServerProposal) bool { return strings.EqualFold(other.Name, name) }) {
 		return nameTakenError(name)
 	}
 	return checkNameUnused(name, p.config())

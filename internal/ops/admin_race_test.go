@@ -67,7 +67,7 @@ func TestACrowdRunsNothingUnapproved(t *testing.T) {
 
 	ctx, id := context.Background(), tool.ID{Server: "s", Tool: "a"}
 	call := func() error {
-		_, err := c.gateway.Call(ctx, gate.Request{Variant: policy.CallToolDestructive, Name: "s:a", Caller: adminAgent})
+		_, err := c.gateway.Call(ctx, gate.LaneCall{CallTool: policy.CallToolDestructive, Name: "s:a", Caller: adminAgent})
 		return err
 	}
 	if err := call(); err != nil {

@@ -41,7 +41,7 @@ func (a *Admin) findReviewSubject(name string) (*reviewSubject, error) {
 		s.limitPrimitives()
 		return s, nil
 	}
-	p, there := a.Book.Proposal(name)
+	p, there := a.Book.FindProposal(name)
 	if !there {
 		return nil, a.ServerNotFound(name)
 	}
@@ -65,12 +65,12 @@ func (a *Admin) Approvals(ctx context.Context, _ Caller, q WaitingQuery) (Waitin
 			continue
 		}
 		decided := a.Book.View(s.Name)
-		if !decided.Known() {
+		if !decided.IsLoaded() {
 			continue
 		}
 		tools, offers := w.TotalTools, w.TotalOffers
 		for _, t := range s.Tools {
-			if decided.Tool(t.ID.Tool).Approves(t.Fingerprint()) {
+			if decided.ToolDecisions(t.ID.Tool).Approves(t.Fingerprint()) {
 				continue
 			}
 			d := newToolDefinition(t, decided)
@@ -80,7 +80,7 @@ func (a *Admin) Approvals(ctx context.Context, _ Caller, q WaitingQuery) (Waitin
 			}
 		}
 		for _, o := range a.Catalog.Primitives(s.Name).Reviewable() {
-			if decided.Of(o.Kind, o.Name).Approves(o.Fingerprint) {
+			if decided.DecisionsOn(o.Kind, o.Name).Approves(o.Fingerprint) {
 				continue
 			}
 			d := a.primitiveDefinition(s.Name, o, decided)
@@ -112,7 +112,7 @@ func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, d *definition)
 			if err != nil || c.Approved == nil {
 				return nil
 			}
-			s := approval.Summarize(c.Changes)
+			s := approval.SummarizeDifferences(c.Changes)
 			return &s
 		})
 	}
@@ -155,7 +155,7 @@ func (s *reviewSubject) serverReview() ServerReview {
 	if s.proposal != nil {
 		r.ProposedBy, r.ProposedAt, r.ProposedEnv = s.proposal.By, &s.proposal.At, s.config.Env
 	}
-	if launch := s.decided.Launch(); launch != nil && catalog.LaunchApproved(s.config, s.decided) {
+	if launch := s.decided.ApprovedLaunch(); launch != nil && catalog.LaunchApproved(s.config, s.decided) {
 		r.LaunchApprovedBy, r.LaunchApprovedAt = launch.By, &launch.At
 	}
 	for _, d := range s.tools {
@@ -193,7 +193,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 
 // requireReviewPresence requires proof of presence for an approval and for the configuration changes that grant more access.
 func (a *Admin) requireReviewPresence(ctx context.Context, s *reviewSubject, stage ReviewStage) error {
-	if !a.Presence.On() {
+	if !a.Presence.IsOn() {
 		return nil
 	}
 	edit := quarantineForReview
@@ -204,7 +204,7 @@ func (a *Admin) requireReviewPresence(ctx context.Context, s *reviewSubject, sta
 	if err != nil {
 		return err
 	}
-	return a.Presence.Require(ctx, append(s.claims(stage, a.Book.Lost()), widens...)...)
+	return a.Presence.RequireSigned(ctx, append(s.claims(stage, a.Book.ApprovalsLost()), widens...)...)
 }
 
 // quarantineForReview writes the server into the file, quarantined.
@@ -246,7 +246,7 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *reviewSubject, c Call
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", s.name).
 			WithHint("See with `mcpproxy upstream logs " + s.name + "` what it is doing, and try again.")
 	}
-	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.candidatesToApprove(), s.launchToPin(a.Book.Lost())); err != nil {
+	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.candidatesToApprove(), s.launchToPin(a.Book.ApprovalsLost())); err != nil {
 		return err
 	}
 	return endQuarantine(a.editor, a.Permit(ctx), s)

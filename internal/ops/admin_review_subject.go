@@ -24,7 +24,7 @@ type reviewSubject struct {
 	name             string
 	config           config.Server
 	proposal         *Proposal // nil for a configured server
-	decided          *approval.View
+	decided          *approval.ServerView
 	listed           *catalog.Server // nil for a proposal
 	tools            []definition
 	primitives       []definition
@@ -107,7 +107,7 @@ func (s *reviewSubject) waitingView() WaitingServer {
 	if s.proposal != nil {
 		w.ProposedBy, w.ProposedAt, w.Since = s.proposal.By, &s.proposal.At, &s.proposal.At
 		w.ClientName, w.SessionID = s.proposal.Client, s.proposal.Session
-	} else if launch := s.decided.Launch(); launch != nil && s.stage() == StageDefinitions {
+	} else if launch := s.decided.ApprovedLaunch(); launch != nil && s.stage() == StageDefinitions {
 		w.Since = &launch.At
 	}
 	for _, list := range [][]definition{s.tools, s.primitives} {
@@ -119,11 +119,11 @@ func (s *reviewSubject) waitingView() WaitingServer {
 }
 
 // candidatesToApprove returns the definitions that an approval of the whole server covers.
-func (s *reviewSubject) candidatesToApprove() (all []approval.Candidate) {
+func (s *reviewSubject) candidatesToApprove() (all []approval.CandidateDefinition) {
 	for _, list := range [][]definition{s.tools, s.primitives} {
 		for _, d := range list {
 			if d.needsReview() {
-				all = append(all, d.Candidate)
+				all = append(all, d.CandidateDefinition)
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func (s *reviewSubject) claims(stage ReviewStage, lost bool) (all []claim) {
 		return append(all, approval.LaunchClaim(s.name, s.config.LaunchFingerprint()))
 	}
 	for _, c := range s.candidatesToApprove() {
-		all = append(all, approval.ClaimOf(s.name, c))
+		all = append(all, approval.ApprovalClaim(s.name, c))
 	}
 	if launch := s.launchToPin(lost); launch != nil {
 		all = append(all, approval.LaunchClaim(s.name, *launch))
@@ -164,7 +164,7 @@ func (s *reviewSubject) describeLaunch() string {
 // launchToPin returns the launch to approve together with the definitions. It is nil for a server that the user wrote into the file: its launch and
 // later edits of it need no review. After approvals were lost it is pinned, to mark the server as known.
 func (s *reviewSubject) launchToPin(lost bool) *tool.Fingerprint {
-	if s.stage() == StageApproved && s.decided.Launch() == nil && !lost {
+	if s.stage() == StageApproved && s.decided.ApprovedLaunch() == nil && !lost {
 		return nil
 	}
 	launch := s.config.LaunchFingerprint()

@@ -316,11 +316,11 @@ func TestAReviewFailsClosed(t *testing.T) {
 		t.Errorf("on record: %+v", w.Ended)
 	}
 	w.EditErr = nil
-	w.Approvals.Fail(errors.New("the disk is full"))
+	w.Approvals.SetError(errors.New("the disk is full"))
 	if err := approve(); err == nil || len(running()) > 0 {
 		t.Errorf("without the store: %v, running %v", err, running())
 	}
-	w.Approvals.Fail(nil)
+	w.Approvals.SetError(nil)
 	f = w.review("new").Fingerprint // it is in the file now
 	if err := approve(); err != nil || !slices.Equal(running(), []string{"new"}) {
 		t.Errorf("with both: %v, running %v", err, running())
@@ -350,9 +350,9 @@ func TestTheQuarantineEndsLast(t *testing.T) {
 			t.Errorf("%s: %v, %s, called: %v, review %+v", what, err, s, refused, now)
 		}
 	}
-	w.Approvals.Fail(errors.New("the disk is full"))
+	w.Approvals.SetError(errors.New("the disk is full"))
 	held("without the store", approve())
-	w.Approvals.Fail(nil)
+	w.Approvals.SetError(nil)
 	w.EditErr = problem.New(problem.InvalidConfig, "the file cannot be written", "")
 	held("without the file", approve())
 	if w.Ended[len(w.Ended)-1].Status != activity.Failed {

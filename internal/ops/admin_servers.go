@@ -128,7 +128,7 @@ func (a *Admin) isProposed(name string) (bool, error) {
 	if a.Config().Server(name) != nil {
 		return false, nil
 	}
-	if _, proposed := a.Book.Proposal(name); proposed {
+	if _, proposed := a.Book.FindProposal(name); proposed {
 		return true, nil
 	}
 	return false, a.ServerNotFound(name)
@@ -143,7 +143,7 @@ func (a *Admin) RemoveServer(ctx context.Context, c Caller, in ServerRef) (Remov
 			err = a.RemoveWithLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
 		}
 		if err == nil {
-			err = a.Book.Forget(ctx, name)
+			err = a.Book.ForgetServer(ctx, name)
 		}
 		return err
 	})

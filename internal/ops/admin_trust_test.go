@@ -87,14 +87,14 @@ func TestReorderingIsNeverHeld(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := newAdminWorld(t, trust(config.TrustManual), full)
 	w.approve("s:full")
-	saves := w.Approvals.Saves()
+	saves := w.Approvals.SaveCount()
 	for i := range volume.Of(1_000, 200) {
 		w.SetToolsOn("s", respell(r, json.RawMessage(full)))
 		if s := w.status("s:full"); s != "callable" {
 			t.Fatalf("seed %d, round %d: %s", seed, i, s)
 		}
 	}
-	if w.Approvals.Saves() != saves {
+	if w.Approvals.SaveCount() != saves {
 		t.Error("something was stored")
 	}
 }
@@ -214,7 +214,7 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 			t.Errorf("%s nothing: %v", name, p)
 		}
 	}
-	if s := w.status("s:full"); s != "pending_approval" || w.Approvals.Saves() != 0 {
+	if s := w.status("s:full"); s != "pending_approval" || w.Approvals.SaveCount() != 0 {
 		t.Errorf("something was decided: %s", s)
 	}
 	w.approve("s:full")
@@ -271,7 +271,7 @@ func TestOnlyAPersonDecides(t *testing.T) {
 				t.Errorf("%s by %s: on record are %+v", name, kind, w.Appended)
 			}
 		}
-		if w.Approvals.Saves() != 0 || w.status("s:full") != "pending_approval" {
+		if w.Approvals.SaveCount() != 0 || w.status("s:full") != "pending_approval" {
 			t.Errorf("%s has decided something", kind)
 		}
 	}
@@ -293,8 +293,8 @@ func TestDecisionsAreOnRecord(t *testing.T) {
 // A decision counts for a call before the snapshot that has it.
 func TestCallsAreHeldAgainstTheBook(t *testing.T) {
 	w := newAdminWorld(t, nil, adminReadsTool)
-	w.Catalog.Approvals = w.Approvals.Book() // which the snapshots do not follow
-	if err := w.Catalog.Approvals.Switch(context.Background(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
+	w.Catalog.Approvals = w.Approvals.NewBook() // which the snapshots do not follow
+	if err := w.Catalog.Approvals.SwitchTool(context.Background(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	if s := w.Catalog.Current().Tool(tool.ID{Server: "s", Tool: "reads"}).Status; s != policy.Callable {

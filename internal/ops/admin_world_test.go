@@ -26,7 +26,7 @@ var adminAgent, adminPerson = catalogtest.AgentCaller, catalogtest.AdminCaller
 // operations is all that can be done.
 type operations struct {
 	*Admin
-	all *gate.Aggregate
+	all *gate.AggregateSurface
 }
 
 // adminWorld is the operations with everything around them in memory. It is the Editor
@@ -49,12 +49,12 @@ func newAdminWorld(t testing.TB, change func(*config.Config), definitions ...str
 // renew has everything made anew, on the catalog that there is now.
 func (w *adminWorld) renew(book *approval.Book) {
 	w.Book = book
-	deps := gatetest.Deps(w.World)
+	deps := gatetest.NewDeps(w.World)
 	w.guard = deps.Offers
 	o := &w.gateway
 	through := gate.New(deps)
 	o.Admin = NewAdmin(NewGateway(GatewayDeps{Book: book, Gate: through, Upstreams: w, Log: catalogtest.Log{World: w.World}}), w)
-	o.all = gate.NewAggregate(gate.AggregateDeps{Catalog: w.Catalog, Gate: through, Offers: w.guard, Reply: session.NewReplyWriter("test", catalogtest.Logger)})
+	o.all = gate.NewAggregateSurface(gate.AggregateDeps{Catalog: w.Catalog, Gate: through, Offers: w.guard, Reply: session.NewReplyWriter("test", catalogtest.Logger)})
 }
 
 // servers are all servers, as they are shown.
@@ -63,9 +63,9 @@ func (w *adminWorld) servers() []ServerView {
 	return all.Servers
 }
 
-func (w *adminWorld) call(v policy.Variant, name, args string) (gate.Result, *problem.Problem) {
+func (w *adminWorld) call(v policy.CallTool, name, args string) (gate.CallResult, *problem.Problem) {
 	w.T.Helper()
-	r, err := w.gateway.Call(context.Background(), gate.Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: adminAgent})
+	r, err := w.gateway.Call(context.Background(), gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: adminAgent})
 	if err == nil {
 		return r, nil
 	}
@@ -78,7 +78,7 @@ func (w *adminWorld) call(v policy.Variant, name, args string) (gate.Result, *pr
 
 // relay is a client's request to server s that stands for itself.
 func (w *adminWorld) relay(r *session.Request) (session.Reply, error) {
-	return w.gateway.Surface("s").Do(w.T.Context(), r)
+	return w.gateway.GatedSurface("s").Do(w.T.Context(), r)
 }
 
 var passed = catalogtest.NewRequest

@@ -30,18 +30,18 @@ func (NewLease) Example() string {
 
 // LeaseView is an active lease.
 type LeaseView struct {
-	ID        string    `json:"id"`
-	Server    string    `json:"server"`
-	Lane      string    `json:"lane" words:"operation" doc:"The worst that a call may count as."`
-	Tools     string    `json:"tools,omitempty" doc:"The name or pattern of the tools; absent: all."`
-	Client    string    `json:"client,omitempty" doc:"The token whose calls are meant; absent: everybody's."`
-	Calls     int64     `json:"calls" doc:"For how many calls it was given."`
-	CallsLeft int64     `json:"calls_left"`
-	GivenAt   time.Time `json:"given_at"`
-	Until     time.Time `json:"until"`
-	GivenBy   string    `json:"given_by"`
-	GivenVia  string    `json:"given_via" doc:"The surface that it was given by."`
-	Ended     ask.Ended `json:"ended,omitempty" doc:"Why it ended; absent while it runs."`
+	ID        string        `json:"id"`
+	Server    string        `json:"server"`
+	Lane      string        `json:"lane" words:"operation" doc:"The worst that a call may count as."`
+	Tools     string        `json:"tools,omitempty" doc:"The name or pattern of the tools; absent: all."`
+	Client    string        `json:"client,omitempty" doc:"The token whose calls are meant; absent: everybody's."`
+	Calls     int64         `json:"calls" doc:"For how many calls it was given."`
+	CallsLeft int64         `json:"calls_left"`
+	GivenAt   time.Time     `json:"given_at"`
+	Until     time.Time     `json:"until"`
+	GivenBy   string        `json:"given_by"`
+	GivenVia  string        `json:"given_via" doc:"The surface that it was given by."`
+	Ended     ask.EndReason `json:"ended,omitempty" doc:"Why it ended; absent while it runs."`
 }
 
 // LeaseList lists the active leases by their end.
@@ -70,7 +70,7 @@ func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseL
 	}
 	list := LeaseList{[]LeaseView{}}
 	for i := range all {
-		if v := c.leaseView(&all[i], now); v.Ended == ask.Runs && c.gateway.Presence.Holds(ask.LeaseClaim(&all[i]), int(all[i].Calls)) {
+		if v := c.leaseView(&all[i], now); v.Ended == ask.Runs && c.gateway.Presence.HasUsesLeft(ask.LeaseClaim(&all[i]), int(all[i].Calls)) {
 			list.Leases = append(list.Leases, v)
 		}
 	}
@@ -79,7 +79,7 @@ func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseL
 
 // Grant grants a lease: calls that it covers need no approval.
 func (c *CallApprovals) Grant(ctx context.Context, by Caller, in NewLease) (view LeaseView, err error) {
-	at, name := c.gateway.Presence.Draft(ctx)
+	at, name := c.gateway.Presence.DraftTimeAndNonce(ctx)
 	l, err := c.buildLease(ctx, in, at)
 	if err != nil {
 		return view, err
@@ -93,7 +93,7 @@ func (c *CallApprovals) Grant(ctx context.Context, by Caller, in NewLease) (view
 		detail += ", client " + l.Client
 	}
 	return view, c.runUserAction(by, tool.ID{Server: l.Server}, "grant_lease", detail, func() error {
-		if err := c.gateway.Presence.Require(ctx, ask.LeaseClaim(&l)); err != nil {
+		if err := c.gateway.Presence.RequireSigned(ctx, ask.LeaseClaim(&l)); err != nil {
 			return err
 		}
 		if err := c.pending.AddLease(ctx, l); err != nil {
@@ -113,7 +113,7 @@ func (c *CallApprovals) Revoke(ctx context.Context, by Caller, in LeaseRef) (vie
 		if err != nil {
 			return pendingStoreError(err)
 		}
-		c.gateway.Presence.Exhaust(ask.LeaseClaim(&l))
+		c.gateway.Presence.SpendAllUses(ask.LeaseClaim(&l))
 		view = c.leaseView(&l, time.Now())
 		c.changed()
 		return nil
@@ -168,5 +168,5 @@ func invalidLease(parameter, value, allowed string) error {
 
 func (c *CallApprovals) leaseView(l *ask.Lease, now time.Time) LeaseView {
 	return LeaseView{ID: l.ID, Server: l.Server, Lane: auth.LaneWords()[l.Lane-1], Tools: l.Tools, Client: l.Client, Calls: l.Calls, CallsLeft: l.Left, GivenAt: l.Given,
-		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.Ended(now, c.gateway.Config().SharedRevision())}
+		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.EndReason(now, c.gateway.Config().SharedRevision())}
 }

@@ -15,7 +15,7 @@ import (
 
 // PendingStore stores pending calls and leases. store.QuestionStore implements it.
 type PendingStore interface {
-	Question(ctx context.Context, id string) (ask.Question, error)
+	LoadQuestion(ctx context.Context, id string) (ask.Question, error)
 	WaitingQuestions(ctx context.Context, now time.Time) ([]ask.Question, error)
 	CountWaiting(ctx context.Context, now time.Time) (int, error)
 	AnswerQuestion(ctx context.Context, id string, a ask.Answer) (ask.Question, error)
@@ -26,7 +26,7 @@ type PendingStore interface {
 
 // Waiters wakes the calls that wait for an approval. ask.Waiter implements it.
 type Waiters interface {
-	Answered(k ask.Key)
+	WakeCalls(k ask.Key)
 	WakeAll()
 }
 
@@ -127,7 +127,7 @@ func (c *CallApprovals) Counts(ctx context.Context) (n StatusHeld) {
 
 // PendingCall returns one call that waits, or waited, for an approval.
 func (c *CallApprovals) PendingCall(ctx context.Context, _ Caller, in PendingRef) (PendingCall, error) {
-	q, err := c.pending.Question(ctx, in.ID)
+	q, err := c.pending.LoadQuestion(ctx, in.ID)
 	if err != nil {
 		return PendingCall{}, pendingStoreError(err)
 	}
@@ -149,7 +149,7 @@ func (c *CallApprovals) Deny(ctx context.Context, by Caller, in Denial) (Pending
 }
 
 func (c *CallApprovals) answer(ctx context.Context, by Caller, id string, a ask.Answer) (PendingCall, error) {
-	q, err := c.pending.Question(ctx, id)
+	q, err := c.pending.LoadQuestion(ctx, id)
 	if err != nil {
 		return PendingCall{}, pendingStoreError(err)
 	}
@@ -160,7 +160,7 @@ func (c *CallApprovals) answer(ctx context.Context, by Caller, id string, a ask.
 // AnswerByClient answers the question about the call with key k from a form that the calling client showed. Any client may deny its own call; only a
 // client whose token ask.answer_by_client names may approve it.
 func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id string, k ask.Key, a ask.Answer) error {
-	q, err := c.pending.Question(ctx, id)
+	q, err := c.pending.LoadQuestion(ctx, id)
 	switch {
 	case err != nil:
 		return pendingStoreError(err)
@@ -178,7 +178,7 @@ func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id s
 
 // recordAnswer answers a question inside act, which records it.
 func (c *CallApprovals) recordAnswer(ctx context.Context, by Caller, q *ask.Question, a ask.Answer, act func(Caller, activity.Record, func() error) error) (view PendingCall, err error) {
-	at, _ := c.gateway.Presence.Draft(ctx)
+	at, _ := c.gateway.Presence.DraftTimeAndNonce(ctx)
 	a.By, a.At = by.Actor.String(), at
 	action, detail := "deny_call", q.ID+", "+a.At.Sub(q.Asked).Round(time.Second).String()+" after it was asked"
 	if a.Approve {
@@ -201,7 +201,7 @@ func (c *CallApprovals) recordAnswer(ctx context.Context, by Caller, q *ask.Ques
 			return pendingStoreError(err)
 		}
 		view = c.pendingView(&answered)
-		c.waiters.Answered(answered.Key)
+		c.waiters.WakeCalls(answered.Key)
 		c.changed()
 		return nil
 	})
@@ -209,10 +209,10 @@ func (c *CallApprovals) recordAnswer(ctx context.Context, by Caller, q *ask.Ques
 
 // requirePresence requires proof of presence to approve the call, if the question still waits.
 func (c *CallApprovals) requirePresence(ctx context.Context, q ask.Question, a ask.Answer) error {
-	if p := q.Give(a); p != nil {
+	if p := q.RecordAnswer(a); p != nil {
 		return p
 	}
-	return c.gateway.Presence.Require(ctx, ask.CallClaim(q.ID, q.Until, &q))
+	return c.gateway.Presence.RequireSigned(ctx, ask.CallClaim(q.ID, q.Until, &q))
 }
 
 // runUserAction runs an action that only a user may do, and records it.
@@ -239,7 +239,7 @@ func pendingStoreError(err error) error {
 }
 
 func (c *CallApprovals) pendingView(q *ask.Question) PendingCall {
-	state, waits := q.At(time.Now()), time.Time{}
+	state, waits := q.StateAt(time.Now()), time.Time{}
 	if state == ask.Waiting {
 		waits = q.Last.Add(c.gateway.Config().AskTimeout(q.Server))
 	}

@@ -60,7 +60,7 @@ func (w *consentWorld) asked(id, arguments string) {
 	w.T.Helper()
 	c := ask.Call{Principal: "agent", ID: tool.ID{Server: "s", Tool: "a"}, Arguments: []byte(arguments)}
 	q := ask.Question{ID: id, Key: c.Key(), State: ask.Waiting, Call: c, Shown: []byte(arguments), Record: "held", Asked: time.Now().Add(-time.Minute), Last: time.Now(), Until: time.Now().Add(ask.Life - time.Minute)}
-	if _, fresh, err := w.asks.Add(w.T.Context(), q); err != nil || !fresh {
+	if _, fresh, err := w.asks.AddQuestion(w.T.Context(), q); err != nil || !fresh {
 		w.T.Fatal(err)
 	}
 }

@@ -276,7 +276,7 @@ func (s *Settings) approvalChecks(status Status, servers ServerViews, trust []st
 	said := map[string]bool{}
 	for _, w := range trust {
 		said[w] = true
-		if s.gateway.Book.Lost() {
+		if s.gateway.Book.ApprovalsLost() {
 			out = append(out, Check{"approvals_lost", "Lost approvals", stateBad, w, "mcpproxy approvals"})
 		} else {
 			out = append(out, Check{"approvals", "Approvals", stateBad, w, "mcpproxy status"})

@@ -92,18 +92,18 @@ func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (P
 		return Prospect{}, err
 	}
 	a := Prospect{Name: id.String(), As: who.ProspectWho, Lanes: []ProspectLane{}, Notes: append([]string{}, who.notes...)}
-	for _, v := range []policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
-		asked := gate.Request{Variant: v, Name: in.Name, Args: in.Args, Caller: who.caller}
-		asked.Declared.Add("intent_operation_type", []byte(`"`+v.Operation().String()+`"`))
-		would := p.Gateway.Evaluate(asked)
+	for _, v := range []policy.CallTool{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
+		asked := gate.LaneCall{CallTool: v, Name: in.Name, Args: in.Args, Caller: who.caller}
+		asked.Declared.AddParameter("intent_operation_type", []byte(`"`+v.Operation().String()+`"`))
+		would := p.Gateway.DryRun(asked)
 		lane := ProspectLane{Tool: v.String(), Outcome: would.Facts.Outcome, Check: would.Facts.Check, Warnings: would.Warnings, Why: allowReason(v, &would.Facts)}
 		switch refused := would.Problem; {
 		case refused != nil:
-			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.ForUser(refused.Message), p.remedy(id, &would.Facts)
+			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.TextForUser(refused.Message), p.remedy(id, &would.Facts)
 			if lane.Check == policy.CheckScope.String() {
 				lane.Why, lane.Hint = who.scopeReason(id, v, p.Gateway), "Profiles stand under profiles in the file that `mcpproxy config path` names; a token is made anew to reach more."
 			}
-		case would.Asks.Asked():
+		case would.Asks.IsSet():
 			lane.Why = "It would wait for a person, by " + would.Asks.String() + "."
 		case len(would.Warnings) > 0:
 			lane.Why = strings.Join(would.Warnings, " ")
@@ -120,7 +120,7 @@ func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (P
 
 // checkToolKnown rejects an unknown tool with the nearest names. For a server whose tools are unknown, the gate decides.
 func (p *Explainer) checkToolKnown(id tool.ID) error {
-	if s := p.Gateway.Catalog.Current().Server(id.Server); s != nil && !s.Listed || s == nil && p.Gateway.Book.Proposed(id.Server) {
+	if s := p.Gateway.Catalog.Current().Server(id.Server); s != nil && !s.Listed || s == nil && p.Gateway.Book.IsProposed(id.Server) {
 		return nil
 	}
 	_, err := p.Gateway.FindTool(id)
@@ -135,7 +135,7 @@ func (p *Explainer) checkToolKnown(id tool.ID) error {
 }
 
 // allowReason returns the rule that allows a call.
-func allowReason(v policy.Variant, d *activity.Decision) string {
+func allowReason(v policy.CallTool, d *activity.Decision) string {
 	said := func(f *tool.HintFact, name string) string {
 		value := " said not to be "
 		if f.Value {
@@ -277,7 +277,7 @@ func hasCallingTools(path string) bool {
 }
 
 // clientVerdict returns what the client does with a calling tool.
-func (w *prospectCaller) clientVerdict(v policy.Variant) *ProspectClient {
+func (w *prospectCaller) clientVerdict(v policy.CallTool) *ProspectClient {
 	if !hasCallingTools(w.Address) {
 		return &ProspectClient{permission.Unknown, permission.Rule{Text: "the client uses " + w.Address}, "there the tool stands under its own name, and not behind the calling tools"}
 	}
@@ -290,7 +290,7 @@ func (w *prospectCaller) clientVerdict(v policy.Variant) *ProspectClient {
 }
 
 // scopeReason returns which scope rejects a call.
-func (w *prospectCaller) scopeReason(id tool.ID, v policy.Variant, g *Gateway) string {
+func (w *prospectCaller) scopeReason(id tool.ID, v policy.CallTool, g *Gateway) string {
 	if w.token != nil && w.token.HasEnded() {
 		return "The token '" + w.Token + "' has expired."
 	}
@@ -317,9 +317,9 @@ func (w *prospectCaller) scopeReason(id tool.ID, v policy.Variant, g *Gateway) s
 			return b.of + " does not have the server '" + id.Server + "'."
 		case !within.Tool(id.Server, id.Tool):
 			return b.of + " does not have the tool."
-		case t != nil && !policy.Within(within, t.Lane()):
+		case t != nil && !policy.ScopeIncludes(within, t.Lane()):
 			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the tool counts as " + t.Lane().String() + "."
-		case !policy.Within(within, v.Operation()):
+		case !policy.ScopeIncludes(within, v.Operation()):
 			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the call would be one to " + v.Operation().String() + "."
 		}
 	}

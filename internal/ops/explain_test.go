@@ -75,7 +75,7 @@ func newExplainWorld(t *testing.T) *explainWorld {
 	for name, hints := range map[string]tool.Hints{"call_tool_read": {ReadOnly: tool.True}, "call_tool_write": {}, "call_tool_destructive": {Destructive: tool.True}} {
 		own = append(own, permission.Tool{Name: name, Hints: hints})
 	}
-	w.prospects = &ops.Explainer{Gateway: ops.NewGateway(ops.GatewayDeps{Gate: gate.New(gatetest.Deps(w.World)), Book: w.Book}), Tokens: w.tokens, Account: &permission.Account{
+	w.prospects = &ops.Explainer{Gateway: ops.NewGateway(ops.GatewayDeps{Gate: gate.New(gatetest.NewDeps(w.World)), Book: w.Book}), Tokens: w.tokens, Account: &permission.Account{
 		Env:   clients.Env{GOOS: "linux", Root: filepath.Join(dir, "root"), Home: w.home, Getenv: func(string) string { return "" }},
 		Tools: func() []permission.Tool { return own },
 	}}
@@ -188,10 +188,10 @@ func TestAsTheDoorDoes(t *testing.T) {
 		for _, name := range []string{"s:reads", "s:writes", "s:destroys", "s:plain", "s:denied", "s:none", "x:y"} {
 			for v := policy.CallToolRead; v <= policy.CallToolDestructive; v++ {
 				for _, args := range []string{`{"n":1}`, `{"n":"x"}`} {
-					c := gate.Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: catalogtest.AgentCaller}
-					c.Declared.Add("intent", []byte(`"`+v.Operation().String()+`"`))
+					c := gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: catalogtest.AgentCaller}
+					c.Declared.AddParameter("intent", []byte(`"`+v.Operation().String()+`"`))
 					c.Caller.Bounds = auth.CallerBounds(nil, profile, w.Config().ProfileRule)
-					would := w.prospects.Gateway.Evaluate(c)
+					would := w.prospects.Gateway.DryRun(c)
 					begun, appended := len(w.Begun), len(w.Appended)
 					_, err := w.prospects.Gateway.Call(context.Background(), c)
 					var got string

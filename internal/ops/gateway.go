@@ -98,18 +98,20 @@ func (g *Gateway) FindServer(name string) (*catalog.Server, error) {
 
 // findServerInScope is FindServer within the caller's scope. A server outside of it is OUT_OF_SCOPE, whether or not it exists.
 func (g *Gateway) findServerInScope(c *Caller, name string) (*catalog.Server, error) {
-	if p := gate.OutOfScope(c, name); p != nil {
+	if p := gate.OutOfScopeProblem(c, name); p != nil {
 		return nil, p
 	}
 	snapshot := g.Catalog.Current().Within(c.Scope())
 	if s := snapshot.Server(name); s != nil {
 		return s, nil
 	}
-	return nil, gate.NoServer(snapshot, name)
+	return nil, gate.ServerNotFoundProblem(snapshot, name)
 }
 
 // ServerNotFound returns the problem for an unknown server name.
-func (g *Gateway) ServerNotFound(name string) error { return gate.NoServer(g.Catalog.Current(), name) }
+func (g *Gateway) ServerNotFound(name string) error {
+	return gate.ServerNotFoundProblem(g.Catalog.Current(), name)
+}
 
 // FindTool returns a tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
 func (g *Gateway) FindTool(id tool.ID) (*catalog.Tool, error) {

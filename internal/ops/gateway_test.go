@@ -30,16 +30,16 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	w := &world{World: catalogtest.New(t, change, definitions...)}
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
 	w.Catalog.Refresh()
-	w.gate = gate.New(gatetest.Deps(w.World))
+	w.gate = gate.New(gatetest.NewDeps(w.World))
 	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: w.gate})
 	return w
 }
 
 var anAgent, aPerson = catalogtest.AgentCaller, catalogtest.AdminCaller
 
-func (w *world) call(v policy.Variant, name, args string) (gate.Result, *problem.Problem) {
+func (w *world) call(v policy.CallTool, name, args string) (gate.CallResult, *problem.Problem) {
 	w.T.Helper()
-	r, err := w.gate.Call(context.Background(), gate.Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
+	r, err := w.gate.Call(context.Background(), gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
 	return r, problem.From(err)
 }
 

@@ -121,9 +121,9 @@ func (i *Inspector) serverRow(v ServerView, s *catalog.Server, use map[string]ac
 	if s == nil {
 		return row
 	}
-	if decided := i.gateway.Book.View(s.Name); decided.Known() {
+	if decided := i.gateway.Book.View(s.Name); decided.IsLoaded() {
 		for _, t := range s.Tools {
-			if !decided.Tool(t.ID.Tool).Approves(t.Fingerprint()) {
+			if !decided.ToolDecisions(t.ID.Tool).Approves(t.Fingerprint()) {
 				row.Waiting++
 			}
 		}

@@ -54,7 +54,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *toolListing 
 	snapshot := i.gateway.Catalog.Current()
 	l := &toolListing{filter: f, facets: Facets{Lane: map[string]int{}, Hints: map[string]int{}, Use: map[string]int{}, Server: map[string]int{}}, tools: make([]*catalog.Tool, 0, snapshot.ToolCount()), use: i.toolUse(ctx)}
 	text, servers, lately := strings.ToLower(f.Text), []*catalog.Server{}, time.Now().Add(-recent)
-	lanes, statuses := map[policy.Variant]int{}, Counts{}
+	lanes, statuses := map[policy.CallTool]int{}, Counts{}
 	for _, s := range snapshot.Servers() {
 		ofServer, inServer, begin := f.Server == "" || f.Server == s.Name, 0, len(l.tools)
 		if ofServer {

@@ -61,7 +61,7 @@ func newInspectorWorld(t testing.TB, change func(*config.Config), definitions ..
 			t.Error(err)
 		}
 	})
-	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: gate.New(gatetest.Deps(w.World))})
+	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: gate.New(gatetest.NewDeps(w.World))})
 	w.inspect = NewInspector(InspectorDeps{Gateway: w.gateway, Log: w.log, Upstreams: w})
 	return w
 }

@@ -10,7 +10,7 @@ import (
 
 // Permit returns the permission check for configuration changes that grant more access: the user must prove presence.
 func (g *Gateway) Permit(ctx context.Context) config.Permit {
-	return func(claims ...config.Claim) error { return g.Presence.Require(ctx, Claims(claims)...) }
+	return func(claims ...config.Claim) error { return g.Presence.RequireSigned(ctx, Claims(claims)...) }
 }
 
 // Claims converts claims of the configuration to claims of package presence.
@@ -39,7 +39,7 @@ func requiredClaims(change func(config.Permit) error) (claims []presence.Claim, 
 // SignedClaims adapts presence.Gate for package config.
 type SignedClaims struct{ *presence.Gate }
 
-// Confirmed reports whether a user has signed the claim, or presence is off.
-func (s SignedClaims) Confirmed(c config.Claim) bool {
-	return s.Gate.Confirmed(presence.NewClaim(c.Words, c.Values...))
+// IsConfirmed reports whether a user has signed the claim, or presence is off.
+func (s SignedClaims) IsConfirmed(c config.Claim) bool {
+	return s.Gate.IsConfirmed(presence.NewClaim(c.Words, c.Values...))
 }

@@ -12,7 +12,7 @@ import (
 
 // Proposal is a server that an agent proposed.
 type Proposal struct {
-	approval.Mark
+	approval.DecisionMark
 	Config  config.Server     // as configured once approved
 	Edit    config.ServerEdit // as written into the file once approved
 	Client  string            // the client's own name
@@ -32,7 +32,7 @@ func encodeProposal(edit config.ServerEdit, client, session string) (json.RawMes
 }
 
 // readProposal decodes a stored proposal. It always sets the quarantine and clears the trust.
-func readProposal(p approval.Proposal) (Proposal, error) {
+func readProposal(p approval.ServerProposal) (Proposal, error) {
 	var kept storedProposal
 	if err := json.Unmarshal(p.Server, &kept); err != nil {
 		return Proposal{}, problem.Newf(problem.Internal, "The proposal of server '%s' cannot be read.", p.Name).
@@ -44,14 +44,14 @@ func readProposal(p approval.Proposal) (Proposal, error) {
 	if edit.URL != "" {
 		s.Protocol = "http"
 	}
-	return Proposal{p.Mark, s, edit, kept.Client, kept.Session}, nil
+	return Proposal{p.DecisionMark, s, edit, kept.Client, kept.Session}, nil
 }
 
 // MayPropose reports whether a caller may propose servers. It needs all servers in its scope, because an error about a taken name reveals servers, and
 // the write lane.
 func MayPropose(c *Caller) bool {
 	within := c.Scope()
-	return within.AllServers() && policy.Within(within, policy.Write)
+	return within.AllServers() && policy.ScopeIncludes(within, policy.Write)
 }
 
 // Proposals returns the proposed servers whose names are not configured.

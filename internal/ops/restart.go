@@ -50,11 +50,11 @@ func (g *Gateway) checkRestart(name string, c Caller) error {
 	if err != nil && problem.From(err).Code == problem.OutOfScope {
 		return err
 	}
-	if !policy.Within(c.Scope(), policy.Write) {
+	if !policy.ScopeIncludes(c.Scope(), policy.Write) {
 		return problem.Newf(problem.OutOfScope, "To restart a server is outside what this client may do: it needs the write lane").
 			WithHint("Only the user can widen the scope of an agent token.")
 	}
-	if _, proposed := g.Book.Proposal(name); err != nil && proposed && g.Config().Server(name) == nil {
+	if _, proposed := g.Book.FindProposal(name); err != nil && proposed && g.Config().Server(name) == nil {
 		return onlyProposedError(name)
 	}
 	if err != nil {

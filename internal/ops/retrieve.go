@@ -143,7 +143,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	for i, h := range told {
 		ids[i] = h.Tool.ID
 	}
-	g.Searched(req.Caller, req.Query, ids)
+	g.RecordSearch(req.Caller, req.Query, ids)
 	return append(append(out, between...), after...), nil
 }
 
@@ -162,7 +162,7 @@ func operationFilter(o policy.Operation, mute *int) func(*catalog.Tool) bool {
 	}
 	return func(t *catalog.Tool) bool {
 		keep := t.CallWith.Operation() == o || t.Inferred().Operation == o
-		if !keep && mute != nil && policy.Silent(t.Effective) {
+		if !keep && mute != nil && policy.HintsUnset(t.Effective) {
 			*mute++
 		}
 		return keep
@@ -173,14 +173,14 @@ func operationFilter(o policy.Operation, mute *int) func(*catalog.Tool) bool {
 // approved before are visible.
 func (g *Gateway) nameableFilter(s *catalog.Snapshot) func(*catalog.Tool) bool {
 	return func(t *catalog.Tool) bool {
-		return !s.Server(t.ID.Server).Quarantined || g.Book.View(t.ID.Server).Tool(t.ID.Tool).Pin != nil
+		return !s.Server(t.ID.Server).Quarantined || g.Book.View(t.ID.Server).ToolDecisions(t.ID.Tool).Pin != nil
 	}
 }
 
 // approvedDescription returns the description, or "" if it was not approved: a model never sees an unapproved text.
 func (g *Gateway) approvedDescription(s *catalog.Snapshot) func(*catalog.Tool) string {
 	return func(t *catalog.Tool) string {
-		if s.Server(t.ID.Server).Quarantined || !g.Book.View(t.ID.Server).Tool(t.ID.Tool).Approves(t.Fingerprint()) {
+		if s.Server(t.ID.Server).Quarantined || !g.Book.View(t.ID.Server).ToolDecisions(t.ID.Tool).Approves(t.Fingerprint()) {
 			return ""
 		}
 		return t.Description

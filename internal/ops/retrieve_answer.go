@@ -163,7 +163,7 @@ func argumentDecidesLane(t *catalog.Tool) bool { return laneArgument(t) != "" &&
 // laneArgument returns the argument by which calls are classified and its language: "$.sql (sql)"; "" when there is none.
 func laneArgument(t *catalog.Tool) string {
 	r := t.LaneRule()
-	if r == nil || t.JudgeMode == policy.JudgeOff {
+	if r == nil || t.JudgeMode == policy.ArgumentsOff {
 		return ""
 	}
 	return r.Argument + " (" + string(r.By) + ")"

@@ -37,7 +37,7 @@ type WaitingTotals struct {
 }
 
 // Count counts a definition.
-func (w *WaitingTotals) Count(reason approval.Why, s Scanned) {
+func (w *WaitingTotals) Count(reason approval.WaitReason, s Scanned) {
 	if reason == approval.Blocked {
 		w.TotalBlocked++
 		return
@@ -75,11 +75,11 @@ type WaitingServer struct {
 
 // Pending says why a definition waits and what an approval of it must name.
 type Pending struct {
-	Reason      approval.Why `json:"reason" doc:"new, changed or blocked."`
-	Fingerprint string       `json:"fingerprint" doc:"What an approval has to name."`
-	Approved    string       `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
-	Since       *time.Time   `json:"since,omitempty" doc:"Since when it waits; absent when that is not known."`
-	Together    bool         `json:"together,omitempty" doc:"It may be approved together with others: it is clean, loosens no hint, nobody has refused it, and what was approved before is known."`
+	Reason      approval.WaitReason `json:"reason" doc:"new, changed or blocked."`
+	Fingerprint string              `json:"fingerprint" doc:"What an approval has to name."`
+	Approved    string              `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
+	Since       *time.Time          `json:"since,omitempty" doc:"Since when it waits; absent when that is not known."`
+	Together    bool                `json:"together,omitempty" doc:"It may be approved together with others: it is clean, loosens no hint, nobody has refused it, and what was approved before is known."`
 }
 
 // Scanned is the scanner's result for a definition.
@@ -170,9 +170,9 @@ type ServerReview struct {
 
 // Standing is the approval status of a definition under review.
 type Standing struct {
-	Fingerprint string       `json:"fingerprint"`
-	Status      string       `json:"status,omitempty" words:"shown status"`
-	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
+	Fingerprint string              `json:"fingerprint"`
+	Status      string              `json:"status,omitempty" words:"shown status"`
+	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
 }
 
 // ReviewedOffer is a prompt, resource, template or instructions of a server under review.
@@ -205,24 +205,24 @@ type Compared struct {
 
 // OfferDiff compares the listed and the approved definition of a prompt, resource, template or instructions.
 type OfferDiff struct {
-	Kind        tool.Kind    `json:"kind" doc:"prompt, resource, template or instructions."`
-	Server      string       `json:"server"`
-	Name        string       `json:"name,omitempty"`
-	Status      string       `json:"status,omitempty" words:"shown status" doc:"Why it cannot be used; absent when it can."`
-	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
-	Fingerprint string       `json:"fingerprint" doc:"Of the definition that the server has now; what an approval has to name."`
+	Kind        tool.Kind           `json:"kind" doc:"prompt, resource, template or instructions."`
+	Server      string              `json:"server"`
+	Name        string              `json:"name,omitempty"`
+	Status      string              `json:"status,omitempty" words:"shown status" doc:"Why it cannot be used; absent when it can."`
+	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
+	Fingerprint string              `json:"fingerprint" doc:"Of the definition that the server has now; what an approval has to name."`
 	Compared
 	Scanned
 }
 
 // ToolDiff compares a tool's listed and approved definition.
 type ToolDiff struct {
-	Name        string       `json:"name" doc:"The tool id: server:tool."`
-	Server      string       `json:"server"`
-	Tool        string       `json:"tool"`
-	Status      string       `json:"status,omitempty" words:"shown status"`
-	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
-	Fingerprint string       `json:"fingerprint" doc:"Of the definition that the server lists; what an approval has to name."`
+	Name        string              `json:"name" doc:"The tool id: server:tool."`
+	Server      string              `json:"server"`
+	Tool        string              `json:"tool"`
+	Status      string              `json:"status,omitempty" words:"shown status"`
+	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
+	Fingerprint string              `json:"fingerprint" doc:"Of the definition that the server lists; what an approval has to name."`
 	Compared
 	Loosened []string `json:"loosened,omitempty" doc:"The hints that the change loosens."`
 	Scanned
@@ -238,11 +238,11 @@ type ApprovedView struct {
 
 // Trust is the decisions about a tool, as part of a ToolView.
 type Trust struct {
-	Fingerprint string       `json:"fingerprint" doc:"Of the definition that the server lists."`
-	Approved    string       `json:"approved,omitempty" doc:"The approved fingerprint."`
-	ApprovedBy  string       `json:"approved_by,omitempty"`
-	ApprovedAt  *time.Time   `json:"approved_at,omitempty"`
-	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits; absent when it is approved."`
-	OffBy       string       `json:"off_by,omitempty" doc:"Who switched the tool off."`
-	OffAt       *time.Time   `json:"off_at,omitempty"`
+	Fingerprint string              `json:"fingerprint" doc:"Of the definition that the server lists."`
+	Approved    string              `json:"approved,omitempty" doc:"The approved fingerprint."`
+	ApprovedBy  string              `json:"approved_by,omitempty"`
+	ApprovedAt  *time.Time          `json:"approved_at,omitempty"`
+	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits; absent when it is approved."`
+	OffBy       string              `json:"off_by,omitempty" doc:"Who switched the tool off."`
+	OffAt       *time.Time          `json:"off_at,omitempty"`
 }

@@ -131,7 +131,7 @@ func lastError(s *catalog.Server) string {
 }
 
 // reviewStage returns the review stage of a configured server.
-func reviewStage(s config.Server, decided *approval.View) ReviewStage {
+func reviewStage(s config.Server, decided *approval.ServerView) ReviewStage {
 	switch {
 	case !catalog.Quarantined(s, decided):
 		return StageApproved

@@ -82,7 +82,7 @@ func (c *trialEvaluator) evaluate(r *activity.Record) trialVerdict {
 	server := c.next.Server(id.Server)
 	t := c.tool(id, d, server)
 	asked := recordedRequest(r, d, id, t)
-	rules := gate.RulesFor(c.next, t, d.Called == activity.CalledInLane)
+	rules := gate.PolicyRulesFor(c.next, t, d.Called == activity.CalledInLane)
 	does, why := c.argumentEffect(r, d, t, rules)
 	facts, doubt := c.policyFacts(r, d, id, server, t, does)
 	decided := policy.Decide(asked, facts, rules)
@@ -107,9 +107,9 @@ func (c *trialEvaluator) evaluate(r *activity.Record) trialVerdict {
 		return trialVerdict{Refused, decided.Check, decided.Problem, policy.Callable, ""}
 	}
 	switch {
-	case d.Check == policy.CheckPlace.String():
+	case d.Check == policy.CheckQueue.String():
 		if c.sameLimits(id.Server) {
-			return trialVerdict{Refused, policy.CheckPlace, problem.New(problem.Overloaded, r.ErrorMessage, ""), policy.Callable, ""}
+			return trialVerdict{Refused, policy.CheckQueue, problem.New(problem.Overloaded, r.ErrorMessage, ""), policy.Callable, ""}
 		}
 		return unknownVerdict(whyQueueLimits)
 	case r.Type == activity.ToolCall && d.Outcome == activity.Refused:
@@ -119,13 +119,13 @@ func (c *trialEvaluator) evaluate(r *activity.Record) trialVerdict {
 }
 
 // askVerdict returns whether an allowed call would wait for an approval first.
-func (c *trialEvaluator) askVerdict(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.Arguments, asked policy.Request) trialVerdict {
+func (c *trialEvaluator) askVerdict(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.ArgumentEffect, asked policy.CallRequest) trialVerdict {
 	if t == nil {
 		return allowedVerdict()
 	}
 	within, _ := c.scope(r, d)
-	caught := c.next.Asks(t.ID, within, gate.WorstLane(t, asked.Variant, asked.OwnNames, &does))
-	if !caught.Asked() {
+	caught := c.next.Asks(t.ID, within, gate.WorstLane(t, asked.CallTool, asked.OwnNames, &does))
+	if !caught.IsSet() {
 		return allowedVerdict()
 	}
 	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " a person would be asked first."}
@@ -163,22 +163,22 @@ func (c *trialEvaluator) tool(id tool.ID, d *activity.Decision, server *config.S
 var errRecorded = errors.New("as it was then")
 
 // recordedRequest builds the request from its record. Errors that do not depend on the configuration occur again.
-func recordedRequest(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.Tool) policy.Request {
-	asked := policy.Request{Name: id.String(), ID: id, OwnNames: d.Called == activity.CalledByName}
-	asked.Variant, _ = policy.ParseVariant(r.Metadata.ToolVariant)
+func recordedRequest(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.Tool) policy.CallRequest {
+	asked := policy.CallRequest{Name: id.String(), ID: id, OwnNames: d.Called == activity.CalledByName}
+	asked.CallTool, _ = policy.ParseCallTool(r.Metadata.ToolVariant)
 	if asked.OwnNames && t != nil {
-		asked.Variant = t.CallWith
+		asked.CallTool = t.CallWith
 	}
-	said := policy.Declared{Present: d.Declared, HasOperation: d.Declared, OperationType: asked.Variant.Operation().String()}
+	said := policy.DeclaredIntent{Present: d.Declared, HasOperation: d.Declared, OperationType: asked.CallTool.Operation().String()}
 	switch policy.ParseCheck(d.Check) {
 	case policy.CheckName:
 		asked.NameErr = errRecorded
 	case policy.CheckIntent:
 		switch problem.Code(r.Metadata.ErrorCode) {
 		case problem.MissingIntent:
-			said = policy.Declared{}
+			said = policy.DeclaredIntent{}
 		case problem.MissingOperationType:
-			said = policy.Declared{Present: true}
+			said = policy.DeclaredIntent{Present: true}
 		default:
 			said.Malformed = r.ErrorMessage
 		}
@@ -196,7 +196,7 @@ type uncertainty struct {
 }
 
 // policyFacts returns the facts of the recorded call under the candidate configuration.
-func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, id tool.ID, server *config.Server, t *catalog.Tool, does policy.Arguments) (policy.Facts, uncertainty) {
+func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, id tool.ID, server *config.Server, t *catalog.Tool, does policy.ArgumentEffect) (policy.Facts, uncertainty) {
 	within, known := c.scope(r, d)
 	facts := policy.Facts{InScope: within.Tool(id.Server, id.Tool), Lanes: within.Lanes()}
 	check := policy.ParseCheck(d.Check)
@@ -227,7 +227,7 @@ func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, i
 	if status == policy.Callable && had(policy.DisabledUnknown) {
 		open = uncertainty{why: whyStatus}
 	}
-	return gate.FactsOf(t, within, quarantined, status, does), open
+	return gate.ToolFacts(t, within, quarantined, status, does), open
 }
 
 // scope returns the caller's scope, and whether it is known. For a deleted token it is the scope of its profiles.
@@ -248,7 +248,7 @@ func (c *trialEvaluator) scope(r *activity.Record, d *activity.Decision) (within
 			}
 		}
 	}
-	return policy.ScopeOf(rules[:]...), known
+	return policy.NewScope(rules[:]...), known
 }
 
 // sameLaunch reports whether the server's launch equals the current one.
@@ -300,7 +300,7 @@ func (c *trialEvaluator) schemaVerdict(r *activity.Record, d *activity.Decision,
 }
 
 // argumentEffect returns what the arguments do. why is set when that is unknown and matters.
-func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision, t *catalog.Tool, rules policy.Rules) (does policy.Arguments, why string) {
+func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision, t *catalog.Tool, rules policy.Rules) (does policy.ArgumentEffect, why string) {
 	if t == nil {
 		return does, ""
 	}
@@ -325,20 +325,20 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 		return does, ""
 	}
 	within, _ := c.scope(r, d)
-	asked := func(lane policy.Operation) bool { return c.next.Asks(t.ID, within, lane).Asked() }
+	asked := func(lane policy.Operation) bool { return c.next.Asks(t.ID, within, lane).IsSet() }
 	if asked(policy.Destructive) && (rule.Declared || !asked(t.BaseLane())) {
 		return does, whyLane
 	}
-	if rules.JudgeArguments == policy.JudgeOff && within.AllLanes() || rules.JudgeArguments == policy.JudgeAdvise && within.AllLanes() && !rule.Declared {
+	if rules.JudgeArguments == policy.ArgumentsOff && within.AllLanes() || rules.JudgeArguments == policy.ArgumentsAdvise && within.AllLanes() && !rule.Declared {
 		return does, "" // it would be a warning at most
 	}
 	return does, whyLane
 }
 
 // recordedArguments returns the recorded effect of the arguments.
-func recordedArguments(l *activity.ArgumentLane) policy.Arguments {
+func recordedArguments(l *activity.ArgumentLane) policy.ArgumentEffect {
 	o, _ := policy.ParseOperation(l.Operation)
-	return policy.Arguments{Operation: o, Word: l.Word, By: policy.LaneBy(l.By), Path: l.Argument, Declared: l.Declared, Unread: l.Unread}
+	return policy.ArgumentEffect{Operation: o, Word: l.Word, By: policy.ArgumentKind(l.By), Path: l.Argument, Declared: l.Declared, Unread: l.Unread}
 }
 
 // checkRecordedArguments validates recorded arguments against the tool's schema. why is set when that is impossible.

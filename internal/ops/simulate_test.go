@@ -71,7 +71,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 		t.Fatal(err)
 	}
 	w.World = catalogtest.New(t, func(c *config.Config) { *c = *w.live.Current() }, tools...)
-	deps := gatetest.Deps(w.World)
+	deps := gatetest.NewDeps(w.World)
 	deps.Log = w.log
 	w.gate = gate.New(deps)
 	w.tokens = auth.NewTokens(store.NewTokenStore(w.db), dir, func(auth.Actor) {}, nil)
@@ -113,10 +113,10 @@ func (w *trialWorld) caller(profile, token string) auth.Caller {
 	return c
 }
 
-func (w *trialWorld) call(c auth.Caller, v policy.Variant, name, args string, declared ...string) {
-	r := gate.Request{Variant: v, Name: name, Args: json.RawMessage(args), Caller: c}
+func (w *trialWorld) call(c auth.Caller, v policy.CallTool, name, args string, declared ...string) {
+	r := gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: c}
 	for _, d := range declared {
-		r.Declared.Add("intent_operation_type", []byte(d))
+		r.Declared.AddParameter("intent_operation_type", []byte(d))
 	}
 	_, _ = w.gate.Call(context.Background(), r) // what became of it is on record
 }
@@ -124,7 +124,7 @@ func (w *trialWorld) call(c auth.Caller, v policy.Variant, name, args string, de
 func (w *trialWorld) callByName(c auth.Caller, own string) {
 	r := catalogtest.NewRequest("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{}}`, own))
 	r.Caller = &c
-	_, _ = w.gate.Surface("s").Do(context.Background(), r)
+	_, _ = w.gate.GatedSurface("s").Do(context.Background(), r)
 }
 
 // try tries a text and returns what became of it.
@@ -154,7 +154,7 @@ func (w *trialWorld) calls() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.Book.Switch(context.Background(), tool.ID{Server: "s", Tool: "off"}, false, "admin"); err != nil {
+	if err := w.Book.SwitchTool(context.Background(), tool.ID{Server: "s", Tool: "off"}, false, "admin"); err != nil {
 		w.t.Fatal(err)
 	}
 	w.call(agent, policy.CallToolRead, "s:reads", `{"n":1}`)

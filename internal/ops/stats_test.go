@@ -18,7 +18,7 @@ func TestRecordsSayHowAToolWasFound(t *testing.T) {
 	w.retrieve(RetrieveRequest{Query: "read a thing"})
 	caller := anAgent
 	for _, name := range []string{"s:reads", "s:destroys", "s:nowhere"} {
-		_, _ = w.gate.Call(context.Background(), gate.Request{Variant: policy.CallToolDestructive, Name: name, Args: []byte(`{"n":1}`), Caller: caller})
+		_, _ = w.gate.Call(context.Background(), gate.LaneCall{CallTool: policy.CallToolDestructive, Name: name, Args: []byte(`{"n":1}`), Caller: caller})
 	}
 	records := append(w.Begun, w.Appended...)
 	for i, want := range []activity.Search{
@@ -30,7 +30,7 @@ func TestRecordsSayHowAToolWasFound(t *testing.T) {
 	}
 	other := anAgent
 	other.SessionID = "another"
-	_, _ = w.gate.Call(context.Background(), gate.Request{Variant: policy.CallToolDestructive, Name: "s:reads", Args: []byte(`{"n":1}`), Caller: other})
+	_, _ = w.gate.Call(context.Background(), gate.LaneCall{CallTool: policy.CallToolDestructive, Name: "s:reads", Args: []byte(`{"n":1}`), Caller: other})
 	if got := w.Begun[len(w.Begun)-1].Metadata.Search; got != nil {
 		t.Errorf("a client that did not search found the tool by %+v", got)
 	}

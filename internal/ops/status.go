@@ -53,7 +53,7 @@ func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, erro
 
 // ApprovalsLost reports whether the approvals of a server were lost, and no user has approved it since.
 func (g *Gateway) ApprovalsLost(s *catalog.Server) bool {
-	return g.Book.Lost() && !s.Quarantined && g.Book.View(s.Name).Launch() == nil
+	return g.Book.ApprovalsLost() && !s.Quarantined && g.Book.View(s.Name).ApprovedLaunch() == nil
 }
 
 // TrustWarnings explain why approvals are missing, when no user decided that.

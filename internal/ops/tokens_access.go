@@ -98,14 +98,14 @@ func (a *Access) Tokens(ctx context.Context, _ Caller, _ Nothing) (TokenList, er
 
 // CreateToken creates a token.
 func (a *Access) CreateToken(ctx context.Context, c Caller, in NewToken) (made CreatedToken, err error) {
-	at, name := a.gateway.Presence.Draft(ctx)
+	at, name := a.gateway.Presence.DraftTimeAndNonce(ctx)
 	wanted, err := a.newToken(in, at)
 	if err != nil {
 		return made, err
 	}
 	wanted.ID, wanted.By = name, c.Actor.String()
 	return made, a.runUserAction(c, "create_token", describeToken(wanted), func() error {
-		text, t, err := a.tokens.Create(ctx, wanted, func(t *auth.Token) error { return a.gateway.Presence.Require(ctx, TokenClaim(t)) })
+		text, t, err := a.tokens.Create(ctx, wanted, func(t *auth.Token) error { return a.gateway.Presence.RequireSigned(ctx, TokenClaim(t)) })
 		if err == nil {
 			made = CreatedToken{a.tokenView(t), text}
 		}

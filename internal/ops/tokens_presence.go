@@ -70,11 +70,11 @@ func (NewAnchor) Example() string {
 
 // Presence returns the state of presence.
 func (a *Access) Presence(ctx context.Context, _ Caller, _ Nothing) (PresenceView, error) {
-	s, err := a.gateway.Presence.Standing(ctx)
+	s, err := a.gateway.Presence.Status(ctx)
 	if err != nil {
 		return PresenceView{}, decisionsUnreadable(err)
 	}
-	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Presence.Head().String(), ResetAt: timeOrNil(s.Reset),
+	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Presence.HeadFingerprint().String(), ResetAt: timeOrNil(s.Reset),
 		CallOff: s.ResetOff, MaySet: s.MaySet, MayJoin: s.MayJoin, Signed: s.Signed, Bad: s.Bad}
 	if s.Anchor != nil {
 		v.Since, v.Fingerprint = &s.Anchor.Since, s.Anchor.Fingerprint().String()
@@ -86,7 +86,7 @@ func (a *Access) Presence(ctx context.Context, _ Caller, _ Nothing) (PresenceVie
 		v.Places = append(v.Places, PresencePlace{p.Name, p.State})
 	}
 	if s.On { // the database may have been changed from outside
-		if err := a.gateway.Book.Reload(ctx, approval.Decided{}); err != nil {
+		if err := a.gateway.Book.Reload(ctx, approval.DecisionEvent{}); err != nil {
 			return PresenceView{}, decisionsUnreadable(err)
 		}
 		v.Unsigned, err = a.unsignedDecisions(ctx)
@@ -101,8 +101,8 @@ func decisionsUnreadable(err error) error {
 // unsignedDecisions names the decisions that do not count because they are not signed.
 func (a *Access) unsignedDecisions(ctx context.Context) (names []string, err error) {
 	claims, err := TokenClaims(ctx, a.tokens)
-	for _, c := range append(claims, a.gateway.Book.Unsigned()...) {
-		if !a.gateway.Presence.Confirmed(c) {
+	for _, c := range append(claims, a.gateway.Book.UnsignedClaims()...) {
+		if !a.gateway.Presence.IsConfirmed(c) {
 			names = append(names, string(c))
 		}
 	}
@@ -115,12 +115,12 @@ func (a *Access) SetPresence(ctx context.Context, c Caller, in NewAnchor) (Prese
 	if err != nil {
 		return PresenceView{}, problem.New(problem.InvalidParameter, "This is no anchor: "+err.Error()+".", "Use `mcpproxy presence set`.").With("parameter", "anchor")
 	}
-	return a.changePresence(ctx, c, "set_presence", string(anchor.Kind), func() error { return a.gateway.Presence.Set(ctx, anchor) })
+	return a.changePresence(ctx, c, "set_presence", string(anchor.Kind), func() error { return a.gateway.Presence.SetAnchor(ctx, anchor) })
 }
 
 // JoinPresence stores the anchor's fingerprint where it is missing.
 func (a *Access) JoinPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
-	return a.changePresence(ctx, c, "join_presence", "", func() error { return a.gateway.Presence.Join(ctx) })
+	return a.changePresence(ctx, c, "join_presence", "", func() error { return a.gateway.Presence.JoinPlaces(ctx) })
 }
 
 // ResetPresence makes all signatures void.
@@ -130,12 +130,12 @@ func (a *Access) ResetPresence(ctx context.Context, c Caller, _ Nothing) (Presen
 
 // KeepPresence cancels a reset.
 func (a *Access) KeepPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
-	return a.changePresence(ctx, c, "call_off_reset", "", func() error { return a.gateway.Presence.CallOff(ctx) })
+	return a.changePresence(ctx, c, "call_off_reset", "", func() error { return a.gateway.Presence.CancelReset(ctx) })
 }
 
 func (a *Access) changePresence(ctx context.Context, c Caller, action, detail string, do func() error) (PresenceView, error) {
 	// Another instance may have set an anchor, and the delay of a reset may be over.
-	if err := a.gateway.Presence.Recheck(ctx); err != nil {
+	if err := a.gateway.Presence.Reload(ctx); err != nil {
 		return PresenceView{}, decisionsUnreadable(err)
 	}
 	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)

@@ -39,8 +39,8 @@ func viewTool(t *catalog.Tool, score float64) ToolView {
 
 // ViewTrusted returns a tool with the decisions about it.
 func (g *Gateway) ViewTrusted(t *catalog.Tool) ToolView {
-	v, e := viewTool(t, 0), g.Book.View(t.ID.Server).Tool(t.ID.Tool)
-	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Evaluate(approval.Rules{}, e, t.Candidate()).Why}
+	v, e := viewTool(t, 0), g.Book.View(t.ID.Server).ToolDecisions(t.ID.Tool)
+	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Evaluate(approval.EvaluationRules{}, e, t.Candidate()).Why}
 	if e.Pin != nil {
 		v.Trust.Approved, v.Trust.ApprovedBy, v.Trust.ApprovedAt = e.Pin.Fingerprint.String(), e.Pin.By, &e.Pin.At
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // SaveApprovals stores a change of the decisions, completely or not at all.
-func (db *SQLite) SaveApprovals(ctx context.Context, c approval.Change) error {
+func (db *SQLite) SaveApprovals(ctx context.Context, c approval.ChangeSet) error {
 	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
 		if c.Settle != "" {
 			conn.execInTx("DELETE FROM proposal WHERE name = ?", c.Settle)
@@ -27,7 +27,7 @@ func (db *SQLite) SaveApprovals(ctx context.Context, c approval.Change) error {
 	})
 }
 
-func applyServerChange(conn *sqliteWriteConn, c *approval.Change) {
+func applyServerChange(conn *sqliteWriteConn, c *approval.ChangeSet) {
 	if c.Forget {
 		conn.execInTx("DELETE FROM approval WHERE server = ?", c.Server)
 		conn.execInTx("DELETE FROM held WHERE server = ?", c.Server)
@@ -46,7 +46,7 @@ func applyServerChange(conn *sqliteWriteConn, c *approval.Change) {
 
 // RestoreApprovals replaces all decisions. It keeps stored definitions that s approves without
 // giving them.
-func (db *SQLite) RestoreApprovals(ctx context.Context, s approval.Saved) error {
+func (db *SQLite) RestoreApprovals(ctx context.Context, s approval.StoredDecisions) error {
 	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
 		if err := deleteDecisionsNotIn(ctx, conn, s); err != nil {
 			return err
@@ -56,13 +56,13 @@ func (db *SQLite) RestoreApprovals(ctx context.Context, s approval.Saved) error 
 		}
 		for server, rows := range s.Tools {
 			for _, row := range rows {
-				if row.Decided() {
+				if row.HasDecision() {
 					upsertDecision(conn, server, row)
 				}
 			}
 		}
 		for _, l := range s.Launches {
-			applyServerChange(conn, &approval.Change{Server: l.Server, Launch: &l})
+			applyServerChange(conn, &approval.ChangeSet{Server: l.Server, Launch: &l})
 		}
 		for _, p := range s.Proposals {
 			insertProposal(conn, &p)
@@ -81,14 +81,14 @@ func (db *SQLite) RestoreApprovals(ctx context.Context, s approval.Saved) error 
 
 // SaveHeld stores since when definitions of a server wait for review: for each tool or primitive
 // the last one.
-func (db *SQLite) SaveHeld(ctx context.Context, server string, all []approval.Held) error {
+func (db *SQLite) SaveHeld(ctx context.Context, server string, all []approval.HeldDefinition) error {
 	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
 		upsertHeld(conn, server, all)
 		return nil
 	})
 }
 
-func upsertHeld(conn *sqliteWriteConn, server string, all []approval.Held) {
+func upsertHeld(conn *sqliteWriteConn, server string, all []approval.HeldDefinition) {
 	for _, h := range all {
 		conn.execInTx("INSERT OR REPLACE INTO held (server, kind, name, fingerprint, since) VALUES (?, ?, ?, ?, ?)",
 			server, string(h.Kind), h.Tool, h.Fingerprint[:], h.Since.UnixMicro())
@@ -102,11 +102,11 @@ type decisionKey struct {
 }
 
 // deleteDecisionsNotIn deletes the decisions about tools and primitives that s does not contain.
-func deleteDecisionsNotIn(ctx context.Context, conn *sqliteWriteConn, s approval.Saved) error {
+func deleteDecisionsNotIn(ctx context.Context, conn *sqliteWriteConn, s approval.StoredDecisions) error {
 	keep := map[decisionKey]bool{}
 	for server, rows := range s.Tools {
 		for _, row := range rows {
-			keep[decisionKey{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.Decided()
+			keep[decisionKey{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.HasDecision()
 		}
 	}
 	var gone []decisionKey
@@ -125,14 +125,14 @@ func deleteDecisionsNotIn(ctx context.Context, conn *sqliteWriteConn, s approval
 	return nil
 }
 
-func insertProposal(conn *sqliteWriteConn, p *approval.Proposal) {
+func insertProposal(conn *sqliteWriteConn, p *approval.ServerProposal) {
 	conn.execInTx("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
 		p.Name, []byte(p.Server), p.By, p.At.UnixMicro())
 }
 
 // upsertDecision stores the decision about a tool or primitive. If no definition is given, the
 // stored one stays.
-func upsertDecision(conn *sqliteWriteConn, server string, row approval.Row) {
+func upsertDecision(conn *sqliteWriteConn, server string, row approval.StoredRow) {
 	values := make([]driver.Value, 20)
 	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
 	if p := row.Pin; p != nil {
@@ -180,17 +180,17 @@ func upsertDecision(conn *sqliteWriteConn, server string, row approval.Row) {
 
 // LoadApprovals returns all decisions, without the definitions. A database with impossible
 // decisions is put aside.
-func (db *SQLite) LoadApprovals(ctx context.Context) (approval.Saved, error) {
+func (db *SQLite) LoadApprovals(ctx context.Context) (approval.StoredDecisions, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
-		return approval.Saved{}, err
+		return approval.StoredDecisions{}, err
 	}
 	saved, err := readApprovals(ctx, e.reads)
 	return saved, db.blockWritesOnDamage(e, e.explainSchemaError(ctx, err))
 }
 
-func readApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
-	saved := approval.Saved{Tools: map[string][]approval.Row{}}
+func readApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions, error) {
+	saved := approval.StoredDecisions{Tools: map[string][]approval.StoredRow{}}
 	found, err := firstRow(ctx, reads, scanTargets{&saved.Lost}, "SELECT lost FROM approval_origin")
 	if err == nil && !found {
 		err = fmt.Errorf("%w: it does not say how it began", errDamaged)
@@ -205,11 +205,11 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	var was, wasBlocked []byte
 	var wasHints, wasBy, wasBlockedBy sql.NullString
 	var wasAt, wasBlockedAt sql.NullInt64
-	mark := func(by sql.NullString, at sql.NullInt64) approval.Mark {
-		return approval.Mark{By: by.String, At: time.UnixMicro(at.Int64)}
+	mark := func(by sql.NullString, at sql.NullInt64) approval.DecisionMark {
+		return approval.DecisionMark{By: by.String, At: time.UnixMicro(at.Int64)}
 	}
 	if err := eachRow(ctx, reads, scanTargets{&server, &approved, &approvedBy, &approvedAt}, func() error {
-		l := approval.Launch{Server: server, Mark: mark(approvedBy, approvedAt)}
+		l := approval.ApprovedLaunch{Server: server, DecisionMark: mark(approvedBy, approvedAt)}
 		err := parseFingerprint(&l.Fingerprint, approved)
 		saved.Launches = append(saved.Launches, l)
 		return err
@@ -219,7 +219,7 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	var name string
 	var proposed []byte
 	if err := eachRow(ctx, reads, scanTargets{&name, &proposed, &approvedBy, &approvedAt}, func() error {
-		saved.Proposals = append(saved.Proposals, approval.Proposal{Name: name, Server: proposed, Mark: mark(approvedBy, approvedAt)})
+		saved.Proposals = append(saved.Proposals, approval.ServerProposal{Name: name, Server: proposed, DecisionMark: mark(approvedBy, approvedAt)})
 		return nil
 	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id"); err != nil {
 		return saved, err
@@ -227,10 +227,10 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	var kind tool.Kind
 	var since int64
 	if err := eachRow(ctx, reads, scanTargets{&server, &kind, &name, &approved, &since}, func() error {
-		h := approval.Held{Kind: kind, Tool: name, Since: time.UnixMicro(since)}
+		h := approval.HeldDefinition{Kind: kind, Tool: name, Since: time.UnixMicro(since)}
 		err := parseFingerprint(&h.Fingerprint, approved)
 		if saved.Held == nil {
-			saved.Held = map[string][]approval.Held{}
+			saved.Held = map[string][]approval.HeldDefinition{}
 		}
 		saved.Held[server] = append(saved.Held[server], h)
 		return err
@@ -240,14 +240,14 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	err = eachRow(ctx, reads, scanTargets{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
 		&blocked, &blockedBy, &blockedAt, &offBy, &offAt,
 		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
-		row := approval.Row{Kind: kind, Tool: name}
+		row := approval.StoredRow{Kind: kind, Tool: name}
 		if approved != nil {
-			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), Mark: mark(approvedBy, approvedAt)}
+			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), DecisionMark: mark(approvedBy, approvedAt)}
 			row.Pin.Before, err = newReplacedDecision(was, wasHints.String, mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
 			err = errors.Join(err, parseFingerprint(&row.Pin.Fingerprint, approved))
 		}
 		if blocked != nil {
-			row.Block = &approval.Block{Mark: mark(blockedBy, blockedAt)}
+			row.Block = &approval.Block{DecisionMark: mark(blockedBy, blockedAt)}
 			err = errors.Join(err, parseFingerprint(&row.Block.Fingerprint, blocked))
 		}
 		if offBy.Valid {
@@ -263,17 +263,17 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 }
 
 // newReplacedDecision returns the decision that an approval replaced; nil if there was none.
-func newReplacedDecision(approved []byte, hints string, by approval.Mark, blocked []byte, blockedBy approval.Mark) (was *approval.Before, err error) {
+func newReplacedDecision(approved []byte, hints string, by approval.DecisionMark, blocked []byte, blockedBy approval.DecisionMark) (was *approval.ReplacedDecision, err error) {
 	if approved == nil && blocked == nil {
 		return nil, nil
 	}
-	was = &approval.Before{}
+	was = &approval.ReplacedDecision{}
 	if approved != nil {
-		was.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), Mark: by}
+		was.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), DecisionMark: by}
 		err = parseFingerprint(&was.Pin.Fingerprint, approved)
 	}
 	if blocked != nil {
-		was.Block = &approval.Block{Mark: blockedBy}
+		was.Block = &approval.Block{DecisionMark: blockedBy}
 		err = errors.Join(err, parseFingerprint(&was.Block.Fingerprint, blocked))
 	}
 	return was, err

@@ -18,8 +18,8 @@ import (
 // tools must not count as new.
 func TestALostDatabaseIsNotForgotten(t *testing.T) {
 	t.Parallel()
-	pinned := approval.Change{Server: "s", Tools: []approval.Row{{Tool: "t", Entry: approval.Entry{
-		Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, Mark: approval.Mark{By: "admin", At: time.Now()}}}}}}
+	pinned := approval.ChangeSet{Server: "s", Tools: []approval.StoredRow{{Tool: "t", ItemDecisions: approval.ItemDecisions{
+		Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, DecisionMark: approval.DecisionMark{By: "admin", At: time.Now()}}}}}}
 	for name, c := range map[string]struct {
 		ruin func(t *testing.T, path string) error
 		lost bool
@@ -121,9 +121,9 @@ func TestApprovalsGetTheirKind(t *testing.T) {
 	f[0] = 7
 	id := tool.ID{Server: "s", Tool: "t"}
 	at := time.UnixMicro(1_700_000_000_000_000)
-	row := approval.Row{Tool: "t", Entry: approval.Entry{Pin: &approval.Pin{Fingerprint: f, Mark: approval.Mark{By: "admin", At: at}}, Off: &approval.Mark{By: "admin", At: at}},
+	row := approval.StoredRow{Tool: "t", ItemDecisions: approval.ItemDecisions{Pin: &approval.Pin{Fingerprint: f, DecisionMark: approval.DecisionMark{By: "admin", At: at}}, Off: &approval.DecisionMark{By: "admin", At: at}},
 		Definition: json.RawMessage(`{"name":"t"}`)}
-	if err := db.SaveApprovals(t.Context(), approval.Change{Server: "s", Tools: []approval.Row{row}}); err != nil {
+	if err := db.SaveApprovals(t.Context(), approval.ChangeSet{Server: "s", Tools: []approval.StoredRow{row}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

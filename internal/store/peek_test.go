@@ -26,17 +26,17 @@ func TestSee(t *testing.T) {
 	db := store.OpenSQLite(path, nil)
 	now := time.Now()
 	print := func(n byte) (f tool.Fingerprint) { f[0] = n; return f }
-	held := func(kind tool.Kind, name string, n byte) approval.Held {
-		return approval.Held{Kind: kind, Tool: name, Fingerprint: print(n), Since: now}
+	held := func(kind tool.Kind, name string, n byte) approval.HeldDefinition {
+		return approval.HeldDefinition{Kind: kind, Tool: name, Fingerprint: print(n), Since: now}
 	}
 	pin := func(n byte) *approval.Pin {
-		return &approval.Pin{Fingerprint: print(n), Mark: approval.Mark{By: "admin", At: now}}
+		return &approval.Pin{Fingerprint: print(n), DecisionMark: approval.DecisionMark{By: "admin", At: now}}
 	}
 	for _, err := range []error{
 		db.SaveTools(t.Context(), "s", []json.RawMessage{[]byte(`{"name":"new"}`), []byte(`{"name":"changed"}`), []byte(`{"name":"approved"}`)}),
-		db.SaveHeld(t.Context(), "s", []approval.Held{held("", "new", 1), held("", "changed", 2), held("", "approved", 3), held("", "gone", 4), held(tool.KindPrompt, "ask", 5)}),
-		db.SaveApprovals(t.Context(), approval.Change{Server: "s", Tools: []approval.Row{{Tool: "changed", Entry: approval.Entry{Pin: pin(9)}}, {Tool: "approved", Entry: approval.Entry{Pin: pin(3)}}},
-			Propose: &approval.Proposal{Name: "idea", Server: []byte("{}"), Mark: approval.Mark{By: "agent", At: now}}}),
+		db.SaveHeld(t.Context(), "s", []approval.HeldDefinition{held("", "new", 1), held("", "changed", 2), held("", "approved", 3), held("", "gone", 4), held(tool.KindPrompt, "ask", 5)}),
+		db.SaveApprovals(t.Context(), approval.ChangeSet{Server: "s", Tools: []approval.StoredRow{{Tool: "changed", ItemDecisions: approval.ItemDecisions{Pin: pin(9)}}, {Tool: "approved", ItemDecisions: approval.ItemDecisions{Pin: pin(3)}}},
+			Propose: &approval.ServerProposal{Name: "idea", Server: []byte("{}"), DecisionMark: approval.DecisionMark{By: "agent", At: now}}}),
 	} {
 		if err != nil {
 			t.Fatal(err)

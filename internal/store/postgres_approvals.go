@@ -38,7 +38,7 @@ func (d *pgDecisionStore) writeUnlessStale(ctx context.Context, always bool, tol
 }
 
 // SaveApprovals stores a change of the decisions, completely or not at all.
-func (d *pgDecisionStore) SaveApprovals(ctx context.Context, c approval.Change) error {
+func (d *pgDecisionStore) SaveApprovals(ctx context.Context, c approval.ChangeSet) error {
 	return d.writeUnlessStale(ctx, false, newServerNotification(c.Server, c.Launch != nil), func(ctx context.Context, b *pgBatch) error {
 		if c.Settle != "" {
 			b.queue(ctx, "DELETE FROM proposal WHERE name = $1", cleanPgText(c.Settle))
@@ -51,7 +51,7 @@ func (d *pgDecisionStore) SaveApprovals(ctx context.Context, c approval.Change) 
 	})
 }
 
-func pgApplyServerChange(ctx context.Context, b *pgBatch, c *approval.Change) {
+func pgApplyServerChange(ctx context.Context, b *pgBatch, c *approval.ChangeSet) {
 	if c.Forget {
 		b.queue(ctx, "DELETE FROM approval WHERE server = $1", c.Server)
 		b.queue(ctx, "DELETE FROM held WHERE server = $1", c.Server)
@@ -69,14 +69,14 @@ func pgApplyServerChange(ctx context.Context, b *pgBatch, c *approval.Change) {
 	}
 }
 
-func pgInsertProposal(ctx context.Context, b *pgBatch, p *approval.Proposal) {
+func pgInsertProposal(ctx context.Context, b *pgBatch, p *approval.ServerProposal) {
 	b.queue(ctx, "INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES ($1, $2, $3, $4)",
 		cleanPgText(p.Name), []byte(p.Server), cleanPgText(p.By), p.At.UnixMicro())
 }
 
 // pgUpsertDecision stores the decision about a tool or primitive. If no definition is given, the
 // stored one stays.
-func pgUpsertDecision(ctx context.Context, b *pgBatch, server string, row approval.Row) {
+func pgUpsertDecision(ctx context.Context, b *pgBatch, server string, row approval.StoredRow) {
 	values := make([]any, 20)
 	values[0], values[1], values[12] = server, cleanPgText(row.Tool), string(row.Kind)
 	if p := row.Pin; p != nil {
@@ -124,12 +124,12 @@ func pgUpsertDecision(ctx context.Context, b *pgBatch, server string, row approv
 
 // RestoreApprovals replaces all decisions. It keeps stored definitions that s approves without
 // giving them.
-func (d *pgDecisionStore) RestoreApprovals(ctx context.Context, s approval.Saved) error {
+func (d *pgDecisionStore) RestoreApprovals(ctx context.Context, s approval.StoredDecisions) error {
 	return d.writeUnlessStale(ctx, true, "", func(ctx context.Context, b *pgBatch) error {
 		keep := map[decisionKey]bool{}
 		for server, rows := range s.Tools {
 			for _, row := range rows {
-				keep[decisionKey{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.Decided()
+				keep[decisionKey{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.HasDecision()
 			}
 		}
 		var kind, server, name string
@@ -150,13 +150,13 @@ func (d *pgDecisionStore) RestoreApprovals(ctx context.Context, s approval.Saved
 		}
 		for server, rows := range s.Tools {
 			for _, row := range rows {
-				if row.Decided() {
+				if row.HasDecision() {
 					pgUpsertDecision(ctx, b, server, row)
 				}
 			}
 		}
 		for _, l := range s.Launches {
-			pgApplyServerChange(ctx, b, &approval.Change{Server: l.Server, Launch: &l})
+			pgApplyServerChange(ctx, b, &approval.ChangeSet{Server: l.Server, Launch: &l})
 		}
 		for _, p := range s.Proposals {
 			pgInsertProposal(ctx, b, &p)
@@ -175,7 +175,7 @@ func (d *pgDecisionStore) RestoreApprovals(ctx context.Context, s approval.Saved
 
 // SaveHeld stores since when definitions of a server wait for review: for each tool or primitive
 // the last one.
-func (d *pgDecisionStore) SaveHeld(ctx context.Context, server string, all []approval.Held) error {
+func (d *pgDecisionStore) SaveHeld(ctx context.Context, server string, all []approval.HeldDefinition) error {
 	return d.db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		b := pgBatch{conn: c}
 		pgUpsertHeld(ctx, &b, server, all)
@@ -183,7 +183,7 @@ func (d *pgDecisionStore) SaveHeld(ctx context.Context, server string, all []app
 	})
 }
 
-func pgUpsertHeld(ctx context.Context, b *pgBatch, server string, all []approval.Held) {
+func pgUpsertHeld(ctx context.Context, b *pgBatch, server string, all []approval.HeldDefinition) {
 	for _, h := range all {
 		b.queue(ctx, `INSERT INTO held (server, kind, name, fingerprint, since) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (server, kind, name) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since`,
@@ -192,7 +192,7 @@ func pgUpsertHeld(ctx context.Context, b *pgBatch, server string, all []approval
 }
 
 // LoadApprovals returns all decisions, without the definitions.
-func (d *pgDecisionStore) LoadApprovals(ctx context.Context) (saved approval.Saved, err error) {
+func (d *pgDecisionStore) LoadApprovals(ctx context.Context) (saved approval.StoredDecisions, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var version int64
@@ -206,8 +206,8 @@ func (d *pgDecisionStore) LoadApprovals(ctx context.Context) (saved approval.Sav
 	return saved, err
 }
 
-func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved approval.Saved, err error) {
-	saved.Tools = map[string][]approval.Row{}
+func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved approval.StoredDecisions, err error) {
+	saved.Tools = map[string][]approval.StoredRow{}
 	var lost int64
 	if _, err := c.firstRow(ctx, scanTargets{&version, &lost}, "SELECT version, lost FROM decisions"); err != nil {
 		return 0, saved, err
@@ -219,9 +219,11 @@ func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	var was, wasHints, wasBlocked []byte
 	var wasBy, wasBlockedBy string
 	var wasAt, wasBlockedAt nullInt
-	mark := func(by string, at nullInt) approval.Mark { return approval.Mark{By: by, At: time.UnixMicro(at.int64)} }
+	mark := func(by string, at nullInt) approval.DecisionMark {
+		return approval.DecisionMark{By: by, At: time.UnixMicro(at.int64)}
+	}
 	err = c.eachRow(ctx, scanTargets{&server, &approved, &by, &at}, func() error {
-		l := approval.Launch{Server: server, Mark: mark(by, at)}
+		l := approval.ApprovedLaunch{Server: server, DecisionMark: mark(by, at)}
 		err := parseFingerprint(&l.Fingerprint, approved)
 		saved.Launches = append(saved.Launches, l)
 		return err
@@ -231,17 +233,17 @@ func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	}
 	var proposed []byte
 	err = c.eachRow(ctx, scanTargets{&name, &proposed, &by, &at}, func() error {
-		saved.Proposals = append(saved.Proposals, approval.Proposal{Name: name, Server: proposed, Mark: mark(by, at)})
+		saved.Proposals = append(saved.Proposals, approval.ServerProposal{Name: name, Server: proposed, DecisionMark: mark(by, at)})
 		return nil
 	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id")
 	if err != nil {
 		return 0, saved, err
 	}
 	err = c.eachRow(ctx, scanTargets{&server, &kind, &name, &approved, &at}, func() error {
-		h := approval.Held{Kind: tool.Kind(kind), Tool: name, Since: time.UnixMicro(at.int64)}
+		h := approval.HeldDefinition{Kind: tool.Kind(kind), Tool: name, Since: time.UnixMicro(at.int64)}
 		err := parseFingerprint(&h.Fingerprint, approved)
 		if saved.Held == nil {
-			saved.Held = map[string][]approval.Held{}
+			saved.Held = map[string][]approval.HeldDefinition{}
 		}
 		saved.Held[server] = append(saved.Held[server], h)
 		return err
@@ -251,14 +253,14 @@ func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	}
 	err = c.eachRow(ctx, scanTargets{&server, &kind, &name, &approved, &hints, &by, &at, &blocked, &blockedBy, &blockedAt, &offBy, &offAt,
 		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
-		row := approval.Row{Kind: tool.Kind(kind), Tool: name}
+		row := approval.StoredRow{Kind: tool.Kind(kind), Tool: name}
 		if approved != nil {
-			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), Mark: mark(by, at)}
+			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), DecisionMark: mark(by, at)}
 			row.Pin.Before, err = newReplacedDecision(was, string(wasHints), mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
 			err = errors.Join(err, parseFingerprint(&row.Pin.Fingerprint, approved))
 		}
 		if blocked != nil {
-			row.Block = &approval.Block{Mark: mark(blockedBy, blockedAt)}
+			row.Block = &approval.Block{DecisionMark: mark(blockedBy, blockedAt)}
 			err = errors.Join(err, parseFingerprint(&row.Block.Fingerprint, blocked))
 		}
 		if offBy != nil {

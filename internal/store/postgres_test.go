@@ -70,12 +70,12 @@ func TestPostgresShared(t *testing.T) {
 		return db
 	}
 	one, other := open(), open()
-	off := approval.Mark{By: "admin", At: time.UnixMicro(1)}
-	change := approval.Change{Server: "a server", Tools: []approval.Row{{Tool: "t", Entry: approval.Entry{Off: &off}}}}
+	off := approval.DecisionMark{By: "admin", At: time.UnixMicro(1)}
+	change := approval.ChangeSet{Server: "a server", Tools: []approval.StoredRow{{Tool: "t", ItemDecisions: approval.ItemDecisions{Off: &off}}}}
 	if err := one.SaveApprovals(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.SaveApprovals(t.Context(), approval.Change{Server: "a server", Tools: []approval.Row{{Tool: "t"}}}); !errors.Is(err, approval.ErrStale) {
+	if err := other.SaveApprovals(t.Context(), approval.ChangeSet{Server: "a server", Tools: []approval.StoredRow{{Tool: "t"}}}); !errors.Is(err, approval.ErrStale) {
 		t.Errorf("who did not know of the switch decided: %v", err)
 	}
 	<-other.RemoteChangeSignal()

@@ -25,9 +25,9 @@ func notifyPresenceChange(ctx context.Context, t portableTx) error {
 
 // LoadPresence returns the anchors and the statements, in the order of their times. Bad names those
 // that cannot be read: another program has changed them.
-func (p *PresenceStore) LoadPresence(ctx context.Context) (all presence.Saved, err error) {
+func (p *PresenceStore) LoadPresence(ctx context.Context) (all presence.StoredState, err error) {
 	err = p.questions.read(ctx, func(t portableTx) error {
-		all = presence.Saved{}
+		all = presence.StoredState{}
 		if err := loadAnchors(ctx, t, &all); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (p *PresenceStore) LoadPresence(ctx context.Context) (all presence.Saved, e
 }
 
 // loadAnchors appends the anchors to all, in order.
-func loadAnchors(ctx context.Context, t portableTx, all *presence.Saved) error {
+func loadAnchors(ctx context.Context, t portableTx, all *presence.StoredState) error {
 	var place int64
 	var raw []byte
 	return t.eachRow(ctx, scanTargets{&place, &raw}, func() error {
@@ -66,7 +66,7 @@ func (p *PresenceStore) SaveStatement(ctx context.Context, e presence.Evidence) 
 		stored := false
 		err := t.eachRow(ctx, scanTargets{new(string)}, func() error { stored = true; return nil },
 			"INSERT INTO presence_statement (nonce, at, statement, signature, claims) VALUES (?, ?, ?, ?, ?) ON CONFLICT (nonce) DO NOTHING RETURNING nonce",
-			e.Nonce, e.At.UnixMicro(), e.Statement.Text(), e.Signature, e.Lines())
+			e.Nonce, e.At.UnixMicro(), e.Statement.Text(), e.Signature, e.ClaimLines())
 		switch {
 		case err != nil:
 			return err
@@ -84,11 +84,11 @@ func (p *PresenceStore) SaveAnchors(ctx context.Context, head presence.Digest, a
 		if err := t.lockExclusive(ctx); err != nil {
 			return err
 		}
-		var stored presence.Saved
+		var stored presence.StoredState
 		if err := loadAnchors(ctx, t, &stored); err != nil {
 			return err
 		}
-		if stored.Head() != head {
+		if stored.HeadFingerprint() != head {
 			return presence.ErrMoved
 		}
 		if err := t.exec(ctx, "DELETE FROM presence_anchor"); err != nil {

@@ -168,10 +168,10 @@ func validEndRange(now time.Time, longest time.Duration) (after, latest int64) {
 	return now.UnixMicro(), now.Add(longest + ask.Skew).UnixMicro()
 }
 
-// Find returns the question of a call that has a valid answer at a time, or that still waits; a
+// FindQuestion returns the question of a call that has a valid answer at a time, or that still waits; a
 // waiting question gets a new end. found reports whether there is one. If a clock was set back
 // there may be a waiting and an answered question, or two answers: then the denial counts.
-func (a *QuestionStore) Find(ctx context.Context, k ask.Key, now time.Time) (q ask.Question, found bool, err error) {
+func (a *QuestionStore) FindQuestion(ctx context.Context, k ask.Key, now time.Time) (q ask.Question, found bool, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		q, found, err = renewOrFindQuestion(ctx, t, k, now)
 		return err
@@ -194,9 +194,9 @@ func renewOrFindQuestion(ctx context.Context, t portableTx, k ask.Key, now time.
 	return all[0], true, nil
 }
 
-// Add stores a question unless there is one with the same key; fresh reports whether it was added.
+// AddQuestion stores a question unless there is one with the same key; fresh reports whether it was added.
 // The problem is OVERLOADED if too many questions wait.
-func (a *QuestionStore) Add(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error) {
+func (a *QuestionStore) AddQuestion(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		if err := t.lockExclusive(ctx); err != nil {
 			return err
@@ -227,7 +227,7 @@ func checkQuestionLimits(ctx context.Context, t portableTx, q *ask.Question) err
 	err := t.eachRow(ctx, scanTargets{&all, &own}, func() error { return nil },
 		"SELECT count(*), count(CASE WHEN principal = ? THEN 1 END) FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ?", q.Principal, after, latest)
 	if err == nil && (all >= ask.MaxWaiting || own >= ask.MaxOfActor) {
-		return ask.TooMany()
+		return ask.TooManyWaitingProblem()
 	}
 	return err
 }
@@ -258,8 +258,8 @@ func expireAndDeleteQuestions(ctx context.Context, t portableTx, now time.Time) 
 	return errors.Join(over, t.exec(ctx, "DELETE FROM question WHERE asked < ?", before), t.exec(ctx, deleteOldQuestions, int64(maxQuestions)), t.exec(ctx, "DELETE FROM lease WHERE ends < ?", before))
 }
 
-// Question returns a question by its ID, or NOT_FOUND.
-func (a *QuestionStore) Question(ctx context.Context, id string) (q ask.Question, err error) {
+// LoadQuestion returns a question by its ID, or NOT_FOUND.
+func (a *QuestionStore) LoadQuestion(ctx context.Context, id string) (q ask.Question, err error) {
 	err = a.read(ctx, func(t portableTx) error {
 		q, err = readQuestion(ctx, t, id)
 		return err
@@ -308,7 +308,7 @@ func (a *QuestionStore) AnswerQuestion(ctx context.Context, id string, given ask
 			return err
 		}
 		answered := q
-		if p := answered.Give(given); p != nil {
+		if p := answered.RecordAnswer(given); p != nil {
 			return p
 		}
 		found := false
@@ -317,7 +317,7 @@ func (a *QuestionStore) AnswerQuestion(ctx context.Context, id string, given ask
 			string(answered.State), timeToMicros(answered.Until), timeToMicros(answered.Answered), answered.By, answered.Via, answered.Why, id)
 		if err == nil && !found { // another instance was first
 			if q, err = readQuestion(ctx, t, id); err == nil {
-				err = problem.From(q.Give(given))
+				err = problem.From(q.RecordAnswer(given))
 			}
 		}
 		if q = answered; err != nil {
@@ -328,9 +328,9 @@ func (a *QuestionStore) AnswerQuestion(ctx context.Context, id string, given ask
 	return q, err
 }
 
-// Use spends the approval of a question for the call with the key, once; ok reports whether the
+// UseApproval spends the approval of a question for the call with the key, once; ok reports whether the
 // approval is valid.
-func (a *QuestionStore) Use(ctx context.Context, id string, k ask.Key, now time.Time) (ok bool, err error) {
+func (a *QuestionStore) UseApproval(ctx context.Context, id string, k ask.Key, now time.Time) (ok bool, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		after, latest := validEndRange(now, ask.Life)
 		return t.eachRow(ctx, scanTargets{new(string)}, func() error { ok = true; return nil },
@@ -403,8 +403,8 @@ func (a *QuestionStore) RevokeLease(ctx context.Context, id string, now time.Tim
 	return l, err
 }
 
-// Void ends an approval that must not be used.
-func (a *QuestionStore) Void(ctx context.Context, id string) error {
+// VoidApproval ends an approval that must not be used.
+func (a *QuestionStore) VoidApproval(ctx context.Context, id string) error {
 	return a.write(ctx, func(t portableTx) error {
 		if err := t.exec(ctx, "UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE id = ? AND state = 'approved'", erasedArguments, id); err != nil {
 			return err
@@ -413,10 +413,10 @@ func (a *QuestionStore) Void(ctx context.Context, id string) error {
 	})
 }
 
-// Lease takes one call from a lease that covers it and for which counts returns true; id is "" if
+// UseLease takes one call from a lease that covers it and for which counts returns true; id is "" if
 // there is none. It ends a question that waits with the key: record is the activity record of the
 // held call.
-func (a *QuestionStore) Lease(ctx context.Context, c *ask.Call, k ask.Key, lane auth.Lane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
+func (a *QuestionStore) UseLease(ctx context.Context, c *ask.Call, k ask.Key, lane auth.Lane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
 	all, err := a.Leases(ctx, now)
 	for _, l := range all {
 		if err != nil || id != "" {

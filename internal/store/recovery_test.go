@@ -40,7 +40,7 @@ func filesPutAside(t *testing.T, db *SQLite) []string {
 }
 
 // waitForApprovals waits until the approvals can be read, and returns them.
-func waitForApprovals(t *testing.T, db *SQLite) approval.Saved {
+func waitForApprovals(t *testing.T, db *SQLite) approval.StoredDecisions {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -55,8 +55,8 @@ func waitForApprovals(t *testing.T, db *SQLite) approval.Saved {
 	}
 }
 
-var aPin = approval.Change{Server: "s", Tools: []approval.Row{{Tool: "t", Entry: approval.Entry{
-	Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, Mark: approval.Mark{By: "admin"}}}}}}
+var aPin = approval.ChangeSet{Server: "s", Tools: []approval.StoredRow{{Tool: "t", ItemDecisions: approval.ItemDecisions{
+	Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, DecisionMark: approval.DecisionMark{By: "admin"}}}}}}
 
 // TestAHealthyFileIsNeverPutAside: SQLite reports damage of a healthy file, as it does when the
 // disk fails for a moment. However often that happens, the file stays in use.

@@ -97,8 +97,8 @@ func checkUpgraded(t *testing.T, dir string, version int64) {
 	}
 }
 
-func isBlocked(s approval.Saved, tool string) bool {
-	return slices.ContainsFunc(s.Tools["s"], func(r approval.Row) bool { return r.Tool == tool && r.Block != nil })
+func isBlocked(s approval.StoredDecisions, tool string) bool {
+	return slices.ContainsFunc(s.Tools["s"], func(r approval.StoredRow) bool { return r.Tool == tool && r.Block != nil })
 }
 
 // TestEveryVersionOpens opens a database with the schema of each earlier version and the rows that

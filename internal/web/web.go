@@ -38,7 +38,7 @@ const Path = "/ui/"
 func Address(listener net.Addr, byName bool) string {
 	host, port, _ := net.SplitHostPort(listener.String()) // a listener has both
 	if byName {
-		return presence.Origin(port) + Path
+		return presence.PageOrigin(port) + Path
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -146,7 +146,7 @@ func namedOrigin(host string) string {
 	if !at.Addr().IsLoopback() {
 		return ""
 	}
-	return presence.Origin(strconv.Itoa(int(at.Port())))
+	return presence.PageOrigin(strconv.Itoa(int(at.Port())))
 }
 
 // file is one file of the UI. It is compressed on first use, to keep the start fast.

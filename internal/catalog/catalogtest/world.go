@@ -43,7 +43,7 @@ type World struct {
 	Config  func() *config.Config // the current one
 	Catalog *catalog.Catalog
 	// Approvals is the in-memory store of the approvals.
-	Approvals approvaltest.Memory
+	Approvals approvaltest.MemoryStore
 	Book      *approval.Book
 
 	mu       sync.Mutex // guards the fields below
@@ -101,7 +101,7 @@ func New(t testing.TB, change func(*config.Config), definitions ...string) *Worl
 		return session.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}],"x":9007199254740993}`)}, nil
 	}
 	w.Upstreams = &RelayServers{W: w}
-	w.Book = w.Approvals.Book()
+	w.Book = w.Approvals.NewBook()
 	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Infer: w.Config().Intent.InferHints, Judge: w.Config().Intent.JudgeArguments, Approvals: w.Book, Logger: Logger})
 	w.SetTools(definitions...)
 	return w

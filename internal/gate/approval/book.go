@@ -32,12 +32,12 @@ var ErrStale = errors.New("something else was decided meanwhile")
 // Store stores the decisions. SaveApprovals stores a change completely or not at all. RestoreApprovals
 // replaces everything stored, but keeps definitions that are not given.
 type Store interface {
-	LoadApprovals(ctx context.Context) (Saved, error)
-	SaveApprovals(ctx context.Context, c Change) error
-	RestoreApprovals(ctx context.Context, s Saved) error
+	LoadApprovals(ctx context.Context) (StoredDecisions, error)
+	SaveApprovals(ctx context.Context, c ChangeSet) error
+	RestoreApprovals(ctx context.Context, s StoredDecisions) error
 	ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error)
 	// SaveHeld stores since when definitions of a server wait. No decision depends on it.
-	SaveHeld(ctx context.Context, server string, all []Held) error
+	SaveHeld(ctx context.Context, server string, all []HeldDefinition) error
 }
 
 // Book holds the decisions in memory. It is safe for concurrent use.
@@ -45,34 +45,34 @@ type Book struct {
 	store  Store
 	gate   *presence.Gate
 	now    func() time.Time
-	state  atomic.Pointer[state] // nil until loaded
-	loaded chan struct{}         // closed when loaded
+	state  atomic.Pointer[bookState] // nil until loaded
+	loaded chan struct{}             // closed when loaded
 	// scans limits concurrent scans.
 	scans chan struct{}
-	holds holds
+	holds heldTimes
 
 	mu        sync.Mutex // held while a decision is stored, to keep their order; guards the following fields
-	followers []func(Decided)
+	followers []func(DecisionEvent)
 }
 
-// Decided notifies followers that the decisions about a server have changed.
-type Decided struct {
+// DecisionEvent notifies followers that the decisions about a server have changed.
+type DecisionEvent struct {
 	Server string // "": all servers; the decisions were not loaded before
 	// Relaunched says that a launch was approved: the earlier tool lists came from another program.
 	Relaunched bool
 }
 
-// Follow calls f after every decision of a user and after every load, but not for the follower's own
-// decisions. f runs when the decision is in effect, in order of Follow and before the decision returns,
+// Subscribe calls f after every decision of a user and after every load, but not for the follower's own
+// decisions. f runs when the decision is in effect, in order of Subscribe and before the decision returns,
 // possibly concurrently: it reads the current state.
-func (b *Book) Follow(f func(Decided)) {
+func (b *Book) Subscribe(f func(DecisionEvent)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.followers = append(b.followers, f)
 }
 
-// publish notifies the followers. mu is not held, because they may wait for other decisions.
-func (b *Book) publish(d Decided) {
+// notifyFollowers notifies the followers. mu is not held, because they may wait for other decisions.
+func (b *Book) notifyFollowers(d DecisionEvent) {
 	b.mu.Lock()
 	followers := b.followers
 	b.mu.Unlock()
@@ -91,21 +91,21 @@ func (b *Book) Loaded() <-chan struct{} { return b.loaded }
 
 // Load reads the stored decisions.
 func (b *Book) Load(ctx context.Context) error {
-	read, err := b.loadOnce(ctx)
+	read, err := b.loadIfNeeded(ctx)
 	if read {
-		b.publish(Decided{})
+		b.notifyFollowers(DecisionEvent{})
 	}
 	return err
 }
 
-// loadOnce is Load without the notification. It reports whether it has loaded anything.
-func (b *Book) loadOnce(ctx context.Context) (bool, error) {
+// loadIfNeeded is Load without the notification. It reports whether it has loaded anything.
+func (b *Book) loadIfNeeded(ctx context.Context) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.state.Load() != nil {
 		return false, nil
 	}
-	if _, err := b.load(ctx); err != nil {
+	if _, err := b.readStore(ctx); err != nil {
 		return false, err
 	}
 	close(b.loaded)
@@ -113,75 +113,75 @@ func (b *Book) loadOnce(ctx context.Context) (bool, error) {
 }
 
 // Reload reads the decisions again, because another instance has changed some, and notifies the followers.
-func (b *Book) Reload(ctx context.Context, decided ...Decided) error {
-	read, err := b.loadOnce(ctx)
+func (b *Book) Reload(ctx context.Context, decided ...DecisionEvent) error {
+	read, err := b.loadIfNeeded(ctx)
 	if err == nil && !read {
 		b.mu.Lock()
-		_, err = b.load(ctx)
+		_, err = b.readStore(ctx)
 		b.mu.Unlock()
 	}
 	if err != nil {
 		return err
 	}
 	for _, d := range decided {
-		b.publish(d)
+		b.notifyFollowers(d)
 	}
 	return nil
 }
 
-// load reads the stored decisions. mu is held.
-func (b *Book) load(ctx context.Context) (*state, error) {
+// readStore reads the stored decisions. mu is held.
+func (b *Book) readStore(ctx context.Context) (*bookState, error) {
 	saved, err := b.store.LoadApprovals(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the approvals: %w", err)
 	}
-	if err := b.gate.Ready(ctx); err != nil {
+	if err := b.gate.EnsureLoaded(ctx); err != nil {
 		return nil, fmt.Errorf("read what was signed: %w", err)
 	}
-	s := &state{servers: map[string]*View{}, proposals: saved.Proposals, lost: saved.Lost, gaps: saved.RestrictionsLost}
+	s := &bookState{servers: map[string]*ServerView{}, proposals: saved.Proposals, lost: saved.Lost, gaps: saved.RestrictionsLost}
 	for server, rows := range saved.Tools {
 		for i := range rows {
-			b.checkSignature(server, &rows[i])
+			b.setAsideUnsigned(server, &rows[i])
 		}
-		s.servers[server] = (&View{}).with(Change{Tools: rows})
+		s.servers[server] = (&ServerView{}).withChange(ChangeSet{Tools: rows})
 	}
 	for server, f := range saved.Reviewed {
-		v := *s.view(server)
+		v := *s.viewOf(server)
 		v.reviewed = &f
 		s.servers[server] = &v
 	}
 	for _, l := range saved.Launches {
-		if b.gate.Confirmed(l.claim()) {
-			s.servers[l.Server] = s.view(l.Server).with(Change{Launch: &l})
+		if b.gate.IsConfirmed(l.toClaim()) {
+			s.servers[l.Server] = s.viewOf(l.Server).withChange(ChangeSet{Launch: &l})
 			continue
 		}
-		v := *s.view(l.Server)
+		v := *s.viewOf(l.Server)
 		v.unsigned, v.reviewed = &l, &tool.Fingerprint{} // no launch has this fingerprint, so the server is reviewed again
 		s.servers[l.Server] = &v
 	}
-	b.holds.load(saved.Held)
+	b.holds.setAll(saved.Held)
 	b.state.Store(s)
 	return s, nil
 }
 
-// Restore writes everything to the store again, after a failure or into a new store. definition provides
+// RewriteStore writes everything to the store again, after a failure or into a new store. definition provides
 // the approved definitions, which are not kept in memory; nil keeps the stored one.
-func (b *Book) Restore(ctx context.Context, definition func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage) error {
+func (b *Book) RewriteStore(ctx context.Context, definition func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.state.Load()
 	if s == nil {
 		return nil // not loaded yet
 	}
-	saved := Saved{
-		Tools: map[string][]Row{}, Reviewed: map[string]tool.Fingerprint{}, Proposals: s.proposals,
-		Held: b.holds.saved(), Lost: s.lost, RestrictionsLost: s.gaps,
+	saved := StoredDecisions{
+		Tools: map[string][]StoredRow{}, Reviewed: map[string]tool.Fingerprint{}, Proposals: s.proposals,
+		Held: b.holds.copyAll(), Lost: s.lost, RestrictionsLost: s.gaps,
 	}
 	for server, v := range s.servers {
-		rows := v.rows()
+		rows := v.toRows()
 		for i := range rows {
 			row := &rows[i]
-			if row.store(); row.Pin != nil {
+			if row.toStoredForm(); row.Pin != nil {
 				rows[i].Definition = definition(row.Kind, tool.ID{Server: server, Tool: row.Tool}, row.Pin.Fingerprint)
 			}
 		}
@@ -202,61 +202,61 @@ func (b *Book) Restore(ctx context.Context, definition func(tool.Kind, tool.ID, 
 }
 
 // View returns the decisions about a server; nil if unknown.
-func (b *Book) View(server string) *View {
+func (b *Book) View(server string) *ServerView {
 	s := b.state.Load()
 	if s == nil {
 		return nil
 	}
-	return s.view(server)
+	return s.viewOf(server)
 }
 
-// Since returns since when a definition waits: it was first held, refused, or its approval was taken back.
+// HeldSince returns since when a definition waits: it was first held, refused, or its approval was taken back.
 // Zero: unknown.
-func (b *Book) Since(server string, c Candidate) time.Time {
-	since := b.holds.since(server, c)
-	if block := b.View(server).Of(c.Kind, c.Tool).Block; block != nil && block.refuses(c.Fingerprint) && block.At.After(since) {
+func (b *Book) HeldSince(server string, c CandidateDefinition) time.Time {
+	since := b.holds.heldSince(server, c)
+	if block := b.View(server).DecisionsOn(c.Kind, c.Tool).Block; block != nil && block.appliesTo(c.Fingerprint) && block.At.After(since) {
 		since = block.At
 	}
 	return since
 }
 
-// Lost reports whether approvals were lost, so that the tools of servers that no user has approved since
+// ApprovalsLost reports whether approvals were lost, so that the tools of servers that no user has approved since
 // then wait.
-func (b *Book) Lost() bool { return b.known().lost }
+func (b *Book) ApprovalsLost() bool { return b.currentState().lost }
 
 // RestrictionsLost reports whether blocks and switches may be lost. Then nothing is accepted
 // automatically.
-func (b *Book) RestrictionsLost() bool { return b.known().gaps }
+func (b *Book) RestrictionsLost() bool { return b.currentState().gaps }
 
 // Proposals returns the proposed servers, oldest first.
-func (b *Book) Proposals() []Proposal { return slices.Clone(b.known().proposals) }
+func (b *Book) Proposals() []ServerProposal { return slices.Clone(b.currentState().proposals) }
 
-// known returns the current state, empty before Load.
-func (b *Book) known() *state {
+// currentState returns the current state, empty before Load.
+func (b *Book) currentState() *bookState {
 	if s := b.state.Load(); s != nil {
 		return s
 	}
-	return &state{}
+	return &bookState{}
 }
 
-// Proposal returns the proposal with this name.
-func (b *Book) Proposal(name string) (Proposal, bool) {
-	all := b.known().proposals
-	if i := slices.IndexFunc(all, func(p Proposal) bool { return p.Name == name }); i >= 0 {
+// FindProposal returns the proposal with this name.
+func (b *Book) FindProposal(name string) (ServerProposal, bool) {
+	all := b.currentState().proposals
+	if i := slices.IndexFunc(all, func(p ServerProposal) bool { return p.Name == name }); i >= 0 {
 		return all[i], true
 	}
-	return Proposal{}, false
+	return ServerProposal{}, false
 }
 
-// Proposed reports whether there is a proposal with this name.
-func (b *Book) Proposed(name string) bool {
-	_, ok := b.Proposal(name)
+// IsProposed reports whether there is a proposal with this name.
+func (b *Book) IsProposed(name string) bool {
+	_, ok := b.FindProposal(name)
 	return ok
 }
 
-// Definition returns the approved definition, or nil.
-func (b *Book) Definition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
-	if b.View(id.Server).Of(kind, id.Tool).Pin == nil {
+// ApprovedDefinition returns the approved definition, or nil.
+func (b *Book) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
+	if b.View(id.Server).DecisionsOn(kind, id.Tool).Pin == nil {
 		return nil, nil
 	}
 	raw, err := b.store.ApprovedDefinition(ctx, kind, id)
@@ -267,8 +267,8 @@ func (b *Book) Definition(ctx context.Context, kind tool.Kind, id tool.ID) (json
 }
 
 // checkLimit rejects a change that exceeds the limits of a server.
-func (v *View) checkLimit(c Change) error {
-	tools, offers := v.count(c.Tools)
+func (v *ServerView) checkLimit(c ChangeSet) error {
+	tools, offers := v.countWith(c.Tools)
 	if max(tools, offers) > MaxTools {
 		return problem.Newf(problem.TooLarge, "Decisions about %d tools or offers of server '%s' are kept, which is the most.", MaxTools, c.Server).
 			WithHint("Remove the server and add it anew to forget them.")
@@ -276,32 +276,32 @@ func (v *View) checkLimit(c Change) error {
 	return nil
 }
 
-// rest adds all other entries to rows. Storing a launch makes its server known, and the store may be a
+// withOtherRows adds all other entries to rows. Storing a launch makes its server known, and the store may be a
 // different one than before.
-func (v *View) rest(rows []Row) []Row {
-	given := make(map[entryKey]bool, len(rows))
+func (v *ServerView) withOtherRows(rows []StoredRow) []StoredRow {
+	given := make(map[itemKey]bool, len(rows))
 	for _, row := range rows {
-		given[entryKey{row.Kind, row.Tool}] = true
+		given[itemKey{row.Kind, row.Tool}] = true
 	}
-	for _, row := range v.rows() {
-		if !given[entryKey{row.Kind, row.Tool}] && row.Decided() {
+	for _, row := range v.toRows() {
+		if !given[itemKey{row.Kind, row.Tool}] && row.HasDecision() {
 			rows = append(rows, row)
 		}
 	}
 	return rows
 }
 
-// decide is change for the decision of a user, with notification.
-func (b *Book) decide(ctx context.Context, d Decided, decide func(*state) (Change, error)) error {
-	err := b.change(ctx, decide)
+// changeAndNotify is applyChange for the decision of a user, with notification.
+func (b *Book) changeAndNotify(ctx context.Context, d DecisionEvent, decide func(*bookState) (ChangeSet, error)) error {
+	err := b.applyChange(ctx, decide)
 	if err == nil {
-		b.publish(d)
+		b.notifyFollowers(d)
 	}
 	return err
 }
 
-// change stores the result of decide and puts it into effect.
-func (b *Book) change(ctx context.Context, decide func(*state) (Change, error)) error {
+// applyChange stores the result of decide and puts it into effect.
+func (b *Book) applyChange(ctx context.Context, decide func(*bookState) (ChangeSet, error)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.state.Load()
@@ -309,40 +309,40 @@ func (b *Book) change(ctx context.Context, decide func(*state) (Change, error)) 
 		return problem.New(problem.AuditUnavailable, "The approvals cannot be read yet, so nothing can be decided.",
 			"Try again in a moment; if it stays so, see `mcpproxy status` and the log of the daemon.")
 	}
-	c, s, err := b.save(ctx, s, decide)
-	if err != nil || c.empty() {
+	c, s, err := b.saveWithRetry(ctx, s, decide)
+	if err != nil || c.isEmpty() {
 		return err
 	}
 	if c.Forget {
-		b.holds.forget(c.Server)
+		b.holds.forgetServer(c.Server)
 	}
-	b.state.Store(s.with(c))
+	b.state.Store(s.withChange(c))
 	return nil
 }
 
 // staleTries limits the retries of a decision when another instance was faster.
 const staleTries = 10
 
-// save stores the result of decide, and returns it with the state that it is based on.
-func (b *Book) save(ctx context.Context, s *state, decide func(*state) (Change, error)) (Change, *state, error) {
+// saveWithRetry stores the result of decide, and returns it with the state that it is based on.
+func (b *Book) saveWithRetry(ctx context.Context, s *bookState, decide func(*bookState) (ChangeSet, error)) (ChangeSet, *bookState, error) {
 	for try := 0; ; try++ {
 		c, err := decide(s)
-		if err != nil || c.empty() {
+		if err != nil || c.isEmpty() {
 			return c, s, err
 		}
 		if c.Launch != nil {
-			c.Tools = s.view(c.Server).rest(c.Tools)
+			c.Tools = s.viewOf(c.Server).withOtherRows(c.Tools)
 		}
 		stored := c
 		stored.Tools = slices.Clone(c.Tools)
 		for i := range stored.Tools {
-			stored.Tools[i].store()
+			stored.Tools[i].toStoredForm()
 		}
 		if err = b.store.SaveApprovals(ctx, stored); err == nil {
 			return c, s, nil
 		}
 		if errors.Is(err, ErrStale) && try < staleTries {
-			if s, err = b.load(ctx); err == nil {
+			if s, err = b.readStore(ctx); err == nil {
 				continue
 			}
 		}
@@ -351,4 +351,4 @@ func (b *Book) save(ctx context.Context, s *state, decide func(*state) (Change, 
 	}
 }
 
-func (c *Change) empty() bool { return c.Server == "" && c.Propose == nil && c.Settle == "" }
+func (c *ChangeSet) isEmpty() bool { return c.Server == "" && c.Propose == nil && c.Settle == "" }

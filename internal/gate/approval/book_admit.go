@@ -8,25 +8,25 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Admit evaluates what a server lists and stores the definitions that its trust accepts, in one write. If
+// AcceptTrusted evaluates what a server lists and stores the definitions that its trust accepts, in one write. If
 // that fails, nothing is accepted: all evaluations then wait, and the error is returned. Followers are not
 // notified: the caller publishes the result.
-func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidate) ([]Evaluation, error) {
+func (b *Book) AcceptTrusted(ctx context.Context, server string, r EvaluationRules, all []CandidateDefinition) ([]Evaluation, error) {
 	b.prescan(server, r, all)
 	judged := make([]Evaluation, len(all))
-	err := b.change(ctx, func(s *state) (Change, error) {
-		v := s.view(server)
-		r.Acquainted = s.isAcquainted(v)
-		c, mark := Change{Server: server}, Mark{r.Trust.By(), b.now()}
+	err := b.applyChange(ctx, func(s *bookState) (ChangeSet, error) {
+		v := s.viewOf(server)
+		r.UnknownIsNew = s.unknownIsNew(v)
+		c, mark := ChangeSet{Server: server}, DecisionMark{r.Trust.AuthorText(), b.now()}
 		room := [...]int{MaxTools - v.tools, MaxTools - v.offers}
 		for i, candidate := range all {
-			e := v.Of(candidate.Kind, candidate.Tool)
+			e := v.DecisionsOn(candidate.Kind, candidate.Tool)
 			judged[i] = Evaluate(r, e, candidate)
-			doubted := !judged[i].Accepted && !r.Quarantined && e.Pin == nil && e.Block == nil && candidate.isDoubtful(r.Trust)
+			doubted := !judged[i].Accepted && !r.Quarantined && e.Pin == nil && e.Block == nil && candidate.exceedsTrust(r.Trust)
 			if !judged[i].Accepted && !doubted {
 				continue
 			}
-			if e == (Entry{}) {
+			if e == (ItemDecisions{}) {
 				left := &room[0]
 				if candidate.Kind != tool.KindTool {
 					left = &room[1]
@@ -37,46 +37,46 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 				}
 			}
 			if doubted {
-				c.Tools = append(c.Tools, doubt(e, candidate, mark))
+				c.Tools = append(c.Tools, newHeldRow(e, candidate, mark))
 				continue
 			}
-			e.Pin, e.Was, e.Unsigned = candidate.pin(mark), nil, nil
-			c.Tools = append(c.Tools, candidate.row(e))
+			e.Pin, e.Was, e.Unsigned = candidate.newPin(mark), nil, nil
+			c.Tools = append(c.Tools, candidate.newRow(e))
 		}
 		if len(c.Tools) == 0 {
-			return Change{}, nil
+			return ChangeSet{}, nil
 		}
 		return c, nil
 	})
 	if err != nil {
-		withdraw(judged, all, b.View(server))
+		undoAcceptance(judged, all, b.View(server))
 		return judged, err
 	}
 	if r.Quarantined { // it waits with its server
 		return judged, nil
 	}
-	if news := b.holds.note(server, b.now(), all, judged); len(news) > 0 {
-		_ = b.store.SaveHeld(ctx, server, news) // Restore repeats it when the store works again
+	if news := b.holds.recordWaiting(server, b.now(), all, judged); len(news) > 0 {
+		_ = b.store.SaveHeld(ctx, server, news) // RewriteStore repeats it when the store works again
 	}
 	return judged, nil
 }
 
-// Doubt puts automatically accepted definitions under review if they give instructions about a tool of
+// HoldDoubtful puts automatically accepted definitions under review if they give instructions about a tool of
 // another server; they wait until a user approves them, even after that server is removed. It returns the
 // ones that wait now. Definitions that a user approved are not affected.
-func (b *Book) Doubt(ctx context.Context, server string, r Rules, all []Candidate) (held []Evaluation, err error) {
-	err = b.decide(ctx, Decided{Server: server}, func(s *state) (Change, error) {
+func (b *Book) HoldDoubtful(ctx context.Context, server string, r EvaluationRules, all []CandidateDefinition) (held []Evaluation, err error) {
+	err = b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(s *bookState) (ChangeSet, error) {
 		held = nil
-		v, c := s.view(server), Change{Server: server}
+		v, c := s.viewOf(server), ChangeSet{Server: server}
 		for _, candidate := range all {
-			e := v.Of(candidate.Kind, candidate.Tool)
-			if e.ByScan(candidate.Fingerprint) && candidate.isDoubtful(r.Trust) {
-				c.Tools = append(c.Tools, doubt(e, candidate, Mark{r.Trust.By(), b.now()}))
+			e := v.DecisionsOn(candidate.Kind, candidate.Tool)
+			if e.ApprovedByScan(candidate.Fingerprint) && candidate.exceedsTrust(r.Trust) {
+				c.Tools = append(c.Tools, newHeldRow(e, candidate, DecisionMark{r.Trust.AuthorText(), b.now()}))
 				held = append(held, Evaluation{Kind: candidate.Kind, Tool: candidate.Tool, Why: New})
 			}
 		}
 		if len(held) == 0 {
-			return Change{}, nil
+			return ChangeSet{}, nil
 		}
 		return c, nil
 	})
@@ -86,42 +86,42 @@ func (b *Book) Doubt(ctx context.Context, server string, r Rules, all []Candidat
 	return held, nil
 }
 
-// doubt returns a row that keeps a definition waiting until a user approves it.
-func doubt(e Entry, c Candidate, m Mark) Row {
+// newHeldRow returns a row that keeps a definition waiting until a user approves it.
+func newHeldRow(e ItemDecisions, c CandidateDefinition, m DecisionMark) StoredRow {
 	e.Unsigned = nil
 	if e.Pin = nil; e.Block == nil { // a block also holds back everything
-		e.Block = &Block{Mark: m}
+		e.Block = &Block{DecisionMark: m}
 	}
-	return Row{Kind: c.Kind, Tool: c.Tool, Entry: e}
+	return StoredRow{Kind: c.Kind, Tool: c.Tool, ItemDecisions: e}
 }
 
-// isAcquainted reports whether an unknown tool is new: after a loss of approvals, only for servers that a
+// unknownIsNew reports whether an unknown tool is new: after a loss of approvals, only for servers that a
 // user has approved since, and only if the list of their tools is complete.
-func (s *state) isAcquainted(v *View) bool { return !s.lost || v.launch != nil && !s.gaps }
+func (s *bookState) unknownIsNew(v *ServerView) bool { return !s.lost || v.launch != nil && !s.gaps }
 
-// withdraw makes evaluations wait that could not be stored.
-func withdraw(judged []Evaluation, all []Candidate, v *View) {
+// undoAcceptance makes evaluations wait that could not be stored.
+func undoAcceptance(judged []Evaluation, all []CandidateDefinition, v *ServerView) {
 	for i, c := range all {
-		judged[i] = Evaluate(Rules{}, v.Of(c.Kind, c.Tool), c)
+		judged[i] = Evaluate(EvaluationRules{}, v.DecisionsOn(c.Kind, c.Tool), c)
 	}
 }
 
 // prescan runs the scanner before the lock is taken. It scans at most as many definitions concurrently as
 // there are CPUs.
-func (b *Book) prescan(server string, r Rules, all []Candidate) {
+func (b *Book) prescan(server string, r EvaluationRules, all []CandidateDefinition) {
 	s := b.state.Load()
 	if s == nil || r.Trust != Scan {
 		return
 	}
-	v := s.view(server)
-	r.Acquainted = s.isAcquainted(v)
+	v := s.viewOf(server)
+	r.UnknownIsNew = s.unknownIsNew(v)
 	var looking sync.WaitGroup
 	for part := range slices.Chunk(all, chunk) {
 		b.scans <- struct{}{}
 		looking.Go(func() {
 			defer func() { <-b.scans }()
 			for _, c := range part {
-				Evaluate(r, v.Of(c.Kind, c.Tool), c)
+				Evaluate(r, v.DecisionsOn(c.Kind, c.Tool), c)
 			}
 		})
 	}

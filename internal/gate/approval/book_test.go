@@ -15,18 +15,18 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-func candidate(name string, n byte) approval.Candidate {
-	return approval.Candidate{
+func candidate(name string, n byte) approval.CandidateDefinition {
+	return approval.CandidateDefinition{
 		Tool: name, Fingerprint: tool.Fingerprint{n}, Definition: json.RawMessage(fmt.Sprintf(`{"name":%q,"n":%d}`, name, n)),
 		Report: func() scan.Report { return scan.Report{Verdict: scan.Clean} },
 	}
 }
 
-var auto = approval.Rules{Trust: approval.Auto}
+var auto = approval.EvaluationRules{Trust: approval.Auto}
 
-func admit(t *testing.T, b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Evaluation {
+func admit(t *testing.T, b *approval.Book, r approval.EvaluationRules, all ...approval.CandidateDefinition) []approval.Evaluation {
 	t.Helper()
-	judged, err := b.Admit(t.Context(), "s", r, all)
+	judged, err := b.AcceptTrusted(t.Context(), "s", r, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,45 +36,45 @@ func admit(t *testing.T, b *approval.Book, r approval.Rules, all ...approval.Can
 // every is each way to decide something.
 var every = map[string]func(b *approval.Book, t *testing.T) error{
 	"admit": func(b *approval.Book, t *testing.T) error {
-		_, err := b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("new", 1)})
+		_, err := b.AcceptTrusted(t.Context(), "s", auto, []approval.CandidateDefinition{candidate("new", 1)})
 		return err
 	},
 	"approve": func(b *approval.Book, t *testing.T) error {
-		return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("new", 1)}, nil)
+		return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("new", 1)}, nil)
 	},
 	"block": func(b *approval.Book, t *testing.T) error {
 		return b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, "admin")
 	},
 	"take back": func(b *approval.Book, t *testing.T) error {
-		return b.TakeBack(t.Context(), candidate("known", 1), tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, auto.Trust, "admin")
+		return b.UndoApproval(t.Context(), candidate("known", 1), tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, auto.Trust, "admin")
 	},
 	"doubt": func(b *approval.Book, t *testing.T) error {
 		doubtful := candidate("new", 1)
 		doubtful.Report, doubtful.Orders = func() scan.Report { return scan.Report{} }, func() bool { return true }
-		_, err := b.Admit(t.Context(), "s", approval.Rules{Trust: approval.Scan}, []approval.Candidate{doubtful})
+		_, err := b.AcceptTrusted(t.Context(), "s", approval.EvaluationRules{Trust: approval.Scan}, []approval.CandidateDefinition{doubtful})
 		return err
 	},
 	"switch": func(b *approval.Book, t *testing.T) error {
-		return b.Switch(t.Context(), tool.ID{Server: "s", Tool: "known"}, false, "admin")
+		return b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "known"}, false, "admin")
 	},
 	"approve a launch": func(b *approval.Book, t *testing.T) error {
 		return b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{2}, "admin")
 	},
 	"revoke a launch": func(b *approval.Book, t *testing.T) error { return b.RevokeLaunch(t.Context(), "s") },
-	"forget":          func(b *approval.Book, t *testing.T) error { return b.Forget(t.Context(), "s") },
+	"forget":          func(b *approval.Book, t *testing.T) error { return b.ForgetServer(t.Context(), "s") },
 	"propose": func(b *approval.Book, t *testing.T) error {
-		return b.Propose(t.Context(), "p", json.RawMessage(`{}`), "agent", fits)
+		return b.ProposeServer(t.Context(), "p", json.RawMessage(`{}`), "agent", fits)
 	},
 }
 
 // say describes all that a book knows in these tests.
 func say(b *approval.Book) string {
-	out := fmt.Sprintf("known %v lost %v proposals %d", b.View("s").Known(), b.Lost(), len(b.Proposals()))
-	if l := b.View("s").Launch(); l != nil {
+	out := fmt.Sprintf("known %v lost %v proposals %d", b.View("s").IsLoaded(), b.ApprovalsLost(), len(b.Proposals()))
+	if l := b.View("s").ApprovedLaunch(); l != nil {
 		out += fmt.Sprintf(" launch %s", l.Fingerprint)
 	}
 	for _, name := range []string{"known", "new"} {
-		e := b.View("s").Tool(name)
+		e := b.View("s").ToolDecisions(name)
 		out += fmt.Sprintf(" %s: off %v", name, e.Off != nil)
 		if e.Pin != nil {
 			out += fmt.Sprintf(" pinned %s by %s", e.Pin.Fingerprint, e.Pin.By)
@@ -91,15 +91,15 @@ func say(b *approval.Book) string {
 func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 	for name, decide := range every {
 		t.Run(name, func(t *testing.T) {
-			memory := new(approvaltest.Memory)
-			b := memory.Book()
+			memory := new(approvaltest.MemoryStore)
+			b := memory.NewBook()
 			admit(t, b, auto, candidate("known", 1))
 			if err := b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{1}, "admin"); err != nil {
 				t.Fatal(err)
 			}
 			before := say(b)
 
-			memory.Fail(errors.New("the disk is full"))
+			memory.SetError(errors.New("the disk is full"))
 			err := decide(b, t)
 			var p *problem.Problem
 			if !errors.As(err, &p) || p.Code != problem.AuditUnavailable {
@@ -108,14 +108,14 @@ func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 			if say(b) != before {
 				t.Errorf("it took effect all the same:\n%s\n%s", before, say(b))
 			}
-			memory.Fail(nil)
+			memory.SetError(nil)
 			if err := decide(b, t); err != nil {
 				t.Fatal(err)
 			}
 			if say(b) == before {
 				t.Error("nothing was decided")
 			}
-			if again := memory.Book(); say(again) != say(b) {
+			if again := memory.NewBook(); say(again) != say(b) {
 				t.Errorf("after a restart:\n%s\n%s", say(again), say(b))
 			}
 		})
@@ -123,18 +123,18 @@ func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 }
 
 func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
-	memory := new(approvaltest.Memory)
-	admit(t, memory.Book(), auto, candidate("known", 1))
-	memory.Fail(errors.New("the file is damaged"))
+	memory := new(approvaltest.MemoryStore)
+	admit(t, memory.NewBook(), auto, candidate("known", 1))
+	memory.SetError(errors.New("the file is damaged"))
 	b := approval.NewBook(memory, nil)
 	if err := b.Load(t.Context()); err == nil {
 		t.Fatal("it was read")
 	}
 	v := b.View("s")
-	if v.Known() || approves(v, "known", tool.Fingerprint{1}) || v.Launch() != nil {
+	if v.IsLoaded() || approves(v, "known", tool.Fingerprint{1}) || v.ApprovedLaunch() != nil {
 		t.Error("something is approved")
 	}
-	memory.Fail(nil)
+	memory.SetError(nil)
 	for name, decide := range every {
 		if err := decide(b, t); err == nil {
 			t.Errorf("%s: decided without knowing anything", name)
@@ -152,16 +152,16 @@ func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
 }
 
 func TestALostBookAcceptsNothingAtFirstSight(t *testing.T) {
-	memory := new(approvaltest.Memory)
-	memory.Lose()
-	b := memory.Book()
+	memory := new(approvaltest.MemoryStore)
+	memory.MarkLost()
+	b := memory.NewBook()
 	for _, trust := range []approval.Trust{approval.Scan, approval.Auto} {
-		if j := admit(t, b, approval.Rules{Trust: trust, Acquainted: true}, candidate("new", 1)); j[0].Accepted || j[0].Why != approval.New {
+		if j := admit(t, b, approval.EvaluationRules{Trust: trust, UnknownIsNew: true}, candidate("new", 1)); j[0].Accepted || j[0].Why != approval.New {
 			t.Errorf("trust %s: %+v", trust, j)
 		}
 	}
 	launch := tool.Fingerprint{9}
-	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("new", 1)}, &launch); err != nil {
+	if err := b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("new", 1)}, &launch); err != nil {
 		t.Fatal(err)
 	}
 	if j := admit(t, b, auto, candidate("newer", 1)); !j[0].Accepted {
@@ -173,36 +173,36 @@ func TestALostBookAcceptsNothingAtFirstSight(t *testing.T) {
 // after that, what was decided about its tools before is stored with it: else
 // the next life would take them for new ones of a server that it knows.
 func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
-	var m approvaltest.Memory
-	b := m.Book()
+	var m approvaltest.MemoryStore
+	b := m.NewBook()
 	admit(t, b, auto, candidate("a", 1), candidate("b", 1), candidate("c", 1))
-	if err := errors.Join(b.Switch(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin"),
+	if err := errors.Join(b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin"),
 		b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "b"}, tool.Fingerprint{1}, "admin")); err != nil {
 		t.Fatal(err)
 	}
-	m.Lose()
+	m.MarkLost()
 	for name, approve := range map[string]func() error{
 		"its launch": func() error { return b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{9}, "admin") },
 		"its definitions": func() error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("c", 2)}, &tool.Fingerprint{9})
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("c", 2)}, &tool.Fingerprint{9})
 		},
 	} {
 		if err := approve(); err != nil {
 			t.Fatal(err)
 		}
-		next := m.Book().View("s")
-		if next.Tool("a").Off == nil || next.Tool("b").Block == nil || next.Tool("c").Pin == nil {
-			t.Errorf("after %s: %+v %+v %+v", name, next.Tool("a"), next.Tool("b"), next.Tool("c"))
+		next := m.NewBook().View("s")
+		if next.ToolDecisions("a").Off == nil || next.ToolDecisions("b").Block == nil || next.ToolDecisions("c").Pin == nil {
+			t.Errorf("after %s: %+v %+v %+v", name, next.ToolDecisions("a"), next.ToolDecisions("b"), next.ToolDecisions("c"))
 		}
 	}
-	if !approves(m.Book().View("s"), "c", tool.Fingerprint{2}) {
+	if !approves(m.NewBook().View("s"), "c", tool.Fingerprint{2}) {
 		t.Error("what is approved with the launch")
 	}
 }
 
 func TestBlocking(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
-	b := new(approvaltest.Memory).Book()
+	b := new(approvaltest.MemoryStore).NewBook()
 	admit(t, b, auto, candidate("a", 1))
 	if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin"); err != nil {
 		t.Fatal(err)
@@ -210,12 +210,12 @@ func TestBlocking(t *testing.T) {
 	if approves(b.View("s"), "a", tool.Fingerprint{1}) {
 		t.Error("the approved definition is blocked, and may be called")
 	}
-	for n, why := range map[byte]approval.Why{1: approval.Blocked, 2: approval.New} {
+	for n, why := range map[byte]approval.WaitReason{1: approval.Blocked, 2: approval.New} {
 		if j := admit(t, b, auto, candidate("a", n)); j[0].Accepted || j[0].Why != why {
 			t.Errorf("definition %d after the block: %+v", n, j)
 		}
 	}
-	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil); err != nil {
+	if err := b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 2)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	// Approving another definition does not undo the refusal.
@@ -233,21 +233,21 @@ func TestBlocking(t *testing.T) {
 // An approval that is taken back is one no more, whatever the trust, until a person
 // approves the tool again.
 func TestTakingBack(t *testing.T) {
-	id, memory := tool.ID{Server: "s", Tool: "a"}, new(approvaltest.Memory)
-	b := memory.Book()
+	id, memory := tool.ID{Server: "s", Tool: "a"}, new(approvaltest.MemoryStore)
+	b := memory.NewBook()
 	admit(t, b, auto, candidate("a", 1))
 	for _, wrong := range []byte{2, 0} {
-		if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{wrong}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+		if err := b.UndoApproval(t.Context(), candidate("a", 1), id, tool.Fingerprint{wrong}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
 			t.Errorf("what is not approved is taken back: %v", err)
 		}
 	}
-	if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); err != nil {
+	if err := b.UndoApproval(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.TakeBack(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+	if err := b.UndoApproval(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
 		t.Errorf("it is taken back twice: %v", err)
 	}
-	for _, b := range []*approval.Book{b, memory.Book()} {
+	for _, b := range []*approval.Book{b, memory.NewBook()} {
 		for _, n := range []byte{1, 2} {
 			j := admit(t, b, auto, candidate("a", n))
 			if j[0].Accepted || j[0].Why != approval.New || approves(b.View("s"), "a", tool.Fingerprint{n}) {
@@ -255,7 +255,7 @@ func TestTakingBack(t *testing.T) {
 			}
 		}
 	}
-	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil); err != nil {
+	if err := b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if j := admit(t, b, auto, candidate("a", 2)); !j[0].Accepted {
@@ -271,37 +271,37 @@ func TestTakingBackRestores(t *testing.T) {
 		trust  approval.Trust
 		before func(b *approval.Book) error
 		since  func(b *approval.Book) error
-		want   approval.Why // of definition 2
-		pinned bool         // definition 1 is approved again
+		want   approval.WaitReason // of definition 2
+		pinned bool                // definition 1 is approved again
 	}{
 		"approved by a user": {trust: approval.Manual, before: func(b *approval.Book) error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil)
 		}, want: approval.Changed, pinned: true},
 		"approved by trust": {trust: approval.Scan, before: func(b *approval.Book) error {
-			admit(t, b, approval.Rules{Trust: approval.Scan, Acquainted: true}, candidate("a", 1))
+			admit(t, b, approval.EvaluationRules{Trust: approval.Scan, UnknownIsNew: true}, candidate("a", 1))
 			return nil
 		}, want: approval.Changed, pinned: true},
 		"refused": {trust: approval.Auto, before: func(b *approval.Book) error {
 			return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{2}, "admin")
 		}, want: approval.Blocked},
 		"approved twice": {trust: approval.Manual, before: func(b *approval.Book) error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil)
 		}, since: func(b *approval.Book) error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil)
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 2)}, nil)
 		}, want: approval.Changed, pinned: true},
 		"the earlier one refused since": {trust: approval.Manual, before: func(b *approval.Book) error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil)
 		}, since: func(b *approval.Book) error {
 			return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin")
 		}, want: approval.New},
 		"what the trust accepts": {trust: approval.Auto, before: func(b *approval.Book) error {
-			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil)
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil)
 		}, want: approval.New},
 		"nothing": {trust: approval.Auto, want: approval.New},
 	} {
 		t.Run(name, func(t *testing.T) {
-			memory := new(approvaltest.Memory)
-			b := memory.Book()
+			memory := new(approvaltest.MemoryStore)
+			b := memory.NewBook()
 			must := func(err error) {
 				t.Helper()
 				if err != nil {
@@ -311,16 +311,16 @@ func TestTakingBackRestores(t *testing.T) {
 			if tt.before != nil {
 				must(tt.before(b))
 			}
-			before := b.View("s").Tool("a")
-			must(b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil))
+			before := b.View("s").ToolDecisions("a")
+			must(b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 2)}, nil))
 			if tt.since != nil {
 				must(tt.since(b))
 			}
-			b = memory.Book()
-			must(b.TakeBack(t.Context(), candidate("a", 2), id, tool.Fingerprint{2}, tt.trust, "admin"))
-			for _, b := range []*approval.Book{b, memory.Book()} {
-				e := b.View("s").Tool("a")
-				if j := admit(t, b, approval.Rules{Trust: tt.trust, Acquainted: true}, candidate("a", 2)); j[0].Accepted || j[0].Why != tt.want {
+			b = memory.NewBook()
+			must(b.UndoApproval(t.Context(), candidate("a", 2), id, tool.Fingerprint{2}, tt.trust, "admin"))
+			for _, b := range []*approval.Book{b, memory.NewBook()} {
+				e := b.View("s").ToolDecisions("a")
+				if j := admit(t, b, approval.EvaluationRules{Trust: tt.trust, UnknownIsNew: true}, candidate("a", 2)); j[0].Accepted || j[0].Why != tt.want {
 					t.Errorf("definition 2: %+v", j)
 				}
 				if tt.pinned != approves(b.View("s"), "a", tool.Fingerprint{1}) || tt.pinned && (*e.Pin != *before.Pin || e.Block != nil) {
@@ -330,7 +330,7 @@ func TestTakingBackRestores(t *testing.T) {
 			if !tt.pinned {
 				return
 			}
-			if raw, err := b.Definition(t.Context(), tool.KindTool, id); err != nil || string(raw) != string(candidate("a", 1).Definition) {
+			if raw, err := b.ApprovedDefinition(t.Context(), tool.KindTool, id); err != nil || string(raw) != string(candidate("a", 1).Definition) {
 				t.Errorf("the definition that is approved again: %s, %v", raw, err)
 			}
 		})
@@ -342,11 +342,11 @@ func TestUnblocking(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	for _, trust := range []approval.Trust{approval.Manual, approval.Scan, approval.Auto} {
 		for _, known := range []bool{false, true} {
-			memory := new(approvaltest.Memory)
-			b := memory.Book()
-			rules := approval.Rules{Trust: trust, Acquainted: true}
+			memory := new(approvaltest.MemoryStore)
+			b := memory.NewBook()
+			rules := approval.EvaluationRules{Trust: trust, UnknownIsNew: true}
 			if known {
-				if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil); err != nil {
+				if err := b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 1)}, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -363,7 +363,7 @@ func TestUnblocking(t *testing.T) {
 			if known && trust != approval.Auto {
 				want = approval.Changed
 			}
-			for _, b := range []*approval.Book{b, memory.Book()} {
+			for _, b := range []*approval.Book{b, memory.NewBook()} {
 				if j := admit(t, b, rules, candidate("a", 2)); j[0].Accepted || j[0].Why != want {
 					t.Errorf("%s, approved before %v: %+v", trust, known, j)
 				}
@@ -375,28 +375,28 @@ func TestUnblocking(t *testing.T) {
 // Since when something waits survives a restart and a failing store, and begins
 // anew with another definition.
 func TestSince(t *testing.T) {
-	memory := new(approvaltest.Memory)
-	b := memory.Book()
-	manual := approval.Rules{Trust: approval.Manual}
+	memory := new(approvaltest.MemoryStore)
+	b := memory.NewBook()
+	manual := approval.EvaluationRules{Trust: approval.Manual}
 	admit(t, b, manual, candidate("a", 1), candidate("b", 1))
-	since := b.Since("s", candidate("a", 1))
-	if since.IsZero() || !b.Since("s", candidate("a", 2)).IsZero() || !b.Since("other", candidate("a", 1)).IsZero() {
+	since := b.HeldSince("s", candidate("a", 1))
+	if since.IsZero() || !b.HeldSince("s", candidate("a", 2)).IsZero() || !b.HeldSince("other", candidate("a", 1)).IsZero() {
 		t.Errorf("a waits since %v", since)
 	}
 	admit(t, b, manual, candidate("a", 1), candidate("b", 2))
-	if again := memory.Book(); !again.Since("s", candidate("a", 1)).Equal(since) || !b.Since("s", candidate("b", 2)).After(since) {
-		t.Errorf("after a restart a waits since %v, before since %v", again.Since("s", candidate("a", 1)), since)
+	if again := memory.NewBook(); !again.HeldSince("s", candidate("a", 1)).Equal(since) || !b.HeldSince("s", candidate("b", 2)).After(since) {
+		t.Errorf("after a restart a waits since %v, before since %v", again.HeldSince("s", candidate("a", 1)), since)
 	}
-	memory.Fail(errors.New("the disk is full"))
-	_, _ = b.Admit(t.Context(), "s", manual, []approval.Candidate{candidate("c", 1)}) // what is held needs no store
-	memory.Fail(nil)
-	if err := b.Restore(t.Context(), func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
+	memory.SetError(errors.New("the disk is full"))
+	_, _ = b.AcceptTrusted(t.Context(), "s", manual, []approval.CandidateDefinition{candidate("c", 1)}) // what is held needs no store
+	memory.SetError(nil)
+	if err := b.RewriteStore(t.Context(), func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if again := memory.Book(); again.Since("s", candidate("c", 1)).IsZero() || !again.Since("s", candidate("a", 1)).Equal(since) {
+	if again := memory.NewBook(); again.HeldSince("s", candidate("c", 1)).IsZero() || !again.HeldSince("s", candidate("a", 1)).Equal(since) {
 		t.Error("what a failing store has not taken is lost")
 	}
-	if err := b.Forget(t.Context(), "s"); err != nil || !memory.Book().Since("s", candidate("a", 1)).IsZero() || !b.Since("s", candidate("a", 1)).IsZero() {
+	if err := b.ForgetServer(t.Context(), "s"); err != nil || !memory.NewBook().HeldSince("s", candidate("a", 1)).IsZero() || !b.HeldSince("s", candidate("a", 1)).IsZero() {
 		t.Errorf("what is forgotten waits since a time: %v", err)
 	}
 }
@@ -404,8 +404,8 @@ func TestSince(t *testing.T) {
 // A server that names ever new tools gets no more than so many kept, and loses
 // none of the pins that there are.
 func TestTheBookIsBounded(t *testing.T) {
-	b := new(approvaltest.Memory).Book()
-	all := make([]approval.Candidate, approval.MaxTools+10)
+	b := new(approvaltest.MemoryStore).NewBook()
+	all := make([]approval.CandidateDefinition, approval.MaxTools+10)
 	for i := range all {
 		all[i] = candidate(fmt.Sprint("t", i), 1)
 	}
@@ -418,16 +418,16 @@ func TestTheBookIsBounded(t *testing.T) {
 	if accepted != approval.MaxTools || !approves(b.View("s"), "t0", tool.Fingerprint{1}) {
 		t.Errorf("%d accepted", accepted)
 	}
-	err := b.Switch(t.Context(), tool.ID{Server: "s", Tool: "one more"}, false, "admin")
+	err := b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "one more"}, false, "admin")
 	if p := problem.From(err); p == nil || p.Code != problem.TooLarge {
 		t.Errorf("one more: %v", err)
 	}
 	for i := range approval.MaxProposals {
-		if err := b.Propose(t.Context(), fmt.Sprint("p", i), nil, "agent", fits); err != nil {
+		if err := b.ProposeServer(t.Context(), fmt.Sprint("p", i), nil, "agent", fits); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if p := problem.From(b.Propose(t.Context(), "one more", nil, "agent", fits)); p == nil || p.Code != problem.Overloaded {
+	if p := problem.From(b.ProposeServer(t.Context(), "one more", nil, "agent", fits)); p == nil || p.Code != problem.Overloaded {
 		t.Errorf("one more proposal: %v", p)
 	}
 }
@@ -435,28 +435,30 @@ func TestTheBookIsBounded(t *testing.T) {
 // The first list of a server is one write, and a list that brings nothing new
 // is none.
 func TestAListIsOneWrite(t *testing.T) {
-	memory := new(approvaltest.Memory)
-	b := memory.Book()
-	var all []approval.Candidate
+	memory := new(approvaltest.MemoryStore)
+	b := memory.NewBook()
+	var all []approval.CandidateDefinition
 	for i := range 500 {
 		all = append(all, candidate(fmt.Sprint("t", i), 1))
 	}
-	admit(t, b, approval.Rules{Trust: approval.Scan}, all...)
-	admit(t, b, approval.Rules{Trust: approval.Scan}, all...)
-	if memory.Saves() != 1 {
-		t.Errorf("%d writes", memory.Saves())
+	admit(t, b, approval.EvaluationRules{Trust: approval.Scan}, all...)
+	admit(t, b, approval.EvaluationRules{Trust: approval.Scan}, all...)
+	if memory.SaveCount() != 1 {
+		t.Errorf("%d writes", memory.SaveCount())
 	}
 }
 
 // A block that comes while a list is judged is not undone by it.
 func TestABlockBeatsAnAdmission(t *testing.T) {
 	for range 50 {
-		b := new(approvaltest.Memory).Book()
+		b := new(approvaltest.MemoryStore).NewBook()
 		var both sync.WaitGroup
 		both.Go(func() {
 			_ = b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "a"}, tool.Fingerprint{1}, "admin")
 		})
-		both.Go(func() { _, _ = b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("a", 1)}) })
+		both.Go(func() {
+			_, _ = b.AcceptTrusted(t.Context(), "s", auto, []approval.CandidateDefinition{candidate("a", 1)})
+		})
 		both.Wait()
 		if approves(b.View("s"), "a", tool.Fingerprint{1}) {
 			t.Fatal("a blocked definition is approved")
@@ -465,7 +467,7 @@ func TestABlockBeatsAnAdmission(t *testing.T) {
 }
 
 func TestReadingAllocatesNothing(t *testing.T) {
-	b := new(approvaltest.Memory).Book()
+	b := new(approvaltest.MemoryStore).NewBook()
 	admit(t, b, auto, candidate("a", 1))
 	if n := testing.AllocsPerRun(100, func() {
 		if !approves(b.View("s"), "a", tool.Fingerprint{1}) || approves(b.View("x"), "a", tool.Fingerprint{1}) {
@@ -477,12 +479,12 @@ func TestReadingAllocatesNothing(t *testing.T) {
 }
 
 // fits lets every proposal be.
-func fits([]approval.Proposal) error { return nil }
+func fits([]approval.ServerProposal) error { return nil }
 
 // approves reports whether this definition of a tool may be called as far as
 // the book goes: it is approved, and the tool is not switched off.
-func approves(v *approval.View, name string, f tool.Fingerprint) bool {
-	e := v.Tool(name)
+func approves(v *approval.ServerView, name string, f tool.Fingerprint) bool {
+	e := v.ToolDecisions(name)
 	return e.Off == nil && e.Approves(f)
 }
 
@@ -490,12 +492,12 @@ func approves(v *approval.View, name string, f tool.Fingerprint) bool {
 // decision of a person, in order of the followers, when it is in force; of nothing
 // that was not stored or that the trust in a server accepts.
 func TestFollowersAreToldOnce(t *testing.T) {
-	m := &approvaltest.Memory{}
+	m := &approvaltest.MemoryStore{}
 	b := approval.NewBook(m, nil)
 	var told []string
 	for _, who := range []string{"a", "b"} {
-		b.Follow(func(d approval.Decided) {
-			told = append(told, fmt.Sprintf("%s:%s:%v:%v", who, d.Server, d.Relaunched, b.View("s").Launch() != nil))
+		b.Subscribe(func(d approval.DecisionEvent) {
+			told = append(told, fmt.Sprintf("%s:%s:%v:%v", who, d.Server, d.Relaunched, b.View("s").ApprovedLaunch() != nil))
 		})
 	}
 	f := tool.Fingerprint{1}
@@ -506,13 +508,17 @@ func TestFollowersAreToldOnce(t *testing.T) {
 	}{
 		{"read", func() error { return b.Load(t.Context()) }, []string{"a::false:false", "b::false:false"}},
 		{"read again", func() error { return b.Load(t.Context()) }, nil},
-		{"by trust", func() error { return second(b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("a", 1)})) }, nil},
-		{"proposed", func() error { return b.Propose(t.Context(), "p", nil, "agent", fits) }, nil},
+		{"by trust", func() error {
+			return second(b.AcceptTrusted(t.Context(), "s", auto, []approval.CandidateDefinition{candidate("a", 1)}))
+		}, nil},
+		{"proposed", func() error { return b.ProposeServer(t.Context(), "p", nil, "agent", fits) }, nil},
 		{"launch", func() error { return b.ApproveLaunch(t.Context(), "s", f, "admin") }, []string{"a:s:true:true", "b:s:true:true"}},
-		{"approved", func() error { return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, &f) }, []string{"a:s:false:true", "b:s:false:true"}},
-		{"switched", func() error { return b.Switch(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin") }, []string{"a:s:false:true", "b:s:false:true"}},
+		{"approved", func() error {
+			return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 2)}, &f)
+		}, []string{"a:s:false:true", "b:s:false:true"}},
+		{"switched", func() error { return b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin") }, []string{"a:s:false:true", "b:s:false:true"}},
 		{"revoked", func() error { return b.RevokeLaunch(t.Context(), "s") }, []string{"a:s:false:false", "b:s:false:false"}},
-		{"forgotten", func() error { return b.Forget(t.Context(), "s") }, []string{"a:s:false:false", "b:s:false:false"}},
+		{"forgotten", func() error { return b.ForgetServer(t.Context(), "s") }, []string{"a:s:false:false", "b:s:false:false"}},
 	} {
 		told = nil
 		if err := c.do(); err != nil {
@@ -523,7 +529,7 @@ func TestFollowersAreToldOnce(t *testing.T) {
 		}
 	}
 	told = nil
-	m.Fail(errors.New("the disk is full"))
+	m.SetError(errors.New("the disk is full"))
 	if err := b.ApproveLaunch(t.Context(), "s", f, "admin"); err == nil || told != nil {
 		t.Errorf("what was not stored: %v, told %q", err, told)
 	}
@@ -535,22 +541,22 @@ func second[T any](_ T, err error) error { return err }
 // own: at first sight, or when it was accepted before. Only a person approves it, and
 // what a person has approved stays so.
 func TestDoubt(t *testing.T) {
-	scanned := approval.Rules{Trust: approval.Scan, Acquainted: true}
+	scanned := approval.EvaluationRules{Trust: approval.Scan, UnknownIsNew: true}
 	orders, verdict := true, scan.Review
 	doubtful := candidate("known", 1)
 	doubtful.Orders = func() bool { return orders }
 	doubtful.Report = func() scan.Report { return scan.Report{Verdict: verdict} }
-	doubt := func(b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Evaluation {
+	doubt := func(b *approval.Book, r approval.EvaluationRules, all ...approval.CandidateDefinition) []approval.Evaluation {
 		t.Helper()
-		held, err := b.Doubt(t.Context(), "s", r, all)
+		held, err := b.HoldDoubtful(t.Context(), "s", r, all)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return held
 	}
 	for _, when := range []string{"at first sight", "accepted before"} {
-		memory := new(approvaltest.Memory)
-		b := memory.Book()
+		memory := new(approvaltest.MemoryStore)
+		b := memory.NewBook()
 		if when == "accepted before" {
 			orders, verdict = false, scan.Clean
 			if j := admit(t, b, scanned, doubtful); !j[0].Accepted {
@@ -560,7 +566,7 @@ func TestDoubt(t *testing.T) {
 				t.Errorf("%s: held what orders nothing: %+v", when, held)
 			}
 			orders, verdict = true, scan.Review
-			if held := doubt(b, approval.Rules{Trust: approval.Auto}, doubtful); len(held) != 0 {
+			if held := doubt(b, approval.EvaluationRules{Trust: approval.Auto}, doubtful); len(held) != 0 {
 				t.Errorf("%s: auto holds %+v", when, held)
 			}
 			if held := doubt(b, scanned, doubtful, candidate("new", 1)); len(held) != 1 || held[0].Tool != "known" || held[0].Why != approval.New {
@@ -573,36 +579,36 @@ func TestDoubt(t *testing.T) {
 			t.Errorf("%s: held twice: %+v", when, held)
 		}
 		orders, verdict = false, scan.Clean // the other server is gone
-		for _, b := range []*approval.Book{b, memory.Book()} {
-			for _, r := range []approval.Rules{scanned, {Trust: approval.Auto, Acquainted: true}} {
+		for _, b := range []*approval.Book{b, memory.NewBook()} {
+			for _, r := range []approval.EvaluationRules{scanned, {Trust: approval.Auto, UnknownIsNew: true}} {
 				if j := admit(t, b, r, doubtful, candidate("known", 2)); j[0].Accepted || j[1].Accepted {
 					t.Errorf("%s: let through by %s: %+v", when, r.Trust, j)
 				}
 			}
 		}
 		orders, verdict = true, scan.Review
-		if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{doubtful}, nil); err != nil {
+		if err := b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{doubtful}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if held := doubt(b, scanned, doubtful); len(held) != 0 || !b.View("s").Tool("known").Approves(doubtful.Fingerprint) || b.View("s").Tool("known").Block != nil {
+		if held := doubt(b, scanned, doubtful); len(held) != 0 || !b.View("s").ToolDecisions("known").Approves(doubtful.Fingerprint) || b.View("s").ToolDecisions("known").Block != nil {
 			t.Errorf("%s: a person's approval: held %+v, %s", when, held, say(b))
 		}
 	}
 
 	// What cannot be stored takes no effect, and in a review nothing is marked.
-	memory := new(approvaltest.Memory)
-	b := memory.Book()
+	memory := new(approvaltest.MemoryStore)
+	b := memory.NewBook()
 	orders, verdict = false, scan.Clean
 	admit(t, b, scanned, doubtful)
 	orders = true
-	memory.Fail(errors.New("the disk is full"))
-	if held, err := b.Doubt(t.Context(), "s", scanned, []approval.Candidate{doubtful}); err == nil || held != nil || !b.View("s").Tool("known").ByScan(doubtful.Fingerprint) {
+	memory.SetError(errors.New("the disk is full"))
+	if held, err := b.HoldDoubtful(t.Context(), "s", scanned, []approval.CandidateDefinition{doubtful}); err == nil || held != nil || !b.View("s").ToolDecisions("known").ApprovedByScan(doubtful.Fingerprint) {
 		t.Errorf("not stored: %+v, %v, %s", held, err, say(b))
 	}
 	quarantined := scanned
 	quarantined.Quarantined = true
-	b = new(approvaltest.Memory).Book()
-	if j := admit(t, b, quarantined, doubtful); j[0].Accepted || b.View("s").Tool("known").Decided() {
+	b = new(approvaltest.MemoryStore).NewBook()
+	if j := admit(t, b, quarantined, doubtful); j[0].Accepted || b.View("s").ToolDecisions("known").HasDecision() {
 		t.Errorf("in a review: %+v, %s", j, say(b))
 	}
 }

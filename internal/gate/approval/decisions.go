@@ -10,23 +10,23 @@ import (
 
 // Approve approves definitions of a server for a user, together with a launch if given. Other definitions
 // that a user refused stay refused.
-func (b *Book) Approve(ctx context.Context, server, by string, all []Candidate, launch *tool.Fingerprint) error {
-	return b.decide(ctx, Decided{Server: server}, func(s *state) (Change, error) {
-		m := Mark{by, b.now()}
-		v := s.view(server)
-		c := Change{Server: server}
+func (b *Book) Approve(ctx context.Context, server, by string, all []CandidateDefinition, launch *tool.Fingerprint) error {
+	return b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(s *bookState) (ChangeSet, error) {
+		m := DecisionMark{by, b.now()}
+		v := s.viewOf(server)
+		c := ChangeSet{Server: server}
 		for _, candidate := range all {
-			e := v.Of(candidate.Kind, candidate.Tool)
-			pin := candidate.pin(m)
-			pin.Before = e.before(candidate.Fingerprint)
+			e := v.DecisionsOn(candidate.Kind, candidate.Tool)
+			pin := candidate.newPin(m)
+			pin.Before = e.replacedDecision(candidate.Fingerprint)
 			e.Pin, e.Was, e.Unsigned = pin, nil, nil
-			if e.Block != nil && e.Block.refuses(candidate.Fingerprint) {
+			if e.Block != nil && e.Block.appliesTo(candidate.Fingerprint) {
 				e.Block = nil
 			}
-			c.Tools = append(c.Tools, candidate.row(e))
+			c.Tools = append(c.Tools, candidate.newRow(e))
 		}
 		if launch != nil {
-			c.Launch = &Launch{server, *launch, m}
+			c.Launch = &ApprovedLaunch{server, *launch, m}
 		}
 		return c, v.checkLimit(c)
 	})
@@ -34,8 +34,8 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []Candidate, 
 
 // Block refuses a definition for a user. If it was approved, the approval ends.
 func (b *Book) Block(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, by string) error {
-	return b.changeOne(ctx, kind, id, func(e *Entry) {
-		e.Block = &Block{f, Mark{by, b.now()}}
+	return b.changeOneItem(ctx, kind, id, func(e *ItemDecisions) {
+		e.Block = &Block{f, DecisionMark{by, b.now()}}
 		if e.Approves(f) {
 			e.Pin = nil
 		}
@@ -45,16 +45,16 @@ func (b *Book) Block(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fin
 	})
 }
 
-// before returns what an approval of the definition replaces; nil if nothing. A repeated approval keeps
+// replacedDecision returns what an approval of the definition replaces; nil if nothing. A repeated approval keeps
 // the Before of the first.
-func (e Entry) before(f tool.Fingerprint) *Before {
+func (e ItemDecisions) replacedDecision(f tool.Fingerprint) *ReplacedDecision {
 	switch {
 	case e.Approves(f):
 		return e.Pin.Before
 	case e.Pin == nil && e.Block == nil:
 		return nil
 	}
-	was := &Before{Block: e.Block}
+	was := &ReplacedDecision{Block: e.Block}
 	if e.Pin != nil {
 		pin := *e.Pin
 		pin.Before = nil
@@ -63,11 +63,11 @@ func (e Entry) before(f tool.Fingerprint) *Before {
 	return was
 }
 
-// goBack returns the entry from before the approval. A later refusal stays.
-func (e Entry) goBack() Entry {
+// previousDecisions returns the entry from before the approval. A later refusal stays.
+func (e ItemDecisions) previousDecisions() ItemDecisions {
 	was := e.Pin.Before
 	if e.Pin = nil; was == nil {
-		return Entry{}
+		return ItemDecisions{}
 	}
 	if e.Block == nil {
 		e.Block = was.Block
@@ -76,112 +76,112 @@ func (e Entry) goBack() Entry {
 		e.Pin = was.Pin
 	}
 	if e.Pin == nil && e.Block == nil {
-		return Entry{}
+		return ItemDecisions{}
 	}
 	return e
 }
 
-// TakeBack takes an approval back for a user, and restores the decision that it replaced. If there was
+// UndoApproval takes an approval back for a user, and restores the decision that it replaced. If there was
 // none, or the trust in the server would accept the current definition, the tool waits until a user
 // approves it. The error is CONFLICT if this definition is not the approved one.
-func (b *Book) TakeBack(ctx context.Context, listed Candidate, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
-	return b.decide(ctx, Decided{Server: id.Server}, func(s *state) (Change, error) {
-		e := s.view(id.Server).Of(listed.Kind, id.Tool)
+func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
+	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
+		e := s.viewOf(id.Server).DecisionsOn(listed.Kind, id.Tool)
 		switch {
 		case e.Pin == nil:
-			return Change{}, problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Look at it again, then decide.")
+			return ChangeSet{}, problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Look at it again, then decide.")
 		case e.Pin.Fingerprint != f:
-			return Change{}, problem.New(problem.Conflict, "Another definition is approved than the one that you name.", "Look at it again, then decide.").
+			return ChangeSet{}, problem.New(problem.Conflict, "Another definition is approved than the one that you name.", "Look at it again, then decide.").
 				With("fingerprint", e.Pin.Fingerprint.String())
 		}
-		if back := e.goBack(); back.Decided() && !Evaluate(Rules{Trust: trust, Acquainted: true}, back, listed).Accepted {
-			return Change{Server: id.Server, Tools: []Row{{Kind: listed.Kind, Tool: id.Tool, Entry: back}}}, nil
+		if back := e.previousDecisions(); back.HasDecision() && !Evaluate(EvaluationRules{Trust: trust, UnknownIsNew: true}, back, listed).Accepted {
+			return ChangeSet{Server: id.Server, Tools: []StoredRow{{Kind: listed.Kind, Tool: id.Tool, ItemDecisions: back}}}, nil
 		}
-		return Change{Server: id.Server, Tools: []Row{doubt(e, listed, Mark{by, b.now()})}}, nil
+		return ChangeSet{Server: id.Server, Tools: []StoredRow{newHeldRow(e, listed, DecisionMark{by, b.now()})}}, nil
 	})
 }
 
 // Unblock ends the refusal of a definition for a user: it waits again. The tool waits until a user
 // approves it, unless an earlier definition is approved. The error is CONFLICT if it is not refused.
 func (b *Book) Unblock(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
-	return b.decide(ctx, Decided{Server: id.Server}, func(s *state) (Change, error) {
-		e := s.view(id.Server).Of(kind, id.Tool)
+	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
+		e := s.viewOf(id.Server).DecisionsOn(kind, id.Tool)
 		if e.Block == nil || e.Block.Fingerprint != f {
-			return Change{}, problem.New(problem.Conflict, "This definition is not blocked, so there is nothing to unblock.", "Look at it again, then decide.")
+			return ChangeSet{}, problem.New(problem.Conflict, "This definition is not blocked, so there is nothing to unblock.", "Look at it again, then decide.")
 		}
 		e.Block = nil
-		row := Row{Kind: kind, Tool: id.Tool, Entry: e}
+		row := StoredRow{Kind: kind, Tool: id.Tool, ItemDecisions: e}
 		if e.Pin == nil || trust == Auto {
-			row = doubt(e, Candidate{Kind: kind, Tool: id.Tool}, Mark{by, b.now()})
+			row = newHeldRow(e, CandidateDefinition{Kind: kind, Tool: id.Tool}, DecisionMark{by, b.now()})
 		}
-		return Change{Server: id.Server, Tools: []Row{row}}, nil
+		return ChangeSet{Server: id.Server, Tools: []StoredRow{row}}, nil
 	})
 }
 
-// Switch switches a tool on or off for a user.
-func (b *Book) Switch(ctx context.Context, id tool.ID, on bool, by string) error {
-	return b.changeOne(ctx, tool.KindTool, id, func(e *Entry) {
+// SwitchTool switches a tool on or off for a user.
+func (b *Book) SwitchTool(ctx context.Context, id tool.ID, on bool, by string) error {
+	return b.changeOneItem(ctx, tool.KindTool, id, func(e *ItemDecisions) {
 		e.Off = nil
 		if !on {
-			e.Off = &Mark{by, b.now()}
+			e.Off = &DecisionMark{by, b.now()}
 		}
 	})
 }
 
-func (b *Book) changeOne(ctx context.Context, kind tool.Kind, id tool.ID, edit func(*Entry)) error {
-	return b.decide(ctx, Decided{Server: id.Server}, func(s *state) (Change, error) {
-		v := s.view(id.Server)
-		e := v.Of(kind, id.Tool)
+func (b *Book) changeOneItem(ctx context.Context, kind tool.Kind, id tool.ID, edit func(*ItemDecisions)) error {
+	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
+		v := s.viewOf(id.Server)
+		e := v.DecisionsOn(kind, id.Tool)
 		edit(&e)
-		c := Change{Server: id.Server, Tools: []Row{{Kind: kind, Tool: id.Tool, Entry: e}}}
+		c := ChangeSet{Server: id.Server, Tools: []StoredRow{{Kind: kind, Tool: id.Tool, ItemDecisions: e}}}
 		return c, v.checkLimit(c)
 	})
 }
 
 // ApproveLaunch approves the launch of a server for a user, and removes a proposal with this name.
 func (b *Book) ApproveLaunch(ctx context.Context, server string, f tool.Fingerprint, by string) error {
-	return b.decide(ctx, Decided{Server: server, Relaunched: true}, func(*state) (Change, error) {
-		return Change{Server: server, Launch: &Launch{server, f, Mark{by, b.now()}}, Settle: server}, nil
+	return b.changeAndNotify(ctx, DecisionEvent{Server: server, Relaunched: true}, func(*bookState) (ChangeSet, error) {
+		return ChangeSet{Server: server, Launch: &ApprovedLaunch{server, f, DecisionMark{by, b.now()}}, Settle: server}, nil
 	})
 }
 
 // RevokeLaunch puts the launch of a server under review again.
 func (b *Book) RevokeLaunch(ctx context.Context, server string) error {
-	return b.decide(ctx, Decided{Server: server}, func(*state) (Change, error) { return Change{Server: server, Unpin: true}, nil })
+	return b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(*bookState) (ChangeSet, error) { return ChangeSet{Server: server, Unpin: true}, nil })
 }
 
-// Forget deletes everything about a server, including a proposal.
-func (b *Book) Forget(ctx context.Context, server string) error {
-	return b.decide(ctx, Decided{Server: server}, func(*state) (Change, error) {
-		return Change{Server: server, Forget: true, Settle: server}, nil
+// ForgetServer deletes everything about a server, including a proposal.
+func (b *Book) ForgetServer(ctx context.Context, server string) error {
+	return b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(*bookState) (ChangeSet, error) {
+		return ChangeSet{Server: server, Forget: true, Settle: server}, nil
 	})
 }
 
-// TooManyProposals is the problem at MaxProposals.
-func TooManyProposals() error {
+// TooManyProposalsProblem is the problem at MaxProposals.
+func TooManyProposalsProblem() error {
 	return problem.Newf(problem.Overloaded, "%d proposed servers wait for a person already.", MaxProposals).
 		WithHint("Ask the user to look at them with `mcpproxy approvals`.")
 }
 
-// Withdraw removes a proposal.
-func (b *Book) Withdraw(ctx context.Context, name string) error {
-	return b.change(ctx, func(*state) (Change, error) { return Change{Settle: name}, nil })
+// WithdrawProposal removes a proposal.
+func (b *Book) WithdrawProposal(ctx context.Context, name string) error {
+	return b.applyChange(ctx, func(*bookState) (ChangeSet, error) { return ChangeSet{Settle: name}, nil })
 }
 
-// Propose stores a server that an agent proposes. The name must be new, and fits must accept it among the
+// ProposeServer stores a server that an agent proposes. The name must be new, and fits must accept it among the
 // existing proposals.
-func (b *Book) Propose(ctx context.Context, name string, server json.RawMessage, by string, fits func([]Proposal) error) error {
-	return b.change(ctx, func(s *state) (Change, error) {
+func (b *Book) ProposeServer(ctx context.Context, name string, server json.RawMessage, by string, fits func([]ServerProposal) error) error {
+	return b.applyChange(ctx, func(s *bookState) (ChangeSet, error) {
 		if err := fits(s.proposals); err != nil {
-			return Change{}, err
+			return ChangeSet{}, err
 		}
 		if len(s.proposals) >= MaxProposals {
-			return Change{}, TooManyProposals()
+			return ChangeSet{}, TooManyProposalsProblem()
 		}
-		if _, there := b.Proposal(name); there {
-			return Change{}, problem.Newf(problem.Conflict, "A server named '%s' is proposed already.", name).
+		if _, there := b.FindProposal(name); there {
+			return ChangeSet{}, problem.Newf(problem.Conflict, "A server named '%s' is proposed already.", name).
 				WithHint("Ask the user to approve it, or choose another name.")
 		}
-		return Change{Propose: &Proposal{name, server, Mark{by, b.now()}}}, nil
+		return ChangeSet{Propose: &ServerProposal{name, server, DecisionMark{by, b.now()}}}, nil
 	})
 }

@@ -16,7 +16,7 @@ type Denylist struct {
 	notify func(note string)
 
 	mu   sync.Mutex // guards the following fields
-	file *file
+	file *denylistFile
 }
 
 // NewDenylist returns a Denylist with the file at path. notify, which may be nil, gets notes about the
@@ -25,7 +25,7 @@ func NewDenylist(path string, under Store, logger *slog.Logger, tell func(note s
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Denylist{Store: under, logger: logger, notify: tell, file: newFile(path)}
+	return &Denylist{Store: under, logger: logger, notify: tell, file: newDenylistFile(path)}
 }
 
 // Close closes the file.
@@ -37,7 +37,7 @@ func (k *Denylist) Close() error {
 
 // LoadApprovals returns the decisions of the store with the restrictions of the file, and updates
 // whichever lacks some.
-func (k *Denylist) LoadApprovals(ctx context.Context) (Saved, error) {
+func (k *Denylist) LoadApprovals(ctx context.Context) (StoredDecisions, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	saved, err := k.Store.LoadApprovals(ctx)
@@ -46,24 +46,24 @@ func (k *Denylist) LoadApprovals(ctx context.Context) (Saved, error) {
 	}
 	r, err := k.file.read()
 	if err != nil {
-		return Saved{}, err
+		return StoredDecisions{}, err
 	}
-	added := merge(&saved, r)
+	added := mergeRestrictions(&saved, r)
 	if added {
 		k.logger.Warn("the database lacked decisions that narrow, which its second home has")
 		if err := k.Store.RestoreApprovals(ctx, saved); err != nil {
 			k.logger.Error("what the second home of the decisions has cannot be stored in the database", "error", err)
 		}
 	}
-	k.report(r, saved)
-	if err := k.file.adopt(entriesOf(saved), saved.RestrictionsLost, r); err != nil {
+	k.logDamage(r, saved)
+	if err := k.file.continueAfterRead(toFileEntries(saved), saved.RestrictionsLost, r); err != nil {
 		k.logger.Error("the second home of what narrows cannot be written", "path", k.file.path, "error", err)
 	}
 	return saved, nil
 }
 
-// report logs what is wrong with the file.
-func (k *Denylist) report(r reading, saved Saved) {
+// logDamage logs what is wrong with the file.
+func (k *Denylist) logDamage(r readResult, saved StoredDecisions) {
 	note := ""
 	switch {
 	case r.damage != "" && saved.Lost:
@@ -84,48 +84,48 @@ func (k *Denylist) report(r reading, saved Saved) {
 
 // SaveApprovals stores a change in the file and then in the store. If the store fails, the file is
 // restored.
-func (k *Denylist) SaveApprovals(ctx context.Context, c Change) error {
+func (k *Denylist) SaveApprovals(ctx context.Context, c ChangeSet) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	lines, sync := k.file.lines(c)
-	before := k.file.now(lines)
-	if err := k.file.write(lines, sync); err != nil {
+	lines, sync := k.file.changedLines(c)
+	before := k.file.currentLines(lines)
+	if err := k.file.appendLines(lines, sync); err != nil {
 		return err
 	}
 	err := k.Store.SaveApprovals(ctx, c)
 	if err == nil {
 		return nil
 	}
-	if back := k.file.undo(before, sync); back != nil {
+	if back := k.file.restoreEntries(before, sync); back != nil {
 		k.logger.Warn("a decision that was not stored cannot be taken out of its second home yet", "error", back)
 	}
 	return err
 }
 
 // RestoreApprovals replaces the content of the store and the file.
-func (k *Denylist) RestoreApprovals(ctx context.Context, saved Saved) error {
+func (k *Denylist) RestoreApprovals(ctx context.Context, saved StoredDecisions) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.Store.RestoreApprovals(ctx, saved); err != nil {
 		return err
 	}
-	return k.file.become(entriesOf(saved), saved.RestrictionsLost)
+	return k.file.replaceEntries(toFileEntries(saved), saved.RestrictionsLost)
 }
 
-// merge adds the restrictions of the file, and reports whether the store lacked some.
-func merge(saved *Saved, r reading) (added bool) {
+// mergeRestrictions adds the restrictions of the file, and reports whether the store lacked some.
+func mergeRestrictions(saved *StoredDecisions, r readResult) (added bool) {
 	if !saved.Lost && r.damage != "" && len(saved.Tools)+len(saved.Launches) == 0 {
 		saved.Lost, added = true, true // an empty database has lost what is in the file
 	}
-	saved.RestrictionsLost = saved.Lost && (r.gaps || !r.intact())
+	saved.RestrictionsLost = saved.Lost && (r.gaps || !r.isIntact())
 	rest := maps.Collect(r.entries.all())
 	for server, rows := range saved.Tools {
 		for i, row := range rows {
-			s := subjectOf(server, row)
+			s := newDecisionKey(server, row)
 			if kept, there := rest[s]; there {
-				e := kept.restrict(row.Entry, r.intact())
+				e := kept.restrictStored(row.ItemDecisions, r.isIntact())
 				added = added || e.Pin != row.Pin || e.Block != row.Block || e.Off != row.Off
-				rows[i].Entry = e
+				rows[i].ItemDecisions = e
 				delete(rest, s)
 			}
 		}
@@ -133,26 +133,26 @@ func merge(saved *Saved, r reading) (added bool) {
 	added = r.mergeLaunches(saved) || added
 	for s, e := range rest { // unknown to the store
 		if s.Kind != kindLaunch {
-			row := s.row()
-			row.Entry = e.restrict(row.Entry, r.intact())
+			row := s.emptyRow()
+			row.ItemDecisions = e.restrictStored(row.ItemDecisions, r.isIntact())
 			saved.Tools[s.Server] = append(saved.Tools[s.Server], row)
-			added = added || row.Decided()
+			added = added || row.HasDecision()
 		}
 	}
 	return added
 }
 
 // mergeLaunches keeps launches that are in both; a different launch in the file was reviewed before.
-func (r reading) mergeLaunches(saved *Saved) (added bool) {
+func (r readResult) mergeLaunches(saved *StoredDecisions) (added bool) {
 	saved.Reviewed = map[string]tool.Fingerprint{}
 	for s, e := range r.entries.all() {
 		if s.Kind == kindLaunch {
 			saved.Reviewed[s.Server] = tool.Fingerprint(e.Was)
 		}
 	}
-	var both []Launch
+	var both []ApprovedLaunch
 	for _, l := range saved.Launches {
-		if f, there := saved.Reviewed[l.Server]; there && f == l.Fingerprint || !r.intact() {
+		if f, there := saved.Reviewed[l.Server]; there && f == l.Fingerprint || !r.isIntact() {
 			both = append(both, l)
 			delete(saved.Reviewed, l.Server)
 		}

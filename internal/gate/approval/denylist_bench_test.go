@@ -12,12 +12,12 @@ import (
 // BenchmarkTenThousand has 100 servers list 100 tools each for the first time,
 // and reads them again.
 func BenchmarkTenThousand(b *testing.B) {
-	var all []approval.Candidate
+	var all []approval.CandidateDefinition
 	for i := range 100 {
 		all = append(all, denylistCandidate(fmt.Sprint("a_tool_with_a_name_", i), i))
 	}
 	for b.Loop() {
-		store := &approvaltest.Memory{}
+		store := &approvaltest.MemoryStore{}
 		path := filepath.Join(b.TempDir(), "restrictions.log")
 		for range 2 {
 			k := approval.NewDenylist(path, store, nil, nil)
@@ -26,7 +26,7 @@ func BenchmarkTenThousand(b *testing.B) {
 				b.Fatal(err)
 			}
 			for s := range 100 {
-				if _, err := book.Admit(b.Context(), fmt.Sprint("server", s), approval.Rules{Trust: approval.Auto}, all); err != nil {
+				if _, err := book.AcceptTrusted(b.Context(), fmt.Sprint("server", s), approval.EvaluationRules{Trust: approval.Auto}, all); err != nil {
 					b.Fatal(err)
 				}
 			}

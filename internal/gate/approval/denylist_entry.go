@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// subject is the object of a decision. Kind is "" for a tool.
-type subject struct {
+// decisionKey is the object of a decision. Kind is "" for a tool.
+type decisionKey struct {
 	Server string `json:"server,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	Name   string `json:"name,omitempty"`
@@ -21,41 +21,43 @@ type subject struct {
 // kindLaunch is the launch of a server; it has no name.
 const kindLaunch = "launch"
 
-func subjectOf(server string, row Row) subject {
-	return subject{server, string(row.Kind), row.Tool}
+func newDecisionKey(server string, row StoredRow) decisionKey {
+	return decisionKey{server, string(row.Kind), row.Tool}
 }
 
-func (s subject) row() Row { return Row{Kind: tool.Kind(s.Kind), Tool: s.Name} }
+func (s decisionKey) emptyRow() StoredRow { return StoredRow{Kind: tool.Kind(s.Kind), Tool: s.Name} }
 
-// entry is the file form of an Entry. The zero value is "none".
-type entry struct {
-	Block block  `json:"block,omitzero"`
-	Off   mark   `json:"off,omitzero"`
-	Was   digest `json:"was,omitzero"` // approved fingerprint
+// fileEntry is the file form of ItemDecisions. The zero value is "none".
+type fileEntry struct {
+	Block fileBlock    `json:"block,omitzero"`
+	Off   fileMark     `json:"off,omitzero"`
+	Was   sha256Digest `json:"was,omitzero"` // approved fingerprint
 }
 
-type block struct {
-	Fingerprint digest `json:"fingerprint"`
-	mark
+type fileBlock struct {
+	Fingerprint sha256Digest `json:"fingerprint"`
+	fileMark
 }
 
-type mark struct {
+type fileMark struct {
 	By string `json:"by"`
 	At int64  `json:"at"` // microseconds since 1970
 }
 
-func markOf(m Mark) mark { return mark{m.By, m.At.UnixMicro()} }
+func newFileMark(m DecisionMark) fileMark { return fileMark{m.By, m.At.UnixMicro()} }
 
-func (m mark) approval() Mark { return Mark{By: m.By, At: time.UnixMicro(m.At)} }
+func (m fileMark) toDecisionMark() DecisionMark {
+	return DecisionMark{By: m.By, At: time.UnixMicro(m.At)}
+}
 
-// digest is a SHA-256: a fingerprint or a hash of the chain.
-type digest [sha256.Size]byte
+// sha256Digest is a SHA-256: a fingerprint or a hash of the chain.
+type sha256Digest [sha256.Size]byte
 
 // MarshalText implements encoding.TextMarshaler.
-func (d digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+func (d sha256Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (d *digest) UnmarshalText(text []byte) error {
+func (d *sha256Digest) UnmarshalText(text []byte) error {
 	if len(text) != 2*len(d) {
 		return fmt.Errorf("a digest has %d digits", len(text))
 	}
@@ -63,59 +65,59 @@ func (d *digest) UnmarshalText(text []byte) error {
 	return err
 }
 
-func entryOf(e Entry) entry {
-	var kept entry
+func newFileEntry(e ItemDecisions) fileEntry {
+	var kept fileEntry
 	if e.Block != nil {
-		kept.Block = block{digest(e.Block.Fingerprint), markOf(e.Block.Mark)}
+		kept.Block = fileBlock{sha256Digest(e.Block.Fingerprint), newFileMark(e.Block.DecisionMark)}
 	}
 	if e.Off != nil {
-		kept.Off = markOf(*e.Off)
+		kept.Off = newFileMark(*e.Off)
 	}
 	switch {
 	case e.Pin != nil:
-		kept.Was = digest(e.Pin.Fingerprint)
+		kept.Was = sha256Digest(e.Pin.Fingerprint)
 	case e.Was != nil:
-		kept.Was = digest(*e.Was)
+		kept.Was = sha256Digest(*e.Was)
 	}
 	return kept
 }
 
-// entries are the decisions by subject. Most have only an approved fingerprint, which is stored separately
+// fileEntries are the decisions by subject. Most have only an approved fingerprint, which is stored separately
 // because an entry takes four times the memory.
-type entries struct {
-	was  map[subject]digest
-	more map[subject]entry // subjects with other decisions
+type fileEntries struct {
+	was  map[decisionKey]sha256Digest
+	more map[decisionKey]fileEntry // subjects with other decisions
 }
 
-func newEntries(n int) entries {
-	return entries{was: make(map[subject]digest, n), more: map[subject]entry{}}
+func newFileEntries(n int) fileEntries {
+	return fileEntries{was: make(map[decisionKey]sha256Digest, n), more: map[decisionKey]fileEntry{}}
 }
 
-func (a entries) of(s subject) entry {
+func (a fileEntries) get(s decisionKey) fileEntry {
 	if e, there := a.more[s]; there {
 		return e
 	}
-	return entry{Was: a.was[s]}
+	return fileEntry{Was: a.was[s]}
 }
 
 // set sets the entry of s; the zero value removes it.
-func (a entries) set(s subject, e entry) {
+func (a fileEntries) set(s decisionKey, e fileEntry) {
 	delete(a.was, s)
 	delete(a.more, s)
 	switch {
-	case e != entry{Was: e.Was}:
+	case e != fileEntry{Was: e.Was}:
 		a.more[s] = e
-	case e.Was != (digest{}):
+	case e.Was != (sha256Digest{}):
 		a.was[s] = e.Was
 	}
 }
 
-func (a entries) len() int { return len(a.was) + len(a.more) }
+func (a fileEntries) len() int { return len(a.was) + len(a.more) }
 
-func (a entries) all() iter.Seq2[subject, entry] {
-	return func(yield func(subject, entry) bool) {
+func (a fileEntries) all() iter.Seq2[decisionKey, fileEntry] {
+	return func(yield func(decisionKey, fileEntry) bool) {
 		for s, was := range a.was {
-			if !yield(s, entry{Was: was}) {
+			if !yield(s, fileEntry{Was: was}) {
 				return
 			}
 		}
@@ -127,42 +129,44 @@ func (a entries) all() iter.Seq2[subject, entry] {
 	}
 }
 
-func (a entries) equal(b entries) bool { return maps.Equal(a.was, b.was) && maps.Equal(a.more, b.more) }
+func (a fileEntries) isEqual(b fileEntries) bool {
+	return maps.Equal(a.was, b.was) && maps.Equal(a.more, b.more)
+}
 
-// entriesOf converts stored decisions.
-func entriesOf(saved Saved) entries {
+// toFileEntries converts stored decisions.
+func toFileEntries(saved StoredDecisions) fileEntries {
 	n := len(saved.Reviewed) + len(saved.Launches)
 	for _, rows := range saved.Tools {
 		n += len(rows)
 	}
-	all := newEntries(n)
+	all := newFileEntries(n)
 	for server, rows := range saved.Tools {
 		for _, row := range rows {
-			all.set(subjectOf(server, row), entryOf(row.Entry))
+			all.set(newDecisionKey(server, row), newFileEntry(row.ItemDecisions))
 		}
 	}
 	for server, f := range saved.Reviewed {
-		all.set(subject{server, kindLaunch, ""}, entry{Was: digest(f)})
+		all.set(decisionKey{server, kindLaunch, ""}, fileEntry{Was: sha256Digest(f)})
 	}
 	for _, l := range saved.Launches {
-		all.set(subject{l.Server, kindLaunch, ""}, entry{Was: digest(l.Fingerprint)})
+		all.set(decisionKey{l.Server, kindLaunch, ""}, fileEntry{Was: sha256Digest(l.Fingerprint)})
 	}
 	return all
 }
 
-// restrict combines the entry of the store with that of the file, keeping the restrictions of both. If the
+// restrictStored combines the entry of the store with that of the file, keeping the restrictions of both. If the
 // file is complete, a different approval in the store is outdated and does not count.
-func (e entry) restrict(stored Entry, intact bool) Entry {
-	was, blocked := tool.Fingerprint(e.Was), e.Block.approval()
-	if e.Block != (block{}) && (stored.Block == nil || stored.Block.At.Before(blocked.At)) {
-		stored.Block = &Block{Fingerprint: tool.Fingerprint(e.Block.Fingerprint), Mark: blocked}
+func (e fileEntry) restrictStored(stored ItemDecisions, intact bool) ItemDecisions {
+	was, blocked := tool.Fingerprint(e.Was), e.Block.toDecisionMark()
+	if e.Block != (fileBlock{}) && (stored.Block == nil || stored.Block.At.Before(blocked.At)) {
+		stored.Block = &Block{Fingerprint: tool.Fingerprint(e.Block.Fingerprint), DecisionMark: blocked}
 	}
 	refused := stored.Block != nil && stored.Pin != nil && stored.Block.Overrides(stored.Pin)
 	if refused || intact && !stored.Approves(was) {
 		stored.Pin = nil
 	}
-	if stored.Off == nil && e.Off != (mark{}) {
-		off := e.Off.approval()
+	if stored.Off == nil && e.Off != (fileMark{}) {
+		off := e.Off.toDecisionMark()
 		stored.Off = &off
 	}
 	if stored.Pin == nil && was != (tool.Fingerprint{}) {
@@ -171,27 +175,27 @@ func (e entry) restrict(stored Entry, intact bool) Entry {
 	return stored
 }
 
-// line is a line of the file: the complete new entry of its subject.
-type line struct {
-	subject
-	entry
+// fileLine is a line of the file: the complete new entry of its subject.
+type fileLine struct {
+	decisionKey
+	fileEntry
 	Forget bool `json:"forget,omitempty"` // everything of the server
 	Gaps   bool `json:"gaps,omitempty"`   // an earlier file was partially lost
 }
 
-// valid reports whether a parsed line is meaningful.
-func (l line) valid() bool {
-	complete := l.Block == (block{}) || l.Block.Fingerprint != (digest{}) || l.Block.mark != (mark{}) // of an approval that was taken back
+// isValid reports whether a parsed line is meaningful.
+func (l fileLine) isValid() bool {
+	complete := l.Block == (fileBlock{}) || l.Block.Fingerprint != (sha256Digest{}) || l.Block.fileMark != (fileMark{}) // of an approval that was taken back
 	return complete && (l.Server != "" || l.Gaps)
 }
 
-// apply applies a line to entries.
-func (a entries) apply(l line) {
+// applyLine applies a line to entries.
+func (a fileEntries) applyLine(l fileLine) {
 	switch {
 	case l.Forget:
-		maps.DeleteFunc(a.was, func(s subject, _ digest) bool { return s.Server == l.Server })
-		maps.DeleteFunc(a.more, func(s subject, _ entry) bool { return s.Server == l.Server })
+		maps.DeleteFunc(a.was, func(s decisionKey, _ sha256Digest) bool { return s.Server == l.Server })
+		maps.DeleteFunc(a.more, func(s decisionKey, _ fileEntry) bool { return s.Server == l.Server })
 	case l.Server != "":
-		a.set(l.subject, l.entry)
+		a.set(l.decisionKey, l.fileEntry)
 	}
 }

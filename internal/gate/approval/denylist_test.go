@@ -24,7 +24,7 @@ const by = "admin"
 // home is a book over a store in memory and the file.
 type home struct {
 	t     *testing.T
-	store *approvaltest.Memory
+	store *approvaltest.MemoryStore
 	path  string
 	notes []string
 	keep  *approval.Denylist
@@ -33,7 +33,7 @@ type home struct {
 
 func newHome(t *testing.T) *home {
 	t.Helper()
-	h := &home{t: t, store: &approvaltest.Memory{}, path: filepath.Join(t.TempDir(), "restrictions.log")}
+	h := &home{t: t, store: &approvaltest.MemoryStore{}, path: filepath.Join(t.TempDir(), "restrictions.log")}
 	h.restart()
 	t.Cleanup(func() { _ = h.keep.Close() })
 	return h
@@ -78,14 +78,14 @@ func print(n int) (f tool.Fingerprint) {
 	return f
 }
 
-func denylistCandidate(name string, n int) approval.Candidate {
-	return approval.Candidate{Tool: name, Fingerprint: print(n), Definition: json.RawMessage(`{}`),
+func denylistCandidate(name string, n int) approval.CandidateDefinition {
+	return approval.CandidateDefinition{Tool: name, Fingerprint: print(n), Definition: json.RawMessage(`{}`),
 		Report: func() scan.Report { return scan.Report{Verdict: scan.Clean} }}
 }
 
-func (h *home) admit(server string, all ...approval.Candidate) []approval.Evaluation {
+func (h *home) admit(server string, all ...approval.CandidateDefinition) []approval.Evaluation {
 	h.t.Helper()
-	judged, err := h.Admit(context.Background(), server, approval.Rules{Trust: approval.Auto}, all)
+	judged, err := h.AcceptTrusted(context.Background(), server, approval.EvaluationRules{Trust: approval.Auto}, all)
 	h.must(err)
 	return judged
 }
@@ -96,7 +96,7 @@ func (h *home) decideAll() {
 	ctx := context.Background()
 	h.admit("s", denylistCandidate("fine", 1), denylistCandidate("blocked", 1), denylistCandidate("off", 1), denylistCandidate("unlisted", 1))
 	h.must(h.Block(ctx, tool.KindTool, id("s", "blocked"), print(2), by))
-	h.must(h.Switch(ctx, id("s", "off"), false, by))
+	h.must(h.SwitchTool(ctx, id("s", "off"), false, by))
 	h.must(h.ApproveLaunch(ctx, "reviewed", print(3), by))
 }
 
@@ -104,13 +104,13 @@ func (h *home) decideAll() {
 func (h *home) holds(when string) {
 	h.t.Helper()
 	v := h.View("s")
-	if e := v.Tool("blocked"); e.Block == nil || e.Block.Fingerprint != print(2) || e.Block.By != by {
+	if e := v.ToolDecisions("blocked"); e.Block == nil || e.Block.Fingerprint != print(2) || e.Block.By != by {
 		h.t.Errorf("%s: blocked is %+v", when, e)
 	}
-	if e := v.Tool("off"); e.Off == nil || e.Off.By != by || denylistApproves(v, "off", print(1)) {
+	if e := v.ToolDecisions("off"); e.Off == nil || e.Off.By != by || denylistApproves(v, "off", print(1)) {
 		h.t.Errorf("%s: off is %+v", when, e)
 	}
-	if f := h.View("reviewed").Reviewed(); f == nil || *f != print(3) {
+	if f := h.View("reviewed").ReviewedLaunch(); f == nil || *f != print(3) {
 		h.t.Errorf("%s: the reviewed launch is %v", when, f)
 	}
 }
@@ -121,20 +121,20 @@ func (h *home) holds(when string) {
 func TestALostStoreFreesNothing(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
-	h.store.Lose()
+	h.store.MarkLost()
 	h.restart()
 	h.holds("lost")
-	if h.RestrictionsLost() || len(h.notes) > 0 || !h.Lost() {
-		t.Errorf("lost is %v, in part the restrictions, too: %v, %q", h.Lost(), h.RestrictionsLost(), h.notes)
+	if h.RestrictionsLost() || len(h.notes) > 0 || !h.ApprovalsLost() {
+		t.Errorf("lost is %v, in part the restrictions, too: %v, %q", h.ApprovalsLost(), h.RestrictionsLost(), h.notes)
 	}
-	if h.View("reviewed").Launch() != nil {
+	if h.View("reviewed").ApprovedLaunch() != nil {
 		t.Error("the file approves a launch")
 	}
 	if j := h.admit("s", denylistCandidate("fine", 1), denylistCandidate("new", 1)); j[0].Accepted || j[1].Accepted {
 		t.Errorf("accepted at first sight: %+v", j)
 	}
 	launch := print(9)
-	h.must(h.Approve(t.Context(), "s", by, []approval.Candidate{denylistCandidate("fine", 1), denylistCandidate("off", 1)}, &launch))
+	h.must(h.Approve(t.Context(), "s", by, []approval.CandidateDefinition{denylistCandidate("fine", 1), denylistCandidate("off", 1)}, &launch))
 	for range 2 {
 		h.holds("approved anew")
 		judged := h.admit("s", denylistCandidate("unlisted", 2), denylistCandidate("new", 1))
@@ -146,18 +146,18 @@ func TestALostStoreFreesNothing(t *testing.T) {
 		}
 		h.restart()
 	}
-	h.must(h.Switch(t.Context(), id("s", "off"), true, by))
-	h.must(h.Approve(t.Context(), "s", by, []approval.Candidate{denylistCandidate("blocked", 2)}, nil))
+	h.must(h.SwitchTool(t.Context(), id("s", "off"), true, by))
+	h.must(h.Approve(t.Context(), "s", by, []approval.CandidateDefinition{denylistCandidate("blocked", 2)}, nil))
 	h.must(h.RevokeLaunch(t.Context(), "reviewed"))
-	h.store.Lose()
+	h.store.MarkLost()
 	h.restart()
-	if v := h.View("s"); v.Tool("off").Off != nil || v.Tool("blocked").Block != nil || h.View("reviewed").Reviewed() != nil {
+	if v := h.View("s"); v.ToolDecisions("off").Off != nil || v.ToolDecisions("blocked").Block != nil || h.View("reviewed").ReviewedLaunch() != nil {
 		t.Error("what a person has freed is locked again")
 	}
-	h.must(h.Forget(t.Context(), "s"))
-	h.store.Lose()
+	h.must(h.ForgetServer(t.Context(), "s"))
+	h.store.MarkLost()
 	h.restart()
-	if e := h.View("s").Tool("fine"); e != (approval.Entry{}) {
+	if e := h.View("s").ToolDecisions("fine"); e != (approval.ItemDecisions{}) {
 		t.Errorf("a server that was forgotten: %+v", e)
 	}
 }
@@ -177,7 +177,7 @@ func TestADamagedFileBesideAGoodStore(t *testing.T) {
 			if gone := name == "missing"; (len(h.notes) == 0) != gone || (len(aside) == 0) != gone || h.RestrictionsLost() {
 				t.Errorf("%q, aside: %q", h.notes, aside)
 			}
-			h.store.Lose()
+			h.store.MarkLost()
 			h.restart()
 			h.holds("damaged, then the store lost")
 			if len(h.notes) > 0 {
@@ -227,20 +227,20 @@ func TestADamagedFileIsAMark(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
 	h.must(damages["last line cut off"](h.path, h.text()))
-	h.store = &approvaltest.Memory{}
+	h.store = &approvaltest.MemoryStore{}
 	for range 2 {
 		h.restart()
-		if !h.Lost() || !h.RestrictionsLost() {
-			t.Errorf("lost: %v, the restrictions, too: %v", h.Lost(), h.RestrictionsLost())
+		if !h.ApprovalsLost() || !h.RestrictionsLost() {
+			t.Errorf("lost: %v, the restrictions, too: %v", h.ApprovalsLost(), h.RestrictionsLost())
 		}
 	}
 }
 
 func (h *home) lostWith(t *testing.T, what string, text []byte) {
 	t.Helper()
-	other := &home{t: t, store: &approvaltest.Memory{}, path: filepath.Join(t.TempDir(), "restrictions.log")}
+	other := &home{t: t, store: &approvaltest.MemoryStore{}, path: filepath.Join(t.TempDir(), "restrictions.log")}
 	other.must(os.WriteFile(other.path, text, 0o600))
-	other.store.Lose()
+	other.store.MarkLost()
 	other.restart()
 	defer other.keep.Close()
 	if !other.RestrictionsLost() {
@@ -265,21 +265,21 @@ func TestBothHomesOrNone(t *testing.T) {
 	ctx := t.Context()
 	h := newHome(t)
 	h.decideAll()
-	h.store.Fail(errors.New("the database is full"))
+	h.store.SetError(errors.New("the database is full"))
 	for name, decide := range map[string]func() error{
 		"block":  func() error { return h.Block(ctx, tool.KindTool, id("s", "fine"), print(1), by) },
-		"switch": func() error { return h.Switch(ctx, id("s", "fine"), false, by) },
-		"free":   func() error { return h.Switch(ctx, id("s", "off"), true, by) },
-		"forget": func() error { return h.Forget(ctx, "s") },
+		"switch": func() error { return h.SwitchTool(ctx, id("s", "fine"), false, by) },
+		"free":   func() error { return h.SwitchTool(ctx, id("s", "off"), true, by) },
+		"forget": func() error { return h.ForgetServer(ctx, "s") },
 		"revoke": func() error { return h.RevokeLaunch(ctx, "reviewed") },
 	} {
 		if decide() == nil {
 			t.Errorf("%s: it was decided", name)
 		}
 	}
-	h.store.Fail(nil)
+	h.store.SetError(nil)
 	h.holds("after decisions that failed")
-	if e := h.View("s").Tool("fine"); e.Off != nil || e.Block != nil {
+	if e := h.View("s").ToolDecisions("fine"); e.Off != nil || e.Block != nil {
 		t.Errorf("fine is %+v", e)
 	}
 	h.restart()
@@ -292,13 +292,13 @@ func TestBothHomesOrNone(t *testing.T) {
 	h.must(os.Rename(h.path, h.path+".away"))
 	h.must(os.Mkdir(h.path, 0o700))
 	h.must(os.WriteFile(filepath.Join(h.path, "x"), nil, 0o600))
-	saves := h.store.Saves()
-	if h.Switch(ctx, id("s", "fine"), false, by) == nil || h.store.Saves() != saves {
+	saves := h.store.SaveCount()
+	if h.SwitchTool(ctx, id("s", "fine"), false, by) == nil || h.store.SaveCount() != saves {
 		t.Error("a decision is made that has one home only")
 	}
 	h.must(os.RemoveAll(h.path))
-	h.must(h.Switch(ctx, id("s", "fine"), false, by))
-	h.must(h.Switch(ctx, id("s", "fine"), true, by))
+	h.must(h.SwitchTool(ctx, id("s", "fine"), false, by))
+	h.must(h.SwitchTool(ctx, id("s", "fine"), true, by))
 	h.holds("in a file that was made anew")
 }
 
@@ -309,14 +309,14 @@ func TestCrashes(t *testing.T) {
 	crashed := h.text()
 	h.must(h.Block(t.Context(), tool.KindTool, id("s", "fine"), print(1), by))
 	ahead := h.text()
-	h.must(h.Approve(t.Context(), "s", by, []approval.Candidate{denylistCandidate("fine", 1)}, nil))
+	h.must(h.Approve(t.Context(), "s", by, []approval.CandidateDefinition{denylistCandidate("fine", 1)}, nil))
 	// The store has the approval, the file the refusal still.
 	h.must(os.WriteFile(h.path, ahead, 0o600))
 	h.restart()
-	if e := h.View("s").Tool("fine"); e.Block == nil || e.Pin != nil {
+	if e := h.View("s").ToolDecisions("fine"); e.Block == nil || e.Pin != nil {
 		t.Errorf("a refusal of which the store knows nothing: %+v", e)
 	}
-	h.must(h.Approve(t.Context(), "s", by, []approval.Candidate{denylistCandidate("fine", 1)}, nil))
+	h.must(h.Approve(t.Context(), "s", by, []approval.CandidateDefinition{denylistCandidate("fine", 1)}, nil))
 	half := append(bytes.Clone(crashed), `0123 {"server":"s","na`...)
 	h.must(os.WriteFile(h.path, half, 0o600))
 	h.restart()
@@ -324,9 +324,9 @@ func TestCrashes(t *testing.T) {
 	if len(h.notes) > 0 {
 		t.Errorf("half a line is no damage: %q", h.notes)
 	}
-	h.must(h.Switch(t.Context(), id("s", "fine"), false, by))
+	h.must(h.SwitchTool(t.Context(), id("s", "fine"), false, by))
 	h.restart()
-	if h.View("s").Tool("fine").Off == nil || len(h.notes) > 0 {
+	if h.View("s").ToolDecisions("fine").Off == nil || len(h.notes) > 0 {
 		t.Errorf("behind half a line: %q", h.notes)
 	}
 }
@@ -335,7 +335,7 @@ func TestTheFileStaysSmall(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
 	for i := range 1_500 {
-		h.must(h.Switch(t.Context(), id("s", "fine"), i%2 == 0, by))
+		h.must(h.SwitchTool(t.Context(), id("s", "fine"), i%2 == 0, by))
 	}
 	if n := len(h.text()); n > 300_000 {
 		t.Errorf("%d bytes for five entries", n)
@@ -481,9 +481,9 @@ func (m *model) setBack(old model) {
 }
 
 // differs returns what is otherwise than in the model.
-func (m *model) differs(v *approval.View) string {
+func (m *model) differs(v *approval.ServerView) string {
 	for _, name := range modelNames {
-		e := v.Tool(name)
+		e := v.ToolDecisions(name)
 		pin, pinned := m.pin[name]
 		block, blocked := m.block[name]
 		switch {
@@ -516,11 +516,11 @@ func TestNoHistoryWidens(t *testing.T) {
 			h.admit("s", denylistCandidate(name, n))
 			m.admit(name, n)
 		case step < 55:
-			h.must(h.Approve(ctx, "s", by, []approval.Candidate{denylistCandidate(name, n)}, nil))
+			h.must(h.Approve(ctx, "s", by, []approval.CandidateDefinition{denylistCandidate(name, n)}, nil))
 			m.approve(name, n)
 		case step < 58:
 			pin, pinned := m.pin[name]
-			if err := h.TakeBack(ctx, denylistCandidate(name, pin), id("s", name), print(pin), approval.Manual, by); (err == nil) != pinned {
+			if err := h.UndoApproval(ctx, denylistCandidate(name, pin), id("s", name), print(pin), approval.Manual, by); (err == nil) != pinned {
 				t.Fatalf("seed %d, step %d: taken back, approved %v: %v", seed, i, pinned, err)
 			}
 			m.takeBack(name)
@@ -529,7 +529,7 @@ func TestNoHistoryWidens(t *testing.T) {
 			m.refuse(name, n)
 		case step < 75:
 			off := r.IntN(2)
-			h.must(h.Switch(ctx, id("s", name), off == 0, by))
+			h.must(h.SwitchTool(ctx, id("s", name), off == 0, by))
 			if delete(m.offs, name); off == 1 {
 				m.offs[name] = 1
 			}
@@ -538,17 +538,17 @@ func TestNoHistoryWidens(t *testing.T) {
 			h.must(h.Approve(ctx, "s", by, nil, &launch))
 			m.known, m.reviewed = true, true
 		case step < 81:
-			h.must(h.Forget(ctx, "s"))
+			h.must(h.ForgetServer(ctx, "s"))
 			lost := m.lost
 			m = newModel()
 			m.lost = lost
 		case step < 85:
-			h.store.Lose()
+			h.store.MarkLost()
 			h.restart()
 			m.lose()
 		case step < 88: // while it runs: it is filled again
-			h.store.Lose()
-			h.must(h.Restore(ctx, func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }))
+			h.store.MarkLost()
+			h.must(h.RewriteStore(ctx, func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }))
 		case step < 91:
 			old, then = h.store.Copy(), m.copy()
 		case step < 93:
@@ -564,9 +564,9 @@ func TestNoHistoryWidens(t *testing.T) {
 	}
 }
 
-// approves reports whether this definition of a tool may be called as far as
+// denylistApproves reports whether this definition of a tool may be called as far as
 // the book goes: it is approved, and the tool is not switched off.
-func denylistApproves(v *approval.View, name string, f tool.Fingerprint) bool {
-	e := v.Tool(name)
+func denylistApproves(v *approval.ServerView, name string, f tool.Fingerprint) bool {
+	e := v.ToolDecisions(name)
 	return e.Off == nil && e.Approves(f)
 }

@@ -38,25 +38,25 @@ func Diff(was, is json.RawMessage) (all []Difference, complete bool, err error) 
 	if err != nil {
 		return nil, false, fmt.Errorf("the new definition: %w", err)
 	}
-	d := differ{complete: true, loosened: map[string]bool{}}
-	for _, hint := range loosened(hintsOf(old), hintsOf(now)) {
+	d := diffCollector{complete: true, loosened: map[string]bool{}}
+	for _, hint := range loosenedHints(parseHints(old), parseHints(now)) {
 		d.loosened["/annotations/"+hint] = true
 	}
-	d.values("", old, now)
+	d.compareValues("", old, now)
 	return d.all, d.complete, nil
 }
 
-func hintsOf(definition []byte) tool.Hints {
+func parseHints(definition []byte) tool.Hints {
 	return tool.ParseHints(wirejson.Find(definition, "annotations"))
 }
 
-type differ struct {
+type diffCollector struct {
 	all      []Difference
 	complete bool
 	loosened map[string]bool // pointers of loosened hints
 }
 
-func (d *differ) add(x Difference) {
+func (d *diffCollector) addDifference(x Difference) {
 	if len(d.all) == maxDifferences {
 		d.complete = false
 		return
@@ -69,91 +69,91 @@ func (d *differ) add(x Difference) {
 	d.all = append(d.all, x)
 }
 
-// values compares two values at a path. Either may be nil: missing.
-func (d *differ) values(path string, old, now []byte) {
+// compareValues compares two values at a path. Either may be nil: missing.
+func (d *diffCollector) compareValues(path string, old, now []byte) {
 	switch {
 	case bytes.Equal(old, now):
 	case wirejson.Kind(old) == '{' && wirejson.Kind(now) == '{':
-		d.objects(path, old, now)
+		d.compareObjects(path, old, now)
 	case wirejson.Kind(old) == '[' && wirejson.Kind(now) == '[':
-		d.arrays(path, old, now)
+		d.compareArrays(path, old, now)
 	case path == "/annotations" && (old == nil || now == nil):
 		// Every hint separately, whether or not the others are set.
-		d.objects(path, orEmpty(old), orEmpty(now))
+		d.compareObjects(path, objectOrEmpty(old), objectOrEmpty(now))
 	case old == nil:
-		d.add(Difference{Path: path, Kind: Added, New: now})
+		d.addDifference(Difference{Path: path, Kind: Added, New: now})
 	case now == nil:
-		d.add(Difference{Path: path, Kind: Removed, Old: old})
+		d.addDifference(Difference{Path: path, Kind: Removed, Old: old})
 	default:
 		x := Difference{Path: path, Kind: Replaced, Old: old, New: now}
 		a, isText := wirejson.String(old)
 		b, wasText := wirejson.String(now)
 		if isText && wasText {
-			x.Words = words(a, b)
+			x.Words = diffWords(a, b)
 		}
-		d.add(x)
+		d.addDifference(x)
 	}
 }
 
-func orEmpty(value []byte) []byte {
+func objectOrEmpty(value []byte) []byte {
 	if wirejson.Kind(value) != '{' {
 		return []byte("{}")
 	}
 	return value
 }
 
-type member struct {
+type jsonMember struct {
 	name  string
 	value []byte
 }
 
-func members(object []byte) []member {
-	var out []member
+func parseMembers(object []byte) []jsonMember {
+	var out []jsonMember
 	_ = wirejson.Members(object, func(name, value []byte) error {
-		out = append(out, member{string(name), value})
+		out = append(out, jsonMember{string(name), value})
 		return nil
 	})
 	return out
 }
 
-// objects compares the members of both, which are sorted.
-func (d *differ) objects(path string, old, now []byte) {
+// compareObjects compares the members of both, which are sorted.
+func (d *diffCollector) compareObjects(path string, old, now []byte) {
 	was := map[string][]byte{}
-	for _, m := range members(old) {
+	for _, m := range parseMembers(old) {
 		was[m.name] = m.value
 	}
 	is := map[string]bool{}
-	for _, m := range members(now) {
+	for _, m := range parseMembers(now) {
 		is[m.name] = true
-		d.values(pointer(path, m.name), was[m.name], m.value)
+		d.compareValues(joinPointer(path, m.name), was[m.name], m.value)
 	}
-	for _, m := range members(old) {
+	for _, m := range parseMembers(old) {
 		if !is[m.name] {
-			d.values(pointer(path, m.name), m.value, nil)
+			d.compareValues(joinPointer(path, m.name), m.value, nil)
 		}
 	}
 }
 
-// arrays aligns equal elements. A different element at the same position counts as changed.
-func (d *differ) arrays(path string, old, now []byte) {
-	a, b := elements(old), elements(now)
+// compareArrays aligns equal elements. A different element at the same position counts as changed.
+func (d *diffCollector) compareArrays(path string, old, now []byte) {
+	a, b := parseElements(old), parseElements(now)
 	equal := func(i, j int) bool { return bytes.Equal(a[i], b[j]) }
 	i, j := 0, 0
-	for _, run := range align(len(a), len(b), equal) {
+	for _, run := range alignSequences(len(a), len(b), equal) {
 		for ; run.old > 0 && run.now > 0; run.old, run.now, i, j = run.old-1, run.now-1, i+1, j+1 {
-			d.values(path+"/"+strconv.Itoa(j), a[i], b[j])
+			d.compareValues(path+"/"+strconv.Itoa(j), a[i], b[j])
 		}
 		for ; run.old > 0; run.old, i = run.old-1, i+1 {
-			d.add(Difference{Path: path + "/" + strconv.Itoa(i), Kind: Removed, Old: a[i]})
+			d.addDifference(Difference{Path: path + "/" + strconv.Itoa(i), Kind: Removed, Old: a[i]})
 		}
 		for ; run.now > 0; run.now, j = run.now-1, j+1 {
-			d.add(Difference{Path: path + "/" + strconv.Itoa(j), Kind: Added, New: b[j]})
+			d.addDifference(Difference{Path: path + "/" + strconv.Itoa(j), Kind: Added, New: b[j]})
 		}
 		i, j = i+run.same, j+run.same
 	}
 }
 
-func elements(array []byte) [][]byte {
+func parseElements(array []byte) [][]byte {
 	var out [][]byte
 	_ = wirejson.Elements(array, func(value []byte) error {
 		out = append(out, value)
@@ -162,4 +162,4 @@ func elements(array []byte) [][]byte {
 	return out
 }
 
-func pointer(path, name string) string { return path + "/" + wirejson.PointerToken(name) }
+func joinPointer(path, name string) string { return path + "/" + wirejson.PointerToken(name) }

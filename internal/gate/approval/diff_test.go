@@ -76,7 +76,7 @@ func TestWordsGiveBackBothTexts(t *testing.T) {
 	}
 	for range volume.Of(2_000, 500) {
 		old, now := text(), text()
-		pieces := words(old, now)
+		pieces := diffWords(old, now)
 		if pieces == nil {
 			continue
 		}
@@ -107,7 +107,7 @@ func TestAlignFindsTheShortestWay(t *testing.T) {
 			b[i] = r.IntN(3)
 		}
 		edits, i, j := 0, 0, 0
-		for _, run := range align(len(a), len(b), func(i, j int) bool { return a[i] == b[j] }) {
+		for _, run := range alignSequences(len(a), len(b), func(i, j int) bool { return a[i] == b[j] }) {
 			edits += run.old + run.now
 			i, j = i+run.old, j+run.now
 			for k := range run.same {

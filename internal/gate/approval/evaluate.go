@@ -5,14 +5,14 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Rules are the rules of Evaluate. The zero value accepts nothing.
-type Rules struct {
+// EvaluationRules are the rules of Evaluate. The zero value accepts nothing.
+type EvaluationRules struct {
 	Trust Trust
 	// Quarantined: the server waits for review, and nothing of it is accepted.
 	Quarantined bool
 	// Acquainted reports whether unknown tools of the server are new. After a loss of approvals they may
 	// not be, and none is accepted automatically.
-	Acquainted bool
+	UnknownIsNew bool
 }
 
 // Evaluation is the result for one definition.
@@ -22,21 +22,21 @@ type Evaluation struct {
 	// Accepted reports whether the definition is to be approved automatically.
 	Accepted bool
 	// Why is why it waits; "" if approved or accepted.
-	Why Why
+	Why WaitReason
 	// Loosened are the hints that a changed definition loosens.
 	Loosened []string
 }
 
 // Evaluate evaluates a definition of a tool with the entry e. It is pure; it calls c.Report only if the
 // result depends on it.
-func Evaluate(r Rules, e Entry, c Candidate) Evaluation {
+func Evaluate(r EvaluationRules, e ItemDecisions, c CandidateDefinition) Evaluation {
 	if e.Approves(c.Fingerprint) {
 		return Evaluation{Kind: c.Kind, Tool: c.Tool}
 	}
 	j := Evaluation{Kind: c.Kind, Tool: c.Tool, Why: New}
 	switch {
 	case e.Pin != nil:
-		j.Why, j.Loosened = Changed, loosened(e.Pin.Hints, c.Hints)
+		j.Why, j.Loosened = Changed, loosenedHints(e.Pin.Hints, c.Hints)
 	case e.Was != nil && *e.Was != c.Fingerprint:
 		j.Why = Changed
 	}
@@ -47,20 +47,20 @@ func Evaluate(r Rules, e Entry, c Candidate) Evaluation {
 		}
 		return j
 	}
-	if acceptable(r, e, c, len(j.Loosened) > 0) {
+	if isAcceptable(r, e, c, len(j.Loosened) > 0) {
 		return Evaluation{Kind: c.Kind, Tool: c.Tool, Accepted: true}
 	}
 	return j
 }
 
-// acceptable reports whether the trust in the server is enough.
-func acceptable(r Rules, e Entry, c Candidate, loosens bool) bool {
+// isAcceptable reports whether the trust in the server is enough.
+func isAcceptable(r EvaluationRules, e ItemDecisions, c CandidateDefinition, loosens bool) bool {
 	switch {
 	case r.Quarantined:
 		return false
 	case e.Pin != nil:
 		return r.Trust == Auto && !loosens
-	case e.Was != nil && *e.Was != c.Fingerprint, !r.Acquainted:
+	case e.Was != nil && *e.Was != c.Fingerprint, !r.UnknownIsNew:
 		return false
 	case r.Trust == Auto:
 		return true
@@ -68,8 +68,8 @@ func acceptable(r Rules, e Entry, c Candidate, loosens bool) bool {
 	return r.Trust == Scan && c.Report != nil && c.Report().Verdict == scan.Clean
 }
 
-// loosened returns the hints that claim less dangerous effects than the approved ones.
-func loosened(was, is tool.Hints) []string {
+// loosenedHints returns the hints that claim less dangerous effects than the approved ones.
+func loosenedHints(was, is tool.Hints) []string {
 	var out []string
 	becomes := func(name string, from, to, harmless tool.Tri) {
 		if from != harmless && to == harmless {

@@ -24,22 +24,22 @@ func TestJudge(t *testing.T) {
 			for _, p := range []pins{{"none", nil}, {"this", &Pin{Fingerprint: current}}, {"other", &Pin{Fingerprint: other}}, {"stricter", &Pin{Fingerprint: other, Hints: strict}}} {
 				for _, block := range []*Block{nil, {Fingerprint: current}, {Fingerprint: other}} {
 					for bits := range 8 {
-						r := Rules{Trust: trust, Quarantined: bits&1 != 0, Acquainted: bits&2 != 0}
-						e := Entry{Pin: p.pin, Block: block}
+						r := EvaluationRules{Trust: trust, Quarantined: bits&1 != 0, UnknownIsNew: bits&2 != 0}
+						e := ItemDecisions{Pin: p.pin, Block: block}
 						if bits&4 != 0 {
-							e.Off = &Mark{} // which plays no part
+							e.Off = &DecisionMark{} // which plays no part
 						}
 						asked := false
-						got := Evaluate(r, e, Candidate{Tool: "t", Fingerprint: current, Report: func() scan.Report {
+						got := Evaluate(r, e, CandidateDefinition{Tool: "t", Fingerprint: current, Report: func() scan.Report {
 							asked = true
 							return scan.Report{Verdict: verdict}
 						}})
 						name := fmt.Sprintf("%+v, verdict %s, pin %s, block %v", r, verdict, p.name, block)
 						approved := p.name == "this"
-						first := p.name == "none" && r.Acquainted && (trust == Auto || trust == Scan && verdict == scan.Clean)
+						first := p.name == "none" && r.UnknownIsNew && (trust == Auto || trust == Scan && verdict == scan.Clean)
 						change := p.name == "other" && trust == Auto
 						accepted := !approved && block == nil && !r.Quarantined && (first || change)
-						why := Why("")
+						why := WaitReason("")
 						switch {
 						case approved || accepted:
 						case block != nil && block.Fingerprint == current:
@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestADefinitionWithoutAReportIsNotClean(t *testing.T) {
-	if Evaluate(Rules{Trust: Scan, Acquainted: true}, Entry{}, Candidate{}).Accepted {
+	if Evaluate(EvaluationRules{Trust: Scan, UnknownIsNew: true}, ItemDecisions{}, CandidateDefinition{}).Accepted {
 		t.Error("nobody looked at it, and it was accepted")
 	}
 }
@@ -86,7 +86,7 @@ func TestLoosened(t *testing.T) {
 				"idempotentHint":  {tool.Hints{Idempotent: was}, tool.Hints{Idempotent: is}, was != tool.True && is == tool.True},
 				"openWorldHint":   {tool.Hints{OpenWorld: was}, tool.Hints{OpenWorld: is}, was != tool.False && is == tool.False},
 			} {
-				got := loosened(c.was, c.is)
+				got := loosenedHints(c.was, c.is)
 				if (len(got) == 1 && got[0] == hint) != c.want || len(got) > 1 {
 					t.Errorf("%s from %v to %v: %v, want %v", hint, was, is, got, c.want)
 				}

@@ -22,26 +22,26 @@ type WordCount struct {
 	Removed int `json:"removed"`
 }
 
-// Summarize summarizes the result of Diff.
-func Summarize(all []Difference) ChangeSummary {
+// SummarizeDifferences summarizes the result of Diff.
+func SummarizeDifferences(all []Difference) ChangeSummary {
 	var s ChangeSummary
 	parameters, other := map[string]bool{}, map[string]bool{}
 	for _, d := range all {
 		rest, isParameter := strings.CutPrefix(d.Path, "/inputSchema/properties")
 		switch {
 		case d.Path == "/description":
-			s.Description = d.count()
+			s.Description = d.countWords()
 		case d.Hint:
 			s.Hints = true
 		case isParameter && rest == "": // all of them
-			for _, m := range append(members(d.Old), members(d.New)...) {
+			for _, m := range append(parseMembers(d.Old), parseMembers(d.New)...) {
 				parameters[wirejson.PointerToken(m.name)] = true
 			}
 		case isParameter && rest[0] == '/':
 			name, _, _ := strings.Cut(rest[1:], "/")
 			parameters[name] = true
 		case strings.HasPrefix(d.Path, "/inputSchema/required"):
-			for _, name := range required(d) {
+			for _, name := range requiredNames(d) {
 				parameters[wirejson.PointerToken(name)] = true
 			}
 		default:
@@ -53,13 +53,13 @@ func Summarize(all []Difference) ChangeSummary {
 	return s
 }
 
-// required returns the names in a difference of "required".
-func required(d Difference) (names []string) {
+// requiredNames returns the names in a difference of "required".
+func requiredNames(d Difference) (names []string) {
 	for _, value := range [][]byte{d.Old, d.New} {
 		if name, ok := wirejson.String(value); ok {
 			names = append(names, name)
 		}
-		for _, e := range elements(value) {
+		for _, e := range parseElements(value) {
 			if name, ok := wirejson.String(e); ok {
 				names = append(names, name)
 			}
@@ -68,8 +68,8 @@ func required(d Difference) (names []string) {
 	return names
 }
 
-// count counts the words of a text difference.
-func (d Difference) count() *WordCount {
+// countWords counts the words of a text difference.
+func (d Difference) countWords() *WordCount {
 	var n WordCount
 	for _, p := range d.Words {
 		switch p.Kind {

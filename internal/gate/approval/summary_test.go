@@ -22,7 +22,7 @@ func TestSummarize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(want, approval.Summarize(changes)); d != "" {
+		if d := cmp.Diff(want, approval.SummarizeDifferences(changes)); d != "" {
 			t.Errorf("%s: (-want +got)\n%s", is, d)
 		}
 	}

@@ -7,51 +7,53 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// View has the decisions about one server. It is immutable. A nil View is that of a book that is not
+// ServerView has the decisions about one server. It is immutable. A nil View is that of a book that is not
 // loaded.
-type View struct {
-	entries       map[entryKey]Entry
+type ServerView struct {
+	entries       map[itemKey]ItemDecisions
 	tools, offers int // number of entries
-	launch        *Launch
+	launch        *ApprovedLaunch
 	// reviewed is the approved launch if the approval itself is lost.
 	reviewed *tool.Fingerprint
 	// unsigned is an approved launch that lacks a signature and does not count.
-	unsigned *Launch
+	unsigned *ApprovedLaunch
 }
 
-// entryKey identifies a tool, prompt or resource of a server.
-type entryKey struct {
+// itemKey identifies a tool, prompt or resource of a server.
+type itemKey struct {
 	kind tool.Kind
 	name string
 }
 
-var emptyView = &View{}
+var emptyView = &ServerView{}
 
-// Known reports whether the decisions are loaded. Without them nothing is approved.
-func (v *View) Known() bool { return v != nil }
+// IsLoaded reports whether the decisions are loaded. Without them nothing is approved.
+func (v *ServerView) IsLoaded() bool { return v != nil }
 
-// Tool returns the decisions about a tool.
-func (v *View) Tool(name string) Entry { return v.Of(tool.KindTool, name) }
-
-// Of returns the decisions about a tool, prompt, resource or the instructions.
-func (v *View) Of(kind tool.Kind, name string) Entry {
-	if v == nil {
-		return Entry{}
-	}
-	return v.entries[entryKey{kind, name}]
+// ToolDecisions returns the decisions about a tool.
+func (v *ServerView) ToolDecisions(name string) ItemDecisions {
+	return v.DecisionsOn(tool.KindTool, name)
 }
 
-// Launch returns the approved launch, or nil.
-func (v *View) Launch() *Launch {
+// DecisionsOn returns the decisions about a tool, prompt, resource or the instructions.
+func (v *ServerView) DecisionsOn(kind tool.Kind, name string) ItemDecisions {
+	if v == nil {
+		return ItemDecisions{}
+	}
+	return v.entries[itemKey{kind, name}]
+}
+
+// ApprovedLaunch returns the approved launch, or nil.
+func (v *ServerView) ApprovedLaunch() *ApprovedLaunch {
 	if v == nil {
 		return nil
 	}
 	return v.launch
 }
 
-// Reviewed returns the launch of the last review, or nil. It may be known although the approval is lost; a
+// ReviewedLaunch returns the launch of the last review, or nil. It may be known although the approval is lost; a
 // different launch needs a review in any case.
-func (v *View) Reviewed() *tool.Fingerprint {
+func (v *ServerView) ReviewedLaunch() *tool.Fingerprint {
 	switch {
 	case v == nil:
 		return nil
@@ -61,38 +63,38 @@ func (v *View) Reviewed() *tool.Fingerprint {
 	return v.reviewed
 }
 
-// rows returns all entries without definitions.
-func (v *View) rows() []Row {
-	rows := make([]Row, 0, len(v.entries))
+// toRows returns all entries without definitions.
+func (v *ServerView) toRows() []StoredRow {
+	rows := make([]StoredRow, 0, len(v.entries))
 	for n, e := range v.entries {
-		rows = append(rows, Row{Kind: n.kind, Tool: n.name, Entry: e})
+		rows = append(rows, StoredRow{Kind: n.kind, Tool: n.name, ItemDecisions: e})
 	}
 	return rows
 }
 
-// state is the content of the book. It is immutable.
-type state struct {
-	servers   map[string]*View
-	proposals []Proposal
+// bookState is the content of the book. It is immutable.
+type bookState struct {
+	servers   map[string]*ServerView
+	proposals []ServerProposal
 	// lost: approvals are missing; gaps: restrictions may be missing, too.
 	lost, gaps bool
 }
 
-func (s *state) view(server string) *View {
+func (s *bookState) viewOf(server string) *ServerView {
 	if v := s.servers[server]; v != nil {
 		return v
 	}
 	return emptyView
 }
 
-// with returns the state after a change.
-func (s *state) with(c Change) *state {
-	next := &state{servers: maps.Clone(s.servers), proposals: s.proposals, lost: s.lost, gaps: s.gaps}
+// withChange returns the state after a change.
+func (s *bookState) withChange(c ChangeSet) *bookState {
+	next := &bookState{servers: maps.Clone(s.servers), proposals: s.proposals, lost: s.lost, gaps: s.gaps}
 	if c.Server != "" {
-		next.servers[c.Server] = next.view(c.Server).with(c)
+		next.servers[c.Server] = next.viewOf(c.Server).withChange(c)
 	}
 	if c.Settle != "" || c.Propose != nil {
-		next.proposals = slices.DeleteFunc(slices.Clone(s.proposals), func(p Proposal) bool { return p.Name == c.Settle })
+		next.proposals = slices.DeleteFunc(slices.Clone(s.proposals), func(p ServerProposal) bool { return p.Name == c.Settle })
 	}
 	if c.Propose != nil {
 		next.proposals = append(next.proposals, *c.Propose)
@@ -100,10 +102,10 @@ func (s *state) with(c Change) *state {
 	return next
 }
 
-func (v *View) with(c Change) *View {
+func (v *ServerView) withChange(c ChangeSet) *ServerView {
 	next := *v
 	if c.Forget {
-		next = View{}
+		next = ServerView{}
 	}
 	if c.Unpin {
 		next.launch, next.reviewed, next.unsigned = nil, nil, nil
@@ -115,20 +117,20 @@ func (v *View) with(c Change) *View {
 		return &next
 	}
 	before := next.entries
-	next.entries = make(map[entryKey]Entry, len(before)+len(c.Tools))
+	next.entries = make(map[itemKey]ItemDecisions, len(before)+len(c.Tools))
 	maps.Copy(next.entries, before)
 	for i, row := range c.Tools { // one by one: several may concern the same entry
-		next.tools, next.offers = next.count(c.Tools[i : i+1])
-		next.entries[entryKey{row.Kind, row.Tool}] = row.Entry
+		next.tools, next.offers = next.countWith(c.Tools[i : i+1])
+		next.entries[itemKey{row.Kind, row.Tool}] = row.ItemDecisions
 	}
 	return &next
 }
 
-// count returns the number of entries including these rows.
-func (v *View) count(with []Row) (tools, offers int) {
+// countWith returns the number of entries including these rows.
+func (v *ServerView) countWith(with []StoredRow) (tools, offers int) {
 	tools, offers = v.tools, v.offers
 	for _, row := range with {
-		_, there := v.entries[entryKey{row.Kind, row.Tool}]
+		_, there := v.entries[itemKey{row.Kind, row.Tool}]
 		switch {
 		case there:
 		case row.Kind == tool.KindTool:

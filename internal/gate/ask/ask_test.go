@@ -51,36 +51,36 @@ func TestKey(t *testing.T) {
 func TestStates(t *testing.T) {
 	q := Question{ID: "q", State: Waiting, Until: start.Add(Life)}
 	for at, want := range map[time.Duration]State{0: Waiting, Life - 1: Waiting, Life: Expired, -Skew: Waiting, -Skew - time.Second: Expired} {
-		if got := q.At(start.Add(at)); got != want {
+		if got := q.StateAt(start.Add(at)); got != want {
 			t.Errorf("at %v: %s, want %s", at, got, want)
 		}
 	}
-	if p := q.Give(Answer{Approve: true, Why: "no reason", By: "admin", Via: "ui", At: start.Add(Life)}); p == nil || p.Code != problem.Conflict || p.Detail("state") != "expired" {
+	if p := q.RecordAnswer(Answer{Approve: true, Why: "no reason", By: "admin", Via: "ui", At: start.Add(Life)}); p == nil || p.Code != problem.Conflict || p.Detail("state") != "expired" {
 		t.Errorf("an answer that is late: %v", p)
 	}
-	if p := q.Give(Answer{Approve: true, Why: "no reason", By: "admin", Via: "ui", At: start.Add(time.Minute)}); p != nil || q.State != Approved || q.Why != "" || !q.Until.Equal(start.Add(time.Minute+Life)) {
+	if p := q.RecordAnswer(Answer{Approve: true, Why: "no reason", By: "admin", Via: "ui", At: start.Add(time.Minute)}); p != nil || q.State != Approved || q.Why != "" || !q.Until.Equal(start.Add(time.Minute+Life)) {
 		t.Errorf("%v, %+v", p, q)
 	}
-	if p := q.Give(Answer{By: "admin", At: start.Add(2 * time.Minute)}); p == nil || p.Detail("state") != "approved" {
+	if p := q.RecordAnswer(Answer{By: "admin", At: start.Add(2 * time.Minute)}); p == nil || p.Detail("state") != "approved" {
 		t.Errorf("a second answer: %v", p)
 	}
 	q.State = Used
-	if p := q.Give(Answer{By: "admin", At: start.Add(9 * Life)}); p == nil || p.Detail("state") != "used" {
+	if p := q.RecordAnswer(Answer{By: "admin", At: start.Add(9 * Life)}); p == nil || p.Detail("state") != "used" {
 		t.Errorf("when it was used: %v", p)
 	}
 }
 
 func TestLease(t *testing.T) {
 	l := Lease{Server: "a", Lane: auth.Write, Revision: "r", Left: 1, Until: start.Add(time.Hour)}
-	for want, change := range map[Ended]func(*Lease){
+	for want, change := range map[EndReason]func(*Lease){
 		Runs: func(*Lease) {}, WasRevoked: func(l *Lease) { l.Revoked = start }, NoCallsLeft: func(l *Lease) { l.Left = 0 }, OtherConfig: func(l *Lease) { l.Revision = "s" }, TimeIsOver: func(l *Lease) { l.Until = start },
 	} {
 		one := l
-		if change(&one); one.Ended(start, "r") != want {
-			t.Errorf("%q, want %q", one.Ended(start, "r"), want)
+		if change(&one); one.EndReason(start, "r") != want {
+			t.Errorf("%q, want %q", one.EndReason(start, "r"), want)
 		}
 	}
-	if l.Until = start.Add(LongestLease + 2*Skew); l.Ended(start, "r") != TimeIsOver {
+	if l.Until = start.Add(LongestLease + 2*Skew); l.EndReason(start, "r") != TimeIsOver {
 		t.Error("a lease lasts longer than it can")
 	}
 	c := call()

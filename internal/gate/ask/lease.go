@@ -31,20 +31,20 @@ type Lease struct {
 	Revoked  time.Time // zero: not revoked
 }
 
-// Ended is why a lease has ended.
-type Ended string
+// EndReason is why a lease has ended.
+type EndReason string
 
 // The reasons.
 const (
-	Runs        Ended = ""
-	WasRevoked  Ended = "revoked"
-	TimeIsOver  Ended = "time"
-	NoCallsLeft Ended = "calls"
-	OtherConfig Ended = "configuration"
+	Runs        EndReason = ""
+	WasRevoked  EndReason = "revoked"
+	TimeIsOver  EndReason = "time"
+	NoCallsLeft EndReason = "calls"
+	OtherConfig EndReason = "configuration"
 )
 
-// Ended returns why the lease has ended; Runs if it has not.
-func (l *Lease) Ended(now time.Time, revision string) Ended {
+// EndReason returns why the lease has ended; Runs if it has not.
+func (l *Lease) EndReason(now time.Time, revision string) EndReason {
 	switch {
 	case !l.Revoked.IsZero():
 		return WasRevoked

@@ -101,8 +101,8 @@ type Question struct {
 	Why         string    // of a denial
 }
 
-// At returns the state at a time, considering expiry.
-func (q *Question) At(now time.Time) State {
+// StateAt returns the state at a time, considering expiry.
+func (q *Question) StateAt(now time.Time) State {
 	if q.State != Used && (!now.Before(q.Until) || q.Until.After(now.Add(Life+Skew))) {
 		return Expired
 	}
@@ -120,11 +120,11 @@ type Answer struct {
 	At      time.Time
 }
 
-// Give answers a waiting question; the first answer counts. The problem is a CONFLICT with the earlier
+// RecordAnswer answers a waiting question; the first answer counts. The problem is a CONFLICT with the earlier
 // decision.
-func (q *Question) Give(a Answer) *problem.Problem {
-	if state := q.At(a.At); state != Waiting {
-		return q.decided(state)
+func (q *Question) RecordAnswer(a Answer) *problem.Problem {
+	if state := q.StateAt(a.At); state != Waiting {
+		return q.alreadyDecidedProblem(state)
 	}
 	q.State, q.Why = Denied, a.Why
 	if a.Approve {
@@ -134,7 +134,7 @@ func (q *Question) Give(a Answer) *problem.Problem {
 	return nil
 }
 
-func (q *Question) decided(state State) *problem.Problem {
+func (q *Question) alreadyDecidedProblem(state State) *problem.Problem {
 	what := "is over: nobody has answered in time"
 	switch {
 	case state == Used:
@@ -150,8 +150,8 @@ func (q *Question) decided(state State) *problem.Problem {
 		WithHint("The first answer counts. If the call is made again, it is asked about again.").With("state", string(state))
 }
 
-// TooMany is the problem at the limit of questions.
-func TooMany() *problem.Problem {
+// TooManyWaitingProblem is the problem at the limit of questions.
+func TooManyWaitingProblem() *problem.Problem {
 	return problem.Newf(problem.Overloaded, "Too many calls wait for a person: at most %d of one client, and %d in all.", MaxOfActor, MaxWaiting).
 		WithHint("Ask the user to answer those that wait, in the UI or with `mcpproxy pending list`; then call again.")
 }

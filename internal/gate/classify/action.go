@@ -6,16 +6,16 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// action classifies the name of an action by the lists of the rule.
-func (r *Rule) action(name string) verdict {
+// classifyAction classifies the name of an action by the lists of the rule.
+func (r *ArgumentRule) classifyAction(name string) verdict {
 	among := func(patterns []string) bool {
-		return slices.ContainsFunc(patterns, func(p string) bool { return policy.Matches(p, name) })
+		return slices.ContainsFunc(patterns, func(p string) bool { return policy.MatchesPattern(p, name) })
 	}
 	switch {
 	case among(r.Destructive):
 		return verdict{Operation: policy.Destructive, Word: clipWord(name)}
 	case among(r.Read):
-		return reading
+		return readVerdict
 	}
-	return write(name)
+	return writeVerdict(name)
 }

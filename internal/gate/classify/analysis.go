@@ -6,24 +6,24 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Analysis caches what follows from the definition of a tool: its inferred hints, and the argument that
+// ToolAnalysis caches the results of analyzing the definition of a tool: its inferred hints, and the argument that
 // determines its effect. Each is computed on first use.
-type Analysis struct {
+type ToolAnalysis struct {
 	definition *tool.Definition // nil if all is known
 	inferOnce  sync.Once
 	inferred   Inference
 	ruleOnce   sync.Once
-	rule       *Rule
+	rule       *ArgumentRule
 }
 
-// NewAnalysis returns the analysis of a tool.
-func NewAnalysis(d *tool.Definition) *Analysis { return &Analysis{definition: d} }
+// NewToolAnalysis returns the analysis of a tool.
+func NewToolAnalysis(d *tool.Definition) *ToolAnalysis { return &ToolAnalysis{definition: d} }
 
-// KnownAnalysis returns an analysis with a known inference, without a definition.
-func KnownAnalysis(in Inference) *Analysis { return &Analysis{inferred: in} }
+// NewKnownAnalysis returns an analysis with a known inference, without a definition.
+func NewKnownAnalysis(in Inference) *ToolAnalysis { return &ToolAnalysis{inferred: in} }
 
-// Inferred returns the inferred hints of the tool.
-func (n *Analysis) Inferred() Inference {
+// InferredHints returns the inferred hints of the tool.
+func (n *ToolAnalysis) InferredHints() Inference {
 	n.inferOnce.Do(func() {
 		if n.definition != nil {
 			n.inferred = InferHints(*n.definition)
@@ -33,10 +33,10 @@ func (n *Analysis) Inferred() Inference {
 }
 
 // ArgumentRule returns the rule for its arguments; nil if there is none.
-func (n *Analysis) ArgumentRule() *Rule {
+func (n *ToolAnalysis) ArgumentRule() *ArgumentRule {
 	n.ruleOnce.Do(func() {
 		if n.definition != nil {
-			n.rule = detect(n.definition)
+			n.rule = detectArgumentRule(n.definition)
 		}
 	})
 	return n.rule

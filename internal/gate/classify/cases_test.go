@@ -22,7 +22,7 @@ func TestSharedCases(t *testing.T) {
 		t.Skipf("the shared test data is not here: %v", err)
 	}
 	defer file.Close()
-	rules := map[string]Rule{
+	rules := map[string]ArgumentRule{
 		"sql":     {By: policy.BySQL, Argument: "$.command"},
 		"shell":   {By: policy.ByShell, Argument: "$.command"},
 		"graphql": {By: policy.ByGraphQL, Argument: "$.command"},

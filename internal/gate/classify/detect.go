@@ -23,31 +23,31 @@ var detectWords = sync.OnceValue(func() map[string]map[string]bool {
 	return sets
 })
 
-// parameter is a property of a tool's schema.
-type parameter struct {
+// schemaParameter is a property of a tool's schema.
+type schemaParameter struct {
 	name, lower, about, fallback string
 	values                       []string // of its enum
 	open                         bool     // a free text, or a list of them
 }
 
-// detect finds the argument that determines what a call of the tool does; nil if the schema shows none.
+// detectArgumentRule finds the argument that determines what a call of the tool does; nil if the schema shows none.
 // The rule is not declared, so it can only raise the lane.
-func detect(d *tool.Definition) *Rule {
-	params := parameters(d.InputSchema)
+func detectArgumentRule(d *tool.Definition) *ArgumentRule {
+	params := parseParameters(d.InputSchema)
 	if len(params) == 0 {
 		return nil
 	}
-	known, name, about := detectWords(), words(d.ID.Tool), words(d.Description)
+	known, name, about := detectWords(), splitWords(d.ID.Tool), splitWords(d.Description)
 	says := func(set string, of ...[]string) bool {
 		return slices.ContainsFunc(of, func(ws []string) bool {
 			return slices.ContainsFunc(ws, func(w string) bool { return known[set][w] })
 		})
 	}
-	address := slices.ContainsFunc(params, func(p parameter) bool { return known["address"][p.lower] })
-	program := programIn(name)
+	address := slices.ContainsFunc(params, func(p schemaParameter) bool { return known["address"][p.lower] })
+	program := findProgram(name)
 	for _, p := range params {
-		rule := &Rule{Argument: "$." + p.name, Default: p.fallback}
-		its := words(p.about)
+		rule := &ArgumentRule{Argument: "$." + p.name, Default: p.fallback}
+		its := splitWords(p.about)
 		switch is := func(set string) bool { return known[set][p.lower] }; {
 		case strings.ContainsRune(p.name, '.'):
 			continue
@@ -61,7 +61,7 @@ func detect(d *tool.Definition) *Rule {
 			rule.By, rule.Program = policy.ByCLI, program
 		case p.open && is("shell") && says("says shell", name) && !says("not shell", name, about, its):
 			rule.By = policy.ByShell
-		case is("action") && rule.actions(p.values):
+		case is("action") && rule.sortActions(p.values):
 			rule.By = policy.ByAction
 		default:
 			continue
@@ -71,11 +71,11 @@ func detect(d *tool.Definition) *Rule {
 	return nil
 }
 
-// ProgramOf returns the known program with verbs that a tool is named after; "" for none.
-func ProgramOf(tool string) string { return programIn(words(tool)) }
+// ProgramInToolName returns the known program with verbs that a tool is named after; "" for none.
+func ProgramInToolName(tool string) string { return findProgram(splitWords(tool)) }
 
-// programIn returns the program with verbs among the words of a name.
-func programIn(name []string) string {
+// findProgram returns the program with verbs among the words of a name.
+func findProgram(name []string) string {
 	for _, w := range name {
 		if p := knownCommands().programs[w]; p != nil && p.verbs {
 			return p.name
@@ -84,9 +84,9 @@ func programIn(name []string) string {
 	return ""
 }
 
-// actions sorts the values of an enum into r, and reports whether they differ in effect: at least one
+// sortActions sorts the values of an enum into r, and reports whether they differ in effect: at least one
 // clearly changes something.
-func (r *Rule) actions(values []string) bool {
+func (r *ArgumentRule) sortActions(values []string) bool {
 	writes, changes := 0, false
 	for _, v := range values {
 		changes = changes || nameSaysChange(v)
@@ -108,8 +108,8 @@ func (r *Rule) actions(values []string) bool {
 // maxParameters limits the properties of a schema that are read.
 const maxParameters = 100
 
-// parameters parses the properties of a schema.
-func parameters(schema []byte) (all []parameter) {
+// parseParameters parses the properties of a schema.
+func parseParameters(schema []byte) (all []schemaParameter) {
 	if wirejson.Kind(schema) != '{' {
 		return nil
 	}
@@ -121,11 +121,11 @@ func parameters(schema []byte) (all []parameter) {
 		if wirejson.Kind(value) != '{' || len(all) >= maxParameters {
 			return nil
 		}
-		p := parameter{name: string(name), lower: strings.ToLower(strings.ReplaceAll(string(name), "-", "_"))}
+		p := schemaParameter{name: string(name), lower: strings.ToLower(strings.ReplaceAll(string(name), "-", "_"))}
 		p.about, _ = wirejson.String(wirejson.Find(value, "description"))
 		p.fallback, _ = wirejson.String(wirejson.Find(value, "default"))
 		if enum := wirejson.Find(value, "enum"); wirejson.Kind(enum) == '[' {
-			p.values, _ = texts(enum)
+			p.values, _ = parseStrings(enum)
 		}
 		kind, _ := wirejson.String(wirejson.Find(value, "type"))
 		p.open = p.values == nil && kind != "boolean" && kind != "integer" && kind != "number" && kind != "object"
@@ -135,8 +135,8 @@ func parameters(schema []byte) (all []parameter) {
 	return all
 }
 
-// words splits a name or text into lower-case words.
-func words(s string) []string {
+// splitWords splits a name or text into lower-case words.
+func splitWords(s string) []string {
 	if len(s) > 4096 {
 		s = s[:4096]
 	}

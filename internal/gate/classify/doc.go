@@ -16,7 +16,16 @@
 //   - It does not know what a name refers to (a view, a replaced program), executes and expands nothing,
 //     and does not protect from a server that lies. Policy decides about the call.
 //
-// Files: verdict is the base; sql*, shell, programs, options, http, graphql and action classify one kind
-// of text each; rule selects among them; lane classifies a call; detect finds rules in schemas; hints_*
-// infer hints.
+// Files:
+//
+//   - lane.go: Classify, which classifies the arguments of a call; rule.go: which argument, and how
+//   - detect.go: finds that argument in the schema of a tool; analysis.go: caches it per tool
+//   - sql.go: classifies SQL; sqllex.go: tokens in all dialects; sqlstatement.go, sqlnest.go, sqlwords.go:
+//     statements, their nesting and the word lists
+//   - shell.go: classifies shell lines; shell_limits.go: their limits; programs.go, options.go: known
+//     programs with their verbs and options; siblings.go: members next to a command
+//   - http.go, graphql.go, action.go: HTTP methods, GraphQL, action names
+//   - verdict.go: the result
+//   - hints_effect.go: infers hints; hints_name.go, hints_text.go, hints_schema.go: analyze the name, the
+//     description and the schema; hints_words.go: the lexicon
 package classify

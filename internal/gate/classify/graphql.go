@@ -20,7 +20,7 @@ func classifyGraphQL(text string) verdict {
 	}
 	document, err := parser.ParseQuery(&ast.Source{Input: text})
 	if err != nil || len(document.Operations) == 0 {
-		return unread("no document of GraphQL")
+		return unreadVerdict("no document of GraphQL")
 	}
 	return classifyDocument(document)
 }
@@ -41,17 +41,17 @@ func classifyGraphQLRequest(value []byte, depth int) (worst verdict) {
 		return classifyGraphQL(text)
 	case kind == '[':
 		_ = wirejson.Elements(value, func(e []byte) error {
-			worst = worst.worse(classifyGraphQLRequest(e, depth+1))
+			worst = worst.worseOf(classifyGraphQLRequest(e, depth+1))
 			return nil
 		})
 	case kind == '{':
 		_ = wirejson.Members(value, func(name, member []byte) error {
-			worst = worst.worse(classifyGraphQLMember(string(name), member, depth))
+			worst = worst.worseOf(classifyGraphQLMember(string(name), member, depth))
 			return nil
 		})
 	}
 	if worst.Operation == policy.NoOperation {
-		return unread("no document of GraphQL")
+		return unreadVerdict("no document of GraphQL")
 	}
 	return worst
 }
@@ -66,7 +66,7 @@ func classifyGraphQLMember(name string, value []byte, depth int) verdict {
 	case name == "operationName", name == "variables", empty:
 		return verdict{}
 	}
-	return unread(clipWord(name))
+	return unreadVerdict(clipWord(name))
 }
 
 // classifyDocument classifies a document by all its operations. The names of its fields say what a
@@ -77,35 +77,35 @@ func classifyDocument(document *ast.QueryDocument) verdict {
 	for _, operation := range document.Operations {
 		if operation.Operation == ast.Mutation {
 			mutates = true
-			fields = selected(operation.SelectionSet, 2, fields)
+			fields = appendFieldNames(operation.SelectionSet, 2, fields)
 		}
 	}
 	if !mutates {
-		return reading
+		return readVerdict
 	}
 	for _, fragment := range document.Fragments {
-		fields = selected(fragment.SelectionSet, 2, fields)
+		fields = appendFieldNames(fragment.SelectionSet, 2, fields)
 	}
 	for _, f := range fields {
 		if operationOfName(f) == policy.Destructive {
 			return verdict{Operation: policy.Destructive, Word: clipWord("mutation " + f)}
 		}
 	}
-	return write("mutation")
+	return writeVerdict("mutation")
 }
 
-// selected appends the field names of a selection set. Only the upper levels count: a mutation may be in a
+// appendFieldNames appends the field names of a selection set. Only the upper levels count: a mutation may be in a
 // namespace, and deeper fields are its result. Fragments are classified separately.
-func selected(set ast.SelectionSet, levels int, names []string) []string {
+func appendFieldNames(set ast.SelectionSet, levels int, names []string) []string {
 	if levels == 0 {
 		return names
 	}
 	for _, s := range set {
 		switch s := s.(type) {
 		case *ast.Field:
-			names = selected(s.SelectionSet, levels-1, append(names, s.Name))
+			names = appendFieldNames(s.SelectionSet, levels-1, append(names, s.Name))
 		case *ast.InlineFragment:
-			names = selected(s.SelectionSet, levels, names)
+			names = appendFieldNames(s.SelectionSet, levels, names)
 		}
 	}
 	return names

@@ -18,23 +18,23 @@ type Inference struct {
 // InferHints infers the effect of a tool from its name, title, description and schema. It ignores the
 // hints: callers use it for tools without them.
 func InferHints(d tool.Definition) Inference {
-	name := readName(d.ID.Tool)
+	name := analyzeName(d.ID.Tool)
 	if d.Title != "" {
-		name = name.with(readName(d.Title))
+		name = name.withTitle(analyzeName(d.Title))
 	}
-	text := readText(d.Description)
-	schema := readSchema(d.InputSchema)
-	if in, ok := hintsDestroy(name, text, schema); ok {
+	text := analyzeText(d.Description)
+	schema := analyzeSchema(d.InputSchema)
+	if in, ok := inferDestructive(name, text, schema); ok {
 		return in
 	}
-	if in, ok := hintsRead(name, text, schema); ok {
+	if in, ok := inferRead(name, text, schema); ok {
 		return in
 	}
-	return writing(name, text, schema)
+	return inferWrite(name, text, schema)
 }
 
-// hintsDestroy reports whether a tool deletes, or can do anything.
-func hintsDestroy(n name, t text, s schema) (Inference, bool) {
+// inferDestructive reports whether a tool deletes, or can do anything.
+func inferDestructive(n nameAnalysis, t textAnalysis, s schemaAnalysis) (Inference, bool) {
 	why := ""
 	switch {
 	case n.head == destroys:
@@ -53,31 +53,31 @@ func hintsDestroy(n name, t text, s schema) (Inference, bool) {
 	return Inference{Operation: policy.Destructive, Reason: why}, true
 }
 
-// hintsRead reports whether a tool only reads: there is evidence for it and none against it.
-func hintsRead(n name, t text, s schema) (Inference, bool) {
+// inferRead reports whether a tool only reads: there is evidence for it and none against it.
+func inferRead(n nameAnalysis, t textAnalysis, s schemaAnalysis) (Inference, bool) {
 	sign := ""
 	switch {
 	case n.head == reads && !n.unsure:
 		sign = `its name says "` + n.verb + `"`
-	case t.lead == reads && (n.head == noRole || n.unsure && n.head != destroys && !is(n.verb, changer)):
+	case t.lead == reads && (n.head == noRole || n.unsure && n.head != destroys && !hasTrait(n.verb, changer)):
 		sign = `its description begins with "` + t.verb + `"`
 	default:
 		return Inference{}, false
 	}
-	if against(n, t, s) != "" {
+	if readContradictionText(n, t, s) != "" {
 		return Inference{}, false
 	}
 	return Inference{Operation: policy.Read, Reason: sign + `, and nothing speaks against it`}, true
 }
 
-// against returns the evidence against a read-only tool.
-func against(n name, t text, s schema) string {
+// readContradictionText returns the evidence against a read-only tool.
+func readContradictionText(n nameAnalysis, t textAnalysis, s schemaAnalysis) string {
 	switch {
 	case n.deletes != "":
 		return `its name says "` + n.deletes + `"`
 	case n.changes != "":
 		return `its name says "` + n.changes + `"`
-	case t.lead != noRole && t.lead != reads && !is(t.verb, neutral), t.lead == runs && (n.verb == "query" || n.head != reads):
+	case t.lead != noRole && t.lead != reads && !hasTrait(t.verb, neutral), t.lead == runs && (n.verb == "query" || n.head != reads):
 		return `its description begins with "` + t.verb + `"`
 	case t.deletes != "":
 		return `its description says "` + t.deletes + `"`
@@ -99,15 +99,15 @@ func against(n name, t text, s schema) string {
 	return ""
 }
 
-// writing returns the inference for all other tools, with the evidence for a write, if any.
-func writing(n name, t text, s schema) Inference {
+// inferWrite returns the inference for all other tools, with the evidence for a write, if any.
+func inferWrite(n nameAnalysis, t textAnalysis, s schemaAnalysis) Inference {
 	in := Inference{Operation: policy.Write}
-	why := against(n, t, s)
+	why := readContradictionText(n, t, s)
 	switch {
 	case n.head == writes, n.head == mayWrite && !n.unsure, n.head == runs:
 		in.Reason = `its name says "` + n.verb + `"`
-		in.Unsure = is(n.verb, making) && n.deletes == "" && t.deletes == ""
-	case (n.head != reads || n.unsure) && t.lead != noRole && t.lead != reads && !is(t.verb, neutral):
+		in.Unsure = hasTrait(n.verb, making) && n.deletes == "" && t.deletes == ""
+	case (n.head != reads || n.unsure) && t.lead != noRole && t.lead != reads && !hasTrait(t.verb, neutral):
 		in.Reason = `its description begins with "` + t.verb + `"`
 	case why != "":
 		in.Reason = why

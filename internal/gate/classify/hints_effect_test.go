@@ -178,7 +178,7 @@ func TestTitleHelps(t *testing.T) {
 func TestNoDeletionIsRead(t *testing.T) {
 	names := []string{"get_user", "list", "users.search", "fetchAllPages", "read-file", "describe_table", "check_status", ""}
 	spellings := func(a, b string) []string {
-		return []string{a + "_" + b, b + "_" + a, a + "-" + b, a + "." + b, a + strings.ToUpper(b[:1]) + b[1:], b + "2_" + a, a + "/" + thirdOf(b), gerundOf(b) + "_" + a, a + "_" + lexicon().participleOf(b), strings.ToUpper(b + "_" + a)}
+		return []string{a + "_" + b, b + "_" + a, a + "-" + b, a + "." + b, a + strings.ToUpper(b[:1]) + b[1:], b + "2_" + a, a + "/" + thirdPersonOf(b), gerundOf(b) + "_" + a, a + "_" + lexicon().participleOf(b), strings.ToUpper(b + "_" + a)}
 	}
 	for _, verb := range wordlist.Read(wordsText).Of("destroys").Words() {
 		for _, n := range names {
@@ -213,7 +213,7 @@ func FuzzInfer(f *testing.F) {
 		if in != InferHints(d) || in.Reason == "" || in.Operation == policy.NoOperation {
 			t.Fatalf("%+v", in)
 		}
-		for _, word := range pieces(name, nil) {
+		for _, word := range splitIdentifier(name, nil) {
 			if lexicon().words[word].role == destroys && in.Operation == policy.Read {
 				t.Errorf("%q is inferred to read", name)
 			}

@@ -9,11 +9,11 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// name is the analysis of a name.
-type name struct {
-	head   role   // effect of its verb, noRole without one
-	verb   string // the verb
-	unsure bool   // the verb may also be a noun
+// nameAnalysis is the analysis of a name.
+type nameAnalysis struct {
+	head   wordRole // effect of its verb, noRole without one
+	verb   string   // the verb
+	unsure bool     // the verb may also be a noun
 	// deletes is a word about deletion, at any position.
 	deletes string
 	// changes is a word after a reading verb that implies a change.
@@ -24,34 +24,34 @@ type name struct {
 	foreign bool // it has characters that may hide other words
 }
 
-// readName analyzes a name.
-func readName(s string) name {
+// analyzeName analyzes a name.
+func analyzeName(s string) nameAnalysis {
 	var buffer [maxNameWords]string
-	words := pieces(s, buffer[:0])
-	n := name{long: len(words) >= maxNameWords, foreign: hasForeign(s)}
+	words := splitIdentifier(s, buffer[:0])
+	n := nameAnalysis{long: len(words) >= maxNameWords, foreign: hasNonASCII(s)}
 	known := lexicon()
 	for i, w := range words {
 		v := known.words[w]
-		if n.deletes == "" && aboutDeleting(w) {
+		if n.deletes == "" && meansDeletion(w) {
 			n.deletes = w
 		}
-		n.code = n.code || v.is(codeWord)
-		if v.role == noRole || v.form == participle || v.form == gerund && v.role != destroys && i > 0 || v.is(spoken) {
+		n.code = n.code || v.has(codeWord)
+		if v.role == noRole || v.form == participle || v.form == gerund && v.role != destroys && i > 0 || v.has(spoken) {
 			continue
 		}
 		last := i == len(words)-1
 		switch {
 		case v.role == destroys && n.head != reads:
 			n.head, n.verb, n.unsure = destroys, w, false
-		case v.role == destroys && last && v.form == base && !is(n.verb, asking):
+		case v.role == destroys && last && v.form == base && !hasTrait(n.verb, asking):
 			n.head, n.verb, n.unsure = destroys, w, false // list_delete deletes a list
 		case n.head == destroys:
 		case n.head == noRole:
 			n.head, n.verb = v.role, w
-			n.unsure = v.role == mayWrite && (i > 0 || last && !v.is(changer)) || v.form == third && v.role != writes || v.role == reads && v.form == base && i == 0 && v.is(namespace)
-		case n.head == reads && v.role == mayWrite && !(is(words[i-1], joining) && v.form == base):
+			n.unsure = v.role == mayWrite && (i > 0 || last && !v.has(changer)) || v.form == third && v.role != writes || v.role == reads && v.form == base && i == 0 && v.has(namespace)
+		case n.head == reads && v.role == mayWrite && !(hasTrait(words[i-1], joining) && v.form == base):
 			// get_updates, list_posts; but view_update is ambiguous.
-			n.unsure = n.unsure || last && v.form == base && is(n.verb, listLike)
+			n.unsure = n.unsure || last && v.form == base && hasTrait(n.verb, listLike)
 		case n.head == reads && v.role == runs && (w == "run" || w == "runs"):
 			// list_workflow_runs
 		case n.head == reads && v.role != reads:
@@ -59,12 +59,12 @@ func readName(s string) name {
 		case n.head == mayWrite && v.role == reads && v.form == base && last:
 			// post_get, but update_list is ambiguous.
 			switch {
-			case v.is(asking) && w != "read":
+			case v.has(asking) && w != "read":
 				n.head, n.verb, n.unsure = reads, w, false
-			case v.is(listLike):
+			case v.has(listLike):
 				n.unsure = true
 			}
-		case n.head == mayWrite && (n.unsure || last) && (v.role > mayWrite || v.is(changer)):
+		case n.head == mayWrite && (n.unsure || last) && (v.role > mayWrite || v.has(changer)):
 			n.head, n.verb, n.unsure = v.role, w, v.role == mayWrite
 		case v.role == runs && n.head != runs:
 			n.changes = w
@@ -73,15 +73,15 @@ func readName(s string) name {
 			n.changes = w + " " + words[i+1]
 		}
 	}
-	n.asks = n.verb == "query" && slices.ContainsFunc(words, func(w string) bool { return is(w, language) })
+	n.asks = n.verb == "query" && slices.ContainsFunc(words, func(w string) bool { return hasTrait(w, language) })
 	if n.head == reads && n.verb == "fetch" && len(words) > 1 && words[0] == "git" {
 		n.head = writes // it fetches into the repository
 	}
 	return n
 }
 
-// with adds the analysis of a title. The name has priority, but a title that implies a change counts.
-func (n name) with(title name) name {
+// withTitle adds the analysis of a title. The name has priority, but a title that implies a change counts.
+func (n nameAnalysis) withTitle(title nameAnalysis) nameAnalysis {
 	if n.head == noRole {
 		n.head, n.verb, n.unsure = title.head, title.verb, title.unsure
 	}
@@ -95,11 +95,11 @@ func (n name) with(title name) name {
 	return n
 }
 
-// aboutDeleting reports whether a word is about deletion, in any form or compound.
-func aboutDeleting(w string) bool {
+// meansDeletion reports whether a word is about deletion, in any form or compound.
+func meansDeletion(w string) bool {
 	known := lexicon()
 	switch v := known.words[w]; {
-	case v.is(harmlessWords):
+	case v.has(harmlessWords):
 		return false
 	case v.role == destroys:
 		return true
@@ -114,18 +114,18 @@ func aboutDeleting(w string) bool {
 // operationOfName returns the operation that the name of a tool, an action or a field implies: a write if
 // it is not clear.
 func operationOfName(s string) policy.Operation {
-	o, _ := ofName(s)
+	o, _ := operationAndCertainty(s)
 	return o
 }
 
 // nameSaysChange reports whether a name clearly implies a change or deletion.
 func nameSaysChange(s string) bool {
-	o, sure := ofName(s)
+	o, sure := operationAndCertainty(s)
 	return sure && o != policy.Read
 }
 
-func ofName(s string) (o policy.Operation, sure bool) {
-	switch n := readName(s); {
+func operationAndCertainty(s string) (o policy.Operation, sure bool) {
+	switch n := analyzeName(s); {
 	case n.head == destroys:
 		return policy.Destructive, true
 	case n.head == reads && !n.unsure && n.deletes == "" && n.changes == "" && !n.long && !n.foreign:

@@ -14,8 +14,8 @@ import (
 // longer one does not count as read-only.
 const maxSchema = 128 << 10
 
-// schema is the analysis of the parameters of a tool.
-type schema struct {
+// schemaAnalysis is the analysis of the parameters of a tool.
+type schemaAnalysis struct {
 	code    string // a parameter with code
 	changes string // a parameter that only makes sense for a change
 	deletes string // an enum of actions, one of which deletes
@@ -24,21 +24,21 @@ type schema struct {
 	long    bool
 }
 
-// readSchema analyzes the parameters.
-func readSchema(raw json.RawMessage) schema {
-	var s schema
+// analyzeSchema analyzes the parameters.
+func analyzeSchema(raw json.RawMessage) schemaAnalysis {
+	var s schemaAnalysis
 	if len(raw) > maxSchema {
 		s.long = true
 		return s
 	}
 	if len(raw) > 0 {
-		s.object(raw, 0)
+		s.analyzeObject(raw, 0)
 	}
 	return s
 }
 
-// object analyzes the properties of a schema and its nested schemas, in one pass.
-func (s *schema) object(raw []byte, depth int) {
+// analyzeObject analyzes the properties of a schema and its nested schemas, in one pass.
+func (s *schemaAnalysis) analyzeObject(raw []byte, depth int) {
 	const maxDepth = 12
 	if wirejson.Kind(raw) != '{' {
 		return
@@ -52,57 +52,57 @@ func (s *schema) object(raw []byte, depth int) {
 		case "properties":
 			if wirejson.Kind(value) == '{' {
 				_ = wirejson.Members(value, func(name, value []byte) error {
-					s.property(string(name), value)
-					s.object(value, depth+1)
+					s.analyzeProperty(string(name), value)
+					s.analyzeObject(value, depth+1)
 					return nil
 				})
 			}
 		case "anyOf", "oneOf", "allOf":
 			if wirejson.Kind(value) == '[' {
-				_ = wirejson.Elements(value, func(value []byte) error { s.object(value, depth+1); return nil })
+				_ = wirejson.Elements(value, func(value []byte) error { s.analyzeObject(value, depth+1); return nil })
 			}
 		case "items", "$defs", "definitions", "additionalProperties":
-			s.object(value, depth+1)
+			s.analyzeObject(value, depth+1)
 		}
 		return nil
 	})
 }
 
-func (s *schema) property(name string, value []byte) {
+func (s *schemaAnalysis) analyzeProperty(name string, value []byte) {
 	lower, snake := strings.ToLower(name), ""
 	if lower == name {
 		snake = strings.ReplaceAll(name, "-", "_")
 	} else {
 		var buffer [maxNameWords]string
-		snake = strings.Join(pieces(name, buffer[:0]), "_")
+		snake = strings.Join(splitIdentifier(name, buffer[:0]), "_")
 	}
-	k := kindOf(value)
+	k := schemaType(value)
 	open := k != "boolean" && k != "integer" && k != "number" && k != "object" && !hasEnum(value)
 	switch {
-	case takesCode(lower, snake):
-		if (open || k == "object" && !hasEnum(value)) && !(lower == "code" && identifies(value)) {
+	case nameMeansCode(lower, snake):
+		if (open || k == "object" && !hasEnum(value)) && !(lower == "code" && isDescribedAsID(value)) {
 			s.code = cmp.Or(s.code, snake)
 		}
 	case open && describedAsCode(value):
 		s.code = cmp.Or(s.code, snake)
-	case open && is(snake, vessel):
+	case open && hasTrait(snake, vessel):
 		s.vessel = cmp.Or(s.vessel, snake)
-	case is(lower, changing) || is(snake, changing):
+	case hasTrait(lower, changing) || hasTrait(snake, changing):
 		s.changes = cmp.Or(s.changes, snake)
 	}
-	if is(lower, action) || is(snake, action) {
-		s.choice(value)
+	if hasTrait(lower, action) || hasTrait(snake, action) {
+		s.analyzeEnum(value)
 	}
 }
 
-// takesCode reports whether the name of a parameter says that it is code.
-func takesCode(lower, snake string) bool {
-	if is(lower, codeWord) || is(snake, codeWord) {
+// nameMeansCode reports whether the name of a parameter says that it is code.
+func nameMeansCode(lower, snake string) bool {
+	if hasTrait(lower, codeWord) || hasTrait(snake, codeWord) {
 		return true
 	}
 	words := strings.Split(snake, "_")
 	last := words[len(words)-1]
-	if (is(last, written) || is(last, language)) && slices.ContainsFunc(words, func(w string) bool { return is(w, language) }) {
+	if (hasTrait(last, written) || hasTrait(last, language)) && slices.ContainsFunc(words, func(w string) bool { return hasTrait(w, language) }) {
 		return true // raw_sql_query
 	}
 	if len(words) != 2 {
@@ -111,7 +111,7 @@ func takesCode(lower, snake string) bool {
 	first, rest := words[0], last
 	switch rest {
 	case "code", "script", "command", "statement", "query", "string", "text":
-		return is(first, codeWord) && first != "code" || first == "source" && rest == "code"
+		return hasTrait(first, codeWord) && first != "code" || first == "source" && rest == "code"
 	}
 	return false
 }
@@ -136,25 +136,25 @@ func describedAsCode(value []byte) bool {
 		return w
 	}
 	first := next()
-	for n := 0; n < most && is(first, plain); n++ {
+	for n := 0; n < most && hasTrait(first, plain); n++ {
 		first = next()
 	}
-	spoken := is(first, language)
-	if !spoken && !is(first, scripting) && !is(first, written) {
+	spoken := hasTrait(first, language)
+	if !spoken && !hasTrait(first, scripting) && !hasTrait(first, written) {
 		return false
 	}
 	second, third := next(), next()
 	switch {
-	case spoken, is(first, scripting):
-		return second == "to" || is(second, written) || is(third, written) && (spoken || is(second, plain))
-	case is(first, codeWord) && second == "to":
+	case spoken, hasTrait(first, scripting):
+		return second == "to" || hasTrait(second, written) || hasTrait(third, written) && (spoken || hasTrait(second, plain))
+	case hasTrait(first, codeWord) && second == "to":
 		return third == "run" || third == "execute" || third == "evaluate" || third == "eval"
-	case is(second, language):
+	case hasTrait(second, language):
 		return true
 	}
 	for n, before, w := 0, second, third; n < most && w != ""; n, before, w = n+1, w, next() {
-		if is(w, language) { // a query to run, in SQL
-			return before == "in" || before == "using" || is(before, plain)
+		if hasTrait(w, language) { // a query to run, in SQL
+			return before == "in" || before == "using" || hasTrait(before, plain)
 		}
 	}
 	return false
@@ -162,29 +162,29 @@ func describedAsCode(value []byte) bool {
 
 func isLetter(r rune) bool { return r >= utf8.RuneSelf || isLetterByte(byte(r)) }
 
-// identifies reports whether a parameter "code" is described as an identifier.
-func identifies(value []byte) bool {
+// isDescribedAsID reports whether a parameter "code" is described as an identifier.
+func isDescribedAsID(value []byte) bool {
 	about, _ := wirejson.String(wirejson.Find(value, "description"))
 	about = strings.ToLower(about)
 	return slices.ContainsFunc(lexicon().identifying, func(w string) bool { return strings.Contains(about, w) })
 }
 
-func kindOf(value []byte) string {
+func schemaType(value []byte) string {
 	k, _ := wirejson.String(wirejson.Find(value, "type"))
 	return k
 }
 
 func hasEnum(value []byte) bool { return wirejson.Kind(wirejson.Find(value, "enum")) == '[' }
 
-// choice looks for changing actions in an enum.
-func (s *schema) choice(value []byte) {
+// analyzeEnum looks for changing actions in an enum.
+func (s *schemaAnalysis) analyzeEnum(value []byte) {
 	known := lexicon()
 	each := func(v []byte) error {
 		text, ok := wirejson.String(v)
 		if !ok {
 			return nil
 		}
-		for i, w := range pieces(text, nil) {
+		for i, w := range splitIdentifier(text, nil) {
 			switch r := known.words[w]; {
 			case r.role == destroys && i == 0 && r.form == base:
 				s.deletes = cmp.Or(s.deletes, w)

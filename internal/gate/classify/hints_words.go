@@ -10,37 +10,37 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// role is the effect that a word implies.
-type role uint8
+// wordRole is the effect that a word implies.
+type wordRole uint8
 
 // The roles, from the least to the most dangerous. A word has one role, in one form.
 const (
-	noRole   role = iota
-	reads         // get, list: reads only
-	mayWrite      // post, update, order: changes something as a verb, not as a noun
-	writes        // create, send: changes something
-	runs          // execute, eval: does what it is told
-	destroys      // delete, purge: deletes or is irreversible
+	noRole   wordRole = iota
+	reads             // get, list: reads only
+	mayWrite          // post, update, order: changes something as a verb, not as a noun
+	writes            // create, send: changes something
+	runs              // execute, eval: does what it is told
+	destroys          // delete, purge: deletes or is irreversible
 )
 
 // roleNames are the section heads of the verbs in hints.txt.
 var roleNames = [...]string{reads: "reads", mayWrite: "may write", writes: "writes", runs: "runs", destroys: "destroys"}
 
-// form is the form of a verb. A participle describes a thing rather than the tool.
-type form uint8
+// verbForm is the form of a verb. A participle describes a thing rather than the tool.
+type verbForm uint8
 
 const (
-	base       form = iota // delete
-	third                  // deletes
-	gerund                 // deleting
-	participle             // deleted
+	base       verbForm = iota // delete
+	third                      // deletes
+	gerund                     // deleting
+	participle                 // deleted
 )
 
-// trait is another property of a word: each is a section of hints.txt.
-type trait uint8
+// wordTrait is another property of a word: each is a section of hints.txt.
+type wordTrait uint8
 
 const (
-	codeWord trait = iota
+	codeWord wordTrait = iota
 	language
 	scripting
 	written
@@ -75,21 +75,21 @@ var traitNames = [...]string{
 	final: "final", adjective: "adjective", state: "state", smallChange: "small change", neutral: "neutral", changing: "changing", action: "action",
 }
 
-// word is the lexicon entry of a word.
-type word struct {
-	role   role
-	form   form
+// lexiconEntry is the lexicon entry of a word.
+type lexiconEntry struct {
+	role   wordRole
+	form   verbForm
 	traits uint32 // bit set
 }
 
-func (w word) is(t trait) bool { return w.traits>>t&1 == 1 }
+func (w lexiconEntry) has(t wordTrait) bool { return w.traits>>t&1 == 1 }
 
-// is reports whether a word has a trait.
-func is(w string, t trait) bool { return lexicon().words[w].is(t) }
+// hasTrait reports whether a word has a trait.
+func hasTrait(w string, t wordTrait) bool { return lexicon().words[w].has(t) }
 
 // vocabulary is the parsed hints.txt.
 type vocabulary struct {
-	words       map[string]word
+	words       map[string]lexiconEntry
 	participles map[string]string
 
 	deletions, shortDeletions, identifying, idioms []string
@@ -102,7 +102,7 @@ var wordsText string
 var lexicon = sync.OnceValue(func() *vocabulary {
 	file := wordlist.Read(wordsText)
 	l := &vocabulary{
-		words: map[string]word{}, participles: map[string]string{}, identifying: file.Of("identifying").Words(), idioms: file.Of("idioms").Lines,
+		words: map[string]lexiconEntry{}, participles: map[string]string{}, identifying: file.Of("identifying").Words(), idioms: file.Of("idioms").Lines,
 		deletions: file.Of("deletions").Words(), shortDeletions: file.Of("short deletions").Words(),
 	}
 	for _, line := range file.Of("participles").Lines {
@@ -111,11 +111,11 @@ var lexicon = sync.OnceValue(func() *vocabulary {
 	}
 	for r := reads; r <= destroys; r++ { // the last one wins
 		for _, v := range file.Of(roleNames[r]).Words() {
-			l.words[v] = word{role: r, form: base}
-			l.words[thirdOf(v)] = word{role: r, form: third}
-			l.words[gerundOf(v)] = word{role: r, form: gerund}
+			l.words[v] = lexiconEntry{role: r, form: base}
+			l.words[thirdPersonOf(v)] = lexiconEntry{role: r, form: third}
+			l.words[gerundOf(v)] = lexiconEntry{role: r, form: gerund}
 			if p := l.participleOf(v); p != v {
-				l.words[p] = word{role: r, form: participle}
+				l.words[p] = lexiconEntry{role: r, form: participle}
 			}
 		}
 	}
@@ -129,7 +129,7 @@ var lexicon = sync.OnceValue(func() *vocabulary {
 	return l
 })
 
-func thirdOf(v string) string {
+func thirdPersonOf(v string) string {
 	switch {
 	case strings.HasSuffix(v, "y") && !strings.ContainsAny(v[len(v)-2:len(v)-1], "aeiou"):
 		return v[:len(v)-1] + "ies"
@@ -141,7 +141,7 @@ func thirdOf(v string) string {
 
 func gerundOf(v string) string {
 	switch {
-	case doubled(v):
+	case doublesLastLetter(v):
 		return v + v[len(v)-1:] + "ing"
 	case strings.HasSuffix(v, "e") && !strings.HasSuffix(v, "ee"):
 		return v[:len(v)-1] + "ing"
@@ -153,7 +153,7 @@ func (l *vocabulary) participleOf(v string) string {
 	switch p, ok := l.participles[v]; {
 	case ok:
 		return p
-	case doubled(v):
+	case doublesLastLetter(v):
 		return v + v[len(v)-1:] + "ed"
 	case strings.HasSuffix(v, "e"):
 		return v + "d"
@@ -163,8 +163,8 @@ func (l *vocabulary) participleOf(v string) string {
 	return v + "ed"
 }
 
-// doubled reports whether a verb doubles its last letter: drop, dropping.
-func doubled(v string) bool {
+// doublesLastLetter reports whether a verb doubles its last letter: drop, dropping.
+func doublesLastLetter(v string) bool {
 	const vowels = "aeiou"
 	n := len(v)
 	if n < 3 || strings.ContainsAny(v[n-1:], "aeiouwxy") || !strings.ContainsAny(v[n-2:n-1], vowels) || strings.ContainsAny(v[n-3:n-2], vowels) {
@@ -174,9 +174,9 @@ func doubled(v string) bool {
 	return short || strings.HasSuffix(v, "set") || strings.HasSuffix(v, "submit") || strings.HasSuffix(v, "get") && n > 3
 }
 
-// pieces splits an identifier into lower-case words: snake_case, kebab-case, camelCase, HTTPServer,
+// splitIdentifier splits an identifier into lower-case words: snake_case, kebab-case, camelCase, HTTPServer,
 // name.space, path/to, v2.
-func pieces(s string, words []string) []string {
+func splitIdentifier(s string, words []string) []string {
 	start := -1
 	var before rune
 	cut := func(end int) {
@@ -220,7 +220,7 @@ func nextIsLower(rest string) bool {
 // not count as read-only.
 const maxNameWords = 32
 
-func hasForeign(s string) bool {
+func hasNonASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
 			return true
@@ -229,8 +229,8 @@ func hasForeign(s string) bool {
 	return false
 }
 
-// lower writes a word in lower case to scratch; a longer word is not in the lexicon.
-func lower(w string, scratch []byte) []byte {
+// lowerInto writes a word in lower case to scratch; a longer word is not in the lexicon.
+func lowerInto(w string, scratch []byte) []byte {
 	if len(w) > len(scratch) {
 		return nil
 	}

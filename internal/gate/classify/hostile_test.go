@@ -31,11 +31,11 @@ func TestHostileLines(t *testing.T) {
 // TestArgumentsNextToACommand: arguments count with the command, however their member is
 // spelled, and wherever it is.
 func TestArgumentsNextToACommand(t *testing.T) {
-	shell := Rule{By: policy.ByShell, Argument: "$.command"}
-	kube := Rule{By: policy.ByCLI, Argument: "$.args", Program: "kubectl"}
-	deep := Rule{By: policy.ByShell, Argument: "$.run.command"}
+	shell := ArgumentRule{By: policy.ByShell, Argument: "$.command"}
+	kube := ArgumentRule{By: policy.ByCLI, Argument: "$.args", Program: "kubectl"}
+	deep := ArgumentRule{By: policy.ByShell, Argument: "$.run.command"}
 	for _, c := range []struct {
-		rule Rule
+		rule ArgumentRule
 		args string
 		want policy.Operation
 	}{
@@ -74,7 +74,7 @@ func TestArgumentsNextToACommand(t *testing.T) {
 			t.Errorf("%s: %s (%s), want %s", c.args, got.Operation, got.Word, c.want)
 		}
 	}
-	http := Rule{By: policy.ByHTTP, Argument: "$.method"}
+	http := ArgumentRule{By: policy.ByHTTP, Argument: "$.method"}
 	for _, args := range []string{`{"method":"GET","headers":{"X-HTTP-Method\u002dOverride":"DELETE"}}`, `{"method":"GET","headers":["X-HTTP-Method: PUT"]}`, `{"method":"GET","url":"https://h/?_method=delete"}`} {
 		if got := http.Classify(json.RawMessage(args)); got.Operation < policy.Write {
 			t.Errorf("%s: %s", args, got.Operation)

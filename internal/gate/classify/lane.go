@@ -10,69 +10,69 @@ import (
 
 // Classify returns the effect of a call with these arguments, a JSON object that has passed
 // wirejson.Check.
-func (r *Rule) Classify(args json.RawMessage) policy.Arguments {
-	v := r.verdict(args)
+func (r *ArgumentRule) Classify(args json.RawMessage) policy.ArgumentEffect {
+	v := r.classifyArguments(args)
 	if v.Operation == policy.NoOperation {
-		v = unread("nothing to judge")
+		v = unreadVerdict("nothing to judge")
 	}
-	return policy.Arguments{Operation: v.Operation, Word: v.Word, By: r.By, Path: r.Argument, Declared: r.Declared, Unread: v.Unread}
+	return policy.ArgumentEffect{Operation: v.Operation, Word: v.Word, By: r.By, Path: r.Argument, Declared: r.Declared, Unread: v.Unread}
 }
 
-func (r *Rule) verdict(args json.RawMessage) (worst verdict) {
+func (r *ArgumentRule) classifyArguments(args json.RawMessage) (worst verdict) {
 	if len(args) > 4*maxText && (r.By == policy.ByShell || r.By == policy.ByCLI) {
 		return tooLong
 	}
 	found := false
-	each(args, r.path(), func(value []byte) {
+	forEachAt(args, r.argumentPath(), func(value []byte) {
 		found = true
-		worst = worst.worse(r.value(value))
+		worst = worst.worseOf(r.classifyValue(value))
 	})
 	switch {
 	case !found && r.Default != "":
-		worst = r.text(r.Default)
+		worst = r.classifyText(r.Default)
 	case !found:
-		return unread("no " + r.Argument)
+		return unreadVerdict("no " + r.Argument)
 	}
-	return worst.worse(r.siblings(args))
+	return worst.worseOf(r.classifySiblings(args))
 }
 
-// value classifies the value of the argument.
-func (r *Rule) value(value []byte) (worst verdict) {
+// classifyValue classifies the value of the argument.
+func (r *ArgumentRule) classifyValue(value []byte) (worst verdict) {
 	if text, ok := wirejson.String(value); ok {
-		return r.text(text)
+		return r.classifyText(text)
 	}
 	if r.By == policy.ByGraphQL && len(value) <= maxText {
 		return classifyGraphQLRequest(value, 0)
 	}
 	if wirejson.Kind(value) != '[' {
-		return unread("no text in " + r.Argument)
+		return unreadVerdict("no text in " + r.Argument)
 	}
-	words, ok := texts(value)
+	words, ok := parseStrings(value)
 	switch {
 	case !ok:
-		return unread("no text in " + r.Argument)
+		return unreadVerdict("no text in " + r.Argument)
 	case r.By == policy.ByShell || r.By == policy.ByCLI:
-		return r.text(quoted(words))
+		return r.classifyText(quoteShellWords(words))
 	}
 	for i, w := range words {
 		if i > 0 {
-			worst = worst.worse(write("several statements"))
+			worst = worst.worseOf(writeVerdict("several statements"))
 		}
-		worst = worst.worse(r.text(w))
+		worst = worst.worseOf(r.classifyText(w))
 	}
 	return worst
 }
 
-// siblings classifies other members that change the meaning of the argument.
-func (r *Rule) siblings(args json.RawMessage) (worst verdict) {
+// classifySiblings classifies other members that change the meaning of the argument.
+func (r *ArgumentRule) classifySiblings(args json.RawMessage) (worst verdict) {
 	switch r.By {
 	case policy.ByHTTP:
-		if overridesMethod(strings.ToLower(string(args))) {
-			return unread("a method that is overridden")
+		if mayOverrideMethod(strings.ToLower(string(args))) {
+			return unreadVerdict("a method that is overridden")
 		}
 	case policy.ByShell, policy.ByCLI:
-		b := neighbours{rule: r, args: args}
-		b.walk(args, r.path())
+		b := siblingClassifier{rule: r, args: args}
+		b.walk(args, r.argumentPath())
 		return b.worst
 	}
 	return worst

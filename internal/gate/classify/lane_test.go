@@ -9,19 +9,21 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-func said(v policy.Arguments) string { return strings.TrimSpace(v.Operation.String() + " " + v.Word) }
+func said(v policy.ArgumentEffect) string {
+	return strings.TrimSpace(v.Operation.String() + " " + v.Word)
+}
 
 func TestJudge(t *testing.T) {
-	sql := Rule{By: policy.BySQL, Argument: "$.sql"}
-	deep := Rule{By: policy.BySQL, Argument: "$.a.queries"}
-	shell := Rule{By: policy.ByShell, Argument: "$.command"}
-	kube := Rule{By: policy.ByCLI, Argument: "$.command", Program: "kubectl"}
-	http := Rule{By: policy.ByHTTP, Argument: "$.method"}
-	get := Rule{By: policy.ByHTTP, Argument: "$.method", Default: "GET"}
-	graph := Rule{By: policy.ByGraphQL, Argument: "$.query"}
-	act := Rule{By: policy.ByAction, Argument: "$.op", Read: []string{"list", "get_*"}, Destructive: []string{"delete"}}
+	sql := ArgumentRule{By: policy.BySQL, Argument: "$.sql"}
+	deep := ArgumentRule{By: policy.BySQL, Argument: "$.a.queries"}
+	shell := ArgumentRule{By: policy.ByShell, Argument: "$.command"}
+	kube := ArgumentRule{By: policy.ByCLI, Argument: "$.command", Program: "kubectl"}
+	http := ArgumentRule{By: policy.ByHTTP, Argument: "$.method"}
+	get := ArgumentRule{By: policy.ByHTTP, Argument: "$.method", Default: "GET"}
+	graph := ArgumentRule{By: policy.ByGraphQL, Argument: "$.query"}
+	act := ArgumentRule{By: policy.ByAction, Argument: "$.op", Read: []string{"list", "get_*"}, Destructive: []string{"delete"}}
 	for _, c := range []struct {
-		rule       Rule
+		rule       ArgumentRule
 		args, want string
 	}{
 		{sql, `{"sql":"select 1"}`, "read"}, {sql, `{"sql":"DROP TABLE x"}`, "destructive DROP TABLE"}, {sql, `{}`, "write no $.sql"}, {sql, `{"sql":null}`, "write no $.sql"},
@@ -72,7 +74,7 @@ func TestDetect(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if r := detect(&d); r != nil {
+		if r := detectArgumentRule(&d); r != nil {
 			got = string(r.By) + " " + r.Argument
 			for what, is := range map[string]string{" default ": r.Default, " ": r.Program} {
 				if is != "" {
@@ -104,7 +106,7 @@ func FuzzJudge(f *testing.F) {
 		if !json.Valid([]byte(args)) {
 			return
 		}
-		r := Rule{By: policy.LaneBy(by), Argument: "$.q", Program: "git"}
+		r := ArgumentRule{By: policy.ArgumentKind(by), Argument: "$.q", Program: "git"}
 		if v := r.Classify(json.RawMessage(args)); v.Operation == policy.NoOperation || v.Operation > policy.Read && v.Word == "" || v.By != r.By {
 			t.Fatalf("%s: %+v", args, v)
 		}

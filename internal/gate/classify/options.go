@@ -10,8 +10,8 @@ const (
 	needed
 )
 
-// options are the allowed options of a command. Abbreviations of long options are not allowed.
-type options struct {
+// allowedOptions are the allowed options of a command. Abbreviations of long options are not allowed.
+type allowedOptions struct {
 	letters [128]byte         // -a, which may be in a group
 	names   map[string]byte   // --all, and -all for programs without groups
 	fixed   map[string]string // the only allowed value of an option
@@ -19,7 +19,7 @@ type options struct {
 }
 
 // addLetters adds options in getopt syntax: "an:c::".
-func (o *options) addLetters(s string) {
+func (o *allowedOptions) addLetters(s string) {
 	for i := 0; i < len(s); {
 		colons := 0
 		for i+1+colons < len(s) && s[i+1+colons] == ':' {
@@ -30,8 +30,8 @@ func (o *options) addLetters(s string) {
 	}
 }
 
-// add adds an option: --all, --lines=, --color=?, or --output=/dev/null.
-func (o *options) add(s string, must bool) {
+// addOption adds an option: --all, --lines=, --color=?, or --output=/dev/null.
+func (o *allowedOptions) addOption(s string, must bool) {
 	name, want, valued := strings.Cut(s, "=")
 	kind := isFlag
 	switch {
@@ -60,9 +60,9 @@ func (o *options) add(s string, must bool) {
 	o.names[name] = kind | o.names[name]&needed
 }
 
-// take parses an argument that starts with a dash. ok: it has only allowed options; next: the value of the
+// parseArgument parses an argument that starts with a dash. ok: it has only allowed options; next: the value of the
 // last one is in the next argument; must: a required one is present.
-func (o *options) take(text string) (next, must, ok bool) {
+func (o *allowedOptions) parseArgument(text string) (next, must, ok bool) {
 	name, given, inOne := strings.Cut(text, "=")
 	kind := o.names[name]
 	if kind == 0 && len(name) == 2 && text[1] < 128 && text[1] != '-' && (inOne || len(text) == 2) && (o.ungroup || o.letters[text[1]]&isFlag != 0) {
@@ -79,11 +79,11 @@ func (o *options) take(text string) (next, must, ok bool) {
 	case strings.HasPrefix(text, "--"), o.ungroup:
 		return false, false, false
 	}
-	return o.group(text)
+	return o.parseGroup(text)
 }
 
-// group parses grouped letters. Digits are numbers.
-func (o *options) group(text string) (next, must, ok bool) {
+// parseGroup parses grouped letters. Digits are numbers.
+func (o *allowedOptions) parseGroup(text string) (next, must, ok bool) {
 	for i := 1; i < len(text); i++ {
 		c := text[i]
 		if '0' <= c && c <= '9' && o.letters[c] == 0 {

@@ -17,100 +17,100 @@ var shellText string
 //go:embed cli.txt
 var cliText string
 
-// arg is one argument of a command.
-type arg struct {
+// commandArg is one argument of a command.
+type commandArg struct {
 	text string // the known part
 	// known says that text is complete. Otherwise the argument may be anything with this prefix.
 	known bool
 }
 
 // mayBeOption reports whether an unknown argument may be an option.
-func (a arg) mayBeOption() bool { return !a.known && (a.text == "" || a.text[0] == '-') }
+func (a commandArg) mayBeOption() bool { return !a.known && (a.text == "" || a.text[0] == '-') }
 
-// rule is a line of shell.txt or cli.txt: verbs and conditions.
-type rule struct {
-	path        []string // the verbs, which may start or end with *; none for a plain command
-	first       byte     // first byte of the first verb; 0 for any
-	oneOf       []string // options, one of which is required
-	options     options  // the allowed options
-	maxOperands int      // maximum number of operands; -1: any
-	ignorePlus  bool     // operands that start with + do not count
-	wordOptions bool     // an unknown word may be an option, too
-	dashesEnd   bool     // -- ends the options
-	without     []string // texts that no argument may contain
+// commandRule is a line of shell.txt or cli.txt: verbs and conditions.
+type commandRule struct {
+	path        []string       // the verbs, which may start or end with *; none for a plain command
+	first       byte           // first byte of the first verb; 0 for any
+	oneOf       []string       // options, one of which is required
+	options     allowedOptions // the allowed options
+	maxOperands int            // maximum number of operands; -1: any
+	ignorePlus  bool           // operands that start with + do not count
+	wordOptions bool           // an unknown word may be an option, too
+	dashesEnd   bool           // -- ends the options
+	without     []string       // texts that no argument may contain
 }
 
-// program is what is known of a command.
-type program struct {
+// knownProgram is what is known of a command.
+type knownProgram struct {
 	name     string
 	verbs    bool // its effect depends on the first operands
-	reads    []rule
-	destroys []rule
-	runs     []rule  // verbs that run a command in their arguments
-	before   options // the options that may precede its verb
+	reads    []commandRule
+	destroys []commandRule
+	runs     []commandRule  // verbs that run a command in their arguments
+	before   allowedOptions // the options that may precede its verb
 	sets     map[string][]string
 }
 
-// wrapper is a command that runs another one.
-type wrapper struct {
+// commandWrapper is a command that runs another one.
+type commandWrapper struct {
 	operands int
-	options  options
+	options  allowedOptions
 }
 
-// commands is the parsed shell.txt and cli.txt.
-type commands struct {
-	programs                         map[string]*program
-	wrappers                         map[string]wrapper
+// commandTable is the parsed shell.txt and cli.txt.
+type commandTable struct {
+	programs                         map[string]*knownProgram
+	wrappers                         map[string]commandWrapper
 	shells, places, variables, sinks map[string]bool
 	tied, runners                    map[string]bool
 }
 
-var knownCommands = sync.OnceValue(func() *commands {
+var knownCommands = sync.OnceValue(func() *commandTable {
 	file := wordlist.Read(shellText)
-	c := &commands{
-		programs: map[string]*program{}, wrappers: map[string]wrapper{},
+	c := &commandTable{
+		programs: map[string]*knownProgram{}, wrappers: map[string]commandWrapper{},
 		shells: file.Of("shells").Set(), places: file.Of("places").Set(), variables: file.Of("variables").Set(), sinks: file.Of("sinks").Set(),
 		tied: file.Of("tied").Set(), runners: file.Of("runners").Set(),
 	}
-	named := func(name string) *program {
+	named := func(name string) *knownProgram {
 		if c.programs[name] == nil {
-			c.programs[name] = &program{name: name}
+			c.programs[name] = &knownProgram{name: name}
 		}
 		return c.programs[name]
 	}
-	each := func(section string, add func(p *program, r rule)) {
+	each := func(section string, add func(p *knownProgram, r commandRule)) {
 		for _, line := range file.Of(section).Lines {
-			names, r := parseRule(strings.Fields(line))
+			names, r := parseRuleFields(strings.Fields(line))
 			for _, name := range names {
 				add(named(name), r)
 			}
 		}
 	}
-	each("reads", func(p *program, r rule) { p.reads = append(p.reads, r) })
-	each("destroys", func(p *program, r rule) { p.destroys = append(p.destroys, r) })
+	each("reads", func(p *knownProgram, r commandRule) { p.reads = append(p.reads, r) })
+	each("destroys", func(p *knownProgram, r commandRule) { p.destroys = append(p.destroys, r) })
 	for _, line := range file.Of("wrappers").Lines {
 		f := strings.Fields(line)
 		n, err := strconv.Atoi(f[1])
 		if err != nil {
 			panic(err)
 		}
-		_, r := parseRule(append([]string{f[0]}, f[2:]...))
-		c.wrappers[f[0]] = wrapper{n, r.options}
+		_, r := parseRuleFields(append([]string{f[0]}, f[2:]...))
+		c.wrappers[f[0]] = commandWrapper{n, r.options}
 	}
 	for _, s := range wordlist.Read(cliText) {
 		for _, name := range strings.Fields(s.Head) {
 			p := named(name)
 			p.verbs = true
 			for _, line := range s.Lines {
-				p.add(strings.Fields(line))
+				p.addRuleLine(strings.Fields(line))
 			}
 		}
 	}
 	return c
 })
 
-// add parses a line of cli.txt.
-func (p *program) add(f []string) {
+// addRuleLine parses a line of cli.txt.
+func (p *knownProgram) addRuleLine(f []string) {
 	var fields []string
 	for _, t := range f[1:] {
 		if name, is := strings.CutPrefix(t, "&"); is {
@@ -119,7 +119,7 @@ func (p *program) add(f []string) {
 			fields = append(fields, t)
 		}
 	}
-	var list *[]rule
+	var list *[]commandRule
 	switch f[0] {
 	case "set":
 		if p.sets == nil {
@@ -128,7 +128,7 @@ func (p *program) add(f []string) {
 		p.sets[fields[0]] = fields[1:]
 		return
 	case "before":
-		_, r := parseRule(append([]string{p.name}, fields...))
+		_, r := parseRuleFields(append([]string{p.name}, fields...))
 		p.before = r.options
 		return
 	case "reads":
@@ -140,7 +140,7 @@ func (p *program) add(f []string) {
 	default:
 		panic("cli.txt does not know " + f[0])
 	}
-	paths, r := parseRule(fields)
+	paths, r := parseRuleFields(fields)
 	for _, path := range paths {
 		r.path, r.first = strings.Split(path, "/"), path[0]
 		if r.first == '*' {
@@ -150,8 +150,8 @@ func (p *program) add(f []string) {
 	}
 }
 
-// parseRule parses names and conditions.
-func parseRule(fields []string) (names []string, r rule) {
+// parseRuleFields parses names and conditions.
+func parseRuleFields(fields []string) (names []string, r commandRule) {
 	r.maxOperands = -1
 	for i, f := range fields {
 		switch {
@@ -164,9 +164,9 @@ func parseRule(fields []string) (names []string, r rule) {
 		case f[0] == '[':
 			r.options.addLetters(f[1 : len(f)-1])
 		case f[0] == '-':
-			r.options.add(f, false)
+			r.options.addOption(f, false)
 		case f[0] == '+':
-			r.options.add(f[1:], true)
+			r.options.addOption(f[1:], true)
 			r.oneOf = append(r.oneOf, f[1:])
 		case f[0] == '~':
 			r.without = append(r.without, f[1:])
@@ -185,55 +185,55 @@ func parseRule(fields []string) (names []string, r rule) {
 }
 
 // classify returns the verdict for a program with these arguments.
-func (p *program) classify(args []arg) verdict {
-	if p.verbs && len(args) == 1 && args[0] == (arg{"--version", true}) {
-		return reading
+func (p *knownProgram) classify(args []commandArg) verdict {
+	if p.verbs && len(args) == 1 && args[0] == (commandArg{"--version", true}) {
+		return readVerdict
 	}
 	var room [maxVerbs]string
-	verbs, rest, sure := p.verb(args, room[:0])
-	if v := p.destroyed(verbs, sure, args); v.Operation == policy.Destructive {
+	verbs, rest, sure := p.splitVerbs(args, room[:0])
+	if v := p.matchDestroyRule(verbs, sure, args); v.Operation == policy.Destructive {
 		return v
 	}
 	for i := range p.reads {
-		if r := &p.reads[i]; sure && r.matches(verbs) && r.fits(rest, len(r.path)) {
-			return reading
+		if r := &p.reads[i]; sure && r.matchesVerbs(verbs) && r.matchesArguments(rest, len(r.path)) {
+			return readVerdict
 		}
 	}
-	return verdict{Operation: policy.Write, Word: p.said(verbs, 2, nil, nil)}
+	return verdict{Operation: policy.Write, Word: p.programText(verbs, 2, nil, nil)}
 }
 
-// destroysBy returns the verdict for these arguments if it is destructive.
-func (p *program) destroysBy(args []arg) verdict {
+// classifyDestructive returns the verdict for these arguments if it is destructive.
+func (p *knownProgram) classifyDestructive(args []commandArg) verdict {
 	var room [maxVerbs]string
-	verbs, _, sure := p.verb(args, room[:0])
-	return p.destroyed(verbs, sure, args)
+	verbs, _, sure := p.splitVerbs(args, room[:0])
+	return p.matchDestroyRule(verbs, sure, args)
 }
 
-func (p *program) destroyed(verbs []string, sure bool, args []arg) verdict {
+func (p *knownProgram) matchDestroyRule(verbs []string, sure bool, args []commandArg) verdict {
 	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an unknown option may have a value
 		for i := range p.destroys {
-			if r := &p.destroys[i]; r.matches(verbs[min(at, len(verbs)):]) && (len(r.oneOf) == 0 || r.needs(args)) {
-				return verdict{Operation: policy.Destructive, Word: p.said(verbs[min(at, len(verbs)):], len(r.path), args, r.oneOf)}
+			if r := &p.destroys[i]; r.matchesVerbs(verbs[min(at, len(verbs)):]) && (len(r.oneOf) == 0 || r.hasRequiredOption(args)) {
+				return verdict{Operation: policy.Destructive, Word: p.programText(verbs[min(at, len(verbs)):], len(r.path), args, r.oneOf)}
 			}
 		}
 	}
 	return verdict{}
 }
 
-// runsOther reports whether a verb of the program runs a command in its arguments.
-func (p *program) runsOther(args []arg) bool {
+// runsOtherCommand reports whether a verb of the program runs a command in its arguments.
+func (p *knownProgram) runsOtherCommand(args []commandArg) bool {
 	if len(p.runs) == 0 {
 		return false
 	}
 	var room [maxVerbs]string
-	verbs, _, _ := p.verb(args, room[:0])
-	return slices.ContainsFunc(p.runs, func(r rule) bool {
+	verbs, _, _ := p.splitVerbs(args, room[:0])
+	return slices.ContainsFunc(p.runs, func(r commandRule) bool {
 		return slices.ContainsFunc(verbs, func(v string) bool { return v == r.path[0] }) && (len(r.path) == 1 || slices.Contains(verbs, r.path[1]))
 	})
 }
 
-// said returns the program with its verb and the deciding option, for a verdict.
-func (p *program) said(verbs []string, n int, args []arg, options []string) string {
+// programText returns the program with its verb and the deciding option, for a verdict.
+func (p *knownProgram) programText(verbs []string, n int, args []commandArg, options []string) string {
 	said := p.name
 	if p.verbs {
 		for _, v := range verbs[:min(n, len(verbs))] {
@@ -244,7 +244,7 @@ func (p *program) said(verbs []string, n int, args []arg, options []string) stri
 		}
 	}
 	for _, a := range args {
-		if slices.ContainsFunc(options, func(o string) bool { return hits(a.text, o) }) {
+		if slices.ContainsFunc(options, func(o string) bool { return argMayBeOption(a.text, o) }) {
 			return clipWord(said + " " + a.text)
 		}
 	}
@@ -254,9 +254,9 @@ func (p *program) said(verbs []string, n int, args []arg, options []string) stri
 // maxVerbs limits the operands that count as verbs.
 const maxVerbs = 4
 
-// verb returns the leading operands, and the arguments from the first of them on. sure is false if an
+// splitVerbs returns the leading operands, and the arguments from the first of them on. sure is false if an
 // unknown option or word precedes a complete verb.
-func (p *program) verb(args []arg, room []string) (verbs []string, rest []arg, sure bool) {
+func (p *knownProgram) splitVerbs(args []commandArg, room []string) (verbs []string, rest []commandArg, sure bool) {
 	verbs = room
 	if !p.verbs {
 		return verbs, args, true
@@ -274,16 +274,16 @@ func (p *program) verb(args []arg, room []string) (verbs []string, rest []arg, s
 				rest = args[i:]
 			}
 			verbs = append(verbs, a.text)
-			complete = complete || p.complete(verbs)
+			complete = complete || p.isCompleteReadPath(verbs)
 		case complete:
 		default:
-			next, _, ok := p.before.take(a.text)
+			next, _, ok := p.before.parseArgument(a.text)
 			switch {
 			case ok && next && i+1 < len(args) && !args[i+1].known:
 				return verbs, rest, false // it may be several words
 			case ok && next:
 				i++
-			case !ok && !p.settles(verbs):
+			case !ok && !p.isWholeReadPath(verbs):
 				sure = false // otherwise the rule has the allowed options
 			}
 		}
@@ -291,16 +291,16 @@ func (p *program) verb(args []arg, room []string) (verbs []string, rest []arg, s
 	return verbs, rest, sure
 }
 
-// settles reports whether these verbs identify a read.
-func (p *program) settles(verbs []string) bool {
-	return slices.ContainsFunc(p.reads, func(r rule) bool { return len(r.path) == len(verbs) && r.matches(verbs) })
+// isWholeReadPath reports whether these verbs identify a read.
+func (p *knownProgram) isWholeReadPath(verbs []string) bool {
+	return slices.ContainsFunc(p.reads, func(r commandRule) bool { return len(r.path) == len(verbs) && r.matchesVerbs(verbs) })
 }
 
-// complete reports whether these verbs identify a read and no longer path exists.
-func (p *program) complete(verbs []string) (found bool) {
+// isCompleteReadPath reports whether these verbs identify a read and no longer path exists.
+func (p *knownProgram) isCompleteReadPath(verbs []string) (found bool) {
 	for i := range p.reads {
 		r := &p.reads[i]
-		if len(r.path) < len(verbs) || !r.mayMatch(verbs) || !begins(verbs, r.path[:len(verbs)]) {
+		if len(r.path) < len(verbs) || !r.mayMatchFirst(verbs) || !startsWithPath(verbs, r.path[:len(verbs)]) {
 			continue
 		}
 		if len(r.path) > len(verbs) {
@@ -311,16 +311,18 @@ func (p *program) complete(verbs []string) (found bool) {
 	return found
 }
 
-// matches reports whether the verbs start with the path of the rule.
-func (r *rule) matches(verbs []string) bool { return r.mayMatch(verbs) && begins(verbs, r.path) }
+// matchesVerbs reports whether the verbs start with the path of the rule.
+func (r *commandRule) matchesVerbs(verbs []string) bool {
+	return r.mayMatchFirst(verbs) && startsWithPath(verbs, r.path)
+}
 
-// mayMatch is a fast check of the first byte of the first verb.
-func (r *rule) mayMatch(verbs []string) bool {
+// mayMatchFirst is a fast check of the first byte of the first verb.
+func (r *commandRule) mayMatchFirst(verbs []string) bool {
 	return r.first == 0 || len(verbs) > 0 && verbs[0] != "" && verbs[0][0] == r.first
 }
 
-// begins reports whether verbs start with a path.
-func begins(verbs, path []string) bool {
+// startsWithPath reports whether verbs start with a path.
+func startsWithPath(verbs, path []string) bool {
 	if len(path) > len(verbs) {
 		return false
 	}
@@ -335,20 +337,20 @@ func begins(verbs, path []string) bool {
 	return true
 }
 
-// needs reports whether an option that makes the command destructive is present.
-func (r *rule) needs(args []arg) bool {
-	return slices.ContainsFunc(args, func(a arg) bool {
-		return slices.ContainsFunc(r.oneOf, func(o string) bool { return hits(a.text, o) })
+// hasRequiredOption reports whether an option that makes the command destructive is present.
+func (r *commandRule) hasRequiredOption(args []commandArg) bool {
+	return slices.ContainsFunc(args, func(a commandArg) bool {
+		return slices.ContainsFunc(r.oneOf, func(o string) bool { return argMayBeOption(a.text, o) })
 	})
 }
 
-// fits reports whether arguments meet the conditions, whatever the unknown ones are.
-func (r *rule) fits(args []arg, verbs int) bool {
+// matchesArguments reports whether arguments meet the conditions, whatever the unknown ones are.
+func (r *commandRule) matchesArguments(args []commandArg, verbs int) bool {
 	operands, one, ended := -verbs, len(r.oneOf) == 0, false
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
-		case r.contains(a):
+		case r.mayContainForbidden(a):
 			return false
 		case !a.known && (r.maxOperands >= 0 || !r.wordOptions && a.mayBeOption() && !ended):
 			return false
@@ -362,13 +364,13 @@ func (r *rule) fits(args []arg, verbs int) bool {
 		case a.text == "--":
 			ended = r.dashesEnd
 		case a.known:
-			next, needed, ok := r.options.take(a.text)
+			next, needed, ok := r.options.parseArgument(a.text)
 			if !ok {
 				return false
 			}
 			one = one || needed
 			if next && i+1 < len(args) {
-				if i++; !r.value(a.text, args[i]) {
+				if i++; !r.acceptsValue(a.text, args[i]) {
 					return false
 				}
 			}
@@ -377,16 +379,16 @@ func (r *rule) fits(args []arg, verbs int) bool {
 	return one && operands >= 0
 }
 
-// contains reports whether an argument contains, or may contain, a forbidden text.
-func (r *rule) contains(a arg) bool {
+// mayContainForbidden reports whether an argument contains, or may contain, a forbidden text.
+func (r *commandRule) mayContainForbidden(a commandArg) bool {
 	return len(r.without) > 0 && (!a.known || slices.ContainsFunc(r.without, func(s string) bool { return strings.Contains(a.text, s) }))
 }
 
-// value reports whether the next argument may be the value of an option. An argument that looks like
+// acceptsValue reports whether the next argument may be the value of an option. An argument that looks like
 // another option does not count, whatever the program does.
-func (r *rule) value(option string, next arg) bool {
+func (r *commandRule) acceptsValue(option string, next commandArg) bool {
 	switch {
-	case r.contains(next), !next.known && !r.wordOptions:
+	case r.mayContainForbidden(next), !next.known && !r.wordOptions:
 		return false
 	case len(next.text) > 1 && next.text[0] == '-':
 		return next.known && strings.Trim(next.text[1:2], "0123456789") == ""
@@ -398,8 +400,8 @@ func (r *rule) value(option string, next arg) bool {
 	return !fixed || next.known && next.text == want
 }
 
-// hits reports whether an argument is, or may be, an option.
-func hits(text, option string) bool {
+// argMayBeOption reports whether an argument is, or may be, an option.
+func argMayBeOption(text, option string) bool {
 	name, _, _ := strings.Cut(text, "=")
 	switch {
 	case option[0] == '^':

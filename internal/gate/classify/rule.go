@@ -8,9 +8,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Rule says which argument determines the effect of a tool, and how it is classified.
-type Rule struct {
-	By       policy.LaneBy
+// ArgumentRule says which argument determines the effect of a tool, and how it is classified.
+type ArgumentRule struct {
+	By       policy.ArgumentKind
 	Argument string // its path: $.sql
 	// Read and Destructive are actions or patterns; every other action is a write.
 	Read, Destructive []string
@@ -19,29 +19,29 @@ type Rule struct {
 	Program           string // program for a command line without one
 }
 
-// path returns the path of the argument.
-func (r *Rule) path() []string {
+// argumentPath returns the path of the argument.
+func (r *ArgumentRule) argumentPath() []string {
 	return strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.Argument, "$"), "."), ".")
 }
 
-// each calls fn with the values at a path, and with each element of lists on the way.
-func each(value []byte, path []string, fn func([]byte)) {
+// forEachAt calls fn with the values at a path, and with each element of lists on the way.
+func forEachAt(value []byte, path []string, fn func([]byte)) {
 	switch {
 	case len(path) == 0:
 		if wirejson.Kind(value) != 'n' {
 			fn(value)
 		}
 	case wirejson.Kind(value) == '[':
-		_ = wirejson.Elements(value, func(e []byte) error { each(e, path, fn); return nil })
+		_ = wirejson.Elements(value, func(e []byte) error { forEachAt(e, path, fn); return nil })
 	case wirejson.Kind(value) == '{':
 		if v := wirejson.Find(value, path[0]); v != nil {
-			each(v, path[1:], fn)
+			forEachAt(v, path[1:], fn)
 		}
 	}
 }
 
-// texts returns the elements of a list of strings.
-func texts(list []byte) (all []string, ok bool) {
+// parseStrings returns the elements of a list of strings.
+func parseStrings(list []byte) (all []string, ok bool) {
 	err := wirejson.Elements(list, func(e []byte) error {
 		text, isText := wirejson.String(e)
 		if !isText {
@@ -53,8 +53,8 @@ func texts(list []byte) (all []string, ok bool) {
 	return all, err == nil
 }
 
-// quoted quotes words as a shell line.
-func quoted(words []string) string {
+// quoteShellWords quotes words as a shell line.
+func quoteShellWords(words []string) string {
 	line := make([]string, len(words))
 	for i, w := range words {
 		line[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
@@ -62,26 +62,26 @@ func quoted(words []string) string {
 	return strings.Join(line, " ")
 }
 
-func (r *Rule) text(text string) verdict {
+func (r *ArgumentRule) classifyText(text string) verdict {
 	switch r.By {
 	case policy.BySQL:
 		return classifySQL(text)
 	case policy.ByShell:
 		return classifyShell(text)
 	case policy.ByCLI:
-		return classifyShell(r.lineOf(text))
+		return classifyShell(r.withProgram(text))
 	case policy.ByHTTP:
-		return classifyMethod(text)
+		return classifyHTTPMethod(text)
 	case policy.ByGraphQL:
 		return classifyGraphQL(text)
 	case policy.ByAction:
-		return r.action(text)
+		return r.classifyAction(text)
 	}
-	return unread("no kind that is known")
+	return unreadVerdict("no kind that is known")
 }
 
-// lineOf prepends the program to a command line without it.
-func (r *Rule) lineOf(text string) string {
+// withProgram prepends the program to a command line without it.
+func (r *ArgumentRule) withProgram(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	if r.Program == "" || strings.Trim(first, "'") == r.Program {
 		return text

@@ -16,10 +16,10 @@ const maxCommands, maxWords = 20, 120
 // tooMany is the verdict above that limit.
 var tooMany = verdict{Operation: policy.Destructive, Word: fmt.Sprintf("more than %d commands or %d words", maxCommands, maxWords), Unread: true}
 
-// manyCommands reports whether a text has too many separators of commands or words, outside of comments
+// hasTooManyCommands reports whether a text has too many separators of commands or words, outside of comments
 // and here-documents. A quoted text, a variable and a redirection count as a word each, because they take
 // as long to parse. It is a byte scan: text after a false quote is counted less but still parsed.
-func manyCommands(text string) bool {
+func hasTooManyCommands(text string) bool {
 	commands, words, quoted := 0, 0, false
 	for i := 0; i < len(text) && commands < maxCommands && words < maxWords; i++ {
 		switch c := text[i]; {
@@ -35,30 +35,30 @@ func manyCommands(text string) bool {
 			words++
 		case c == '<' && strings.HasPrefix(text[i:], "<<"):
 			words++
-			i += hereDocument(text[i:])
+			i += hereDocumentLength(text[i:])
 		case quoted:
 		case c == '\'':
 			words++
-			i += 1 + before(text[i+1:], '\'')
+			i += 1 + lengthBefore(text[i+1:], '\'')
 		case c == '#' && (i == 0 || strings.IndexByte(" \t\n;|&(", text[i-1]) >= 0):
-			i += before(text[i+1:], '\n')
+			i += lengthBefore(text[i+1:], '\n')
 		case c == ' ', c == '\t':
-			if i > 0 && !blank(text[i-1]) {
+			if i > 0 && !isBlank(text[i-1]) {
 				words++
 			}
 		case c == '<', c == '>':
 			words++
 		case i > 0 && (text[i-1] == c || text[i-1] == '>'): // && and 2>&1
-		case c == '\n', c == ';', c == '|', c == '&', c == '{' && i+1 < len(text) && blank(text[i+1]):
+		case c == '\n', c == ';', c == '|', c == '&', c == '{' && i+1 < len(text) && isBlank(text[i+1]):
 			commands++
 		}
 	}
 	return commands >= maxCommands || words >= maxWords
 }
 
-// oddCharacter reports whether a text has a character that ends a line or a word only in some shells and
+// hasOddCharacter reports whether a text has a character that ends a line or a word only in some shells and
 // terminals: a single carriage return, a control character, a non-ASCII space.
-func oddCharacter(text string) bool {
+func hasOddCharacter(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; ' ' <= c && c < 0x7f || c == '\t' || c == '\n' {
 			continue
@@ -75,17 +75,17 @@ func oddCharacter(text string) bool {
 	return false
 }
 
-// before returns the length of the text before a character.
-func before(text string, c byte) int {
+// lengthBefore returns the length of the text before a character.
+func lengthBefore(text string, c byte) int {
 	if n := strings.IndexByte(text, c); n >= 0 {
 		return n
 	}
 	return len(text)
 }
 
-// hereDocument returns the length of the here-document at the start of a text; all of the text if its end
+// hereDocumentLength returns the length of the here-document at the start of a text; all of the text if its end
 // is missing.
-func hereDocument(text string) int {
+func hereDocumentLength(text string) int {
 	if strings.HasPrefix(text, "<<<") {
 		return 2
 	}

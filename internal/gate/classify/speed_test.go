@@ -75,7 +75,7 @@ func BenchmarkTexts(b *testing.B) {
 	var shell, most, one, words []string
 	for i := range lines {
 		read := ""
-		for at := i; !manyCommands(read + lines[at%len(lines)] + "\n"); at++ {
+		for at := i; !hasTooManyCommands(read + lines[at%len(lines)] + "\n"); at++ {
 			read += lines[at%len(lines)] + "\n"
 		}
 		most = append(most, read)

@@ -9,29 +9,29 @@ import (
 	"unicode/utf8"
 )
 
-// dialect is a bit set of how a database delimits quotes and comments.
-type dialect uint16
+// dialectFlags is a bit set of how a database delimits quotes and comments.
+type dialectFlags uint16
 
 const (
-	backslash       dialect = 1 << iota // \ in '…' escapes
-	backslashInID                       // the same in "…"
-	backslashInBT                       // the same in `…`
-	backtick                            // `…` is a quote
-	brackets                            // […] is a quote
-	dollar                              // $tag$…$tag$ is a quote
-	escapeString                        // E'…' has backslashes
-	oracleQuote                         // q'[…]' is a quote
-	triple                              // '''…''' is a quote
-	nested                              // comments nest
-	executable                          // /*! … */ is executed
-	hash                                // # starts a comment
-	slashes                             // // starts a comment
-	dashesWithSpace                     // -- starts a comment only before a blank
-	endsAtReturn                        // a carriage return ends a -- comment
+	backslash       dialectFlags = 1 << iota // \ in '…' escapes
+	backslashInID                            // the same in "…"
+	backslashInBT                            // the same in `…`
+	backtick                                 // `…` is a quote
+	brackets                                 // […] is a quote
+	dollar                                   // $tag$…$tag$ is a quote
+	escapeString                             // E'…' has backslashes
+	oracleQuote                              // q'[…]' is a quote
+	triple                                   // '''…''' is a quote
+	nested                                   // comments nest
+	executable                               // /*! … */ is executed
+	hash                                     // # starts a comment
+	slashes                                  // // starts a comment
+	dashesWithSpace                          // -- starts a comment only before a blank
+	endsAtReturn                             // a carriage return ends a -- comment
 )
 
 // dialects are the known dialects. The worst verdict counts.
-var dialects = [...]dialect{
+var dialects = [...]dialectFlags{
 	0, // standard SQL: Oracle, Trino, Db2
 	nested | dollar | escapeString | endsAtReturn,                              // PostgreSQL, DuckDB
 	nested | dollar | escapeString | endsAtReturn | backslash,                  // without standard_conforming_strings
@@ -61,8 +61,8 @@ type dialectSet uint16
 // first returns the first dialect of a non-empty set.
 func (d dialectSet) first() int { return bits.TrailingZeros16(uint16(d)) }
 
-// like returns the dialects that agree with a dialect in these bits.
-func (d dialectSet) like(as, bits dialect) (same dialectSet) {
+// agreeingWith returns the dialects that agree with a dialect in these bits.
+func (d dialectSet) agreeingWith(as, bits dialectFlags) (same dialectSet) {
 	for rest := d; rest != 0; rest &= rest - 1 {
 		if i := rest.first(); (dialects[i]^as)&bits == 0 {
 			same |= 1 << i
@@ -80,30 +80,30 @@ const (
 	aDoubt  = 1 // a character that is invalid outside of quotes
 )
 
-type token struct {
+type sqlToken struct {
 	kind       byte
-	class      class // of a word
-	start, end int32 // of a word, or of the content of quotes
+	class      wordClass // of a word
+	start, end int32     // of a word, or of the content of quotes
 }
 
-// lexer splits a text into the tokens of one statement after the other. All dialects start together, split
+// sqlLexer splits a text into the tokens of one statement after the other. All dialects start together, split
 // where they differ, and join again at a common start of a statement. So text that they read alike is read
 // once.
-type lexer struct {
-	text   string
-	words  *wordTable
-	wanted dialectSet // the dialects still needed
-	part              // the current dialects
-	as     dialect    // the first of them
-	tokens []token    // of the statement
-	shifty bool       // dialects may be out of step
+type sqlLexer struct {
+	text          string
+	words         *wordTable
+	wanted        dialectSet   // the dialects still needed
+	dialectBranch              // the current dialects
+	as            dialectFlags // the first of them
+	tokens        []sqlToken   // of the statement
+	shifty        bool         // dialects may be out of step
 	// Positions still to read: where dialects split within the current statement, and where statements
 	// start.
-	parted, starts []part
+	parted, starts []dialectBranch
 }
 
-// part is a set of dialects with their position.
-type part struct {
+// dialectBranch is a set of dialects with their position.
+type dialectBranch struct {
 	dialects dialectSet
 	at       int
 	kept     int  // number of preceding tokens of the statement
@@ -112,17 +112,17 @@ type part struct {
 	refused  bool // a backtick, which these dialects reject
 }
 
-func (l *lexer) add(kind byte, start, end int) {
-	l.tokens = append(l.tokens, token{kind: kind, start: int32(start), end: int32(end)})
+func (l *sqlLexer) addToken(kind byte, start, end int) {
+	l.tokens = append(l.tokens, sqlToken{kind: kind, start: int32(start), end: int32(end)})
 }
 
-// begin prepares the lexer for a text in these dialects.
-func (l *lexer) begin(text string, as dialectSet) {
-	*l = lexer{text: text, words: sqlWords(), wanted: as, tokens: l.tokens, parted: l.parted[:0], starts: append(l.starts[:0], part{dialects: as})}
+// reset prepares the lexer for a text in these dialects.
+func (l *sqlLexer) reset(text string, as dialectSet) {
+	*l = sqlLexer{text: text, words: sqlWords(), wanted: as, tokens: l.tokens, parted: l.parted[:0], starts: append(l.starts[:0], dialectBranch{dialects: as})}
 }
 
-// statement reads one statement in the first dialect and all that agree. It reports whether there was one.
-func (l *lexer) statement() bool {
+// nextStatement reads one statement in the first dialect and all that agree. It reports whether there was one.
+func (l *sqlLexer) nextStatement() bool {
 	for l.dialects = 0; l.dialects == 0; l.dialects &= l.wanted {
 		from := &l.parted
 		if len(l.parted) == 0 {
@@ -132,12 +132,12 @@ func (l *lexer) statement() bool {
 			return false
 		}
 		last := len(*from) - 1
-		l.part, *from = (*from)[last], (*from)[:last]
+		l.dialectBranch, *from = (*from)[last], (*from)[:last]
 	}
 	l.as, l.tokens = dialects[l.dialects.first()], l.tokens[:l.kept]
 	for l.at < len(l.text) {
 		at, c := l.at, l.text[l.at]
-		if blank(c) {
+		if isBlank(c) {
 			l.at++
 			continue
 		}
@@ -146,30 +146,30 @@ func (l *lexer) statement() bool {
 			break
 		}
 		if !asks[c] {
-			l.at = l.next(at)
+			l.at = l.readToken(at)
 			continue
 		}
-		before := l.part
+		before := l.dialectBranch
 		before.at, before.kept = at, len(l.tokens)
-		l.at = l.next(at)
-		if asked := l.asked(at, l.at); asked != 0 {
-			if same := l.dialects.like(l.as, asked); same != l.dialects {
-				l.shifty = l.shifty || asked&shifts != 0 && !whole(l.text[at:])
+		l.at = l.readToken(at)
+		if asked := l.relevantFlags(at, l.at); asked != 0 {
+			if same := l.dialects.agreeingWith(l.as, asked); same != l.dialects {
+				l.shifty = l.shifty || asked&shifts != 0 && !isSelfContained(l.text[at:])
 				before.dialects &^= same
 				l.parted, l.dialects = append(l.parted, before), same
 			}
 		}
 	}
 	if l.at < len(l.text) {
-		l.start(part{dialects: l.dialects, at: l.at, inside: l.inside})
+		l.queueStatement(dialectBranch{dialects: l.dialects, at: l.at, inside: l.inside})
 	}
 	return true
 }
 
-// start continues dialects at the next statement, those furthest behind first, so that dialects at the
+// queueStatement continues dialects at the next statement, those furthest behind first, so that dialects at the
 // same position join.
-func (l *lexer) start(p part) {
-	i, _ := slices.BinarySearchFunc(l.starts, p, func(a, b part) int { return cmp.Or(b.at-a.at, b.inside-a.inside) })
+func (l *sqlLexer) queueStatement(p dialectBranch) {
+	i, _ := slices.BinarySearchFunc(l.starts, p, func(a, b dialectBranch) int { return cmp.Or(b.at-a.at, b.inside-a.inside) })
 	if i < len(l.starts) && l.starts[i].at == p.at && l.starts[i].inside == p.inside {
 		l.starts[i].dialects |= p.dialects
 		return
@@ -185,9 +185,9 @@ var asks = func() (is [256]bool) {
 	return is
 }()
 
-// asked returns the dialect bits that affect how the text from i to end was read: dialects that agree in
+// relevantFlags returns the dialect bits that affect how the text from i to end was read: dialects that agree in
 // them read the same.
-func (l *lexer) asked(i, end int) (d dialect) {
+func (l *sqlLexer) relevantFlags(i, end int) (d dialectFlags) {
 	s, read := l.text[i:], l.text[i:end]
 	second, third := byte(0), byte(0)
 	if len(s) > 1 {
@@ -196,7 +196,7 @@ func (l *lexer) asked(i, end int) (d dialect) {
 	if len(s) > 2 {
 		third = s[2]
 	}
-	also := func(bit dialect, matters bool) {
+	also := func(bit dialectFlags, matters bool) {
 		if matters {
 			d |= bit
 		}
@@ -227,24 +227,24 @@ func (l *lexer) asked(i, end int) (d dialect) {
 		also(endsAtReturn, returns())
 	case c == '\'':
 		also(triple, second == c && third == c)
-		also(backslash, escaped(read))
+		also(backslash, hasEscapedEnd(read))
 	case c == '"':
 		also(triple, second == c && third == c)
-		also(backslashInID, escaped(read))
+		also(backslashInID, hasEscapedEnd(read))
 	case c == '`':
 		d = backtick
-		also(backslashInBT, escaped(read))
+		also(backslashInBT, hasEscapedEnd(read))
 	case c == '[':
 		return brackets
 	case c == '$':
-		also(dollar, tagEnd(s) > 0)
+		also(dollar, dollarTagEnd(s) > 0)
 	}
 	return d
 }
 
-// escaped reports whether a backslash escape may change the end of a quote: a backslash precedes its
+// hasEscapedEnd reports whether a backslash escape may change the end of a quote: a backslash precedes its
 // delimiter.
-func escaped(quote string) bool {
+func hasEscapedEnd(quote string) bool {
 	for i := 1; i < len(quote); i++ {
 		n := strings.IndexByte(quote[i:], '\\')
 		if n < 0 {
@@ -257,38 +257,38 @@ func escaped(quote string) bool {
 	return false
 }
 
-// skipped returns the content that some databases skip as a comment or quote at the start of a text;
+// skippedContent returns the content that some databases skip as a comment or quote at the start of a text;
 // lines: a comment to the end of the line.
-func skipped(s string) (inner string, lines bool) {
+func skippedContent(s string) (inner string, lines bool) {
 	open, end := 1, "\n"
 	switch c := s[0]; {
 	case c == '#':
-		return upTo(s[1:], end), true
+		return textUpTo(s[1:], end), true
 	case strings.HasPrefix(s, "--"), strings.HasPrefix(s, "//"):
-		return upTo(s[2:], end), true
+		return textUpTo(s[2:], end), true
 	case c == '`':
 		end = "`"
 	case c == '[':
 		end = "]"
 	case c == '$':
-		open = tagEnd(s)
+		open = dollarTagEnd(s)
 		end = s[:open]
 	case c == '/': // the extra part of nested comments
-		return outer(s), false
+		return nestedRemainder(s), false
 	default: // q'[…]'
 		open = strings.IndexByte(s, '\'') + 1
 		delimiter, n := utf8.DecodeRuneInString(s[open:])
-		open, end = open+n, closing(delimiter)+"'"
-		if inner := upTo(s[open:], end); strings.IndexByte(inner, '\'') >= 0 {
+		open, end = open+n, closingDelimiter(delimiter)+"'"
+		if inner := textUpTo(s[open:], end); strings.IndexByte(inner, '\'') >= 0 {
 			return inner + "'", false
 		}
 		return "", false
 	}
-	return upTo(s[open:], end), false
+	return textUpTo(s[open:], end), false
 }
 
-// outer returns the part of a comment that belongs to it only if comments nest.
-func outer(s string) string {
+// nestedRemainder returns the part of a comment that belongs to it only if comments nest.
+func nestedRemainder(s string) string {
 	first := strings.Index(s[2:], "*/") + 4
 	for i, depth := 0, 0; i < len(s); i++ {
 		switch {
@@ -305,16 +305,16 @@ func outer(s string) string {
 	return ""
 }
 
-// closing returns the end of an Oracle quote.
-func closing(open rune) string {
+// closingDelimiter returns the end of an Oracle quote.
+func closingDelimiter(open rune) string {
 	if at := strings.IndexRune("[{(<", open); at >= 0 {
 		return "]})>"[at : at+1]
 	}
 	return string(open)
 }
 
-// upTo returns the text up to end, or "" without an end: then no database with this syntax accepts it.
-func upTo(s, end string) string {
+// textUpTo returns the text up to end, or "" without an end: then no database with this syntax accepts it.
+func textUpTo(s, end string) string {
 	i := strings.Index(s, end)
 	if i < 0 && end == "\n" {
 		i = len(s)
@@ -322,10 +322,10 @@ func upTo(s, end string) string {
 	return s[:max(i, 0)]
 }
 
-// whole reports whether a part that some databases skip is self-contained: no quote or comment that starts
+// isSelfContained reports whether a part that some databases skip is self-contained: no quote or comment that starts
 // in it continues after it.
-func whole(s string) bool {
-	inner, lines := skipped(s)
+func isSelfContained(s string) bool {
+	inner, lines := skippedContent(s)
 	for i := 0; i < len(inner); i++ {
 		c, rest := inner[i], inner[i+1:]
 		end := c
@@ -338,7 +338,7 @@ func whole(s string) bool {
 		case '#', '-', '/', '\r', '$':
 			twice := strings.HasPrefix(rest, string(c))
 			if !lines && (c == '#' || c != '$' && twice) || c == '/' && strings.HasPrefix(rest, "*") ||
-				c == '\r' && rest != "" || c == '$' && tagEnd(inner[i:]) > 0 {
+				c == '\r' && rest != "" || c == '$' && dollarTagEnd(inner[i:]) > 0 {
 				return false
 			}
 			continue
@@ -354,10 +354,10 @@ func whole(s string) bool {
 	return true
 }
 
-func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+func isBlank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// next reads the token at i, and returns its end.
-func (l *lexer) next(i int) int {
+// readToken reads the token at i, and returns its end.
+func (l *sqlLexer) readToken(i int) int {
 	s := l.text
 	c := s[i]
 	after := byte(0)
@@ -366,49 +366,49 @@ func (l *lexer) next(i int) int {
 	}
 	switch {
 	case 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' || c == '@':
-		return l.word(i)
+		return l.readWord(i)
 	case '0' <= c && c <= '9':
-		return l.number(i)
+		return l.readNumber(i)
 	case c == '-' && after == '-' && (l.as&dashesWithSpace == 0 || i+2 >= len(s) || s[i+2] <= ' '),
 		c == '#' && l.as&hash != 0, c == '/' && after == '/' && l.as&slashes != 0:
-		return l.line(i)
+		return l.skipLineComment(i)
 	case c == '/' && after == '*':
-		return l.comment(i)
+		return l.skipComment(i)
 	case c == '*' && after == '/' && l.inside > 0:
 		l.inside--
 		return i + 2
 	case c == '\'':
-		return l.quoted(i, aString, l.as&backslash != 0)
+		return l.readQuoted(i, aString, l.as&backslash != 0)
 	case c == '"':
-		return l.quoted(i, aQuoted, l.as&backslashInID != 0)
+		return l.readQuoted(i, aQuoted, l.as&backslashInID != 0)
 	case c == '`' && l.as&backtick != 0:
-		return l.quoted(i, aQuoted, l.as&backslashInBT != 0)
+		return l.readQuoted(i, aQuoted, l.as&backslashInBT != 0)
 	case c == '[' && l.as&brackets != 0:
-		return l.bracketed(i)
+		return l.readBracketed(i)
 	case c == '$':
-		return l.dollar(i)
+		return l.readDollar(i)
 	case c >= utf8.RuneSelf:
-		return l.foreign(i)
+		return l.readNonASCII(i)
 	case c == '\\' && after != 0 && strings.IndexByte("'\"`\\%_", after) >= 0:
 		l.broken = true // it is no client command of a database, either
 	case c < ' ' || c == '\\' || c == 0x7f:
-		l.add(aDoubt, i, i+1)
+		l.addToken(aDoubt, i, i+1)
 	default:
 		l.refused = l.refused || c == '`'
-		l.add(c, i, i+1)
+		l.addToken(c, i, i+1)
 	}
 	return i + 1
 }
 
 // wordEnd returns the end of the word at i.
-func (l *lexer) wordEnd(i int) int {
+func (l *sqlLexer) wordEnd(i int) int {
 	for i < len(l.text) {
 		switch c := l.text[i]; {
 		case letters[c] != 0:
 			i++
 		case c >= utf8.RuneSelf:
 			r, n := utf8.DecodeRuneInString(l.text[i:])
-			if !letter(r) {
+			if !isWordRune(r) {
 				return i
 			}
 			i += n
@@ -419,35 +419,35 @@ func (l *lexer) wordEnd(i int) int {
 	return i
 }
 
-func letter(r rune) bool {
+func isWordRune(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r))
 }
 
-func (l *lexer) word(i int) int {
-	hash, end := hashed(l.text, i)
+func (l *sqlLexer) readWord(i int) int {
+	hash, end := hashWord(l.text, i)
 	word := l.text[i:end]
 	if end < len(l.text) {
 		switch next := l.text[end]; {
 		case next == '\'' && strings.EqualFold(word, "e") && l.as&escapeString != 0:
-			return l.continued(end)
+			return l.readEscapeString(end)
 		case next == '\'' && (strings.EqualFold(word, "q") || strings.EqualFold(word, "nq")) && l.as&oracleQuote != 0:
-			return l.alternative(end)
+			return l.readOracleQuote(end)
 		case next == '\'' || next == '"':
-			l.shifty = l.shifty || word[len(word)-1]|0x20 == 'r' && len(word) <= 2 && rawQuote(l.text[end:])
+			l.shifty = l.shifty || word[len(word)-1]|0x20 == 'r' && len(word) <= 2 && isAmbiguousRawString(l.text[end:])
 		case next >= utf8.RuneSelf:
 			if whole := l.wordEnd(end); whole > end {
-				l.foreignWord(i, whole)
+				l.readNonASCIIWord(i, whole)
 				return whole
 			}
 		}
 	}
-	l.tokens = append(l.tokens, token{aWord, l.words.class(word, hash), int32(i), int32(end)})
+	l.tokens = append(l.tokens, sqlToken{aWord, l.words.lookUp(word, hash), int32(i), int32(end)})
 	return end
 }
 
-// rawQuote reports whether the end of a raw string is ambiguous: a backslash before a quote, which ends it
+// isAmbiguousRawString reports whether the end of a raw string is ambiguous: a backslash before a quote, which ends it
 // in Spark but not in BigQuery.
-func rawQuote(s string) bool {
+func isAmbiguousRawString(s string) bool {
 	quote := s[:1]
 	if strings.HasPrefix(s, strings.Repeat(quote, 3)) {
 		quote = s[:3]
@@ -456,24 +456,24 @@ func rawQuote(s string) bool {
 	return strings.HasSuffix(inner, `\`) || len(quote) == 3 && strings.Contains(inner, `\`+s[:1])
 }
 
-// foreignWord reads a non-ASCII word, which is unknown. But some databases accept ı, ſ and K as i, s and k
+// readNonASCIIWord reads a non-ASCII word, which is unknown. But some databases accept ı, ſ and K as i, s and k
 // in keywords.
-func (l *lexer) foreignWord(i, end int) {
+func (l *sqlLexer) readNonASCIIWord(i, end int) {
 	folded := strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf {
 			return r
 		}
 		return unicode.ToLower(unicode.ToUpper(r))
 	}, strings.ReplaceAll(l.text[i:end], "\u212a", "k"))
-	if hash, whole := hashed(folded, 0); whole == len(folded) && l.words.class(folded, hash) != 0 {
-		l.add(aDoubt, i, end)
+	if hash, whole := hashWord(folded, 0); whole == len(folded) && l.words.lookUp(folded, hash) != 0 {
+		l.addToken(aDoubt, i, end)
 		return
 	}
-	l.add(aWord, i, end)
+	l.addToken(aWord, i, end)
 }
 
-// number reads a number. A word may follow directly: some databases read 1DROP as two tokens.
-func (l *lexer) number(i int) int {
+// readNumber reads a number. A word may follow directly: some databases read 1DROP as two tokens.
+func (l *sqlLexer) readNumber(i int) int {
 	s, start := l.text, i
 	digits := func(hex bool) {
 		for i < len(s) && ('0' <= s[i] && s[i] <= '9' || hex && 'a' <= s[i]|0x20 && s[i]|0x20 <= 'f') {
@@ -497,7 +497,7 @@ func (l *lexer) number(i int) int {
 			digits(false)
 		}
 	}
-	l.add(aNumber, start, i)
+	l.addToken(aNumber, start, i)
 	if i < len(s) && l.wordEnd(i) > i && s[i-1]|0x20 >= 'a' {
 		// 1execute, 0xdelete: including the last letters they are words, too.
 		whole := i - 1
@@ -505,15 +505,15 @@ func (l *lexer) number(i int) int {
 			whole--
 		}
 		for ; whole < i; whole++ {
-			l.word(whole)
+			l.readWord(whole)
 		}
 	}
 	return i
 }
 
-// line skips a comment to the end of its line. The end is ambiguous after a carriage return or a
+// skipLineComment skips a comment to the end of its line. The end is ambiguous after a carriage return or a
 // backslash, after which Spark continues.
-func (l *lexer) line(i int) int {
+func (l *sqlLexer) skipLineComment(i int) int {
 	end := len(l.text)
 	if n := strings.IndexByte(l.text[i:], '\n'); n >= 0 {
 		end = i + n
@@ -528,8 +528,8 @@ func (l *lexer) line(i int) int {
 	return end
 }
 
-// comment skips a comment, or enters an executable one.
-func (l *lexer) comment(i int) int {
+// skipComment skips a comment, or enters an executable one.
+func (l *sqlLexer) skipComment(i int) int {
 	s := l.text
 	if rest := s[i+2:]; strings.HasPrefix(rest, "!") || len(rest) > 1 && rest[1] == '!' {
 		l.shifty = true // execution depends on the database and version
@@ -570,11 +570,11 @@ func (l *lexer) comment(i int) int {
 	return i
 }
 
-// quoted reads to the end of a quote, with doubled quotes in it.
-func (l *lexer) quoted(i int, kind byte, escapes bool) int {
+// readQuoted reads to the end of a quote, with doubled quotes in it.
+func (l *sqlLexer) readQuoted(i int, kind byte, escapes bool) int {
 	s, quote := l.text, l.text[i]
 	if l.as&triple != 0 && quote != '`' && i+2 < len(s) && s[i+1] == quote && s[i+2] == quote {
-		return l.tripled(i, kind)
+		return l.readTripleQuoted(i, kind)
 	}
 	for at := i + 1; at < len(s); at++ {
 		if !escapes {
@@ -592,7 +592,7 @@ func (l *lexer) quoted(i int, kind byte, escapes bool) int {
 		case s[at] == quote && at+1 < len(s) && s[at+1] == quote:
 			at++
 		case s[at] == quote:
-			l.add(kind, i+1, at)
+			l.addToken(kind, i+1, at)
 			return at + 1
 		}
 	}
@@ -600,15 +600,15 @@ func (l *lexer) quoted(i int, kind byte, escapes bool) int {
 	return len(s)
 }
 
-// continued reads PostgreSQL's E'…', which continues with a quote on the next line.
-func (l *lexer) continued(i int) int {
+// readEscapeString reads PostgreSQL's E'…', which continues with a quote on the next line.
+func (l *sqlLexer) readEscapeString(i int) int {
 	s := l.text
 	for {
-		i = l.quoted(i, aString, true)
+		i = l.readQuoted(i, aString, true)
 		at, lines := i, false
 		for at < len(s) && !l.broken {
 			if strings.HasPrefix(s[at:], "--") {
-				at = l.line(at)
+				at = l.skipLineComment(at)
 				continue
 			}
 			if s[at] != ' ' && (s[at] < '\t' || s[at] > '\r') {
@@ -624,14 +624,14 @@ func (l *lexer) continued(i int) int {
 	}
 }
 
-func (l *lexer) tripled(i int, kind byte) int {
+func (l *sqlLexer) readTripleQuoted(i int, kind byte) int {
 	s, end := l.text, l.text[i:i+3]
 	for at := i + 3; at < len(s); at++ {
 		switch {
 		case s[at] == '\\':
 			at++
 		case strings.HasPrefix(s[at:], end):
-			l.add(kind, i+3, at)
+			l.addToken(kind, i+3, at)
 			return at + 3
 		}
 	}
@@ -639,7 +639,7 @@ func (l *lexer) tripled(i int, kind byte) int {
 	return len(s)
 }
 
-func (l *lexer) bracketed(i int) int {
+func (l *sqlLexer) readBracketed(i int) int {
 	s := l.text
 	for at := i + 1; at < len(s); at++ {
 		if s[at] == ']' {
@@ -647,7 +647,7 @@ func (l *lexer) bracketed(i int) int {
 				at++
 				continue
 			}
-			l.add(aQuoted, i+1, at)
+			l.addToken(aQuoted, i+1, at)
 			return at + 1
 		}
 	}
@@ -655,22 +655,22 @@ func (l *lexer) bracketed(i int) int {
 	return len(s)
 }
 
-// alternative reads Oracle's q'[…]'; i is at the quote.
-func (l *lexer) alternative(i int) int {
+// readOracleQuote reads Oracle's q'[…]'; i is at the quote.
+func (l *sqlLexer) readOracleQuote(i int) int {
 	open, n := utf8.DecodeRuneInString(l.text[i+1:])
-	end := closing(open)
+	end := closingDelimiter(open)
 	inner, _, found := strings.Cut(l.text[i+1+n:], end+"'")
 	if !found || n == 0 {
 		l.broken = true
 		return len(l.text)
 	}
 	i += 1 + n
-	l.add(aString, i, i+len(inner))
+	l.addToken(aString, i, i+len(inner))
 	return i + len(inner) + len(end) + 1
 }
 
-// tagEnd returns the end of the $tag$ at the start of a text, 0 if there is none.
-func tagEnd(s string) int {
+// dollarTagEnd returns the end of the $tag$ at the start of a text, 0 if there is none.
+func dollarTagEnd(s string) int {
 	i := 1
 	if i < len(s) && (s[i] < '0' || s[i] > '9') {
 		for i < len(s) && s[i] != '$' && (s[i] >= utf8.RuneSelf || s[i] != '@' && letters[s[i]] != 0) {
@@ -683,19 +683,19 @@ func tagEnd(s string) int {
 	return i + 1
 }
 
-// dollar reads $tag$…$tag$, or the $ as part of a word.
-func (l *lexer) dollar(i int) int {
-	tag := tagEnd(l.text[i:])
+// readDollar reads $tag$…$tag$, or the $ as part of a word.
+func (l *sqlLexer) readDollar(i int) int {
+	tag := dollarTagEnd(l.text[i:])
 	if l.as&dollar == 0 || tag == 0 {
 		if end := l.wordEnd(i); end > i+1 {
-			l.add(aWord, i, end)
+			l.addToken(aWord, i, end)
 			return end
 		}
 		if strings.HasPrefix(l.text[i:], "${") { // Hive and Spark substitute variables
-			l.add(aDoubt, i, i+1)
+			l.addToken(aDoubt, i, i+1)
 			return i + 1
 		}
-		l.add('$', i, i+1)
+		l.addToken('$', i, i+1)
 		return i + 1
 	}
 	i += tag
@@ -704,17 +704,17 @@ func (l *lexer) dollar(i int) int {
 		l.broken = true
 		return len(l.text)
 	}
-	l.add(aString, i, i+end)
+	l.addToken(aString, i, i+end)
 	return i + end + tag
 }
 
-// foreign reads a non-ASCII character: a word, or a doubt, because some databases treat it as a blank.
-func (l *lexer) foreign(i int) int {
+// readNonASCII reads a non-ASCII character: a word, or a doubt, because some databases treat it as a blank.
+func (l *sqlLexer) readNonASCII(i int) int {
 	if end := l.wordEnd(i); end > i {
-		l.foreignWord(i, end)
+		l.readNonASCIIWord(i, end)
 		return end
 	}
 	_, n := utf8.DecodeRuneInString(l.text[i:])
-	l.add(aDoubt, i, i+n)
+	l.addToken(aDoubt, i, i+n)
 	return i + n
 }

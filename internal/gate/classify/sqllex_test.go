@@ -38,16 +38,16 @@ func FuzzWhatIsTakenOver(f *testing.F) {
 // alone: the tokens of its statements, and what is made of them.
 func sameAlone(t *testing.T, text string) {
 	const all = dialectSet(1<<len(dialects) - 1)
-	read := func(as dialectSet) (tokens [len(dialects)][][]token, r readings, wanted dialectSet) {
-		var l lexer
-		l.begin(text, as)
-		for l.statement() {
+	read := func(as dialectSet) (tokens [len(dialects)][][]sqlToken, r dialectVerdicts, wanted dialectSet) {
+		var l sqlLexer
+		l.reset(text, as)
+		for l.nextStatement() {
 			for d := l.dialects; d != 0; d &= d - 1 {
 				tokens[d.first()] = append(tokens[d.first()], slices.Clone(l.tokens))
 			}
 		}
-		l.begin(text, as)
-		r.of(&l)
+		l.reset(text, as)
+		r.classifyLexed(&l)
 		return tokens, r, l.wanted
 	}
 	tokens, r, wanted := read(all)
@@ -57,7 +57,7 @@ func sameAlone(t *testing.T, text string) {
 		if got, want := tokens[d.first()], alone[d.first()]; !slices.EqualFunc(got, want, slices.Equal) {
 			t.Fatalf("%q as %b: %v, alone %v", text, dialects[d.first()], got, want)
 		}
-		if got, want := r.verdict(one), its.verdict(one); one&wanted != 0 && got != want {
+		if got, want := r.worstOf(one), its.worstOf(one); one&wanted != 0 && got != want {
 			t.Fatalf("%q as %b: %v, alone %v", text, dialects[d.first()], got, want)
 		}
 	}

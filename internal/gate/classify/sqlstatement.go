@@ -2,47 +2,49 @@ package classify
 
 import "strings"
 
-// statement is the text between two semicolons.
-type statement struct {
-	*lexer
-	tokens []token
+// sqlStatement is the text between two semicolons.
+type sqlStatement struct {
+	*sqlLexer
+	tokens []sqlToken
 }
 
-func (s statement) word(i int) string { return s.text[s.tokens[i].start:s.tokens[i].end] }
+func (s sqlStatement) wordText(i int) string { return s.text[s.tokens[i].start:s.tokens[i].end] }
 
-func (s statement) kind(i int) byte {
+func (s sqlStatement) tokenKind(i int) byte {
 	if i < 0 || i >= len(s.tokens) {
 		return 0
 	}
 	return s.tokens[i].kind
 }
 
-// is reports whether token i is this word.
-func (s statement) is(i int, word string) bool {
-	return s.kind(i) == aWord && isWord(s.word(i), word)
+// isWordAt reports whether token i is this word.
+func (s sqlStatement) isWordAt(i int, word string) bool {
+	return s.tokenKind(i) == aWord && equalsWord(s.wordText(i), word)
 }
 
-func (s statement) has(i int, c class) bool { return s.kind(i) == aWord && s.tokens[i].class&c != 0 }
+func (s sqlStatement) hasClass(i int, c wordClass) bool {
+	return s.tokenKind(i) == aWord && s.tokens[i].class&c != 0
+}
 
-// said returns a word with its object, for a refusal.
-func (s statement) said(i int) string {
-	said := strings.ToUpper(s.word(i))
-	if s.has(i+1, sqlObject) {
-		said += " " + strings.ToUpper(s.word(i+1))
+// wordWithObject returns a word with its object, for a refusal.
+func (s sqlStatement) wordWithObject(i int) string {
+	said := strings.ToUpper(s.wordText(i))
+	if s.hasClass(i+1, sqlObject) {
+		said += " " + strings.ToUpper(s.wordText(i+1))
 	}
 	return said
 }
 
-// finding is the deciding token of a statement. Its word is built only when shown, unless it is not in the
+// sqlFinding is the deciding token of a statement. Its word is built only when shown, unless it is not in the
 // text.
-type finding struct {
+type sqlFinding struct {
 	verdict
 	at   int  // the deciding token
 	call bool // the token is a function name
 }
 
-func (f finding) worse(other finding) finding {
-	v := f.verdict.worse(other.verdict)
+func (f sqlFinding) worseOf(other sqlFinding) sqlFinding {
+	v := f.verdict.worseOf(other.verdict)
 	if other.Operation > f.Operation {
 		f = other
 	}

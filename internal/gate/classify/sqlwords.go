@@ -12,11 +12,11 @@ import (
 //go:embed sql.txt
 var sqlText string
 
-// class is the bit set of the sections of sql.txt with a word.
-type class uint32
+// wordClass is the bit set of the sections of sql.txt with a word.
+type wordClass uint32
 
 const (
-	sqlReads class = 1 << iota
+	sqlReads wordClass = 1 << iota
 	sqlDestroys
 	sqlDestroysFirst
 	sqlWrites
@@ -35,26 +35,26 @@ const (
 	sqlFile
 )
 
-var sqlSections = map[class]string{
+var sqlSections = map[wordClass]string{
 	sqlReads: "reads", sqlDestroys: "destroys", sqlDestroysFirst: "destroys first", sqlWrites: "writes", sqlObject: "objects",
 	sqlWord: "words", sqlExplains: "explain", sqlPragma: "pragmas", sqlPlainPragma: "plain pragmas", sqlSchema: "schemas", sqlFunction: "functions",
 	sqlName: "names", sqlClause: "clauses", sqlGoesOn: "goes on", sqlSetting: "settings", sqlFile: "files",
 }
 
-// pairs are words that change something before or after other words.
-type pairs map[string]pair
+// wordPairs are words that change something before or after other words.
+type wordPairs map[string]wordPair
 
-type pair struct {
+type wordPair struct {
 	after bool // not before
 	does  policy.Operation
 	words []string
 }
 
-var sqlPairs = sync.OnceValue(func() pairs {
-	all := pairs{}
+var sqlPairs = sync.OnceValue(func() wordPairs {
+	all := wordPairs{}
 	for _, line := range wordlist.Read(sqlText).Of("pairs").Lines {
 		f := strings.Fields(line)
-		p := pair{after: f[1] == "after", does: policy.Write, words: f[2:]}
+		p := wordPair{after: f[1] == "after", does: policy.Write, words: f[2:]}
 		if p.words[0] == "destroys" {
 			p.does, p.words = policy.Destructive, p.words[1:]
 		}
@@ -76,11 +76,11 @@ const slotBits = 13
 type wordSlot struct {
 	hash  uint32
 	word  uint16 // 0 for none
-	class class
+	class wordClass
 }
 
 var sqlWords = sync.OnceValue(func() *wordTable {
-	words, file := map[string]class{}, wordlist.Read(sqlText)
+	words, file := map[string]wordClass{}, wordlist.Read(sqlText)
 	for bit, head := range sqlSections {
 		for _, w := range file.Of(head).Words() {
 			words[w] |= bit
@@ -91,7 +91,7 @@ var sqlWords = sync.OnceValue(func() *wordTable {
 	}
 	t := &wordTable{words: []string{""}}
 	for word, class := range words {
-		hash, _ := hashed(word, 0)
+		hash, _ := hashWord(word, 0)
 		at := hash >> (32 - slotBits)
 		for t.slots[at%(1<<slotBits)].word != 0 {
 			at++
@@ -113,8 +113,8 @@ var letters = func() (lower [256]byte) {
 	return lower
 }()
 
-// hashed returns the hash and the end of the word at i.
-func hashed(text string, i int) (hash uint32, end int) {
+// hashWord returns the hash and the end of the word at i.
+func hashWord(text string, i int) (hash uint32, end int) {
 	hash = 2166136261
 	for ; i < len(text); i++ {
 		c := letters[text[i]]
@@ -126,20 +126,20 @@ func hashed(text string, i int) (hash uint32, end int) {
 	return hash, i
 }
 
-// class looks up a word, ignoring case.
-func (t *wordTable) class(word string, hash uint32) class {
+// lookUp looks up a word, ignoring case.
+func (t *wordTable) lookUp(word string, hash uint32) wordClass {
 	for at := hash >> (32 - slotBits); ; at++ {
 		switch p := &t.slots[at%(1<<slotBits)]; {
 		case p.word == 0:
 			return 0
-		case p.hash == hash && isWord(word, t.words[p.word]):
+		case p.hash == hash && equalsWord(word, t.words[p.word]):
 			return p.class
 		}
 	}
 }
 
-// isWord compares a word with a lower-case one, ignoring case.
-func isWord(word, known string) bool {
+// equalsWord compares a word with a lower-case one, ignoring case.
+func equalsWord(word, known string) bool {
 	if len(word) != len(known) {
 		return false
 	}
@@ -151,10 +151,10 @@ func isWord(word, known string) bool {
 	return true
 }
 
-// inQuotes looks up a quoted name, where case matters.
-func (t *wordTable) inQuotes(name string) class {
-	if hash, end := hashed(name, 0); end == len(name) && strings.ToLower(name) == name {
-		return t.class(name, hash)
+// lookUpQuoted looks up a quoted name, where case matters.
+func (t *wordTable) lookUpQuoted(name string) wordClass {
+	if hash, end := hashWord(name, 0); end == len(name) && strings.ToLower(name) == name {
+		return t.lookUp(name, hash)
 	}
 	return 0
 }

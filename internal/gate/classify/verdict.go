@@ -15,14 +15,16 @@ type verdict struct {
 	Unread bool
 }
 
-// unread is the verdict for a text that cannot be parsed: it may do anything, at least a write.
-func unread(why string) verdict { return verdict{Operation: policy.Write, Word: why, Unread: true} }
+// unreadVerdict is the verdict for a text that cannot be parsed: it may do anything, at least a write.
+func unreadVerdict(why string) verdict {
+	return verdict{Operation: policy.Write, Word: why, Unread: true}
+}
 
-// reading is the verdict for a read.
-var reading = verdict{Operation: policy.Read}
+// readVerdict is the verdict for a read.
+var readVerdict = verdict{Operation: policy.Read}
 
-// worse returns the worse of two verdicts, the first of equals.
-func (v verdict) worse(other verdict) verdict {
+// worseOf returns the worse of two verdicts, the first of equals.
+func (v verdict) worseOf(other verdict) verdict {
 	unread := v.Unread || other.Unread
 	if other.Operation > v.Operation {
 		v = other
@@ -37,8 +39,8 @@ const maxText = 64 << 10
 // tooLong is the verdict for a longer text.
 var tooLong = verdict{Operation: policy.Destructive, Word: "longer than 64 KB", Unread: true}
 
-// write returns the verdict for a write with the deciding word.
-func write(word string) verdict {
+// writeVerdict returns the verdict for a write with the deciding word.
+func writeVerdict(word string) verdict {
 	return verdict{Operation: policy.Write, Word: clipWord(word)}
 }
 

@@ -1,5 +1,5 @@
-// Package gatetest puts a gate in front of the world of catalogtest. Tests of what stands on a
-// gate share it. It is for tests only.
+// Package gatetest makes the dependencies of a gate from the servers of catalogtest. Tests of packages
+// that use a gate share it. No server asks for a login, and no call asks a user. It is for tests only.
 package gatetest
 
 import (
@@ -8,11 +8,11 @@ import (
 	"mcpproxy/internal/gate"
 )
 
-// Deps returns what a gate needs, all of it from the world: no server asks for a login, and no
-// user is asked about a call.
-func Deps(w *catalogtest.World) gate.Deps {
+// NewDeps returns the dependencies of a gate, all from the world: no server asks for a login, and no
+// call asks a user.
+func NewDeps(w *catalogtest.World) gate.Deps {
 	return gate.Deps{
-		Config: w.Config, Catalog: w.Catalog, Servers: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
-		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.Proposed, Logger: catalogtest.Logger,
+		Config: w.Config, Catalog: w.Catalog, UpstreamSurface: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
+		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.IsProposed, Logger: catalogtest.Logger,
 	}
 }

@@ -20,14 +20,14 @@ const (
 	CheckResults
 	CheckSchema
 	CheckLane
-	CheckPlace
+	CheckQueue
 	CheckAsk
 )
 
 // The names of the checks, in the order of the constants.
 var checks = [...]string{
 	CheckName: "name", CheckIntent: "intent", CheckSelect: "select", CheckArguments: "arguments", CheckScope: "scope", CheckExists: "tool_exists",
-	CheckCallable: "callable", CheckHints: "hints", CheckResults: "results", CheckSchema: "schema", CheckLane: "lane", CheckPlace: "place", CheckAsk: "ask",
+	CheckCallable: "callable", CheckHints: "hints", CheckResults: "results", CheckSchema: "schema", CheckLane: "lane", CheckQueue: "place", CheckAsk: "ask",
 }
 
 // String returns the name of the check in records; empty for NoCheck.
@@ -41,5 +41,5 @@ func (c Check) String() string {
 // ParseCheck parses the name of a check; NoCheck if unknown.
 func ParseCheck(name string) Check { return Check(max(0, slices.Index(checks[:], name))) }
 
-// CheckWords returns the names of all checks, in order.
-func CheckWords() []string { return append([]string{}, checks[CheckName:]...) }
+// CheckNames returns the names of all checks, in order.
+func CheckNames() []string { return append([]string{}, checks[CheckName:]...) }

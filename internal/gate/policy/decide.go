@@ -21,7 +21,7 @@ type Rules struct {
 	StrictServerValidation bool
 	RequireIntent          bool
 	InferHints             InferMode
-	JudgeArguments         JudgeMode
+	JudgeArguments         ArgumentsMode
 }
 
 // Decision is the result of Decide. Problem is set if and only if the verdict is Reject, and then Check is
@@ -41,45 +41,45 @@ type Decision struct {
 // arguments, scope, existence, status, hints; the first failure is the problem. (Gate checks the argument
 // schema afterwards, because it needs the definition; then DecideByArguments follows.) The path to Allow
 // does not allocate.
-func Decide(r Request, f Facts, rules Rules) Decision {
-	intent, bad := checkIntent(r.Variant, &r.Declared, rules)
+func Decide(r CallRequest, f Facts, rules Rules) Decision {
+	intent, bad := checkIntent(r.CallTool, &r.Declared, rules)
 	d := Decision{Intent: intent, Unsound: bad != nil}
 	switch {
-	case r.Variant.Operation() == NoOperation:
-		d.Check, d.Problem = CheckName, invalidVariant()
+	case r.CallTool.Operation() == NoOperation:
+		d.Check, d.Problem = CheckName, invalidCallToolProblem()
 	case r.NameErr != nil || r.ID.Server == "" || r.ID.Tool == "":
-		d.Check, d.Problem = CheckName, invalidName(r.Name, r.NameErr, f.Nearest)
+		d.Check, d.Problem = CheckName, invalidNameProblem(r.Name, r.NameErr, f.Nearest)
 	case bad != nil:
 		d.Check, d.Problem = CheckIntent, bad
 	case r.SelectErr != nil:
 		d.Check, d.Problem = CheckSelect, r.SelectErr
 	case r.ArgsErr != nil:
 		d.Check, d.Problem = CheckArguments, r.ArgsErr
-	case !f.InScope || !inLanes(r.Variant, &f):
-		d.Check, d.Problem = CheckScope, outOfScope(r)
+	case !f.InScope || !hasRequiredLanes(r.CallTool, &f):
+		d.Check, d.Problem = CheckScope, outOfScopeProblem(r)
 		if f.InScope && f.ByArguments {
-			d.Problem = outsideByArguments(&r, &f.Arguments)
+			d.Problem = outOfScopeByArgumentsProblem(&r, &f.Arguments)
 		}
 	case f.Existence == NoTool:
-		d.Check, d.Problem = CheckExists, toolNotFound(r, f.Nearest)
+		d.Check, d.Problem = CheckExists, toolNotFoundProblem(r, f.Nearest)
 	case f.Existence == Unlisted && f.LoginNeeded:
-		d.Check, d.Problem = CheckExists, loginNeeded(r.ID)
+		d.Check, d.Problem = CheckExists, loginNeededProblem(r.ID)
 	case f.Existence == Unlisted:
-		d.Check, d.Problem = CheckExists, serverUnlisted(r.ID, f.Unlisted)
+		d.Check, d.Problem = CheckExists, serverUnlistedProblem(r.ID, f.Unlisted)
 	case f.Existence != Exists:
-		d.Check, d.Problem = CheckExists, serverNotFound(r, f.Nearest)
+		d.Check, d.Problem = CheckExists, serverNotFoundProblem(r, f.Nearest)
 	case f.Status != Callable:
-		d.Check, d.Problem = CheckCallable, toolLocked(r, f.Status)
+		d.Check, d.Problem = CheckCallable, toolLockedProblem(r, f.Status)
 	default:
 		checkHints(&d, r, &f, rules)
 	}
 	return d
 }
 
-// inLanes reports whether the caller has the lanes that a call needs: that of the tool, and that of the
+// hasRequiredLanes reports whether the caller has the lanes that a call needs: that of the tool, and that of the
 // variant if it is worse. An unknown tool of a known server is in no lane, so that a restricted caller
 // does not learn whether a tool exists.
-func inLanes(v Variant, f *Facts) bool {
+func hasRequiredLanes(v CallTool, f *Facts) bool {
 	switch {
 	case f.Lanes == auth.AllLanes:
 		return true
@@ -91,32 +91,32 @@ func inLanes(v Variant, f *Facts) bool {
 
 // checkHints compares the variant with the declared and inferred hints of the tool. Only this function
 // allows a call.
-func checkHints(d *Decision, r Request, f *Facts, rules Rules) {
-	h := Effective(f.Hints, f.Inferred, rules.InferHints)
+func checkHints(d *Decision, r CallRequest, f *Facts, rules Rules) {
+	h := EffectiveHints(f.Hints, f.Inferred, rules.InferHints)
 	inferred := f.Inferred
 	if rules.InferHints == InferOff {
 		inferred = NoOperation
 	}
-	m := mismatch{of: contradictedHint(r.Variant, h), inferred: inferred}
+	m := hintMismatch{of: contradictedHint(r.CallTool, h), inferred: inferred}
 	switch {
-	case f.Arguments.loosens(r.Variant, rules.JudgeArguments):
+	case f.Arguments.overridesHintsFor(r.CallTool, rules.JudgeArguments):
 		d.Verdict = Allow
 	case m.of != agrees && rules.StrictServerValidation:
 		d.Check, d.Problem = CheckHints, m.problem(r, f)
 	case m.of != agrees:
-		d.warn(m.warning(r, f))
-	case r.Variant == CallToolWrite && CallWith(h) == CallToolRead:
-		d.warn(warnOverlyCautious(r, f, inferred))
-	case r.Variant.Operation() < inferred && !f.InferredUnsure:
-		d.warn(warnInferred(r, f))
+		d.allowWithWarning(m.warningText(r, f))
+	case r.CallTool == CallToolWrite && CallToolForHints(h) == CallToolRead:
+		d.allowWithWarning(overlyCautiousText(r, f, inferred))
+	case r.CallTool.Operation() < inferred && !f.InferredUnsure:
+		d.allowWithWarning(inferredLaneText(r, f))
 	default:
 		d.Verdict = Allow
 	}
 }
 
-// contradictedHint returns the hint that a variant contradicts. The result of CallWith for the same hints
+// contradictedHint returns the hint that a variant contradicts. The result of CallToolForHints for the same hints
 // contradicts none.
-func contradictedHint(v Variant, h tool.Hints) hint {
+func contradictedHint(v CallTool, h tool.Hints) contradictableHint {
 	switch {
 	case h.Destructive == tool.True && v != CallToolDestructive:
 		return saysDestructive
@@ -126,21 +126,21 @@ func contradictedHint(v Variant, h tool.Hints) hint {
 	return agrees
 }
 
-func (d *Decision) warn(text string) {
+func (d *Decision) allowWithWarning(text string) {
 	d.Verdict = AllowWithWarning
 	d.Warnings = append(d.Warnings, text)
 }
 
 // checkIntent returns the valid parts of the intent, and its problem. Refusals are recorded with the
 // intent, too.
-func checkIntent(v Variant, d *Declared, rules Rules) (Intent, *problem.Problem) {
+func checkIntent(v CallTool, d *DeclaredIntent, rules Rules) (Intent, *problem.Problem) {
 	in := Intent{Operation: v.Operation()}
 	declared, known := ParseOperation(d.OperationType)
 	known = known && d.HasOperation
 	if known {
 		in.Operation = declared
 	}
-	if d.HasSensitivity && ParseSensitivity(d.DataSensitivity) {
+	if d.HasSensitivity && IsSensitivity(d.DataSensitivity) {
 		in.Sensitivity = d.DataSensitivity
 	}
 	reasonFits := true
@@ -149,19 +149,19 @@ func checkIntent(v Variant, d *Declared, rules Rules) (Intent, *problem.Problem)
 	}
 	switch {
 	case d.Malformed != "":
-		return in, malformedIntent(v, d.Malformed, rules.RequireIntent)
+		return in, malformedIntentProblem(v, d.Malformed, rules.RequireIntent)
 	case d.HasOperation && !known:
-		return in, invalidOperation(d.OperationType, rules.RequireIntent)
+		return in, invalidOperationProblem(d.OperationType, rules.RequireIntent)
 	case known && declared != v.Operation():
-		return in, intentMismatch(v, declared, rules.RequireIntent)
+		return in, intentMismatchProblem(v, declared, rules.RequireIntent)
 	case !d.HasOperation && rules.RequireIntent && !d.Present:
-		return in, missingIntent(v)
+		return in, missingIntentProblem(v)
 	case !d.HasOperation && rules.RequireIntent:
-		return in, missingOperation(v)
+		return in, missingOperationProblem(v)
 	case d.HasSensitivity && d.DataSensitivity != "" && in.Sensitivity == "":
-		return in, invalidSensitivity(d.DataSensitivity)
+		return in, invalidSensitivityProblem(d.DataSensitivity)
 	case !reasonFits:
-		return in, reasonTooLong()
+		return in, reasonTooLongProblem()
 	}
 	return in, nil
 }

@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Raw returns the declaration as given: an object of the parameters; nil if there is none.
-func (d *Declared) Raw() (letter json.RawMessage) {
+// RawParameters returns the declaration as given: an object of the parameters; nil if there is none.
+func (d *DeclaredIntent) RawParameters() (letter json.RawMessage) {
 	for i, value := range d.given {
 		if value != nil {
 			letter = wirejson.SetMember(letter, parameters[i], value)
@@ -17,13 +17,13 @@ func (d *Declared) Raw() (letter json.RawMessage) {
 	return letter
 }
 
-// Add adds one parameter of a call to the declaration, and reports whether it belongs to it: intent, and
+// AddParameter adds one parameter of a call to the declaration, and reports whether it belongs to it: intent, and
 // the flat intent_operation_type, intent_data_sensitivity and intent_reason. The value must pass
 // wirejson.Check. All surfaces use it, so that they accept the same declarations.
 //
 // It tolerates frequent mistakes of models: an intent that is a string is its operation type, or the
 // object as JSON text. Null and empty strings count as missing. Values given twice must be equal.
-func (d *Declared) Add(name string, value []byte) bool {
+func (d *DeclaredIntent) AddParameter(name string, value []byte) bool {
 	switch name {
 	case "intent":
 		d.addIntent(value)
@@ -40,7 +40,7 @@ func (d *Declared) Add(name string, value []byte) bool {
 	return true
 }
 
-func (d *Declared) addIntent(value []byte) {
+func (d *DeclaredIntent) addIntent(value []byte) {
 	text, isText := wirejson.String(value)
 	switch object := []byte(text); {
 	case wirejson.Kind(value) == 'n' || isText && text == "":
@@ -73,7 +73,7 @@ func (d *Declared) addIntent(value []byte) {
 	}
 }
 
-func (d *Declared) addOperation(value []byte) {
+func (d *DeclaredIntent) addOperation(value []byte) {
 	said, ok := wirejson.String(value)
 	switch {
 	case wirejson.Kind(value) == 'n' || ok && said == "":
@@ -82,35 +82,35 @@ func (d *Declared) addOperation(value []byte) {
 		said = string(value) // no operation has such a name
 	}
 	if d.HasOperation && said != d.OperationType {
-		d.Malformed = FieldsDiffer("intent.operation_type", "intent_operation_type")
+		d.Malformed = FieldsDifferText("intent.operation_type", "intent_operation_type")
 		return
 	}
 	d.HasOperation, d.OperationType = true, said
 }
 
-func (d *Declared) addSensitivity(from string, value []byte) {
+func (d *DeclaredIntent) addSensitivity(from string, value []byte) {
 	d.HasSensitivity = true
-	d.DataSensitivity = d.statement(from, "data_sensitivity", d.DataSensitivity, value)
+	d.DataSensitivity = d.mergedText(from, "data_sensitivity", d.DataSensitivity, value)
 }
 
-func (d *Declared) addReason(from string, value []byte) {
+func (d *DeclaredIntent) addReason(from string, value []byte) {
 	d.HasReason = true
-	d.Reason = d.statement(from, "reason", d.Reason, value)
+	d.Reason = d.mergedText(from, "reason", d.Reason, value)
 }
 
-// statement returns the text of a field after checking it against an earlier one.
-func (d *Declared) statement(from, fact, before string, value []byte) string {
+// mergedText returns the text of a field after checking it against an earlier one.
+func (d *DeclaredIntent) mergedText(from, fact, before string, value []byte) string {
 	said, ok := wirejson.String(value)
 	switch {
 	case wirejson.Kind(value) == 'n':
 		return before
 	case !ok:
-		d.Malformed = FieldNotString(from)
+		d.Malformed = FieldNotStringText(from)
 		return before
 	case before == "":
 		return said
 	case said != "" && said != before:
-		d.Malformed = FieldsDiffer("intent."+fact, "intent_"+fact)
+		d.Malformed = FieldsDifferText("intent."+fact, "intent_"+fact)
 	}
 	return before
 }

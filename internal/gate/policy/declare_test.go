@@ -14,58 +14,58 @@ import (
 func TestAdd(t *testing.T) {
 	for _, c := range []struct {
 		name, parameters string
-		want             policy.Declared
+		want             policy.DeclaredIntent
 	}{
-		{"nothing", `{"name":"a:b","args":{}}`, policy.Declared{}},
+		{"nothing", `{"name":"a:b","args":{}}`, policy.DeclaredIntent{}},
 		{"all nested", `{"intent":{"operation_type":"read","data_sensitivity":"internal","reason":"why"}}`,
-			policy.Declared{Present: true, HasOperation: true, OperationType: "read", HasSensitivity: true, DataSensitivity: "internal", HasReason: true, Reason: "why"}},
+			policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "read", HasSensitivity: true, DataSensitivity: "internal", HasReason: true, Reason: "why"}},
 		{"flat", `{"intent_data_sensitivity":"public","intent_reason":"why"}`,
-			policy.Declared{HasSensitivity: true, DataSensitivity: "public", HasReason: true, Reason: "why"}},
+			policy.DeclaredIntent{HasSensitivity: true, DataSensitivity: "public", HasReason: true, Reason: "why"}},
 		{"prefixed within", `{"intent":{"intent_data_sensitivity":"public","intent_reason":"why"}}`,
-			policy.Declared{Present: true, HasSensitivity: true, DataSensitivity: "public", HasReason: true, Reason: "why"}},
-		{"an empty object", `{"intent":{}}`, policy.Declared{Present: true}},
-		{"unknown members", `{"intent":{"operation":"read","x":1}}`, policy.Declared{Present: true}},
-		{"null says nothing", `{"intent":null,"intent_reason":null}`, policy.Declared{HasReason: true}},
-		{"nor does a null within", `{"intent":{"operation_type":null,"reason":null}}`, policy.Declared{Present: true, HasReason: true}},
-		{"said twice alike", `{"intent":{"reason":"why"},"intent_reason":"why"}`, policy.Declared{Present: true, HasReason: true, Reason: "why"}},
-		{"said once and once empty", `{"intent_reason":"","intent":{"reason":"why"}}`, policy.Declared{Present: true, HasReason: true, Reason: "why"}},
+			policy.DeclaredIntent{Present: true, HasSensitivity: true, DataSensitivity: "public", HasReason: true, Reason: "why"}},
+		{"an empty object", `{"intent":{}}`, policy.DeclaredIntent{Present: true}},
+		{"unknown members", `{"intent":{"operation":"read","x":1}}`, policy.DeclaredIntent{Present: true}},
+		{"null says nothing", `{"intent":null,"intent_reason":null}`, policy.DeclaredIntent{HasReason: true}},
+		{"nor does a null within", `{"intent":{"operation_type":null,"reason":null}}`, policy.DeclaredIntent{Present: true, HasReason: true}},
+		{"said twice alike", `{"intent":{"reason":"why"},"intent_reason":"why"}`, policy.DeclaredIntent{Present: true, HasReason: true, Reason: "why"}},
+		{"said once and once empty", `{"intent_reason":"","intent":{"reason":"why"}}`, policy.DeclaredIntent{Present: true, HasReason: true, Reason: "why"}},
 		{"said twice differently", `{"intent_reason":"because","intent":{"reason":"why"}}`,
-			policy.Declared{Present: true, HasReason: true, Reason: "because", Malformed: policy.FieldsDiffer("intent.reason", "intent_reason")}},
-		{"an empty operation says nothing", `{"intent":{"operation_type":""},"intent_operation_type":""}`, policy.Declared{Present: true}},
-		{"a flat operation", `{"intent_operation_type":"write"}`, policy.Declared{HasOperation: true, OperationType: "write"}},
-		{"no flat operation", `{"intent_operation_type":null}`, policy.Declared{}},
-		{"a prefixed operation within", `{"intent":{"intent_operation_type":"write"}}`, policy.Declared{Present: true, HasOperation: true, OperationType: "write"}},
-		{"two operations alike", `{"intent":{"operation_type":"read"},"intent_operation_type":"read"}`, policy.Declared{Present: true, HasOperation: true, OperationType: "read"}},
+			policy.DeclaredIntent{Present: true, HasReason: true, Reason: "because", Malformed: policy.FieldsDifferText("intent.reason", "intent_reason")}},
+		{"an empty operation says nothing", `{"intent":{"operation_type":""},"intent_operation_type":""}`, policy.DeclaredIntent{Present: true}},
+		{"a flat operation", `{"intent_operation_type":"write"}`, policy.DeclaredIntent{HasOperation: true, OperationType: "write"}},
+		{"no flat operation", `{"intent_operation_type":null}`, policy.DeclaredIntent{}},
+		{"a prefixed operation within", `{"intent":{"intent_operation_type":"write"}}`, policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "write"}},
+		{"two operations alike", `{"intent":{"operation_type":"read"},"intent_operation_type":"read"}`, policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "read"}},
 		{"two operations that differ", `{"intent":{"operation_type":"read"},"intent_operation_type":"write"}`,
-			policy.Declared{Present: true, HasOperation: true, OperationType: "read", Malformed: policy.FieldsDiffer("intent.operation_type", "intent_operation_type")}},
+			policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "read", Malformed: policy.FieldsDifferText("intent.operation_type", "intent_operation_type")}},
 		{"the same the other way round", `{"intent_operation_type":"write","intent":"read"}`,
-			policy.Declared{Present: true, HasOperation: true, OperationType: "write", Malformed: policy.FieldsDiffer("intent.operation_type", "intent_operation_type")}},
-		{"an operation that is no string", `{"intent":{"operation_type":["read"]}}`, policy.Declared{Present: true, HasOperation: true, OperationType: `["read"]`}},
-		{"a reason that is no string", `{"intent":{"reason":5}}`, policy.Declared{Present: true, HasReason: true, Malformed: policy.FieldNotString("intent.reason")}},
-		{"a sensitivity that is no string", `{"intent_data_sensitivity":{}}`, policy.Declared{HasSensitivity: true, Malformed: policy.FieldNotString("intent_data_sensitivity")}},
-		{"an intent that is a string", `{"intent":"read"}`, policy.Declared{Present: true, HasOperation: true, OperationType: "read"}},
-		{"an intent that is an empty string", `{"intent":""}`, policy.Declared{}},
-		{"an intent that is a sentence", `{"intent":"to look"}`, policy.Declared{Present: true, HasOperation: true, OperationType: "to look"}},
+			policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "write", Malformed: policy.FieldsDifferText("intent.operation_type", "intent_operation_type")}},
+		{"an operation that is no string", `{"intent":{"operation_type":["read"]}}`, policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: `["read"]`}},
+		{"a reason that is no string", `{"intent":{"reason":5}}`, policy.DeclaredIntent{Present: true, HasReason: true, Malformed: policy.FieldNotStringText("intent.reason")}},
+		{"a sensitivity that is no string", `{"intent_data_sensitivity":{}}`, policy.DeclaredIntent{HasSensitivity: true, Malformed: policy.FieldNotStringText("intent_data_sensitivity")}},
+		{"an intent that is a string", `{"intent":"read"}`, policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "read"}},
+		{"an intent that is an empty string", `{"intent":""}`, policy.DeclaredIntent{}},
+		{"an intent that is a sentence", `{"intent":"to look"}`, policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "to look"}},
 		{"an intent as JSON text", `{"intent":" {\"operation_type\":\"read\",\"reason\":\"why\"}"}`,
-			policy.Declared{Present: true, HasOperation: true, OperationType: "read", HasReason: true, Reason: "why"}},
+			policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "read", HasReason: true, Reason: "why"}},
 		{"an intent as text that says a thing twice", `{"intent":"{\"operation_type\":\"read\",\"operation_type\":\"write\"}"}`,
-			policy.Declared{Present: true, HasOperation: true, OperationType: `{"operation_type":"read","operation_type":"write"}`}},
-		{"an intent that is a list", `{"intent":[]}`, policy.Declared{Present: true, Malformed: policy.IntentNotObject}},
-		{"escapes", `{"intent":{"operation_type":"re\u0061d"}}`, policy.Declared{Present: true, HasOperation: true, OperationType: "read"}},
+			policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: `{"operation_type":"read","operation_type":"write"}`}},
+		{"an intent that is a list", `{"intent":[]}`, policy.DeclaredIntent{Present: true, Malformed: policy.IntentNotObject}},
+		{"escapes", `{"intent":{"operation_type":"re\u0061d"}}`, policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "read"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := wirejson.Check([]byte(c.parameters), wirejson.Limits{}); err != nil {
 				t.Fatal(err)
 			}
-			var got policy.Declared
+			var got policy.DeclaredIntent
 			err := wirejson.Members([]byte(c.parameters), func(name, value []byte) error {
 				own := string(name) == "name" || string(name) == "args"
-				if got.Add(string(name), value) == own {
+				if got.AddParameter(string(name), value) == own {
 					t.Errorf("%s is taken wrongly", name)
 				}
 				return nil
 			})
-			if d := cmp.Diff(c.want, got, cmpopts.IgnoreUnexported(policy.Declared{})); d != "" || err != nil {
+			if d := cmp.Diff(c.want, got, cmpopts.IgnoreUnexported(policy.DeclaredIntent{})); d != "" || err != nil {
 				t.Errorf("%v\n%s", err, d)
 			}
 		})
@@ -74,14 +74,14 @@ func TestAdd(t *testing.T) {
 
 // TestLetter: what was declared is kept as it came, whatever is made of it.
 func TestLetter(t *testing.T) {
-	var d policy.Declared
-	if letter := d.Raw(); letter != nil {
+	var d policy.DeclaredIntent
+	if letter := d.RawParameters(); letter != nil {
 		t.Errorf("nothing was declared: %s", letter)
 	}
-	d.Add("intent_reason", []byte(`"why"`))
-	d.Add("name", []byte(`"a:b"`))
-	d.Add("intent", []byte(`{"operation_type": 9007199254740993, "x":[]}`))
-	if got := string(d.Raw()); got != `{"intent":{"operation_type": 9007199254740993, "x":[]},"intent_reason":"why"}` {
+	d.AddParameter("intent_reason", []byte(`"why"`))
+	d.AddParameter("name", []byte(`"a:b"`))
+	d.AddParameter("intent", []byte(`{"operation_type": 9007199254740993, "x":[]}`))
+	if got := string(d.RawParameters()); got != `{"intent":{"operation_type": 9007199254740993, "x":[]},"intent_reason":"why"}` {
 		t.Errorf("%s", got)
 	}
 }
@@ -89,8 +89,8 @@ func TestLetter(t *testing.T) {
 // TestNoStringIsNoOperation: an operation_type of another type is refused with
 // the code and the message for a bad operation type.
 func TestNoStringIsNoOperation(t *testing.T) {
-	var d policy.Declared
-	d.Add("intent", []byte(`{"operation_type":42}`))
+	var d policy.DeclaredIntent
+	d.AddParameter("intent", []byte(`{"operation_type":42}`))
 	r, f := sound(policy.CallToolRead, d)
 	p := policy.Decide(r, f, strict).Problem
 	if p == nil || p.Code != problem.InvalidOperationType || p.Message != "Invalid intent.operation_type '42': must be read, write, or destructive" {

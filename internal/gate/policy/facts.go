@@ -18,9 +18,9 @@ const (
 	Unlisted
 )
 
-// Request is the call as the caller made it.
-type Request struct {
-	Variant Variant
+// CallRequest is the call as the caller made it.
+type CallRequest struct {
+	CallTool CallTool
 	// OwnNames says that the caller sees the tool list of a server instead of retrieve_tools.
 	OwnNames bool
 	// Name is the name as given; ID is its parsed form.
@@ -30,7 +30,7 @@ type Request struct {
 	NameErr   error
 	SelectErr *problem.Problem
 	ArgsErr   *problem.Problem
-	Declared  Declared
+	Declared  DeclaredIntent
 }
 
 // Facts is what the catalog knows at the time of the call.
@@ -60,6 +60,6 @@ type Facts struct {
 	// no warning.
 	InferredUnsure bool
 	// Arguments is the effect of the call's arguments; ByArguments says that Lane is derived from it.
-	Arguments   Arguments
+	Arguments   ArgumentEffect
 	ByArguments bool
 }

@@ -12,13 +12,13 @@ const (
 	InferEnforce InferMode = "enforce"
 )
 
-// Silent reports whether the hints do not say what a tool does: only then hints are inferred.
-func Silent(h tool.Hints) bool { return h.ReadOnly == tool.Unset && h.Destructive == tool.Unset }
+// HintsUnset reports whether the hints do not say what a tool does: only then hints are inferred.
+func HintsUnset(h tool.Hints) bool { return h.ReadOnly == tool.Unset && h.Destructive == tool.Unset }
 
-// Effective returns the effective hints of a tool. h is the override, else the hints of the server;
+// EffectiveHints returns the effective hints of a tool. h is the override, else the hints of the server;
 // inferred counts only if these are silent and the mode is enforce.
-func Effective(h tool.Hints, inferred Operation, mode InferMode) tool.Hints {
-	if !Silent(h) || mode == InferOff || mode == InferAdvise {
+func EffectiveHints(h tool.Hints, inferred Operation, mode InferMode) tool.Hints {
+	if !HintsUnset(h) || mode == InferOff || mode == InferAdvise {
 		return h
 	}
 	switch inferred {

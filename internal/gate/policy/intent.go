@@ -1,17 +1,27 @@
-// Package policy decides whether a call is allowed. Its input is the variant (the tool that was called:
-// call_tool_read, _write or _destructive), the declared intent, the facts about the tool and the rules;
-// its output is allow, warn or reject, with the exact message of the contract. It rejects a destructive
-// tool called as less, and a tool that is not read-only called as a read (without strict_server_validation
-// it only warns). Other mismatches cause at most a warning.
+// Package policy decides whether a call is allowed.
+//
+// A lane is one of the three classes of calls, read, write and destructive, each with its own call tool:
+// call_tool_read, call_tool_write and call_tool_destructive. A caller chooses the lane by the call tool.
+//
+// The input of a decision is the call tool, the declared intent, the facts about the tool and the rules;
+// the output is allow, warn or reject, with the exact message of the contract. Policy rejects a
+// destructive tool in another lane, and a tool that is not read-only in the read lane (without
+// strict_server_validation it only warns). Other mismatches cause at most a warning.
+//
+//   - decide.go: Decide; lane.go: DecideByArguments, after Decide
+//   - intent.go: call tools, operations, the declared intent; declare.go: parses it
+//   - facts.go: the input; infer.go: inferred hints; arguments.go: the effect of the arguments
+//   - ask_rules.go: which rule requires an approval
+//   - status.go: why a tool is locked; check.go: the names of the checks; scope.go: what a caller may reach
+//   - selection.go: parses select; messages.go: all texts of refusals and warnings
+//
+// Guarantees:
 //
 //   - The decision is pure: no I/O, no clock, no state.
 //   - It is total: every combination has a result.
-//   - It fails closed: the zero values of Verdict, Status, Variant and Operation refuse.
-//   - It parses declarations (Add), but does not look up tools or write records: gate provides the facts
+//   - It fails closed: the zero values of Verdict, Status, CallTool and Operation refuse.
+//   - It parses declarations, but does not look up tools or write records: gate provides the facts
 //     and executes the decision.
-//
-// Files: intent, status, check and arguments are the base; facts and infer use them, then messages, then
-// declare and decide, then lane, which checks an allowed call against its arguments.
 package policy
 
 import (
@@ -32,12 +42,12 @@ const (
 	Destructive
 )
 
-// Variant is one of the three call tools. The zero value is none; every call with it is refused.
-type Variant uint8
+// CallTool is one of the three call tools. The zero value is none; every call with it is refused.
+type CallTool uint8
 
 // The variants.
 const (
-	NoVariant Variant = iota
+	CallToolNone CallTool = iota
 	CallToolRead
 	CallToolWrite
 	CallToolDestructive
@@ -46,16 +56,16 @@ const (
 // MaxReason is the maximum length of a reason, in characters.
 const MaxReason = 1000
 
-// Declared is the intent that the caller declared, unchecked. The flat parameters (intent_operation_type,
+// DeclaredIntent is the intent that the caller declared, unchecked. The flat parameters (intent_operation_type,
 // intent_data_sensitivity, intent_reason) and the members of the intent object are combined here.
 //
 // An operation_type that is no string is an invalid operation type: it is stored as its JSON text. Other
 // parse errors are Malformed.
-type Declared struct {
+type DeclaredIntent struct {
 	// Present is true if an intent object was given, even an empty one.
 	Present bool
-	// Malformed is the parse error as a complete message (see IntentNotObject, FieldNotString and
-	// FieldsDiffer), or empty. Such a call is refused with INVALID_ARGS in all modes.
+	// Malformed is the parse error as a complete message (see IntentNotObject, FieldNotStringText and
+	// FieldsDifferText), or empty. Such a call is refused with INVALID_ARGS in all modes.
 	Malformed string
 	// HasOperation says that an operation type was given. Otherwise it is derived from the variant, or
 	// required.
@@ -104,39 +114,39 @@ var variants = [...]string{
 	CallToolRead: "call_tool_read", CallToolWrite: "call_tool_write", CallToolDestructive: "call_tool_destructive",
 }
 
-// String returns the name of the call tool; empty for NoVariant.
-func (v Variant) String() string {
+// String returns the name of the call tool; empty for CallToolNone.
+func (v CallTool) String() string {
 	if int(v) < len(variants) {
 		return variants[v]
 	}
 	return ""
 }
 
-// ParseVariant parses the exact name of a call tool.
-func ParseVariant(toolName string) (Variant, bool) {
+// ParseCallTool parses the exact name of a call tool.
+func ParseCallTool(toolName string) (CallTool, bool) {
 	i := max(slices.Index(variants[:], toolName), 0)
-	return Variant(i), i > 0
+	return CallTool(i), i > 0
 }
 
 // Operation returns the operation of the variant: the constants have the same order.
-func (v Variant) Operation() Operation {
+func (v CallTool) Operation() Operation {
 	if int(v) < len(operations) {
 		return Operation(v)
 	}
 	return NoOperation
 }
 
-// VariantOf is the inverse of Variant.Operation.
-func VariantOf(o Operation) Variant {
+// CallToolForOperation is the inverse of CallTool.Operation.
+func CallToolForOperation(o Operation) CallTool {
 	if int(o) < len(variants) {
-		return Variant(o)
+		return CallTool(o)
 	}
-	return NoVariant
+	return CallToolNone
 }
 
-// CallWith returns the variant for calling a tool with these hints. Destructive wins over read-only;
+// CallToolForHints returns the variant for calling a tool with these hints. Destructive wins over read-only;
 // without hints it is write.
-func CallWith(h tool.Hints) Variant {
+func CallToolForHints(h tool.Hints) CallTool {
 	switch {
 	case h.Destructive == tool.True:
 		return CallToolDestructive
@@ -149,12 +159,12 @@ func CallWith(h tool.Hints) Variant {
 // Sensitivities returns the data sensitivities of an intent.
 func Sensitivities() []string { return []string{"public", "internal", "private", "unknown"} }
 
-// Stricter returns the stricter of two data sensitivities, which may be empty. Unknown is stricter than
+// StricterSensitivity returns the stricter of two data sensitivities, which may be empty. Unknown is stricter than
 // all but private.
-func Stricter(a, b string) string {
+func StricterSensitivity(a, b string) string {
 	order := []string{"", "public", "internal", "unknown", "private"}
 	return order[max(slices.Index(order, a), slices.Index(order, b), 0)]
 }
 
-// ParseSensitivity reports whether s is a data sensitivity.
-func ParseSensitivity(s string) bool { return slices.Contains(Sensitivities(), s) }
+// IsSensitivity reports whether s is a data sensitivity.
+func IsSensitivity(s string) bool { return slices.Contains(Sensitivities(), s) }

@@ -10,7 +10,7 @@ import (
 )
 
 // judged decides about a call by everything that policy has.
-func judged(r policy.Request, f policy.Facts, rules policy.Rules) policy.Decision {
+func judged(r policy.CallRequest, f policy.Facts, rules policy.Rules) policy.Decision {
 	d := policy.Decide(r, f, rules)
 	policy.DecideByArguments(&d, &r, &f, &rules)
 	return d
@@ -18,14 +18,14 @@ func judged(r policy.Request, f policy.Facts, rules policy.Rules) policy.Decisio
 
 // TestArgumentMismatch holds the message to the letter.
 func TestArgumentMismatch(t *testing.T) {
-	r, f := sound(policy.CallToolRead, policy.Declared{})
-	f.Arguments = policy.Arguments{Operation: policy.Destructive, Word: "DROP TABLE", By: policy.BySQL, Path: "$.sql"}
-	d := judged(r, f, policy.Rules{StrictServerValidation: true, JudgeArguments: policy.JudgeEnforce})
+	r, f := sound(policy.CallToolRead, policy.DeclaredIntent{})
+	f.Arguments = policy.ArgumentEffect{Operation: policy.Destructive, Word: "DROP TABLE", By: policy.BySQL, Path: "$.sql"}
+	d := judged(r, f, policy.Rules{StrictServerValidation: true, JudgeArguments: policy.ArgumentsEnforce})
 	if d.Verdict != policy.Reject || d.Check != policy.CheckLane || d.Problem.Code != problem.ArgumentMismatch ||
 		d.Problem.Message != "These arguments make 'github:delete_repo' destructive (DROP TABLE), use call_tool_destructive instead of call_tool_read" {
 		t.Errorf("%+v", d)
 	}
-	d = judged(r, f, policy.Rules{StrictServerValidation: true, JudgeArguments: policy.JudgeAdvise})
+	d = judged(r, f, policy.Rules{StrictServerValidation: true, JudgeArguments: policy.ArgumentsAdvise})
 	if d.Verdict != policy.AllowWithWarning || len(d.Warnings) != 1 || d.Warnings[0] != "These arguments make 'github:delete_repo' destructive (DROP TABLE): call_tool_destructive fits better than call_tool_read" {
 		t.Errorf("%+v", d)
 	}
@@ -37,9 +37,9 @@ func TestArgumentsOverAll(t *testing.T) {
 	operations := []policy.Operation{policy.NoOperation, policy.Read, policy.Write, policy.Destructive}
 	tris := []tool.Tri{tool.Unset, tool.True, tool.False}
 	n := 0
-	for _, v := range []policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
+	for _, v := range []policy.CallTool{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
 		for _, does := range operations {
-			for _, mode := range []policy.JudgeMode{policy.JudgeOff, policy.JudgeAdvise, policy.JudgeEnforce, ""} {
+			for _, mode := range []policy.ArgumentsMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce, ""} {
 				for bits := range 8 {
 					for _, readOnly := range tris {
 						for _, destructive := range tris {
@@ -49,35 +49,35 @@ func TestArgumentsOverAll(t *testing.T) {
 								continue // what is not read is never a read
 							}
 							h := hints(readOnly, destructive)
-							r, f := sound(v, policy.Declared{})
+							r, f := sound(v, policy.DeclaredIntent{})
 							if byName {
-								r.OwnNames, r.Variant = true, policy.CallWith(h)
+								r.OwnNames, r.CallTool = true, policy.CallToolForHints(h)
 							}
 							f.Hints, f.ServerHints = h, h
 							rules := policy.Rules{StrictServerValidation: true, JudgeArguments: mode}
 							plain := judged(r, f, rules) // if nobody judged the arguments
-							f.Arguments = policy.Arguments{Operation: does, Word: "W", By: policy.BySQL, Path: "$.a", Declared: declared, Unread: unread}
+							f.Arguments = policy.ArgumentEffect{Operation: does, Word: "W", By: policy.BySQL, Path: "$.a", Declared: declared, Unread: unread}
 							got := judged(r, f, rules)
-							where := []any{r.Variant, does, mode, declared, unread, byName, h}
-							enforced := mode != policy.JudgeOff && mode != policy.JudgeAdvise
+							where := []any{r.CallTool, does, mode, declared, unread, byName, h}
+							enforced := mode != policy.ArgumentsOff && mode != policy.ArgumentsAdvise
 							loose := plain.Verdict == policy.Reject && got.Verdict != policy.Reject
 							switch {
-							case loose && (!declared || unread || mode == policy.JudgeOff || does == policy.NoOperation):
+							case loose && (!declared || unread || mode == policy.ArgumentsOff || does == policy.NoOperation):
 								t.Fatalf("loosened by what nobody declared: %v", where)
-							case loose && does > r.Variant.Operation():
+							case loose && does > r.CallTool.Operation():
 								t.Fatalf("loosened although it does more: %v", where)
-							case (mode == policy.JudgeOff || does == policy.NoOperation) && got.Verdict != plain.Verdict:
+							case (mode == policy.ArgumentsOff || does == policy.NoOperation) && got.Verdict != plain.Verdict:
 								t.Fatalf("something came of what does not count: %v", where)
-							case enforced && !byName && does > r.Variant.Operation() && got.Verdict != policy.Reject:
+							case enforced && !byName && does > r.CallTool.Operation() && got.Verdict != policy.Reject:
 								t.Fatalf("more than the variant says was let through: %v", where)
 							case enforced && byName && readOnly == tool.True && destructive != tool.True && does > policy.Read && got.Verdict != policy.Reject:
 								t.Fatalf("more than the hints say was let through: %v", where)
-							case mode == policy.JudgeAdvise && plain.Verdict != policy.Reject && got.Verdict == policy.Reject:
+							case mode == policy.ArgumentsAdvise && plain.Verdict != policy.Reject && got.Verdict == policy.Reject:
 								t.Fatalf("advice refuses: %v", where)
 							case (got.Verdict == policy.Reject) != (got.Problem != nil):
 								t.Fatalf("a refusal without a problem, or the other way round: %v", where)
 							}
-							if declared && !unread && !byName && enforced && does != policy.NoOperation && (got.Verdict == policy.Reject) != (does > r.Variant.Operation()) {
+							if declared && !unread && !byName && enforced && does != policy.NoOperation && (got.Verdict == policy.Reject) != (does > r.CallTool.Operation()) {
 								t.Fatalf("where a person has declared the argument it decides alone: %v: %+v", where, got)
 							}
 						}
@@ -91,21 +91,21 @@ func TestArgumentsOverAll(t *testing.T) {
 
 // TestArgumentsAndScope: who may only read may not write by arguments, whatever the mode.
 func TestArgumentsAndScope(t *testing.T) {
-	for _, mode := range []policy.JudgeMode{policy.JudgeOff, policy.JudgeAdvise, policy.JudgeEnforce} {
-		r, f := sound(policy.CallToolRead, policy.Declared{})
-		f.Lanes, f.Arguments = 1<<auth.Read, policy.Arguments{Operation: policy.Write, Word: "INSERT", By: policy.BySQL, Path: "$.sql"}
-		f.Lane, f.ByArguments = policy.LaneOf(policy.Read, &f.Arguments), true
+	for _, mode := range []policy.ArgumentsMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce} {
+		r, f := sound(policy.CallToolRead, policy.DeclaredIntent{})
+		f.Lanes, f.Arguments = 1<<auth.Read, policy.ArgumentEffect{Operation: policy.Write, Word: "INSERT", By: policy.BySQL, Path: "$.sql"}
+		f.Lane, f.ByArguments = policy.LaneWithArguments(policy.Read, &f.Arguments), true
 		d := judged(r, f, policy.Rules{JudgeArguments: mode})
 		if d.Problem == nil || d.Problem.Code != problem.OutOfScope || d.Problem.Message != "These arguments make 'github:delete_repo' write (INSERT), which is outside the scope of this caller" {
 			t.Errorf("%s: %+v", mode, d.Problem)
 		}
 	}
-	declared := policy.Arguments{Operation: policy.Read, Declared: true}
-	if got := policy.LaneOf(policy.Destructive, &declared); got != policy.Read {
+	declared := policy.ArgumentEffect{Operation: policy.Read, Declared: true}
+	if got := policy.LaneWithArguments(policy.Destructive, &declared); got != policy.Read {
 		t.Errorf("a declared read counts as %s", got)
 	}
 	declared.Unread = true
-	if got := policy.LaneOf(policy.Destructive, &declared); got != policy.Destructive {
+	if got := policy.LaneWithArguments(policy.Destructive, &declared); got != policy.Destructive {
 		t.Errorf("what could not be read counts as %s", got)
 	}
 }

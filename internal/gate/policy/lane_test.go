@@ -20,7 +20,7 @@ func TestLanesOfAScope(t *testing.T) {
 					if (lane == policy.NoOperation) != (f.Existence == policy.NoTool) {
 						continue // what is known of a tool that is not there
 					}
-					r, _ := sound(v, policy.Declared{})
+					r, _ := sound(v, policy.DeclaredIntent{})
 					f.InScope, f.Lanes, f.Lane = true, lanes, lane
 					d := policy.Decide(r, f, policy.Rules{})
 					worst := max(lane, v.Operation())
@@ -54,7 +54,7 @@ func TestServersAreToldOfWithinLanes(t *testing.T) {
 	for existence, want := range map[policy.Existence]problem.Code{
 		policy.NoServer: problem.ServerNotFound, policy.Unlisted: problem.ServerUnavailable, policy.NoTool: problem.OutOfScope,
 	} {
-		r, f := sound(policy.CallToolRead, policy.Declared{})
+		r, f := sound(policy.CallToolRead, policy.DeclaredIntent{})
 		f.Existence, f.Lanes = existence, 1<<auth.Read
 		if d := policy.Decide(r, f, policy.Rules{}); d.Problem == nil || d.Problem.Code != want {
 			t.Errorf("existence %d: %v, want %s", existence, d.Problem, want)

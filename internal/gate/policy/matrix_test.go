@@ -22,23 +22,23 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // The dimensions of the decision. Their cross product is the whole of it.
 var (
-	variants = []policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}
+	variants = []policy.CallTool{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}
 
 	declarations = []struct {
 		name string
-		d    policy.Declared
+		d    policy.DeclaredIntent
 	}{
-		{"(no intent)", policy.Declared{}},
-		{"{}", policy.Declared{Present: true}},
+		{"(no intent)", policy.DeclaredIntent{}},
+		{"{}", policy.DeclaredIntent{Present: true}},
 		{"read", operation("read")},
 		{"write", operation("write")},
 		{"destructive", operation("destructive")},
 		{`""`, operation("")},
 		{"unknown", operation("unknown")},
 		{"Read", operation("Read")},
-		{"(malformed)", policy.Declared{Present: true, Malformed: policy.IntentNotObject}},
-		{"read, secret", policy.Declared{Present: true, HasOperation: true, OperationType: "read", HasSensitivity: true, DataSensitivity: "secret"}},
-		{"write, long", policy.Declared{Present: true, HasOperation: true, OperationType: "write", HasReason: true, Reason: strings.Repeat("é", 1001)}},
+		{"(malformed)", policy.DeclaredIntent{Present: true, Malformed: policy.IntentNotObject}},
+		{"read, secret", policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "read", HasSensitivity: true, DataSensitivity: "secret"}},
+		{"write, long", policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "write", HasReason: true, Reason: strings.Repeat("é", 1001)}},
 	}
 
 	tris       = []tool.Tri{tool.Unset, tool.False, tool.True}
@@ -49,8 +49,8 @@ var (
 	statuses   = append(policy.Statuses(), policy.Callable)
 )
 
-func operation(s string) policy.Declared {
-	return policy.Declared{Present: true, HasOperation: true, OperationType: s}
+func operation(s string) policy.DeclaredIntent {
+	return policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: s}
 }
 
 func hints(readOnly, destructive tool.Tri) tool.Hints {
@@ -59,9 +59,9 @@ func hints(readOnly, destructive tool.Tri) tool.Hints {
 
 // sound is a request and facts with nothing wrong: each test breaks what it
 // is about.
-func sound(v policy.Variant, d policy.Declared) (policy.Request, policy.Facts) {
+func sound(v policy.CallTool, d policy.DeclaredIntent) (policy.CallRequest, policy.Facts) {
 	id := tool.ID{Server: "github", Tool: "delete_repo"}
-	return policy.Request{Variant: v, Name: id.String(), ID: id, Declared: d},
+	return policy.CallRequest{CallTool: v, Name: id.String(), ID: id, Declared: d},
 		policy.Facts{InScope: true, Lanes: auth.AllLanes, Existence: policy.Exists, Status: policy.Callable}
 }
 
@@ -121,7 +121,7 @@ func TestMatrix(t *testing.T) {
 	golden(t, "matrix.golden", out.Bytes())
 }
 
-func matrixPage(out *bytes.Buffer, v policy.Variant, rules policy.Rules) {
+func matrixPage(out *bytes.Buffer, v policy.CallTool, rules policy.Rules) {
 	const sign = ".-+"
 	header := fmt.Sprintf("  %-14s", "")
 	for _, ro := range tris {
@@ -163,7 +163,7 @@ func TestInferredMatrix(t *testing.T) {
 			for _, mode := range modes {
 				row := fmt.Sprintf("  %-12s", cmp.Or(string(mode), "(not said)"))
 				for _, inferred := range operations {
-					r, f := sound(v, policy.Declared{})
+					r, f := sound(v, policy.DeclaredIntent{})
 					f.Inferred = inferred
 					row += fmt.Sprintf("%-17s", outcome(policy.Decide(r, f, policy.Rules{StrictServerValidation: strict, InferHints: mode})))
 				}
@@ -181,9 +181,9 @@ func TestInferringNeverLoosens(t *testing.T) {
 	strictness := func(d policy.Decision) int {
 		return map[policy.Verdict]int{policy.Allow: 0, policy.AllowWithWarning: 1, policy.Reject: 2}[d.Verdict]
 	}
-	eachFact(policy.Request{}, policy.Facts{InScope: true, Lanes: auth.AllLanes}, func(_ policy.Request, f policy.Facts, rules policy.Rules) {
+	eachFact(policy.CallRequest{}, policy.Facts{InScope: true, Lanes: auth.AllLanes}, func(_ policy.CallRequest, f policy.Facts, rules policy.Rules) {
 		for _, v := range variants {
-			r, _ := sound(v, policy.Declared{Present: true})
+			r, _ := sound(v, policy.DeclaredIntent{Present: true})
 			rules.RequireIntent = false
 			before := -1
 			for _, rules.InferHints = range modes {
@@ -196,15 +196,15 @@ func TestInferringNeverLoosens(t *testing.T) {
 		}
 		for _, inferred := range operations {
 			for _, mode := range modes {
-				h := policy.Effective(f.Hints, inferred, mode)
-				if policy.Silent(f.Hints) && (mode == policy.InferEnforce || mode == "") {
-					if inferred != policy.NoOperation && policy.CallWith(h).Operation() != inferred {
+				h := policy.EffectiveHints(f.Hints, inferred, mode)
+				if policy.HintsUnset(f.Hints) && (mode == policy.InferEnforce || mode == "") {
+					if inferred != policy.NoOperation && policy.CallToolForHints(h).Operation() != inferred {
 						t.Fatalf("%v inferred counts as %+v", inferred, h)
 					}
 				} else if h != f.Hints {
 					t.Fatalf("%+v becomes %+v in mode %q, inferred %v", f.Hints, h, mode, inferred)
 				}
-				if again := policy.Effective(h, inferred, mode); again != h {
+				if again := policy.EffectiveHints(h, inferred, mode); again != h {
 					t.Fatalf("%+v becomes %+v when asked again", h, again)
 				}
 			}
@@ -217,21 +217,23 @@ func TestInferringNeverLoosens(t *testing.T) {
 func TestOrder(t *testing.T) {
 	faults := []struct {
 		name  string
-		apply func(*policy.Request, *policy.Facts)
+		apply func(*policy.CallRequest, *policy.Facts)
 	}{
-		{"name", func(r *policy.Request, _ *policy.Facts) { r.NameErr = errors.New("there is no colon") }},
-		{"intent", func(r *policy.Request, _ *policy.Facts) { r.Declared = operation("write") }},
-		{"select", func(r *policy.Request, _ *policy.Facts) { r.SelectErr = problem.New(problem.SelectInvalid, "x", "") }},
-		{"args", func(r *policy.Request, _ *policy.Facts) { r.ArgsErr = problem.New(problem.InvalidArgs, "x", "") }},
-		{"scope", func(_ *policy.Request, f *policy.Facts) { f.InScope = false }},
-		{"exists", func(_ *policy.Request, f *policy.Facts) { f.Existence = policy.NoTool }},
-		{"status", func(_ *policy.Request, f *policy.Facts) { f.Status = policy.DisabledByUser }},
-		{"hints", func(_ *policy.Request, f *policy.Facts) { f.Hints.Destructive = tool.True }},
+		{"name", func(r *policy.CallRequest, _ *policy.Facts) { r.NameErr = errors.New("there is no colon") }},
+		{"intent", func(r *policy.CallRequest, _ *policy.Facts) { r.Declared = operation("write") }},
+		{"select", func(r *policy.CallRequest, _ *policy.Facts) {
+			r.SelectErr = problem.New(problem.SelectInvalid, "x", "")
+		}},
+		{"args", func(r *policy.CallRequest, _ *policy.Facts) { r.ArgsErr = problem.New(problem.InvalidArgs, "x", "") }},
+		{"scope", func(_ *policy.CallRequest, f *policy.Facts) { f.InScope = false }},
+		{"exists", func(_ *policy.CallRequest, f *policy.Facts) { f.Existence = policy.NoTool }},
+		{"status", func(_ *policy.CallRequest, f *policy.Facts) { f.Status = policy.DisabledByUser }},
+		{"hints", func(_ *policy.CallRequest, f *policy.Facts) { f.Hints.Destructive = tool.True }},
 	}
 	var out bytes.Buffer
 	out.WriteString("What a call with several faults is refused for.\n\n")
 	for set := range 1 << len(faults) {
-		r, f := sound(policy.CallToolRead, policy.Declared{})
+		r, f := sound(policy.CallToolRead, policy.DeclaredIntent{})
 		var names []string
 		for i, fault := range faults {
 			if set>>i&1 == 1 {
@@ -256,7 +258,7 @@ func TestOrder(t *testing.T) {
 // a second time, as a list of rules.
 func TestCrossProduct(t *testing.T) {
 	count := map[string]int{}
-	each(func(r policy.Request, f policy.Facts, rules policy.Rules) {
+	each(func(r policy.CallRequest, f policy.Facts, rules policy.Rules) {
 		d := policy.Decide(r, f, rules)
 		got, want := outcome(d), contract(r, f, rules)
 		count[got]++
@@ -270,9 +272,9 @@ func TestCrossProduct(t *testing.T) {
 }
 
 // each calls fn with the full cross product.
-func each(fn func(policy.Request, policy.Facts, policy.Rules)) {
+func each(fn func(policy.CallRequest, policy.Facts, policy.Rules)) {
 	nameErr, argsErr := errors.New("there is no colon"), problem.New(problem.InvalidArgs, "x", "")
-	for _, v := range append([]policy.Variant{policy.NoVariant}, variants...) {
+	for _, v := range append([]policy.CallTool{policy.CallToolNone}, variants...) {
 		for _, decl := range declarations {
 			for faults := range 8 {
 				r, f := sound(v, decl.d)
@@ -289,7 +291,7 @@ func each(fn func(policy.Request, policy.Facts, policy.Rules)) {
 	}
 }
 
-func eachFact(r policy.Request, f policy.Facts, fn func(policy.Request, policy.Facts, policy.Rules)) {
+func eachFact(r policy.CallRequest, f policy.Facts, fn func(policy.CallRequest, policy.Facts, policy.Rules)) {
 	for _, f.Existence = range existence {
 		for _, f.Status = range statuses {
 			for _, f.Hints.ReadOnly = range tris {
@@ -306,7 +308,7 @@ func eachFact(r policy.Request, f policy.Facts, fn func(policy.Request, policy.F
 }
 
 // eachGuess varies what is inferred, where it can matter.
-func eachGuess(r policy.Request, f policy.Facts, rules policy.Rules, fn func(policy.Request, policy.Facts, policy.Rules)) {
+func eachGuess(r policy.CallRequest, f policy.Facts, rules policy.Rules, fn func(policy.CallRequest, policy.Facts, policy.Rules)) {
 	if f.Existence != policy.Exists || f.Status != policy.Callable {
 		fn(r, f, rules)
 		return
@@ -322,8 +324,8 @@ func eachGuess(r policy.Request, f policy.Facts, rules policy.Rules, fn func(pol
 
 // contract is section 4 of the contract, as rules: the first that applies
 // decides the outcome.
-func contract(r policy.Request, f policy.Facts, rules policy.Rules) string {
-	lane := map[policy.Variant]string{policy.CallToolRead: "read", policy.CallToolWrite: "write", policy.CallToolDestructive: "destructive"}[r.Variant]
+func contract(r policy.CallRequest, f policy.Facts, rules policy.Rules) string {
+	lane := map[policy.CallTool]string{policy.CallToolRead: "read", policy.CallToolWrite: "write", policy.CallToolDestructive: "destructive"}[r.CallTool]
 	op := r.Declared.OperationType
 	valid := op == "read" || op == "write" || op == "destructive"
 	silent := f.Hints.ReadOnly == tool.Unset && f.Hints.Destructive == tool.Unset

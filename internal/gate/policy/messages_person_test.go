@@ -13,7 +13,7 @@ import (
 // of a tool that is named like it.
 func TestMessagesForPeople(t *testing.T) {
 	t.Parallel()
-	ask := policy.Request{Variant: policy.CallToolRead, ID: tool.ID{Server: "x", Tool: "retrieve_tools"}}
+	ask := policy.CallRequest{CallTool: policy.CallToolRead, ID: tool.ID{Server: "x", Tool: "retrieve_tools"}}
 	for want, facts := range map[string]policy.Facts{
 		"Tool 'x:retrieve_tools' not found. Did you mean 'x:a'?": {InScope: true, Lanes: auth.AllLanes, Existence: policy.NoTool, Nearest: []string{"x:a"}},
 		"Tool 'x:retrieve_tools' cannot be called, its status is disabled_by_user. " + policy.DisabledByUser.Remedy(): {
@@ -23,7 +23,7 @@ func TestMessagesForPeople(t *testing.T) {
 		if p == nil || !strings.Contains(strings.TrimPrefix(p.Message, want), "retrieve_tools") {
 			t.Fatalf("the refusal is %v", p)
 		}
-		if got := policy.ForUser(p.Message); got != want {
+		if got := policy.TextForUser(p.Message); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -12,22 +12,22 @@ type (
 	ScopeTools  = auth.ToolPatterns
 )
 
-// ScopeOf returns the intersection of rules; nil is no rule.
-func ScopeOf(rules ...*ScopeRule) Scope { return auth.ScopeOf(rules...) }
+// NewScope returns the intersection of rules; nil is no rule.
+func NewScope(rules ...*ScopeRule) Scope { return auth.ScopeOf(rules...) }
 
 // NewScopeRule returns the rule for some limits.
 func NewScopeRule(l ScopeLimits) *ScopeRule { return auth.NewScopeRule(l) }
 
-// Matches reports whether a name matches a pattern: * stands for any characters and ? for one.
-func Matches(pattern, name string) bool { return auth.MatchesPattern(pattern, name) }
+// MatchesPattern reports whether a name matches a pattern: * matches any characters and ? one.
+func MatchesPattern(pattern, name string) bool { return auth.MatchesPattern(pattern, name) }
 
-// Within reports whether a scope includes the lane of an operation.
-func Within(s Scope, o Operation) bool { return s.Lanes().Has(auth.Lane(o)) }
+// ScopeIncludes reports whether a scope includes the lane of an operation.
+func ScopeIncludes(s Scope, o Operation) bool { return s.Lanes().Has(auth.Lane(o)) }
 
-// Worst returns the most dangerous operation of a scope; NoOperation if it has none.
-func Worst(s Scope) Operation {
+// WorstOperation returns the most dangerous operation of a scope; NoOperation if it has none.
+func WorstOperation(s Scope) Operation {
 	for o := Destructive; o > NoOperation; o-- {
-		if Within(s, o) {
+		if ScopeIncludes(s, o) {
 			return o
 		}
 	}

@@ -15,14 +15,14 @@ type Selection = result.Expression
 // CompileSelection compiles a selection. Its error names the position.
 func CompileSelection(text string) (*Selection, error) { return result.Compile(text) }
 
-// ReadSelection compiles the select parameter of a call, a JSON value; nil if missing.
-func ReadSelection(given json.RawMessage) (*Selection, *problem.Problem) {
+// ParseSelectParameter compiles the select parameter of a call, a JSON value; nil if missing.
+func ParseSelectParameter(given json.RawMessage) (*Selection, *problem.Problem) {
 	if len(given) == 0 || wirejson.Kind(given) == 'n' {
 		return nil, nil
 	}
 	text, isText := wirejson.String(given)
 	if !isText {
-		return nil, invalidSelection("it is not a string")
+		return nil, invalidSelectionProblem("it is not a string")
 	}
 	return ParseSelection(text)
 }
@@ -34,12 +34,12 @@ func ParseSelection(text string) (*Selection, *problem.Problem) {
 	}
 	s, err := CompileSelection(text)
 	if err != nil {
-		return nil, invalidSelection(err.Error())
+		return nil, invalidSelectionProblem(err.Error())
 	}
 	return s, nil
 }
 
-func invalidSelection(what string) *problem.Problem {
+func invalidSelectionProblem(what string) *problem.Problem {
 	return problem.New(problem.SelectInvalid, fmt.Sprintf("Invalid select: %s.", what),
 		`Give an expression of jq for the result, without loops, recursion and definitions: "[.items[] | {id, name}]"; or leave select out.`).With("parameter", "select")
 }

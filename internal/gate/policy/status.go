@@ -35,25 +35,25 @@ type StatusFacts struct {
 // definition.
 func StatusOf(f StatusFacts) Status {
 	for s := DisabledUnknown; s < Callable; s++ {
-		if f.holds(s) {
+		if f.applies(s) {
 			return s
 		}
 	}
 	return Callable
 }
 
-// Reasons returns all applicable statuses, the winning one first.
-func Reasons(f StatusFacts) (all []Status) {
+// AllStatusesOf returns all applicable statuses, the winning one first.
+func AllStatusesOf(f StatusFacts) (all []Status) {
 	for s := DisabledUnknown; s < Callable; s++ {
-		if f.holds(s) {
+		if f.applies(s) {
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// holds reports whether a status applies, regardless of the others.
-func (f *StatusFacts) holds(s Status) bool {
+// applies reports whether a status applies, regardless of the others.
+func (f *StatusFacts) applies(s Status) bool {
 	switch {
 	case !f.Known: // then nothing else is known, either
 		return s == DisabledUnknown
@@ -107,8 +107,8 @@ func Statuses() []Status {
 	return append(all, DisabledUnknown)
 }
 
-// known returns the status itself, or DisabledUnknown for an invalid value.
-func (s Status) known() Status {
+// orUnknown returns the status itself, or DisabledUnknown for an invalid value.
+func (s Status) orUnknown() Status {
 	if int(s) >= StatusCount {
 		return DisabledUnknown
 	}
@@ -116,19 +116,19 @@ func (s Status) known() Status {
 }
 
 // String returns the name in the contract; empty for Callable.
-func (s Status) String() string { return statuses[s.known()].name }
+func (s Status) String() string { return statuses[s.orUnknown()].name }
 
 // Word is String, but "callable" for Callable.
 func (s Status) Word() string { return cmp.Or(s.String(), "callable") }
 
 // Remedy returns what would make the tool callable, as a sentence for a model; empty for Callable. It is
 // never something that an agent can do by itself.
-func (s Status) Remedy() string { return statuses[s.known()].remedy }
+func (s Status) Remedy() string { return statuses[s.orUnknown()].remedy }
 
 // PrimitiveRemedy is Remedy for prompts, resources and instructions.
-func (s Status) PrimitiveRemedy() string { return cmp.Or(statuses[s.known()].offer, s.Remedy()) }
+func (s Status) PrimitiveRemedy() string { return cmp.Or(statuses[s.orUnknown()].offer, s.Remedy()) }
 
 // CommandRemedy returns what a user does about a tool in the CLI, with shell-quoted names.
 func (s Status) CommandRemedy(server, tool string) string {
-	return strings.NewReplacer("$server", server, "$tool", tool).Replace(statuses[s.known()].prompt)
+	return strings.NewReplacer("$server", server, "$tool", tool).Replace(statuses[s.orUnknown()].prompt)
 }

@@ -107,7 +107,7 @@ func TestReasons(t *testing.T) {
 			Known: bits&1 != 0, ServerEnabled: bits&2 != 0, Quarantined: bits&4 != 0,
 			DeniedByConfig: bits&8 != 0, SwitchedOff: bits&16 != 0, Approved: bits&32 != 0,
 		}
-		all := policy.Reasons(f)
+		all := policy.AllStatusesOf(f)
 		if first := append(all, policy.Callable)[0]; first != policy.StatusOf(f) {
 			t.Errorf("%+v: %v, want %v first", f, all, policy.StatusOf(f))
 		}

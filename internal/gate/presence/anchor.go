@@ -18,12 +18,12 @@ import (
 
 // Anchor is a key that verifies statements, or the absence of one.
 type Anchor struct {
-	Kind   Kind      `json:"kind"`
-	Since  time.Time `json:"since"`
-	Before Digest    `json:"before"`           // fingerprint of the previous anchor; zero for the first
-	Key    []byte    `json:"key,omitempty"`    // of a passphrase: Ed25519 public key; of a passkey: X.509 public key
-	Sealed *Sealed   `json:"sealed,omitempty"` // of a passphrase: the private key; not in the fingerprint
-	Nonce  string    `json:"nonce,omitempty"`  // of the statement that set it; not in the fingerprint
+	Kind   Kind       `json:"kind"`
+	Since  time.Time  `json:"since"`
+	Before Digest     `json:"before"`           // fingerprint of the previous anchor; zero for the first
+	Key    []byte     `json:"key,omitempty"`    // of a passphrase: Ed25519 public key; of a passkey: X.509 public key
+	Sealed *SealedKey `json:"sealed,omitempty"` // of a passphrase: the private key; not in the fingerprint
+	Nonce  string     `json:"nonce,omitempty"`  // of the statement that set it; not in the fingerprint
 
 	// Of a passkey: the credential ID, and the origin of the pages that use it.
 	Credential []byte `json:"credential,omitempty"`
@@ -32,65 +32,65 @@ type Anchor struct {
 
 // Fingerprint identifies the anchor and all before it.
 func (a *Anchor) Fingerprint() Digest {
-	return digest("anchor", fmt.Appendf(nil, "%s\n%s\n%s\n%x\n%x\n%q\n", a.Kind, a.Since.UTC().Format(timeForm), a.Before, a.Key, a.Credential, a.Origin))
+	return domainDigest("anchor", fmt.Appendf(nil, "%s\n%s\n%s\n%x\n%x\n%q\n", a.Kind, a.Since.UTC().Format(timeForm), a.Before, a.Key, a.Credential, a.Origin))
 }
 
-// claim returns the claim that is signed to set the anchor.
-func (a *Anchor) claim() Claim {
+// toClaim returns the claim that is signed to set the anchor.
+func (a *Anchor) toClaim() Claim {
 	return NewClaim("presence anchor", string(a.Kind), a.Fingerprint().String())
 }
 
-// proves reports whether the anchor verifies statements.
-func (a *Anchor) proves() bool { return a.Kind == Passphrase || a.Kind == Passkey }
+// verifiesStatements reports whether the anchor verifies statements.
+func (a *Anchor) verifiesStatements() bool { return a.Kind == Passphrase || a.Kind == Passkey }
 
-// verifier verifies signatures, one per kind of anchor.
-type verifier interface {
+// signatureVerifier verifies signatures, one per kind of anchor.
+type signatureVerifier interface {
 	Verify(digest Digest, signature []byte) error
 }
 
-// verifier returns the verifier of the anchor.
-func (a *Anchor) verifier() verifier {
+// newVerifier returns the verifier of the anchor.
+func (a *Anchor) newVerifier() signatureVerifier {
 	switch a.Kind {
 	case Passphrase:
 		if len(a.Key) == ed25519.PublicKeySize {
-			return key(a.Key)
+			return ed25519Verifier(a.Key)
 		}
 	case Passkey:
-		if p, err := newPasskey(a.Credential, a.Key, a.Origin); err == nil {
+		if p, err := newPasskeyVerifier(a.Credential, a.Key, a.Origin); err == nil {
 			return p
 		}
 	}
-	return noVerifier{}
+	return rejectingVerifier{}
 }
 
-// key verifies Ed25519 signatures.
-type key ed25519.PublicKey
+// ed25519Verifier verifies Ed25519 signatures.
+type ed25519Verifier ed25519.PublicKey
 
-func (k key) Verify(d Digest, signature []byte) error {
+func (k ed25519Verifier) Verify(d Digest, signature []byte) error {
 	if !ed25519.Verify(ed25519.PublicKey(k), d[:], signature) {
 		return errSignature
 	}
 	return nil
 }
 
-// noVerifier accepts no signature.
-type noVerifier struct{}
+// rejectingVerifier accepts no signature.
+type rejectingVerifier struct{}
 
-func (noVerifier) Verify(Digest, []byte) error { return errSignature }
+func (rejectingVerifier) Verify(Digest, []byte) error { return errSignature }
 
-// verify returns what is wrong with evidence for the anchor.
-func (a *Anchor) verify(e *Evidence) error {
-	if err := e.check(); err != nil {
+// verifyEvidence returns what is wrong with evidence for the anchor.
+func (a *Anchor) verifyEvidence(e *Evidence) error {
+	if err := e.checkClaims(); err != nil {
 		return err
 	}
 	if e.Anchor != a.Fingerprint() {
 		return errors.New("it is of another anchor")
 	}
-	return a.verifier().Verify(e.Digest(), e.Signature)
+	return a.newVerifier().Verify(e.Digest(), e.Signature)
 }
 
-// Sealed is a private key that is encrypted with a passphrase.
-type Sealed struct {
+// SealedKey is a private key that is encrypted with a passphrase.
+type SealedKey struct {
 	Salt   []byte `json:"salt"`
 	Time   uint32 `json:"time"` // of argon2id
 	Memory uint32 `json:"memory_kib"`
@@ -100,7 +100,7 @@ type Sealed struct {
 }
 
 // cost are the parameters of argon2id: the second recommendation of RFC 9106.
-var cost = Sealed{Time: 3, Memory: 64 << 10, Lanes: 4}
+var cost = SealedKey{Time: 3, Memory: 64 << 10, Lanes: 4}
 
 // The limits of argon2id parameters in stored keys.
 const (
@@ -115,12 +115,12 @@ const minPassphrase = 12
 // ErrPassphrase says that a passphrase is wrong.
 var ErrPassphrase = errors.New("the passphrase is wrong")
 
-// NewPassphrase returns the anchor of a passphrase that follows another one.
-func NewPassphrase(passphrase []byte, after Digest, now time.Time) (Anchor, ed25519.PrivateKey, error) {
-	return newPassphrase(passphrase, after, now, cost)
+// NewPassphraseAnchor returns the anchor of a passphrase that follows another one.
+func NewPassphraseAnchor(passphrase []byte, after Digest, now time.Time) (Anchor, ed25519.PrivateKey, error) {
+	return newPassphraseAnchor(passphrase, after, now, cost)
 }
 
-func newPassphrase(passphrase []byte, after Digest, now time.Time, c Sealed) (Anchor, ed25519.PrivateKey, error) {
+func newPassphraseAnchor(passphrase []byte, after Digest, now time.Time, c SealedKey) (Anchor, ed25519.PrivateKey, error) {
 	if len(passphrase) < minPassphrase {
 		return Anchor{}, nil, fmt.Errorf("the passphrase has fewer than %d characters", minPassphrase)
 	}
@@ -131,7 +131,7 @@ func newPassphrase(passphrase []byte, after Digest, now time.Time, c Sealed) (An
 	c.Salt, c.Nonce = make([]byte, 16), make([]byte, 12)
 	_, _ = rand.Read(c.Salt) // never fails
 	_, _ = rand.Read(c.Nonce)
-	box, err := c.box(passphrase)
+	box, err := c.newCipher(passphrase)
 	if err != nil {
 		return Anchor{}, nil, err
 	}
@@ -139,8 +139,8 @@ func newPassphrase(passphrase []byte, after Digest, now time.Time, c Sealed) (An
 	return Anchor{Kind: Passphrase, Since: now.UTC().Truncate(time.Microsecond), Before: after, Key: public, Sealed: &c}, private, nil
 }
 
-// box returns the cipher of a passphrase.
-func (s *Sealed) box(passphrase []byte) (cipher.AEAD, error) {
+// newCipher returns the cipher of a passphrase.
+func (s *SealedKey) newCipher(passphrase []byte) (cipher.AEAD, error) {
 	if s.Time < 1 || s.Time > maxTime || s.Memory > maxMemory || s.Lanes < 1 || s.Lanes > maxLanes || len(s.Salt) != 16 || len(s.Nonce) != 12 || len(s.Box) > 1024 {
 		return nil, errors.New("the sealed key is not as it is written")
 	}
@@ -151,12 +151,12 @@ func (s *Sealed) box(passphrase []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// Open returns the private key of the anchor, or ErrPassphrase.
-func (a *Anchor) Open(passphrase []byte) (ed25519.PrivateKey, error) {
+// OpenSealedKey returns the private key of the anchor, or ErrPassphrase.
+func (a *Anchor) OpenSealedKey(passphrase []byte) (ed25519.PrivateKey, error) {
 	if a.Kind != Passphrase || a.Sealed == nil {
 		return nil, errors.New("no passphrase opens this anchor")
 	}
-	box, err := a.Sealed.box(passphrase)
+	box, err := a.Sealed.newCipher(passphrase)
 	if err != nil {
 		return nil, err
 	}
@@ -171,10 +171,10 @@ func (a *Anchor) Open(passphrase []byte) (ed25519.PrivateKey, error) {
 	return private, nil
 }
 
-// Sign signs a statement with the key of a passphrase.
-func Sign(s Statement, k ed25519.PrivateKey) Signed {
+// SignStatement signs a statement with the key of a passphrase.
+func SignStatement(s Statement, k ed25519.PrivateKey) SignedStatement {
 	d := s.Digest()
-	return Signed{s, ed25519.Sign(k, d[:])}
+	return SignedStatement{s, ed25519.Sign(k, d[:])}
 }
 
 // maxAnchor limits an anchor in bytes, maxChain the length of the chain.
@@ -203,7 +203,7 @@ func ParseAnchor(text []byte) (Anchor, error) {
 		a.Key, a.Sealed = nil, nil
 	case Passkey:
 		a.Sealed = nil
-		if _, err := newPasskey(a.Credential, a.Key, a.Origin); err != nil {
+		if _, err := newPasskeyVerifier(a.Credential, a.Key, a.Origin); err != nil {
 			return a, err
 		}
 	case Passphrase:

@@ -28,8 +28,8 @@ func NewClaim(words string, values ...string) Claim {
 	return Claim(out)
 }
 
-// check rejects claims that NewClaim cannot have made, or that are too long.
-func (c Claim) check() error {
+// validate rejects claims that NewClaim cannot have made, or that are too long.
+func (c Claim) validate() error {
 	if c == "" || len(c) > maxClaim || !utf8.ValidString(string(c)) {
 		return errors.New("a claim is empty, too long or no text")
 	}
@@ -39,17 +39,17 @@ func (c Claim) check() error {
 	return nil
 }
 
-// sorted returns the claims sorted, without duplicates.
-func sorted(claims []Claim) []Claim {
+// sortClaims returns the claims sorted, without duplicates.
+func sortClaims(claims []Claim) []Claim {
 	return slices.Compact(slices.Sorted(slices.Values(claims)))
 }
 
-// digestOf returns the digest of sorted claims for a statement.
-func digestOf(claims []Claim) Digest {
+// claimsDigest returns the digest of sorted claims for a statement.
+func claimsDigest(claims []Claim) Digest {
 	var text strings.Builder
 	for _, c := range claims {
 		text.WriteString(string(c))
 		text.WriteByte('\n')
 	}
-	return digest("claims", []byte(text.String()))
+	return domainDigest("claims", []byte(text.String()))
 }

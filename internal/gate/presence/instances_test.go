@@ -29,7 +29,7 @@ func pair(t *testing.T) (here, there *world, k ed25519.PrivateKey) {
 		t.Fatal(err)
 	}
 	there.looks("missing")
-	if err := there.do(k, there.Join); err != nil || !there.Confirmed(approve) {
+	if err := there.do(k, there.JoinPlaces); err != nil || !there.IsConfirmed(approve) {
 		t.Fatal(err)
 	}
 	return here, there, k
@@ -39,11 +39,11 @@ func pair(t *testing.T) (here, there *world, k ed25519.PrivateKey) {
 // "" is that everything does that was signed.
 func (w *world) looks(void string) {
 	w.t.Helper()
-	if err := w.Recheck(w.t.Context()); err != nil {
+	if err := w.Reload(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 	s := w.standing()
-	if (s.Void == "") != (void == "") || !strings.Contains(s.Void, void) || void != "" && s.Remedy == "" || w.Confirmed(approve) != (void == "") {
+	if (s.Void == "") != (void == "") || !strings.Contains(s.Void, void) || void != "" && s.Remedy == "" || w.IsConfirmed(approve) != (void == "") {
 		w.t.Errorf("%+v, want %q", s, void)
 	}
 }
@@ -51,9 +51,9 @@ func (w *world) looks(void string) {
 // anew sets an anchor that stands alone.
 func (w *world) anew() (Anchor, ed25519.PrivateKey) {
 	w.t.Helper()
-	a, k, err := newPassphrase([]byte("another passphrase"), w.Head(), w.now, cheap)
+	a, k, err := newPassphraseAnchor([]byte("another passphrase"), w.HeadFingerprint(), w.now, cheap)
 	if err == nil {
-		err = w.do(k, func(ctx context.Context) error { return w.Set(ctx, a) })
+		err = w.do(k, func(ctx context.Context) error { return w.SetAnchor(ctx, a) })
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -63,7 +63,7 @@ func (w *world) anew() (Anchor, ed25519.PrivateKey) {
 
 // attempt is do by whoever is not asked perhaps.
 func (w *world) attempt(k ed25519.PrivateKey, f func(context.Context) error) error {
-	err := f(With(w.t.Context(), &Proof{For: request}))
+	err := f(WithProof(w.t.Context(), &Proof{For: request}))
 	if p := problem.From(err); p == nil || p.Detail("statement") == nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func TestAResetReachesOthers(t *testing.T) {
 	}
 	there.looks("Presence was reset: until 2026-11-27T10:00:00Z")
 	here.looks("Presence was reset")
-	if err := there.do(k, there.CallOff); err != nil {
+	if err := there.do(k, there.CancelReset); err != nil {
 		t.Fatal(err)
 	}
 	there.looks("")
@@ -86,7 +86,7 @@ func TestAResetReachesOthers(t *testing.T) {
 	here.restart()
 	here.looks("")
 	// One that was away meanwhile has missed nothing.
-	if err := errors.Join(here.Reset(t.Context()), here.do(k, here.CallOff)); err != nil {
+	if err := errors.Join(here.Reset(t.Context()), here.do(k, here.CancelReset)); err != nil {
 		t.Fatal(err)
 	}
 	there.looks("")
@@ -113,7 +113,7 @@ func TestTheDayOfAResetIsCountedHere(t *testing.T) {
 				there.now = here.now
 				for range 2 {
 					there.looks("Presence was reset: until 2026-11-28T10:00:00Z")
-					if err := there.Join(With(t.Context(), &Proof{For: request})); err == nil || there.standing().MayJoin {
+					if err := there.JoinPlaces(WithProof(t.Context(), &Proof{For: request})); err == nil || there.standing().MayJoin {
 						t.Error("it joins before the day is over")
 					}
 					there.restart()
@@ -121,10 +121,10 @@ func TestTheDayOfAResetIsCountedHere(t *testing.T) {
 			}
 			there.now = there.now.Add(ResetTime)
 			there.looks("missing")
-			if err := there.do(k2, there.Join); err != nil {
+			if err := there.do(k2, there.JoinPlaces); err != nil {
 				t.Fatal(err)
 			}
-			if there.Confirmed(approve) || !there.Confirmed(other) || there.log.mark != (Mark{Anchor: second.Fingerprint()}) {
+			if there.IsConfirmed(approve) || !there.IsConfirmed(other) || there.log.mark != (FingerprintMark{Anchor: second.Fingerprint()}) {
 				t.Errorf("%+v", there.standing())
 			}
 		})
@@ -138,13 +138,13 @@ func TestAnotherChainIsNotFollowed(t *testing.T) {
 	theirs := here.db.anchors
 	var ownKey ed25519.PrivateKey
 	own := func(after Digest) Anchor { // which signs itself
-		a, key, err := newPassphrase([]byte("my own passphrase"), after, here.now, cheap)
+		a, key, err := newPassphraseAnchor([]byte("my own passphrase"), after, here.now, cheap)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := StatementOf([]Claim{a.claim()}, here.now.UTC().Truncate(time.Microsecond), strings.ToLower(rand.Text()))
+		s := NewDraftStatement([]Claim{a.toClaim()}, here.now.UTC().Truncate(time.Microsecond), strings.ToLower(rand.Text()))
 		s.For, s.Anchor = "x", a.Fingerprint()
-		here.db.statements = append(here.db.statements, Evidence{Sign(s, key), []Claim{a.claim()}})
+		here.db.statements = append(here.db.statements, Evidence{SignStatement(s, key), []Claim{a.toClaim()}})
 		a.Nonce, ownKey = s.Nonce, key
 		return a
 	}
@@ -164,17 +164,21 @@ func TestAnotherChainIsNotFollowed(t *testing.T) {
 	} {
 		here.db.anchors = all
 		for _, w := range []*world{here, there} {
-			if err := w.Recheck(t.Context()); err != nil {
+			if err := w.Reload(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			s := w.standing()
-			if s.Void == "" || !s.On || w.Confirmed(approve) {
+			if s.Void == "" || !s.On || w.IsConfirmed(approve) {
 				t.Errorf("%s: %+v", what, s)
 			}
 			for name, err := range map[string]error{
-				"join":     w.attempt(ownKey, w.Join),
-				"set":      w.attempt(ownKey, func(ctx context.Context) error { a := first; a.Before = w.Head(); return w.Set(ctx, a) }),
-				"call off": w.attempt(ownKey, w.CallOff),
+				"join": w.attempt(ownKey, w.JoinPlaces),
+				"set": w.attempt(ownKey, func(ctx context.Context) error {
+					a := first
+					a.Before = w.HeadFingerprint()
+					return w.SetAnchor(ctx, a)
+				}),
+				"call off": w.attempt(ownKey, w.CancelReset),
 			} {
 				if err == nil {
 					t.Errorf("%s: %s is taken", what, name)
@@ -184,12 +188,12 @@ func TestAnotherChainIsNotFollowed(t *testing.T) {
 	}
 	// Put back, nothing counts where a reset was seen, until the person calls that off.
 	here.db.anchors = theirs
-	if err := errors.Join(here.Recheck(t.Context()), there.Recheck(t.Context())); err != nil {
+	if err := errors.Join(here.Reload(t.Context()), there.Reload(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	there.looks("the database has no reset")
 	here.looks("the database has no reset")
-	if err := here.do(k, here.CallOff); err != nil {
+	if err := here.do(k, here.CancelReset); err != nil {
 		t.Fatal(err)
 	}
 	here.looks("")
@@ -202,11 +206,11 @@ func TestAnchorsAreNotOverwritten(t *testing.T) {
 	if err := here.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second, _, err := newPassphrase([]byte("another passphrase"), there.Head(), there.now, cheap)
+	second, _, err := newPassphraseAnchor([]byte("another passphrase"), there.HeadFingerprint(), there.now, cheap)
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusedWith(t, there.do(k, func(ctx context.Context) error { return there.Set(ctx, second) }), "another anchor was set meanwhile")
+	refusedWith(t, there.do(k, func(ctx context.Context) error { return there.SetAnchor(ctx, second) }), "another anchor was set meanwhile")
 	here.looks("Presence was reset")
 	there.looks("Presence was reset")
 }
@@ -214,16 +218,16 @@ func TestAnchorsAreNotOverwritten(t *testing.T) {
 // TestNoneIsFollowed, and the anchor that stands alone after it is proven anew.
 func TestNoneIsFollowed(t *testing.T) {
 	here, there, k := pair(t)
-	none := Anchor{Kind: None, Since: here.now.UTC().Truncate(time.Microsecond), Before: here.Head()}
-	if err := here.do(k, func(ctx context.Context) error { return here.Set(ctx, none) }); err != nil {
+	none := Anchor{Kind: None, Since: here.now.UTC().Truncate(time.Microsecond), Before: here.HeadFingerprint()}
+	if err := here.do(k, func(ctx context.Context) error { return here.SetAnchor(ctx, none) }); err != nil {
 		t.Fatal(err)
 	}
-	if there.Recheck(t.Context()) != nil || there.On() {
+	if there.Reload(t.Context()) != nil || there.IsOn() {
 		t.Errorf("%+v", there.standing())
 	}
 	_, k2 := here.anew()
 	there.looks("missing")
-	if err := there.do(k2, there.Join); err != nil || there.standing().Void != "" {
+	if err := there.do(k2, there.JoinPlaces); err != nil || there.standing().Void != "" {
 		t.Errorf("%v %+v", err, there.standing())
 	}
 }
@@ -231,11 +235,11 @@ func TestNoneIsFollowed(t *testing.T) {
 // FuzzParseMark: a mark is written in one way.
 func FuzzParseMark(f *testing.F) {
 	d := Digest{1}
-	for _, m := range []Mark{{}, {Anchor: d}, {Reset: d, At: time.Unix(1, 2000)}, {Anchor: d, Reset: d}} {
+	for _, m := range []FingerprintMark{{}, {Anchor: d}, {Reset: d, At: time.Unix(1, 2000)}, {Anchor: d, Reset: d}} {
 		f.Add(m.String())
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if m, err := ParseMark(text); err == nil && m.String() != text {
+		if m, err := ParseFingerprintMark(text); err == nil && m.String() != text {
 			t.Errorf("%q is read as %q", text, m)
 		}
 	})

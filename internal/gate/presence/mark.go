@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Mark is what a place stores about the anchor.
-type Mark struct {
+// FingerprintMark is what a place stores about the anchor.
+type FingerprintMark struct {
 	Anchor Digest    // fingerprint of the last anchor that is no reset; zero: none
 	Reset  Digest    // of a later reset; zero: none
 	At     time.Time // when this place learned of the reset
@@ -15,7 +15,7 @@ type Mark struct {
 
 // String returns the stored form: the fingerprint of the anchor and, after a reset, that of the reset and
 // its time.
-func (m Mark) String() string {
+func (m FingerprintMark) String() string {
 	text := m.Anchor.String()
 	if m.Reset != (Digest{}) {
 		text += " reset " + m.Reset.String() + " " + m.At.UTC().Format(timeForm)
@@ -23,8 +23,8 @@ func (m Mark) String() string {
 	return text
 }
 
-// ParseMark parses the result of String, and nothing else.
-func ParseMark(text string) (m Mark, err error) {
+// ParseFingerprintMark parses the result of String, and nothing else.
+func ParseFingerprintMark(text string) (m FingerprintMark, err error) {
 	anchor, since, _ := strings.Cut(text, " reset ")
 	if err := m.Anchor.UnmarshalText([]byte(anchor)); err != nil {
 		return m, err
@@ -61,37 +61,39 @@ func (PlaceState) Words() []string {
 	return []string{string(Matches), string(Behind), string(Missing), string(Differs), string(WasReset), string(Unreadable)}
 }
 
-// calledOff returns the claim that is signed to cancel a reset.
-func calledOff(reset Digest) Claim { return NewClaim("presence reset called off", reset.String()) }
+// cancelResetClaim returns the claim that is signed to cancel a reset.
+func cancelResetClaim(reset Digest) Claim {
+	return NewClaim("presence reset called off", reset.String())
+}
 
-// over reports whether ResetTime has passed since the reset.
-func (m Mark) over(now time.Time) bool { return !now.Before(m.At.Add(ResetTime)) }
+// isResetOver reports whether ResetTime has passed since the reset.
+func (m FingerprintMark) isResetOver(now time.Time) bool { return !now.Before(m.At.Add(ResetTime)) }
 
-// follow returns the state of a place with this mark, and its new mark. Every place accepts a reset and
+// updateMark returns the state of a place with this mark, and its new mark. Every place accepts a reset and
 // measures ResetTime from then, whatever time the reset has, because another program may have written it.
-// A place accepts anchors that its known anchor, or a successor of it, has signed. calledOff reports
+// A place accepts anchors that its known anchor, or a successor of it, has signed. cancelResetClaim reports
 // whether an anchor of the current chain has cancelled a reset.
-func (c chain) follow(m Mark, now time.Time, calledOff func(reset Digest) bool) (PlaceState, Mark) {
+func (c anchorChain) updateMark(m FingerprintMark, now time.Time, calledOff func(reset Digest) bool) (PlaceState, FingerprintMark) {
 	wasReset := m.Reset != Digest{}
-	if c.last().Kind == reset {
-		if m.Reset == c.head() {
+	if c.lastAnchor().Kind == reset {
+		if m.Reset == c.headFingerprint() {
 			return Matches, m
 		}
-		return Behind, Mark{m.Anchor, c.head(), now}
+		return Behind, FingerprintMark{m.Anchor, c.headFingerprint(), now}
 	}
-	end, known := c.grown(m.Anchor)
+	end, known := c.signedEnd(m.Anchor)
 	switch {
 	case !known:
 		return Differs, m
 	case end == len(c) && wasReset && !calledOff(m.Reset):
 		return WasReset, m
-	case end == len(c) && c.head() == m.Anchor && !wasReset:
+	case end == len(c) && c.headFingerprint() == m.Anchor && !wasReset:
 		return Matches, m
 	case end == len(c):
-		return Behind, Mark{Anchor: c.head()}
+		return Behind, FingerprintMark{Anchor: c.headFingerprint()}
 	case !wasReset && m.Anchor != Digest{} && c[end].Kind == reset:
-		return WasReset, Mark{m.Anchor, c[end].Fingerprint(), now}
-	case wasReset && !m.over(now):
+		return WasReset, FingerprintMark{m.Anchor, c[end].Fingerprint(), now}
+	case wasReset && !m.isResetOver(now):
 		return WasReset, m
 	}
 	return Missing, m // a root anchor: a user must prove that it is theirs

@@ -19,21 +19,21 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Party is the relying party ID of passkeys. An IP address is not allowed, so the page that uses a passkey
-// is at Origin.
-const Party = "localhost"
+// RelyingParty is the relying party ID of passkeys. An IP address is not allowed, so the page that uses a passkey
+// is at PageOrigin.
+const RelyingParty = "localhost"
 
-// Origin returns the origin of the pages on a port.
-func Origin(port string) string {
+// PageOrigin returns the origin of the pages on a port.
+func PageOrigin(port string) string {
 	if port == "80" {
-		return "http://" + Party // browsers omit it
+		return "http://" + RelyingParty // browsers omit it
 	}
-	return "http://" + Party + ":" + port
+	return "http://" + RelyingParty + ":" + port
 }
 
-// passkey verifies WebAuthn assertions for one origin. There is no attestation of the authenticator: the
+// passkeyVerifier verifies WebAuthn assertions for one origin. There is no attestation of the authenticator: the
 // signed anchor says that it belongs to the user.
-type passkey struct {
+type passkeyVerifier struct {
 	credential []byte
 	key        crypto.PublicKey
 	origin     string
@@ -46,14 +46,14 @@ const (
 	maxRSA        = 8192
 )
 
-// newPasskey returns the verifier of a credential with an X.509 public key.
-func newPasskey(credential, spki []byte, origin string) (p passkey, err error) {
+// newPasskeyVerifier returns the verifier of a credential with an X.509 public key.
+func newPasskeyVerifier(credential, spki []byte, origin string) (p passkeyVerifier, err error) {
 	if len(credential) == 0 || len(credential) > maxCredential {
 		return p, errors.New("the anchor of a passkey has no credential")
 	}
 	u, err := url.Parse(origin)
-	if err != nil || u.Hostname() != Party || origin != Origin(port(u)) {
-		return p, errors.New("the anchor of a passkey is of no origin " + Origin("PORT"))
+	if err != nil || u.Hostname() != RelyingParty || origin != PageOrigin(originPort(u)) {
+		return p, errors.New("the anchor of a passkey is of no origin " + PageOrigin("PORT"))
 	}
 	key, err := x509.ParsePKIXPublicKey(spki)
 	if err != nil {
@@ -72,11 +72,11 @@ func newPasskey(credential, spki []byte, origin string) (p passkey, err error) {
 	default:
 		return p, errors.New("the key of a passkey is of no kind that is known")
 	}
-	return passkey{credential, key, origin}, nil
+	return passkeyVerifier{credential, key, origin}, nil
 }
 
-// port returns the port of an origin in its required form.
-func port(origin *url.URL) string {
+// originPort returns the port of an origin in its required form.
+func originPort(origin *url.URL) string {
 	n, err := strconv.ParseUint(origin.Port(), 10, 16)
 	if origin.Port() == "" {
 		return "80"
@@ -141,7 +141,7 @@ const (
 )
 
 // Verify implements verifier.
-func (p passkey) Verify(d Digest, signature []byte) error {
+func (p passkeyVerifier) Verify(d Digest, signature []byte) error {
 	a, err := parseAssertion(signature)
 	if err != nil {
 		return err
@@ -149,10 +149,10 @@ func (p passkey) Verify(d Digest, signature []byte) error {
 	if !bytes.Equal(a.Credential, p.credential) {
 		return errors.New("it is signed with another passkey")
 	}
-	if err := p.client(d, a.ClientData); err != nil {
+	if err := p.checkClientData(d, a.ClientData); err != nil {
 		return err
 	}
-	if err := authenticator(a.AuthenticatorData); err != nil {
+	if err := checkAuthenticatorData(a.AuthenticatorData); err != nil {
 		return err
 	}
 	client := sha256.Sum256(a.ClientData)
@@ -172,8 +172,8 @@ func (p passkey) Verify(d Digest, signature []byte) error {
 	return nil
 }
 
-// client checks the client data of an assertion.
-func (p passkey) client(d Digest, data []byte) error {
+// checkClientData checks the client data of an assertion.
+func (p passkeyVerifier) checkClientData(d Digest, data []byte) error {
 	if wirejson.Check(data, wirejson.Limits{Bytes: maxSignature}) != nil || wirejson.Kind(data) != '{' {
 		return errors.New("what the browser says of it cannot be read")
 	}
@@ -195,9 +195,9 @@ func (p passkey) client(d Digest, data []byte) error {
 	return nil
 }
 
-// authenticator checks the authenticator data.
-func authenticator(data []byte) error {
-	party := sha256.Sum256([]byte(Party))
+// checkAuthenticatorData checks the authenticator data.
+func checkAuthenticatorData(data []byte) error {
+	party := sha256.Sum256([]byte(RelyingParty))
 	if len(data) < leastData {
 		return errors.New("what the authenticator says of it cannot be read")
 	}
@@ -205,7 +205,7 @@ func authenticator(data []byte) error {
 	has := func(flag byte) bool { return flags&flag != 0 }
 	switch {
 	case !bytes.Equal(data[:flagsAt], party[:]):
-		return errors.New("the passkey is not one of " + Party)
+		return errors.New("the passkey is not one of " + RelyingParty)
 	case !has(userPresent):
 		return errors.New("nobody was at the authenticator")
 	case !has(userVerified):
@@ -216,8 +216,8 @@ func authenticator(data []byte) error {
 	return nil
 }
 
-// counter returns the signature counter; 0 if not counted or no passkey.
-func counter(signature []byte) uint32 {
+// signatureCounter returns the signature counter; 0 if not counted or no passkey.
+func signatureCounter(signature []byte) uint32 {
 	a, err := parseAssertion(signature)
 	if err != nil || len(a.AuthenticatorData) < leastData {
 		return 0

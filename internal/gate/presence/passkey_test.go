@@ -35,7 +35,7 @@ type authenticatorOf struct {
 
 func newAuthenticator(t *testing.T, algorithm string) *authenticatorOf {
 	t.Helper()
-	a := &authenticatorOf{credential: []byte("credential of " + algorithm), origin: Origin("8080"), count: 1}
+	a := &authenticatorOf{credential: []byte("credential of " + algorithm), origin: PageOrigin("8080"), count: 1}
 	var err error
 	switch algorithm {
 	case "ES256":
@@ -60,7 +60,7 @@ func (a *authenticatorOf) anchor(t *testing.T, w *world) Anchor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Anchor{Kind: Passkey, Since: w.now.UTC().Truncate(1000), Before: w.Head(), Key: spki, Credential: a.credential, Origin: a.origin}
+	return Anchor{Kind: Passkey, Since: w.now.UTC().Truncate(1000), Before: w.HeadFingerprint(), Key: spki, Credential: a.credential, Origin: a.origin}
 }
 
 // parts are what an assertion is made of, before it is signed.
@@ -81,7 +81,7 @@ func (a *authenticatorOf) assert(t *testing.T, d Digest, change func(*parts)) as
 	a.count++
 	p := &parts{
 		client: map[string]any{"type": "webauthn.get", "challenge": base64.RawURLEncoding.EncodeToString(d[:]), "origin": a.origin, "crossOrigin": false},
-		party:  Party, flags: userPresent | userVerified, count: a.count, another: a.signer,
+		party:  RelyingParty, flags: userPresent | userVerified, count: a.count, another: a.signer,
 	}
 	if change != nil {
 		change(p)
@@ -115,15 +115,15 @@ func (a *authenticatorOf) assert(t *testing.T, d Digest, change func(*parts)) as
 // doPasskey does something as a page, which has the passkey sign what it is asked to.
 func (w *world) doPasskey(a *authenticatorOf, change func(*parts), f func(context.Context) error) error {
 	w.t.Helper()
-	s, _ := asked(w.t, f(With(w.t.Context(), &Proof{For: request})))
-	signed := Signed{s, a.assert(w.t, s.Digest(), change).Text()}
-	return f(With(w.t.Context(), &Proof{For: request, Text: signed.Text()}))
+	s, _ := asked(w.t, f(WithProof(w.t.Context(), &Proof{For: request})))
+	signed := SignedStatement{s, a.assert(w.t, s.Digest(), change).Text()}
+	return f(WithProof(w.t.Context(), &Proof{For: request, Text: signed.Text()}))
 }
 
 func (w *world) enrolPasskey(a *authenticatorOf) Anchor {
 	w.t.Helper()
 	anchor := a.anchor(w.t, w)
-	if err := w.doPasskey(a, nil, func(ctx context.Context) error { return w.Set(ctx, anchor) }); err != nil {
+	if err := w.doPasskey(a, nil, func(ctx context.Context) error { return w.SetAnchor(ctx, anchor) }); err != nil {
 		w.t.Fatal(err)
 	}
 	return anchor
@@ -138,7 +138,7 @@ func TestAPasskeySigns(t *testing.T) {
 			w.inForce = []Claim{NewClaim("approve tool", "a", "old")}
 			w.enrolPasskey(a)
 			c := NewClaim("approve tool", "a", "b")
-			if w.Confirmed(c) || !w.Confirmed(w.inForce[0]) {
+			if w.IsConfirmed(c) || !w.IsConfirmed(w.inForce[0]) {
 				t.Fatal("what was in force is not signed, or more is")
 			}
 			if err := w.doPasskey(a, nil, require(w.Gate, c)); err != nil {
@@ -148,7 +148,7 @@ func TestAPasskeySigns(t *testing.T) {
 			if s := w.standing(); s.Kind != Passkey || s.Void != "" || s.Signed != 2 || len(s.Bad) != 0 {
 				t.Fatalf("it stands so: %+v", s)
 			}
-			if !w.Confirmed(c) || !w.Confirmed(w.inForce[0]) || w.Confirmed(NewClaim("approve tool", "a", "c")) {
+			if !w.IsConfirmed(c) || !w.IsConfirmed(w.inForce[0]) || w.IsConfirmed(NewClaim("approve tool", "a", "c")) {
 				t.Error("after a restart something else is signed")
 			}
 			text, err := w.db.anchors[0].Text()
@@ -232,12 +232,12 @@ func TestWhatIsNoAssertion(t *testing.T) {
 				var digest Digest
 				err := func() error {
 					f := require(w.Gate, NewClaim("approve tool", "a", "b"))
-					s, _ := asked(t, f(With(t.Context(), &Proof{For: request})))
+					s, _ := asked(t, f(WithProof(t.Context(), &Proof{For: request})))
 					digest, last = s.Digest(), a.assert(t, s.Digest(), tt.change)
-					return f(With(t.Context(), &Proof{For: request, Text: Signed{s, last.Text()}.Text()}))
+					return f(WithProof(t.Context(), &Proof{For: request, Text: SignedStatement{s, last.Text()}.Text()}))
 				}()
 				want := slices.Contains(good, name)
-				if (err == nil) != want || w.Confirmed(NewClaim("approve tool", "a", "b")) != want {
+				if (err == nil) != want || w.IsConfirmed(NewClaim("approve tool", "a", "b")) != want {
 					t.Errorf("it is taken: %t, with %v", err == nil, err)
 				}
 				if err != nil && problem.From(err).Code != problem.PresenceRequired {
@@ -286,7 +286,7 @@ func oracle(t *testing.T, anchor Anchor, d Digest, a assertion) error {
 	if err != nil {
 		return err
 	}
-	return parsed.Verify(base64.RawURLEncoding.EncodeToString(d[:]), Party, "", []string{anchor.Origin}, nil, nil, protocol.TopOriginExplicitVerificationMode,
+	return parsed.Verify(base64.RawURLEncoding.EncodeToString(d[:]), RelyingParty, "", []string{anchor.Origin}, nil, nil, protocol.TopOriginExplicitVerificationMode,
 		false, true, true, cose, protocol.SignaturePolicy{})
 }
 
@@ -295,7 +295,7 @@ func TestAnAuthenticatorThatDoesNotCount(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "ES256")
 	still := func(p *parts) { p.count = 0 }
 	anchor := a.anchor(t, w)
-	if err := w.doPasskey(a, still, func(ctx context.Context) error { return w.Set(ctx, anchor) }); err != nil {
+	if err := w.doPasskey(a, still, func(ctx context.Context) error { return w.SetAnchor(ctx, anchor) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b"} {
@@ -315,10 +315,10 @@ func TestPasskeyAndPassphrase(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "EdDSA")
 	_, key := w.enrol()
 	next := a.anchor(t, w)
-	set := func(ctx context.Context) error { return w.Set(ctx, next) }
-	s, _ := asked(t, set(With(t.Context(), &Proof{For: request})))
-	self := Signed{s, a.assert(t, s.Digest(), nil).Text()}
-	refusedWith(t, set(With(t.Context(), &Proof{For: request, Text: self.Text()})), "not of the anchor")
+	set := func(ctx context.Context) error { return w.SetAnchor(ctx, next) }
+	s, _ := asked(t, set(WithProof(t.Context(), &Proof{For: request})))
+	self := SignedStatement{s, a.assert(t, s.Digest(), nil).Text()}
+	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: self.Text()})), "not of the anchor")
 	if err := w.do(key, set); err != nil {
 		t.Fatal(err)
 	}
@@ -326,19 +326,19 @@ func TestPasskeyAndPassphrase(t *testing.T) {
 	if err := w.doPasskey(a, nil, require(w.Gate, NewClaim("approve tool", "a"))); err != nil {
 		t.Fatal(err)
 	}
-	back, key, err := newPassphrase([]byte(secret), w.Head(), w.now, cheap)
+	back, key, err := newPassphraseAnchor([]byte(secret), w.HeadFingerprint(), w.now, cheap)
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusedWith(t, w.do(key, func(ctx context.Context) error { return w.Set(ctx, back) }), "not signed with a passkey")
-	if err := w.doPasskey(a, nil, func(ctx context.Context) error { return w.Set(ctx, back) }); err != nil {
+	refusedWith(t, w.do(key, func(ctx context.Context) error { return w.SetAnchor(ctx, back) }), "not signed with a passkey")
+	if err := w.doPasskey(a, nil, func(ctx context.Context) error { return w.SetAnchor(ctx, back) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.do(key, require(w.Gate, NewClaim("approve tool", "b"))); err != nil {
 		t.Fatal(err)
 	}
 	w.restart()
-	if s := w.standing(); s.Void != "" || len(s.Bad) != 0 || !w.Confirmed(NewClaim("approve tool", "a")) || !w.Confirmed(NewClaim("approve tool", "b")) {
+	if s := w.standing(); s.Void != "" || len(s.Bad) != 0 || !w.IsConfirmed(NewClaim("approve tool", "a")) || !w.IsConfirmed(NewClaim("approve tool", "b")) {
 		t.Errorf("it stands so: %+v", s)
 	}
 }
@@ -349,7 +349,7 @@ func TestAnchorOfAPasskey(t *testing.T) {
 	good := a.anchor(t, w)
 	for name, change := range map[string]func(*Anchor){
 		"credential": func(a *Anchor) { a.Credential = []byte("another") },
-		"origin":     func(a *Anchor) { a.Origin = Origin("8081") },
+		"origin":     func(a *Anchor) { a.Origin = PageOrigin("8081") },
 		"key":        func(a *Anchor) { a.Key = append(bytes.Clone(a.Key), 0) },
 		"kind":       func(a *Anchor) { a.Kind = Passphrase },
 	} {
@@ -394,11 +394,11 @@ func TestAnchorOfAPasskey(t *testing.T) {
 		if _, err := ParseAnchor(text); err == nil {
 			t.Errorf("%s: it is read", name)
 		}
-		if _, ok := bad.verifier().(noVerifier); !ok {
+		if _, ok := bad.newVerifier().(rejectingVerifier); !ok {
 			t.Errorf("%s: it verifies", name)
 		}
 	}
-	good.Origin = Origin("80")
+	good.Origin = PageOrigin("80")
 	if text, err := good.Text(); err != nil || good.Origin != "http://localhost" {
 		t.Fatal(err)
 	} else if _, err := ParseAnchor(text); err != nil {
@@ -416,8 +416,8 @@ func FuzzParseAssertion(f *testing.F) {
 		if err == nil && (string(a.Text()) != text || strings.Count(text, ".") != 3) {
 			t.Errorf("%q reads as %q", text, a.Text())
 		}
-		counter([]byte(text))
-		_ = authenticator(a.AuthenticatorData)
-		_ = passkey{}.client(Digest{}, a.ClientData)
+		signatureCounter([]byte(text))
+		_ = checkAuthenticatorData(a.AuthenticatorData)
+		_ = passkeyVerifier{}.checkClientData(Digest{}, a.ClientData)
 	})
 }

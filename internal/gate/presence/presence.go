@@ -3,8 +3,17 @@
 //
 // An Anchor is the key that verifies. A Claim is one line that states one grant of access. A Statement
 // covers claims, is made for one request at one time, and is signed by the anchor. The Gate requires
-// statements (Require), stores them as evidence, and says whether a loaded decision was signed
-// (Confirmed).
+// statements (RequireSigned), stores them as evidence, and says whether a loaded decision was signed
+// (IsConfirmed).
+//
+// Files:
+//
+//   - gate.go: Gate loads the state, requires and stores statements; set_anchor.go: sets, resets and joins
+//   - anchor.go: keys and passphrases; passkey.go: WebAuthn; chain.go: the signed list of anchors
+//   - claim.go, statement.go, sign_request.go: what is signed; proof.go: the proof in a request
+//   - mark.go: the fingerprint of the anchor outside of the database; verdict.go: what all of it means
+//
+// Guarantees and limits:
 //
 //   - A claim counts only if a verified statement contains it.
 //   - A statement is accepted once, for its own request, within five minutes, and is stored before what it
@@ -14,8 +23,8 @@
 //   - The waiting time after a reset is measured by these places, not by the database.
 //   - Unreadable state counts for nothing.
 //   - It does not define what grants access (ops and config do), and proves only that someone had the
-//     passphrase: the owner of the account can replace the program. The passphrase is used only by Seal
-//     and Open, in the process where the user types it, never in the daemon.
+//     passphrase: the owner of the account can replace the program. The passphrase is used only by
+//     NewPassphraseAnchor and OpenSealedKey, in the process where the user types it, never in the daemon.
 package presence
 
 import (
@@ -62,8 +71,8 @@ func (d *Digest) UnmarshalText(text []byte) error {
 	return fmt.Errorf("it is not %s and 64 digits", digestPrefix)
 }
 
-// digest returns the digest of a text in a domain, so that digests of different domains never match.
-func digest(domain string, text []byte) Digest {
+// domainDigest returns the digest of a text in a domain, so that digests of different domains never match.
+func domainDigest(domain string, text []byte) Digest {
 	h := sha256.New()
 	h.Write([]byte("mcpproxy presence " + domain + " v1\n"))
 	h.Write(text)

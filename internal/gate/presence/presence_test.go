@@ -19,12 +19,12 @@ import (
 type memory struct {
 	anchors    []Anchor
 	statements []Evidence
-	mark       Mark
+	mark       FingerprintMark
 	failing    error
 }
 
-func (m *memory) LoadPresence(context.Context) (Saved, error) {
-	return Saved{Anchors: slices.Clone(m.anchors), Statements: slices.Clone(m.statements)}, m.failing
+func (m *memory) LoadPresence(context.Context) (StoredState, error) {
+	return StoredState{Anchors: slices.Clone(m.anchors), Statements: slices.Clone(m.statements)}, m.failing
 }
 
 func (m *memory) SaveStatement(_ context.Context, e Evidence) error {
@@ -38,7 +38,7 @@ func (m *memory) SaveStatement(_ context.Context, e Evidence) error {
 }
 
 func (m *memory) SaveAnchors(_ context.Context, head Digest, all []Anchor) error {
-	if chain(m.anchors).head() != head {
+	if anchorChain(m.anchors).headFingerprint() != head {
 		return ErrMoved
 	}
 	m.anchors = slices.Clone(all)
@@ -50,9 +50,9 @@ type place struct {
 	*memory
 }
 
-func (p place) Name() string                       { return p.name }
-func (p place) Mark(context.Context) (Mark, error) { return p.mark, p.failing }
-func (p place) SetMark(_ context.Context, m Mark) error {
+func (p place) Name() string                                  { return p.name }
+func (p place) Mark(context.Context) (FingerprintMark, error) { return p.mark, p.failing }
+func (p place) SetMark(_ context.Context, m FingerprintMark) error {
 	if p.failing == nil {
 		p.mark = m
 	}
@@ -71,7 +71,7 @@ type world struct {
 	*Gate
 }
 
-var cheap = Sealed{Time: 1, Memory: 8, Lanes: 1}
+var cheap = SealedKey{Time: 1, Memory: 8, Lanes: 1}
 
 const secret = "correct horse battery"
 
@@ -84,8 +84,8 @@ func newWorld(t *testing.T) *world {
 // restart makes the gate anew.
 func (w *world) restart() {
 	w.t.Helper()
-	w.Gate = NewGate(Options{
-		Store: w.db, Places: []Place{place{"the vault", w.vault}, place{"the log", w.log}}, Demanded: func() Kind { return w.demanded },
+	w.Gate = NewGate(GateOptions{
+		Store: w.db, Places: []FingerprintStore{place{"the vault", w.vault}, place{"the log", w.log}}, Demanded: func() Kind { return w.demanded },
 		ClaimsInForce: func(_ context.Context, first bool) ([]Claim, error) { w.first = first; return w.inForce, nil },
 		Now:           func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -117,16 +117,16 @@ func asked(t *testing.T, err error) (s Statement, claims []Claim) {
 // do does something as a request, which signs what it is asked to with the key.
 func (w *world) do(k ed25519.PrivateKey, f func(context.Context) error) error {
 	w.t.Helper()
-	s, _ := asked(w.t, f(With(w.t.Context(), &Proof{For: request})))
-	return f(With(w.t.Context(), &Proof{For: request, Text: Sign(s, k).Text()}))
+	s, _ := asked(w.t, f(WithProof(w.t.Context(), &Proof{For: request})))
+	return f(WithProof(w.t.Context(), &Proof{For: request, Text: SignStatement(s, k).Text()}))
 }
 
 // enrol sets a first anchor.
 func (w *world) enrol() (Anchor, ed25519.PrivateKey) {
 	w.t.Helper()
-	a, k, err := newPassphrase([]byte(secret), w.Head(), w.now, cheap)
+	a, k, err := newPassphraseAnchor([]byte(secret), w.HeadFingerprint(), w.now, cheap)
 	if err == nil {
-		err = w.do(k, func(ctx context.Context) error { return w.Set(ctx, a) })
+		err = w.do(k, func(ctx context.Context) error { return w.SetAnchor(ctx, a) })
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -134,9 +134,9 @@ func (w *world) enrol() (Anchor, ed25519.PrivateKey) {
 	return a, k
 }
 
-func (w *world) standing() Standing {
+func (w *world) standing() PresenceStatus {
 	w.t.Helper()
-	s, err := w.Standing(w.t.Context())
+	s, err := w.Status(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ var (
 )
 
 func require(g *Gate, claims ...Claim) func(context.Context) error {
-	return func(ctx context.Context) error { return g.Require(ctx, claims...) }
+	return func(ctx context.Context) error { return g.RequireSigned(ctx, claims...) }
 }
 
 func refusedWith(t *testing.T, err error, why string) {
@@ -162,50 +162,50 @@ func refusedWith(t *testing.T, err error, why string) {
 // TestNoneNeedsNothing: who has set nothing decides as before.
 func TestNoneNeedsNothing(t *testing.T) {
 	w := newWorld(t)
-	if err := w.Require(t.Context(), approve); err != nil || !w.Confirmed(approve) || !w.Spend(approve, 1) || w.On() {
+	if err := w.RequireSigned(t.Context(), approve); err != nil || !w.IsConfirmed(approve) || !w.SpendUse(approve, 1) || w.IsOn() {
 		t.Error(err)
 	}
 	var none *Gate
-	if err := none.Require(t.Context(), approve); err != nil || !none.Confirmed(approve) || !none.Holds(approve, 1) {
+	if err := none.RequireSigned(t.Context(), approve); err != nil || !none.IsConfirmed(approve) || !none.HasUsesLeft(approve, 1) {
 		t.Error(err)
 	}
 }
 
 // TestUnreadCountsForNothing: before what is stored was read, and when it cannot be.
 func TestUnreadCountsForNothing(t *testing.T) {
-	g := NewGate(Options{Store: &memory{failing: errors.New("away")}, Demanded: func() Kind { return None }, Now: time.Now})
-	if err := g.Load(t.Context()); err == nil || g.Confirmed(approve) || g.Holds(approve, 1) {
+	g := NewGate(GateOptions{Store: &memory{failing: errors.New("away")}, Demanded: func() Kind { return None }, Now: time.Now})
+	if err := g.Load(t.Context()); err == nil || g.IsConfirmed(approve) || g.HasUsesLeft(approve, 1) {
 		t.Error(err)
 	}
-	refusedWith(t, g.Require(t.Context(), approve), "could not be read yet")
+	refusedWith(t, g.RequireSigned(t.Context(), approve), "could not be read yet")
 }
 
 // TestASignedDecisionCounts, once, and after a restart.
 func TestASignedDecisionCounts(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
-	if w.Confirmed(approve) {
+	if w.IsConfirmed(approve) {
 		t.Fatal("nobody has signed it")
 	}
-	s, claims := asked(t, w.Require(With(t.Context(), &Proof{For: request}), other, approve, approve))
+	s, claims := asked(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request}), other, approve, approve))
 	if !slices.Equal(claims, []Claim{approve, other}) || s.Count != 2 || s.For != request {
 		t.Errorf("%+v: %q", s, claims)
 	}
-	text := Sign(s, k).Text()
-	once := With(t.Context(), &Proof{For: request, Text: text})
-	if err := w.Require(once, approve, other); err != nil || !w.Confirmed(approve) || !w.Confirmed(other) {
+	text := SignStatement(s, k).Text()
+	once := WithProof(t.Context(), &Proof{For: request, Text: text})
+	if err := w.RequireSigned(once, approve, other); err != nil || !w.IsConfirmed(approve) || !w.IsConfirmed(other) {
 		t.Fatal(err)
 	}
-	if err := w.Require(once, other); err != nil { // a part of what the request does
+	if err := w.RequireSigned(once, other); err != nil { // a part of what the request does
 		t.Error(err)
 	}
-	if w.Require(once, NewClaim("something else")) == nil {
+	if w.RequireSigned(once, NewClaim("something else")) == nil {
 		t.Error("the proof permits what it does not say")
 	}
-	refusedWith(t, w.Require(With(t.Context(), &Proof{For: request, Text: text}), approve, other), "used before")
+	refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: text}), approve, other), "used before")
 	w.restart()
-	refusedWith(t, w.Require(With(t.Context(), &Proof{For: request, Text: text}), approve, other), "used before")
-	if !w.Confirmed(approve) || w.Confirmed(NewClaim("approve tool", "github", "create_issue", "sha256:01")) {
+	refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: text}), approve, other), "used before")
+	if !w.IsConfirmed(approve) || w.IsConfirmed(NewClaim("approve tool", "github", "create_issue", "sha256:01")) {
 		t.Error("a restart forgets, or invents")
 	}
 }
@@ -214,11 +214,11 @@ func TestASignedDecisionCounts(t *testing.T) {
 func TestWhatIsNoProof(t *testing.T) {
 	w := newWorld(t)
 	a, k := w.enrol()
-	_, stranger, err := newPassphrase([]byte(secret), Digest{}, w.now, cheap)
+	_, stranger, err := newPassphraseAnchor([]byte(secret), Digest{}, w.now, cheap)
 	if err != nil {
 		t.Fatal(err)
 	}
-	good, _ := asked(t, w.Require(With(t.Context(), &Proof{For: request}), approve))
+	good, _ := asked(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request}), approve))
 	with := func(change func(*Statement)) Statement {
 		s := good
 		change(&s)
@@ -229,26 +229,26 @@ func TestWhatIsNoProof(t *testing.T) {
 		text, why string
 	}{
 		"garbage":          {"x", "not a statement"},
-		"no signature":     {Signed{good, nil}.Text(), "not of the anchor"},
-		"another key":      {Sign(good, stranger).Text(), "not of the anchor"},
-		"another nonce":    {Signed{with(func(s *Statement) { s.Nonce = strings.Repeat("a", 26) }), Sign(good, k).Signature}.Text(), "not of the anchor"},
-		"another time":     {Signed{with(func(s *Statement) { s.At = s.At.Add(time.Second) }), Sign(good, k).Signature}.Text(), "not of the anchor"},
-		"another request":  {Sign(with(func(s *Statement) { s.For = "POST /api/v1/other" }), k).Text(), "another request"},
-		"too old":          {Sign(late, k).Text(), "five minutes"},
-		"from the future":  {Sign(with(func(s *Statement) { s.At = s.At.Add(GoodFor + time.Second) }), k).Text(), "five minutes"},
-		"other claims":     {Sign(with(func(s *Statement) { s.Claims = digestOf([]Claim{other}) }), k).Text(), "something else"},
-		"another count":    {Sign(with(func(s *Statement) { s.Count = 2 }), k).Text(), "something else"},
-		"another anchor":   {Sign(with(func(s *Statement) { s.Anchor[0] ^= 1 }), k).Text(), "another anchor"},
-		"a wide statement": {Sign(with(func(s *Statement) { s.Claims, s.Count = digestOf(sorted([]Claim{approve, other})), 2 }), k).Text(), "something else"},
+		"no signature":     {SignedStatement{good, nil}.Text(), "not of the anchor"},
+		"another key":      {SignStatement(good, stranger).Text(), "not of the anchor"},
+		"another nonce":    {SignedStatement{with(func(s *Statement) { s.Nonce = strings.Repeat("a", 26) }), SignStatement(good, k).Signature}.Text(), "not of the anchor"},
+		"another time":     {SignedStatement{with(func(s *Statement) { s.At = s.At.Add(time.Second) }), SignStatement(good, k).Signature}.Text(), "not of the anchor"},
+		"another request":  {SignStatement(with(func(s *Statement) { s.For = "POST /api/v1/other" }), k).Text(), "another request"},
+		"too old":          {SignStatement(late, k).Text(), "five minutes"},
+		"from the future":  {SignStatement(with(func(s *Statement) { s.At = s.At.Add(GoodFor + time.Second) }), k).Text(), "five minutes"},
+		"other claims":     {SignStatement(with(func(s *Statement) { s.Claims = claimsDigest([]Claim{other}) }), k).Text(), "something else"},
+		"another count":    {SignStatement(with(func(s *Statement) { s.Count = 2 }), k).Text(), "something else"},
+		"another anchor":   {SignStatement(with(func(s *Statement) { s.Anchor[0] ^= 1 }), k).Text(), "another anchor"},
+		"a wide statement": {SignStatement(with(func(s *Statement) { s.Claims, s.Count = claimsDigest(sortClaims([]Claim{approve, other})), 2 }), k).Text(), "something else"},
 	} {
-		refusedWith(t, w.Require(With(t.Context(), &Proof{For: request, Text: c.text}), approve), c.why)
-		if w.Confirmed(approve) || len(w.db.statements) != 1 {
+		refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: c.text}), approve), c.why)
+		if w.IsConfirmed(approve) || len(w.db.statements) != 1 {
 			t.Errorf("%s counts", what)
 		}
 	}
-	refusedWith(t, w.Require(t.Context(), approve), "cannot from here")
+	refusedWith(t, w.RequireSigned(t.Context(), approve), "cannot from here")
 	w.db.failing = errors.New("full")
-	if p := problem.From(w.Require(With(t.Context(), &Proof{For: request, Text: Sign(good, k).Text()}), approve)); p == nil || p.Code != problem.AuditUnavailable || w.Confirmed(approve) {
+	if p := problem.From(w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(good, k).Text()}), approve)); p == nil || p.Code != problem.AuditUnavailable || w.IsConfirmed(approve) {
 		t.Errorf("what is not stored counts: %v", p)
 	}
 	_ = a
@@ -262,19 +262,19 @@ func TestWhatIsStoredIsVerified(t *testing.T) {
 	if err := w.do(k, require(w.Gate, approve)); err != nil {
 		t.Fatal(err)
 	}
-	_, stranger, _ := newPassphrase([]byte(secret), Digest{}, w.now, cheap)
+	_, stranger, _ := newPassphraseAnchor([]byte(secret), Digest{}, w.now, cheap)
 	good := w.db.statements[1]
 	forged := good
 	forged.Claims = []Claim{other}
 	own := good
-	own.Claims, own.Statement.Claims = []Claim{other}, digestOf([]Claim{other})
-	own.Signed = Sign(own.Statement, stranger)
+	own.Claims, own.Statement.Claims = []Claim{other}, claimsDigest([]Claim{other})
+	own.SignedStatement = SignStatement(own.Statement, stranger)
 	unsigned := own
 	unsigned.Signature = good.Signature
 	for what, e := range map[string]Evidence{"other claims": forged, "another key": own, "another's signature": unsigned} {
 		w.db.statements = []Evidence{w.db.statements[0], e}
 		w.restart()
-		if w.Confirmed(other) || w.Confirmed(approve) || len(w.standing().Bad) != 1 {
+		if w.IsConfirmed(other) || w.IsConfirmed(approve) || len(w.standing().Bad) != 1 {
 			t.Errorf("%s: %+v", what, w.standing())
 		}
 	}
@@ -284,22 +284,26 @@ func TestWhatIsStoredIsVerified(t *testing.T) {
 // nothing counts.
 func TestOneWithoutTheOthers(t *testing.T) {
 	for what, damage := range map[string]func(w *world, a Anchor){
-		"no vault":      func(w *world, _ Anchor) { w.vault.mark = Mark{} },
-		"another vault": func(w *world, a Anchor) { w.vault.mark = Mark{Anchor: a.Fingerprint()} },
-		"no log":        func(w *world, _ Anchor) { w.log.mark = Mark{} },
-		"another log":   func(w *world, a Anchor) { w.log.mark = Mark{Anchor: a.Fingerprint()} },
+		"no vault":      func(w *world, _ Anchor) { w.vault.mark = FingerprintMark{} },
+		"another vault": func(w *world, a Anchor) { w.vault.mark = FingerprintMark{Anchor: a.Fingerprint()} },
+		"no log":        func(w *world, _ Anchor) { w.log.mark = FingerprintMark{} },
+		"another log":   func(w *world, a Anchor) { w.log.mark = FingerprintMark{Anchor: a.Fingerprint()} },
 		"vault and log": func(w *world, a Anchor) {
-			w.log.mark, w.vault.mark = Mark{Anchor: a.Fingerprint()}, Mark{Anchor: a.Fingerprint()}
+			w.log.mark, w.vault.mark = FingerprintMark{Anchor: a.Fingerprint()}, FingerprintMark{Anchor: a.Fingerprint()}
 		},
 		"no anchor": func(w *world, _ Anchor) { w.db.anchors = nil },
 		"none":      func(w *world, _ Anchor) { w.db.anchors = []Anchor{{Kind: None}} },
 		"none after it": func(w *world, _ Anchor) {
 			w.db.anchors = append(w.db.anchors, Anchor{Kind: None, Before: w.db.anchors[0].Fingerprint()})
 		},
-		"own":            func(w *world, a Anchor) { w.db.anchors = []Anchor{a} },
-		"own, and vault": func(w *world, a Anchor) { w.db.anchors, w.vault.mark = []Anchor{a}, Mark{Anchor: a.Fingerprint()} },
-		"own, and log":   func(w *world, a Anchor) { w.db.anchors, w.log.mark = []Anchor{a}, Mark{Anchor: a.Fingerprint()} },
-		"own, no vault":  func(w *world, a Anchor) { w.db.anchors, w.vault.mark = []Anchor{a}, Mark{} },
+		"own": func(w *world, a Anchor) { w.db.anchors = []Anchor{a} },
+		"own, and vault": func(w *world, a Anchor) {
+			w.db.anchors, w.vault.mark = []Anchor{a}, FingerprintMark{Anchor: a.Fingerprint()}
+		},
+		"own, and log": func(w *world, a Anchor) {
+			w.db.anchors, w.log.mark = []Anchor{a}, FingerprintMark{Anchor: a.Fingerprint()}
+		},
+		"own, no vault": func(w *world, a Anchor) { w.db.anchors, w.vault.mark = []Anchor{a}, FingerprintMark{} },
 		"own after it": func(w *world, a Anchor) {
 			a.Before = w.db.anchors[0].Fingerprint()
 			w.db.anchors = append(w.db.anchors, a)
@@ -307,7 +311,7 @@ func TestOneWithoutTheOthers(t *testing.T) {
 		"an old reset": func(w *world, _ Anchor) { w.db.anchors = append(w.db.anchors, oldReset(w)) },
 		"reset and vault": func(w *world, _ Anchor) {
 			r := oldReset(w)
-			w.db.anchors, w.vault.mark = append(w.db.anchors, r), Mark{w.vault.mark.Anchor, r.Fingerprint(), r.Since}
+			w.db.anchors, w.vault.mark = append(w.db.anchors, r), FingerprintMark{w.vault.mark.Anchor, r.Fingerprint(), r.Since}
 		},
 		"unreadable": func(w *world, _ Anchor) { w.vault.failing = errors.New("locked") },
 	} {
@@ -317,21 +321,21 @@ func TestOneWithoutTheOthers(t *testing.T) {
 			if err := w.do(k, require(w.Gate, approve)); err != nil {
 				t.Fatal(err)
 			}
-			own, stranger, _ := newPassphrase([]byte("my own passphrase"), Digest{}, w.now, cheap)
-			s := Statement{digestOf([]Claim{own.claim()}), 1, w.now.UTC().Truncate(time.Microsecond), "x", strings.Repeat("z", 26), own.Fingerprint()}
+			own, stranger, _ := newPassphraseAnchor([]byte("my own passphrase"), Digest{}, w.now, cheap)
+			s := Statement{claimsDigest([]Claim{own.toClaim()}), 1, w.now.UTC().Truncate(time.Microsecond), "x", strings.Repeat("z", 26), own.Fingerprint()}
 			own.Nonce = s.Nonce
-			w.db.statements = append(w.db.statements, Evidence{Sign(s, stranger), []Claim{own.claim()}})
+			w.db.statements = append(w.db.statements, Evidence{SignStatement(s, stranger), []Claim{own.toClaim()}})
 			damage(w, own)
 			for range 2 {
-				if s := w.standing(); s.Void == "" || s.Remedy == "" || !s.On || w.Confirmed(approve) {
+				if s := w.standing(); s.Void == "" || s.Remedy == "" || !s.On || w.IsConfirmed(approve) {
 					t.Errorf("%+v", s)
 				}
-				refusedWith(t, w.Require(With(t.Context(), &Proof{For: request}), other), "")
-				next, nextKey, _ := newPassphrase([]byte("my own passphrase"), w.Head(), w.now, cheap)
+				refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request}), other), "")
+				next, nextKey, _ := newPassphraseAnchor([]byte("my own passphrase"), w.HeadFingerprint(), w.now, cheap)
 				for name, err := range map[string]error{
-					"set":      w.Set(With(t.Context(), &Proof{For: request, Text: Sign(s, nextKey).Text()}), next),
-					"join":     w.Join(With(t.Context(), &Proof{For: request, Text: Sign(s, stranger).Text()})),
-					"call off": w.CallOff(With(t.Context(), &Proof{For: request, Text: Sign(s, stranger).Text()})),
+					"set":      w.SetAnchor(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, nextKey).Text()}), next),
+					"join":     w.JoinPlaces(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, stranger).Text()})),
+					"call off": w.CancelReset(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, stranger).Text()})),
 				} {
 					if err == nil {
 						t.Errorf("%s is taken", name)
@@ -360,11 +364,11 @@ func TestAFirstAnchorSignsWhatIsInForce(t *testing.T) {
 	w := newWorld(t)
 	w.inForce = []Claim{approve, other}
 	a, _ := w.enrol()
-	if !w.first || !w.Confirmed(approve) || !w.Confirmed(other) || !w.Confirmed(a.claim()) {
+	if !w.first || !w.IsConfirmed(approve) || !w.IsConfirmed(other) || !w.IsConfirmed(a.toClaim()) {
 		t.Error("what was in force is not any more")
 	}
 	w.restart()
-	if s := w.standing(); !w.Confirmed(other) || !s.On || s.Void != "" || s.Kind != Passphrase || s.Signed != 1 {
+	if s := w.standing(); !w.IsConfirmed(other) || !s.On || s.Void != "" || s.Kind != Passphrase || s.Signed != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -378,10 +382,10 @@ func TestAnAnchorSignsTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(time.Hour)
-	second, k2, _ := newPassphrase([]byte("another passphrase"), w.Head(), w.now, cheap)
-	set := func(ctx context.Context) error { return w.Set(ctx, second) }
-	s, _ := asked(t, set(With(t.Context(), &Proof{For: request})))
-	refusedWith(t, set(With(t.Context(), &Proof{For: request, Text: Sign(s, k2).Text()})), "not of the anchor")
+	second, k2, _ := newPassphraseAnchor([]byte("another passphrase"), w.HeadFingerprint(), w.now, cheap)
+	set := func(ctx context.Context) error { return w.SetAnchor(ctx, second) }
+	s, _ := asked(t, set(WithProof(t.Context(), &Proof{For: request})))
+	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, k2).Text()})), "not of the anchor")
 	if err := w.do(k, set); err != nil {
 		t.Fatal(err)
 	}
@@ -389,26 +393,26 @@ func TestAnAnchorSignsTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.restart()
-	if !w.Confirmed(approve) || !w.Confirmed(other) {
+	if !w.IsConfirmed(approve) || !w.IsConfirmed(other) {
 		t.Error("what an earlier anchor has signed counts no more")
 	}
 	// An instance that has not heard of the second follows, since the first has signed it.
-	w.vault.mark, w.log.mark = Mark{Anchor: second.Before}, Mark{Anchor: second.Before}
+	w.vault.mark, w.log.mark = FingerprintMark{Anchor: second.Before}, FingerprintMark{Anchor: second.Before}
 	w.restart()
 	if s := w.standing(); s.Void != "" || w.vault.mark.Anchor != second.Fingerprint() {
 		t.Errorf("%+v", s)
 	}
-	none := Anchor{Kind: None, Since: w.now.UTC().Truncate(time.Microsecond), Before: w.Head()}
-	if err := w.do(k2, func(ctx context.Context) error { return w.Set(ctx, none) }); err != nil || w.On() {
+	none := Anchor{Kind: None, Since: w.now.UTC().Truncate(time.Microsecond), Before: w.HeadFingerprint()}
+	if err := w.do(k2, func(ctx context.Context) error { return w.SetAnchor(ctx, none) }); err != nil || w.IsOn() {
 		t.Fatal(err)
 	}
 	w.restart()
-	if s := w.standing(); s.On || s.Void != "" || !w.Confirmed(NewClaim("anything")) {
+	if s := w.standing(); s.On || s.Void != "" || !w.IsConfirmed(NewClaim("anything")) {
 		t.Errorf("%+v", s)
 	}
 	// The one that stands alone after it does not let count what was signed before.
 	w.enrol()
-	if w.Confirmed(approve) {
+	if w.IsConfirmed(approve) {
 		t.Error("what was signed before presence was none counts")
 	}
 }
@@ -424,23 +428,23 @@ func TestAReset(t *testing.T) {
 	if err := w.do(k, require(w.Gate, approve)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Reset(t.Context()); err != nil || w.Confirmed(approve) {
+	if err := w.Reset(t.Context()); err != nil || w.IsConfirmed(approve) {
 		t.Fatal(err)
 	}
 	enrol := func() error {
-		a, k, _ := newPassphrase([]byte(secret), w.Head(), w.now, cheap)
-		if err := w.Set(With(t.Context(), &Proof{For: request}), a); problem.From(err).Detail("statement") == nil {
+		a, k, _ := newPassphraseAnchor([]byte(secret), w.HeadFingerprint(), w.now, cheap)
+		if err := w.SetAnchor(WithProof(t.Context(), &Proof{For: request}), a); problem.From(err).Detail("statement") == nil {
 			return err
 		}
-		return w.do(k, func(ctx context.Context) error { return w.Set(ctx, a) })
+		return w.do(k, func(ctx context.Context) error { return w.SetAnchor(ctx, a) })
 	}
 	w.now = w.now.Add(ResetTime - time.Second)
 	refusedWith(t, enrol(), "Presence was reset: until 2026-11-27T10:00:00Z")
-	if err := w.do(k, w.CallOff); err != nil || !w.Confirmed(approve) {
+	if err := w.do(k, w.CancelReset); err != nil || !w.IsConfirmed(approve) {
 		t.Fatal(err)
 	}
 	w.restart()
-	if !w.Confirmed(approve) {
+	if !w.IsConfirmed(approve) {
 		t.Error("a reset that was called off")
 	}
 	if err := w.Reset(t.Context()); err != nil {
@@ -454,11 +458,11 @@ func TestAReset(t *testing.T) {
 	refusedWith(t, enrol(), "until")
 	w.now = w.now.Add(ResetTime)
 	w.restart()
-	if w.Confirmed(approve) || w.Confirmed(other) {
+	if w.IsConfirmed(approve) || w.IsConfirmed(other) {
 		t.Error("after the day something counts")
 	}
 	w.inForce = []Claim{other}
-	if err := enrol(); err != nil || w.Confirmed(approve) || !w.Confirmed(other) || w.first {
+	if err := enrol(); err != nil || w.IsConfirmed(approve) || !w.IsConfirmed(other) || w.first {
 		t.Error(err)
 	}
 }
@@ -472,10 +476,10 @@ func TestAnInstanceJoins(t *testing.T) {
 	}
 	w.vault, w.log = &memory{}, &memory{}
 	w.restart()
-	if w.Confirmed(approve) || !w.standing().MayJoin {
+	if w.IsConfirmed(approve) || !w.standing().MayJoin {
 		t.Fatalf("%+v", w.standing())
 	}
-	if err := w.do(k, w.Join); err != nil || !w.Confirmed(approve) || w.log.mark.Anchor != w.Head() {
+	if err := w.do(k, w.JoinPlaces); err != nil || !w.IsConfirmed(approve) || w.log.mark.Anchor != w.HeadFingerprint() {
 		t.Error(err)
 	}
 }
@@ -484,25 +488,25 @@ func TestAnInstanceJoins(t *testing.T) {
 func TestWhatIsGoodForAWhile(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
-	if w.Holds(approve, 2) {
+	if w.HasUsesLeft(approve, 2) {
 		t.Fatal("nobody has signed it")
 	}
 	if err := w.do(k, require(w.Gate, approve)); err != nil {
 		t.Fatal(err)
 	}
-	if !w.Holds(approve, 2) || !w.Spend(approve, 2) || !w.Spend(approve, 2) || w.Holds(approve, 2) || w.Spend(approve, 2) {
+	if !w.HasUsesLeft(approve, 2) || !w.SpendUse(approve, 2) || !w.SpendUse(approve, 2) || w.HasUsesLeft(approve, 2) || w.SpendUse(approve, 2) {
 		t.Error("it is not good for two uses")
 	}
-	if err := w.do(k, require(w.Gate, other)); err != nil || !w.Holds(other, 1) {
+	if err := w.do(k, require(w.Gate, other)); err != nil || !w.HasUsesLeft(other, 1) {
 		t.Fatal(err)
 	}
-	w.Exhaust(other)
-	if w.Holds(other, 1) {
+	w.SpendAllUses(other)
+	if w.HasUsesLeft(other, 1) {
 		t.Error("what was revoked holds")
 	}
 	w.now = w.now.Add(time.Second)
 	w.restart()
-	if w.Holds(approve, 5) || w.Spend(approve, 5) || !w.Confirmed(approve) {
+	if w.HasUsesLeft(approve, 5) || w.SpendUse(approve, 5) || !w.IsConfirmed(approve) {
 		t.Error("it outlives the process")
 	}
 }
@@ -511,7 +515,7 @@ func TestWhatIsGoodForAWhile(t *testing.T) {
 func TestDemandedWithoutAnAnchor(t *testing.T) {
 	w := newWorld(t)
 	w.demanded = Passphrase
-	if s := w.standing(); w.Confirmed(approve) || s.Void == "" || !s.MaySet {
+	if s := w.standing(); w.IsConfirmed(approve) || s.Void == "" || !s.MaySet {
 		t.Errorf("%+v", s)
 	}
 	w.enrol()
@@ -519,14 +523,14 @@ func TestDemandedWithoutAnAnchor(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	w.demanded = None // as somebody who edits the file may do
-	if s := w.standing(); !s.On || w.Confirmed(approve) {
+	if s := w.standing(); !s.On || w.IsConfirmed(approve) {
 		t.Errorf("%+v", s)
 	}
 }
 
 // TestAPassphraseOpensItsKey, and no other does.
 func TestAPassphraseOpensItsKey(t *testing.T) {
-	a, k, err := newPassphrase([]byte(secret), Digest{}, time.Now(), cheap)
+	a, k, err := newPassphraseAnchor([]byte(secret), Digest{}, time.Now(), cheap)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -535,21 +539,21 @@ func TestAPassphraseOpensItsKey(t *testing.T) {
 	if err != nil || read.Fingerprint() != a.Fingerprint() {
 		t.Fatal(err)
 	}
-	if opened, err := read.Open([]byte(secret)); err != nil || !opened.Equal(k) {
+	if opened, err := read.OpenSealedKey([]byte(secret)); err != nil || !opened.Equal(k) {
 		t.Error(err)
 	}
 	for _, wrong := range []string{"", "correct horse batterY", secret + " "} {
-		if _, err := read.Open([]byte(wrong)); !errors.Is(err, ErrPassphrase) {
+		if _, err := read.OpenSealedKey([]byte(wrong)); !errors.Is(err, ErrPassphrase) {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
-	if _, _, err := NewPassphrase([]byte("short"), Digest{}, time.Now()); err == nil {
+	if _, _, err := NewPassphraseAnchor([]byte("short"), Digest{}, time.Now()); err == nil {
 		t.Error("a short one is taken")
 	}
-	for name, worse := range map[string]func(*Sealed){"time": func(s *Sealed) { s.Time = 11 }, "memory": func(s *Sealed) { s.Memory = 1<<20 + 1 }, "no time": func(s *Sealed) { s.Time = 0 }, "lanes": func(s *Sealed) { s.Lanes = 17 }} {
+	for name, worse := range map[string]func(*SealedKey){"time": func(s *SealedKey) { s.Time = 11 }, "memory": func(s *SealedKey) { s.Memory = 1<<20 + 1 }, "no time": func(s *SealedKey) { s.Time = 0 }, "lanes": func(s *SealedKey) { s.Lanes = 17 }} {
 		s := *a.Sealed
 		worse(&s)
-		if _, err := (&Anchor{Kind: Passphrase, Key: a.Key, Sealed: &s}).Open([]byte(secret)); err == nil || errors.Is(err, ErrPassphrase) {
+		if _, err := (&Anchor{Kind: Passphrase, Key: a.Key, Sealed: &s}).OpenSealedKey([]byte(secret)); err == nil || errors.Is(err, ErrPassphrase) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -562,8 +566,8 @@ func TestClaimsAreUnambiguous(t *testing.T) {
 	for _, a := range values {
 		for _, b := range values {
 			c := NewClaim("approve tool", a, b)
-			if seen[c] != "" || c.check() != nil {
-				t.Errorf("%q, %q: %s, as %s: %v", a, b, c, seen[c], c.check())
+			if seen[c] != "" || c.validate() != nil {
+				t.Errorf("%q, %q: %s, as %s: %v", a, b, c, seen[c], c.validate())
 			}
 			seen[c] = fmt.Sprintf("%q, %q", a, b)
 		}
@@ -571,18 +575,18 @@ func TestClaimsAreUnambiguous(t *testing.T) {
 }
 
 func FuzzParseSigned(f *testing.F) {
-	_, k, _ := newPassphrase([]byte(secret), Digest{}, time.Now(), cheap)
-	f.Add(Sign(Statement{Count: 1, At: time.Now().UTC(), For: "POST /", Nonce: strings.Repeat("a", 26)}, k).Text())
+	_, k, _ := newPassphraseAnchor([]byte(secret), Digest{}, time.Now(), cheap)
+	f.Add(SignStatement(Statement{Count: 1, At: time.Now().UTC(), For: "POST /", Nonce: strings.Repeat("a", 26)}, k).Text())
 	f.Add("e30.")
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, err := parseSigned(text); err == nil && s.Text() != text {
+		if s, err := parseSignedStatement(text); err == nil && s.Text() != text {
 			t.Errorf("%q reads as %q", text, s.Text())
 		}
 	})
 }
 
 func FuzzParseAnchor(f *testing.F) {
-	a, _, _ := newPassphrase([]byte(secret), Digest{}, time.Now(), cheap)
+	a, _, _ := newPassphraseAnchor([]byte(secret), Digest{}, time.Now(), cheap)
 	text, _ := a.Text()
 	f.Add(text)
 	f.Add([]byte(`{"kind":"none"}`))
@@ -602,11 +606,11 @@ func FuzzParseAnchor(f *testing.F) {
 }
 
 func FuzzParseEvidence(f *testing.F) {
-	e := Evidence{Signed{Statement{digestOf([]Claim{approve}), 1, time.Now().UTC(), "POST /", strings.Repeat("a", 26), Digest{}}, nil}, []Claim{approve}}
-	f.Add(e.Statement.Text(), []byte("x"), e.Lines())
+	e := Evidence{SignedStatement{Statement{claimsDigest([]Claim{approve}), 1, time.Now().UTC(), "POST /", strings.Repeat("a", 26), Digest{}}, nil}, []Claim{approve}}
+	f.Add(e.Statement.Text(), []byte("x"), e.ClaimLines())
 	f.Fuzz(func(t *testing.T, statement, signature []byte, lines string) {
-		if e, err := ParseEvidence(statement, signature, lines); err == nil && (e.Lines() != lines || e.check() != nil) {
-			t.Errorf("%q reads as %q", lines, e.Lines())
+		if e, err := ParseEvidence(statement, signature, lines); err == nil && (e.ClaimLines() != lines || e.checkClaims() != nil) {
+			t.Errorf("%q reads as %q", lines, e.ClaimLines())
 		}
 	})
 }

@@ -25,35 +25,35 @@ type Proof struct {
 
 type proofKey struct{}
 
-// With returns a context with the proof of a request, which may be empty.
-func With(ctx context.Context, p *Proof) context.Context {
+// WithProof returns a context with the proof of a request, which may be empty.
+func WithProof(ctx context.Context, p *Proof) context.Context {
 	return context.WithValue(ctx, proofKey{}, p)
 }
 
-func proofOf(ctx context.Context) *Proof {
+func proofFrom(ctx context.Context) *Proof {
 	p, _ := ctx.Value(proofKey{}).(*Proof)
 	return p
 }
 
-// draft returns the unverified time and nonce of the proof, or new ones.
-func (p *Proof) draft(now time.Time) (time.Time, string) {
+// draftTimeAndNonce returns the unverified time and nonce of the proof, or new ones.
+func (p *Proof) draftTimeAndNonce(now time.Time) (time.Time, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.nonce == "" {
-		p.at, p.nonce = fresh(now)
-		if s, err := parseSigned(p.Text); err == nil && s.At.Sub(now).Abs() <= GoodFor {
+		p.at, p.nonce = newTimeAndNonce(now)
+		if s, err := parseSignedStatement(p.Text); err == nil && s.At.Sub(now).Abs() <= GoodFor {
 			p.at, p.nonce = s.At, s.Nonce
 		}
 	}
 	return p.at, p.nonce
 }
 
-func fresh(now time.Time) (time.Time, string) {
+func newTimeAndNonce(now time.Time) (time.Time, string) {
 	return now.UTC().Truncate(time.Microsecond), strings.ToLower(rand.Text())
 }
 
-// permits reports whether the proof was accepted for all the claims.
-func (p *Proof) permits(claims []Claim) bool {
+// permitsAll reports whether the proof was accepted for all the claims.
+func (p *Proof) permitsAll(claims []Claim) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range claims {
@@ -64,7 +64,7 @@ func (p *Proof) permits(claims []Claim) bool {
 	return len(claims) > 0
 }
 
-func (p *Proof) grant(claims []Claim) {
+func (p *Proof) grantClaims(claims []Claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.granted = make(map[Claim]bool, len(claims))

@@ -21,12 +21,12 @@ func ParseSignRequest(statement, claims, anchor json.RawMessage) (a SignRequest,
 	if a.Anchor, err = ParseAnchor(anchor); err != nil {
 		return a, err
 	}
-	e := Evidence{Signed: Signed{Statement: a.Statement}}
+	e := Evidence{SignedStatement: SignedStatement{Statement: a.Statement}}
 	if err := json.Unmarshal(claims, &e.Claims); err != nil {
 		return a, errors.New("the claims cannot be read")
 	}
 	a.Claims = e.Claims
-	if err := e.check(); err != nil {
+	if err := e.checkClaims(); err != nil {
 		return a, err
 	}
 	if a.Anchor.Fingerprint() != a.Statement.Anchor {

@@ -32,8 +32,8 @@ const (
 	timeForm = "2006-01-02T15:04:05.000000Z"
 )
 
-// plainStatement is the JSON form of a statement, in this order.
-type plainStatement struct {
+// statementJSON is the JSON form of a statement, in this order.
+type statementJSON struct {
 	Claims Digest `json:"claims"`
 	Count  int    `json:"count"`
 	At     string `json:"at"`
@@ -44,25 +44,25 @@ type plainStatement struct {
 
 // Text returns the statement as JSON: one statement has exactly one text.
 func (s Statement) Text() []byte {
-	raw, err := wirejson.Marshal(plainStatement{s.Claims, s.Count, s.At.UTC().Format(timeForm), s.For, s.Nonce, s.Anchor})
+	raw, err := wirejson.Marshal(statementJSON{s.Claims, s.Count, s.At.UTC().Format(timeForm), s.For, s.Nonce, s.Anchor})
 	if err != nil {
 		panic("presence: " + err.Error()) // no field can fail
 	}
 	return raw
 }
 
-// StatementOf returns an incomplete statement over claims.
-func StatementOf(claims []Claim, at time.Time, nonce string) Statement {
-	claims = sorted(claims)
-	return Statement{Claims: digestOf(claims), Count: len(claims), At: at, Nonce: nonce}
+// NewDraftStatement returns an incomplete statement over claims.
+func NewDraftStatement(claims []Claim, at time.Time, nonce string) Statement {
+	claims = sortClaims(claims)
+	return Statement{Claims: claimsDigest(claims), Count: len(claims), At: at, Nonce: nonce}
 }
 
 // Digest returns the signed digest of the statement, which is also the challenge of a passkey.
-func (s Statement) Digest() Digest { return digest("statement", s.Text()) }
+func (s Statement) Digest() Digest { return domainDigest("statement", s.Text()) }
 
 // ParseStatement parses the result of Text, and nothing else.
 func ParseStatement(text []byte) (Statement, error) {
-	var p plainStatement
+	var p statementJSON
 	if len(text) > maxStatement {
 		return Statement{}, fmt.Errorf("a statement has %d bytes, more than %d", len(text), maxStatement)
 	}
@@ -85,8 +85,8 @@ func isNonce(nonce string) bool {
 	return len(nonce) >= 20 && len(nonce) <= 64 && strings.Trim(nonce, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-// Signed is a statement with its signature.
-type Signed struct {
+// SignedStatement is a statement with its signature.
+type SignedStatement struct {
 	Statement
 	Signature []byte
 }
@@ -97,25 +97,25 @@ var errSignature = errors.New("the signature is not of the anchor")
 const Header = "MCPProxy-Presence"
 
 // Text returns the signed statement as the value of the header.
-func (s Signed) Text() string {
+func (s SignedStatement) Text() string {
 	to := base64.RawURLEncoding
 	return to.EncodeToString(s.Statement.Text()) + "." + to.EncodeToString(s.Signature)
 }
 
-// parseSigned parses the result of Text.
-func parseSigned(text string) (Signed, error) {
+// parseSignedStatement parses the result of Text.
+func parseSignedStatement(text string) (SignedStatement, error) {
 	statement, signature, ok := strings.Cut(text, ".")
 	if !ok || len(text) > 2*(maxStatement+maxSignature) {
-		return Signed{}, errors.New("it is not a statement and a signature")
+		return SignedStatement{}, errors.New("it is not a statement and a signature")
 	}
 	from := base64.RawURLEncoding.Strict()
 	raw, err := from.DecodeString(statement)
 	if err != nil {
-		return Signed{}, errors.New("its statement is not base64url")
+		return SignedStatement{}, errors.New("its statement is not base64url")
 	}
-	s := Signed{}
+	s := SignedStatement{}
 	if s.Signature, err = from.DecodeString(signature); err != nil || len(s.Signature) > maxSignature {
-		return Signed{}, errors.New("its signature is not base64url")
+		return SignedStatement{}, errors.New("its signature is not base64url")
 	}
 	s.Statement, err = ParseStatement(raw)
 	if err == nil && s.Text() != text { // base64 decoding ignores line breaks
@@ -126,25 +126,25 @@ func parseSigned(text string) (Signed, error) {
 
 // Evidence is the stored form of a signed statement, with its claims.
 type Evidence struct {
-	Signed
+	SignedStatement
 	Claims []Claim // sorted
 }
 
-// check rejects evidence whose claims do not match the statement.
-func (e *Evidence) check() error {
+// checkClaims rejects evidence whose claims do not match the statement.
+func (e *Evidence) checkClaims() error {
 	for _, c := range e.Claims {
-		if err := c.check(); err != nil {
+		if err := c.validate(); err != nil {
 			return err
 		}
 	}
-	if len(e.Claims) != e.Count || digestOf(e.Claims) != e.Statement.Claims {
+	if len(e.Claims) != e.Count || claimsDigest(e.Claims) != e.Statement.Claims {
 		return errors.New("its claims are not those that were signed")
 	}
 	return nil
 }
 
-// Lines returns the claims as one text.
-func (e *Evidence) Lines() string {
+// ClaimLines returns the claims as one text.
+func (e *Evidence) ClaimLines() string {
 	lines := make([]string, len(e.Claims))
 	for i, c := range e.Claims {
 		lines[i] = string(c)
@@ -153,15 +153,15 @@ func (e *Evidence) Lines() string {
 }
 
 // ParseEvidence parses stored evidence: the result of Statement.Text, the signature, and the result of
-// Lines.
+// ClaimLines.
 func ParseEvidence(statement, signature []byte, lines string) (Evidence, error) {
 	s, err := ParseStatement(statement)
 	if err != nil {
 		return Evidence{}, err
 	}
-	e := Evidence{Signed: Signed{s, signature}}
+	e := Evidence{SignedStatement: SignedStatement{s, signature}}
 	for line := range strings.SplitSeq(lines, "\n") {
 		e.Claims = append(e.Claims, Claim(line))
 	}
-	return e, e.check()
+	return e, e.checkClaims()
 }

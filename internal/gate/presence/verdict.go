@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// standing is the state of one place, with its mark.
-type standing struct {
+// markedPlace is the state of one place, with its mark.
+type markedPlace struct {
 	state PlaceState
-	mark  Mark
+	mark  FingerprintMark
 }
 
 // verdict is the conclusion from the anchors, the places and the configuration.
@@ -22,12 +22,12 @@ type verdict struct {
 	canCancelReset bool   // a reset can be cancelled by the previous anchor
 }
 
-// evaluate returns the verdict. It is pure.
-func evaluate(c chain, broken error, places map[string]standing, demanded Kind, now time.Time) (v verdict) {
+// evaluateVerdict returns the verdict. It is pure.
+func evaluateVerdict(c anchorChain, broken error, places map[string]markedPlace, demanded Kind, now time.Time) (v verdict) {
 	bad := map[PlaceState]string{} // the name of a place in each state
-	last, before := c.last(), c.withoutResets()
+	last, before := c.lastAnchor(), c.beforeReset()
 	at := last.Since // the time of the last known reset
-	v.canCancelReset = broken == nil && before.last().proves()
+	v.canCancelReset = broken == nil && before.lastAnchor().verifiesStatements()
 	for name, p := range places {
 		if bad[p.state] == "" || name < bad[p.state] {
 			bad[p.state] = name
@@ -36,7 +36,7 @@ func evaluate(c chain, broken error, places map[string]standing, demanded Kind, 
 			at = p.mark.At
 		}
 		// Whoever replaced the anchor must not cancel the reset with the new one.
-		v.canCancelReset = v.canCancelReset && p.mark.Anchor == before.head()
+		v.canCancelReset = v.canCancelReset && p.mark.Anchor == before.headFingerprint()
 	}
 	v.canCancelReset = v.canCancelReset && (last.Kind == reset || bad[WasReset] != "") && bad[Unreadable] == ""
 	v.on = last.Kind != None || demanded != None

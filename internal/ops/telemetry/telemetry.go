@@ -38,7 +38,7 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Telemetry implements gate.Observer.
+// Telemetry implements gate.CallObserver.
 type Telemetry struct {
 	metrics
 	registry *prometheus.Registry
@@ -115,16 +115,16 @@ func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ErrorLog: slog.NewLogLogger(t.logger.Handler(), slog.LevelWarn)}).ServeHTTP(w, r)
 }
 
-// Follow implements gate.Observer.
-func (t *Telemetry) Follow(began time.Time, parent, state string) gate.Trace {
+// StartTrace implements gate.CallObserver.
+func (t *Telemetry) StartTrace(began time.Time, parent, state string) gate.CallTrace {
 	if t.traces == nil {
 		return nil
 	}
 	return t.traces.follow(began, parent, state)
 }
 
-// Ended implements gate.Observer.
-func (t *Telemetry) Ended(o gate.CallStats, followed gate.Trace) {
+// CallEnded implements gate.CallObserver.
+func (t *Telemetry) CallEnded(o gate.CallStats, followed gate.CallTrace) {
 	t.count(&o)
 	if s, ok := followed.(*span); ok {
 		s.end(&o)

@@ -62,7 +62,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	for range callers {
 		all.Go(func() {
 			for i := range servers {
-				x.Ended(gate.CallStats{Server: fmt.Sprint("server-", i), Operation: "read", Status: activity.Success, Took: time.Millisecond}, nil)
+				x.CallEnded(gate.CallStats{Server: fmt.Sprint("server-", i), Operation: "read", Status: activity.Success, Took: time.Millisecond}, nil)
 			}
 		})
 	}
@@ -79,9 +79,9 @@ func TestLabelsAreBounded(t *testing.T) {
 // Refusals count by their code and have no time; failures have one.
 func TestOutcomes(t *testing.T) {
 	x := telemeter(t, "")
-	x.Ended(gate.CallStats{Server: "s", Operation: "write", Status: activity.Blocked, Code: "TOOL_LOCKED", Took: time.Second}, nil)
-	x.Ended(gate.CallStats{Server: "s", Operation: "write", Status: activity.Failed, Code: "TIMEOUT", Took: 3 * time.Second, Own: time.Millisecond}, nil)
-	x.Ended(gate.CallStats{Status: activity.Blocked, Code: "INVALID_NAME"}, nil)
+	x.CallEnded(gate.CallStats{Server: "s", Operation: "write", Status: activity.Blocked, Code: "TOOL_LOCKED", Took: time.Second}, nil)
+	x.CallEnded(gate.CallStats{Server: "s", Operation: "write", Status: activity.Failed, Code: "TIMEOUT", Took: 3 * time.Second, Own: time.Millisecond}, nil)
+	x.CallEnded(gate.CallStats{Status: activity.Blocked, Code: "INVALID_NAME"}, nil)
 	text := page(t, x)
 	for _, want := range []string{
 		`mcpproxy_calls_total{lane="write",outcome="blocked",server="s"} 1`, `mcpproxy_calls_total{lane="write",outcome="error",server="s"} 1`,
@@ -140,17 +140,17 @@ func TestTraceContext(t *testing.T) {
 		{"00-zz-b7ad6b7169203331-01", "", "", "01"},
 		{strings.Repeat("0", 1<<20), strings.Repeat("=", 1<<20), "", "01"},
 	} {
-		f := x.Follow(time.Now(), tt.parent, tt.state)
-		parent := f.Asking()
-		f.Answered()
-		x.Ended(gate.CallStats{Status: activity.Success}, f)
+		f := x.StartTrace(time.Now(), tt.parent, tt.state)
+		parent := f.BeforeSend()
+		f.AfterAnswer()
+		x.CallEnded(gate.CallStats{Status: activity.Success}, f)
 		parts := strings.Split(parent, "-")
 		if len(parts) != 4 || tt.same != "" && parts[1] != tt.same || tt.same == "" && parts[1] == of || parts[3] != tt.flags {
 			t.Errorf("%.60q: %q", tt.parent, parent)
 		}
 	}
-	x.Follow(time.Now(), "", "") // a call that never ends
-	x.Ended(gate.CallStats{Status: activity.Blocked, Code: "X"}, x.Follow(time.Now(), "", ""))
+	x.StartTrace(time.Now(), "", "") // a call that never ends
+	x.CallEnded(gate.CallStats{Status: activity.Blocked, Code: "X"}, x.StartTrace(time.Now(), "", ""))
 	if err := x.traces.spans.ForceFlush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestEndpointThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 * maxSpans { // more than wait
-		x.Ended(gate.CallStats{Status: activity.Success}, x.Follow(time.Now(), "", ""))
+		x.CallEnded(gate.CallStats{Status: activity.Success}, x.StartTrace(time.Now(), "", ""))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
@@ -207,14 +207,14 @@ func BenchmarkEnded(b *testing.B) {
 	o := gate.CallStats{Server: "s", Operation: "read", Status: activity.Success, Took: time.Millisecond, Own: time.Microsecond}
 	b.ReportAllocs()
 	for b.Loop() {
-		x.Ended(o, x.Follow(time.Time{}, "", ""))
+		x.CallEnded(o, x.StartTrace(time.Time{}, "", ""))
 	}
 }
 
 // The dashboard and the alerts name metrics that there are.
 func TestFilesForOperators(t *testing.T) {
 	x := telemeter(t, "")
-	x.Ended(gate.CallStats{Status: activity.Failed, Code: "TIMEOUT"}, nil)
+	x.CallEnded(gate.CallStats{Status: activity.Failed, Code: "TIMEOUT"}, nil)
 	text := page(t, x)
 	names := regexp.MustCompile(`\b(mcpproxy_[a-z_]+|process_[a-z_]+)`)
 	for _, file := range []string{"grafana.json", "alerts.yaml"} {

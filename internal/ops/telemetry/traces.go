@@ -59,8 +59,8 @@ func (t *traces) follow(began time.Time, parent, state string) *span {
 	return s
 }
 
-// Asking implements gate.Trace.
-func (s *span) Asking() string {
+// BeforeSend implements gate.CallTrace.
+func (s *span) BeforeSend() string {
 	ctx, server := s.of.tracer.Start(trace.ContextWithSpan(context.Background(), s.call), mcp.CallTool, trace.WithSpanKind(trace.SpanKindClient))
 	s.server = server
 	carried := propagation.MapCarrier{}
@@ -68,8 +68,8 @@ func (s *span) Asking() string {
 	return carried[parentKey]
 }
 
-// Answered implements gate.Trace.
-func (s *span) Answered() { s.server.End() }
+// AfterAnswer implements gate.CallTrace.
+func (s *span) AfterAnswer() { s.server.End() }
 
 // end ends the call's span with its outcome.
 func (s *span) end(o *gate.CallStats) {

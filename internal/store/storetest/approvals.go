@@ -18,8 +18,8 @@ func fakeFingerprint(n byte) (f tool.Fingerprint) {
 	return f
 }
 
-func newMark(by string, minute int) approval.Mark {
-	return approval.Mark{By: by, At: time.Date(2026, 1, 15, 10, minute, 0, 1000, time.UTC)}
+func newMark(by string, minute int) approval.DecisionMark {
+	return approval.DecisionMark{By: by, At: time.Date(2026, 1, 15, 10, minute, 0, 1000, time.UTC)}
 }
 
 // testApprovals checks that all decisions are loaded as they were saved, also after a restart.
@@ -27,19 +27,19 @@ func testApprovals(t *testing.T, setup Setup) {
 	dir := t.TempDir()
 	s := setup.Open(t, dir)
 	ctx := t.Context()
-	save := func(c approval.Change) {
+	save := func(c approval.ChangeSet) {
 		t.Helper()
 		if err := s.SaveApprovals(ctx, c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := func(want approval.Saved) {
+	want := func(want approval.StoredDecisions) {
 		t.Helper()
 		got, err := s.LoadApprovals(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		byTool := cmpopts.SortSlices(func(a, b approval.Row) bool { return a.Tool+string(a.Kind) < b.Tool+string(b.Kind) })
+		byTool := cmpopts.SortSlices(func(a, b approval.StoredRow) bool { return a.Tool+string(a.Kind) < b.Tool+string(b.Kind) })
 		if d := cmp.Diff(want, got, byTool, cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("(-want +got)\n%s", d)
 		}
@@ -52,52 +52,52 @@ func testApprovals(t *testing.T, setup Setup) {
 		}
 	}
 	definition := func(server, name, want string) { t.Helper(); definitionOf(tool.KindTool, server, name, want) }
-	want(approval.Saved{})
+	want(approval.StoredDecisions{})
 	definition("one", "a", "")
 
-	pin := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{Title: "é", ReadOnly: tool.True, Destructive: tool.False}, Mark: newMark("trust:scan", 1)}
-	off, block := newMark("admin", 2), &approval.Block{Fingerprint: fakeFingerprint(2), Mark: newMark("admin", 3)}
-	launch := approval.Launch{Server: "one", Fingerprint: fakeFingerprint(9), Mark: newMark("admin", 4)}
-	a := approval.Row{Tool: "a", Entry: approval.Entry{Pin: pin}}
+	pin := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{Title: "é", ReadOnly: tool.True, Destructive: tool.False}, DecisionMark: newMark("trust:scan", 1)}
+	off, block := newMark("admin", 2), &approval.Block{Fingerprint: fakeFingerprint(2), DecisionMark: newMark("admin", 3)}
+	launch := approval.ApprovedLaunch{Server: "one", Fingerprint: fakeFingerprint(9), DecisionMark: newMark("admin", 4)}
+	a := approval.StoredRow{Tool: "a", ItemDecisions: approval.ItemDecisions{Pin: pin}}
 	given := a
 	given.Definition = json.RawMessage(`{ "name" : "a" }`)
-	b := approval.Row{Tool: "b", Entry: approval.Entry{Block: block, Off: &off}}
+	b := approval.StoredRow{Tool: "b", ItemDecisions: approval.ItemDecisions{Block: block, Off: &off}}
 	// A prompt with the name of a tool is a different item; instructions have no name.
-	prompt := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: &approval.Pin{Fingerprint: fakeFingerprint(3), Mark: newMark("trust:scan", 1)}}}
+	prompt := approval.StoredRow{Kind: tool.KindPrompt, Tool: "a", ItemDecisions: approval.ItemDecisions{Pin: &approval.Pin{Fingerprint: fakeFingerprint(3), DecisionMark: newMark("trust:scan", 1)}}}
 	asked := prompt
 	asked.Definition = json.RawMessage(`{"name":"a","title":"p"}`)
-	said := approval.Row{Kind: tool.KindInstructions, Entry: approval.Entry{Block: block}}
-	save(approval.Change{Server: "one", Tools: []approval.Row{given, b, asked, said}, Launch: &launch})
-	save(approval.Change{Server: "two", Tools: []approval.Row{{Tool: "a", Entry: approval.Entry{Off: &off}}}})
-	proposal := approval.Proposal{Name: "new", Server: json.RawMessage(`{"command":"x"}`), Mark: newMark("agent", 5)}
-	save(approval.Change{Propose: &proposal})
-	all := approval.Saved{
-		Tools:    map[string][]approval.Row{"one": {a, b, prompt, said}, "two": {{Tool: "a", Entry: approval.Entry{Off: &off}}}},
-		Launches: []approval.Launch{launch}, Proposals: []approval.Proposal{proposal},
+	said := approval.StoredRow{Kind: tool.KindInstructions, ItemDecisions: approval.ItemDecisions{Block: block}}
+	save(approval.ChangeSet{Server: "one", Tools: []approval.StoredRow{given, b, asked, said}, Launch: &launch})
+	save(approval.ChangeSet{Server: "two", Tools: []approval.StoredRow{{Tool: "a", ItemDecisions: approval.ItemDecisions{Off: &off}}}})
+	proposal := approval.ServerProposal{Name: "new", Server: json.RawMessage(`{"command":"x"}`), DecisionMark: newMark("agent", 5)}
+	save(approval.ChangeSet{Propose: &proposal})
+	all := approval.StoredDecisions{
+		Tools:    map[string][]approval.StoredRow{"one": {a, b, prompt, said}, "two": {{Tool: "a", ItemDecisions: approval.ItemDecisions{Off: &off}}}},
+		Launches: []approval.ApprovedLaunch{launch}, Proposals: []approval.ServerProposal{proposal},
 	}
-	held := func(kind tool.Kind, name string, n byte, minute int) approval.Held {
-		return approval.Held{Kind: kind, Tool: name, Fingerprint: fakeFingerprint(n), Since: newMark("", minute).At}
+	held := func(kind tool.Kind, name string, n byte, minute int) approval.HeldDefinition {
+		return approval.HeldDefinition{Kind: kind, Tool: name, Fingerprint: fakeFingerprint(n), Since: newMark("", minute).At}
 	}
-	for _, part := range [][]approval.Held{{held("", "a", 1, 1), held(tool.KindPrompt, "a", 2, 2)}, {held("", "a", 3, 3)}} {
+	for _, part := range [][]approval.HeldDefinition{{held("", "a", 1, 1), held(tool.KindPrompt, "a", 2, 2)}, {held("", "a", 3, 3)}} {
 		if err := s.SaveHeld(ctx, "one", part); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all.Held = map[string][]approval.Held{"one": {held("", "a", 3, 3), held(tool.KindPrompt, "a", 2, 2)}}
+	all.Held = map[string][]approval.HeldDefinition{"one": {held("", "a", 3, 3), held(tool.KindPrompt, "a", 2, 2)}}
 	want(all)
 	definition("one", "a", `{ "name" : "a" }`)
 	definitionOf(tool.KindPrompt, "one", "a", `{"name":"a","title":"p"}`)
 	definitionOf(tool.KindResource, "one", "a", "")
 
 	// The same proposal again is refused, and nothing else of that change is stored.
-	if err := s.SaveApprovals(ctx, approval.Change{Server: "two", Forget: true, Settle: "other", Propose: &proposal}); err == nil {
+	if err := s.SaveApprovals(ctx, approval.ChangeSet{Server: "two", Forget: true, Settle: "other", Propose: &proposal}); err == nil {
 		t.Error("two proposals have one name")
 	}
 	want(all)
 
 	// A definition that is not given stays, and is deleted with its approval.
 	a.Off = &off
-	save(approval.Change{Server: "one", Tools: []approval.Row{a}})
+	save(approval.ChangeSet{Server: "one", Tools: []approval.StoredRow{a}})
 	definition("one", "a", `{ "name" : "a" }`)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -107,11 +107,11 @@ func testApprovals(t *testing.T, setup Setup) {
 	all.Tools["one"][0] = a
 	want(all)
 	a.Pin = nil
-	save(approval.Change{Server: "one", Tools: []approval.Row{a}, Unpin: true, Settle: "new"})
+	save(approval.ChangeSet{Server: "one", Tools: []approval.StoredRow{a}, Unpin: true, Settle: "new"})
 	definition("one", "a", "")
 	all.Tools["one"][0], all.Launches, all.Proposals = a, nil, nil
 	want(all)
-	save(approval.Change{Server: "one", Forget: true})
+	save(approval.ChangeSet{Server: "one", Forget: true})
 	delete(all.Tools, "one")
 	all.Held = nil
 	want(all)
@@ -121,11 +121,11 @@ func testApprovals(t *testing.T, setup Setup) {
 // definition, and returns when the approval is undone, also after a restart.
 func testReplacedApprovals(t *testing.T, setup Setup) {
 	dir, ctx := t.TempDir(), t.Context()
-	first := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{ReadOnly: tool.True}, Mark: newMark("trust:scan", 1)}
-	block := &approval.Block{Fingerprint: fakeFingerprint(7), Mark: newMark("admin", 2)}
-	second := &approval.Pin{Fingerprint: fakeFingerprint(2), Mark: newMark("admin", 3), Before: &approval.Before{Pin: first, Block: block}}
-	third := &approval.Pin{Fingerprint: fakeFingerprint(3), Mark: newMark("admin", 4), Before: &approval.Before{Pin: &approval.Pin{Fingerprint: fakeFingerprint(2), Mark: newMark("admin", 3)}}}
-	alone := &approval.Pin{Fingerprint: fakeFingerprint(4), Mark: newMark("admin", 5), Before: &approval.Before{Block: block}}
+	first := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{ReadOnly: tool.True}, DecisionMark: newMark("trust:scan", 1)}
+	block := &approval.Block{Fingerprint: fakeFingerprint(7), DecisionMark: newMark("admin", 2)}
+	second := &approval.Pin{Fingerprint: fakeFingerprint(2), DecisionMark: newMark("admin", 3), Before: &approval.ReplacedDecision{Pin: first, Block: block}}
+	third := &approval.Pin{Fingerprint: fakeFingerprint(3), DecisionMark: newMark("admin", 4), Before: &approval.ReplacedDecision{Pin: &approval.Pin{Fingerprint: fakeFingerprint(2), DecisionMark: newMark("admin", 3)}}}
+	alone := &approval.Pin{Fingerprint: fakeFingerprint(4), DecisionMark: newMark("admin", 5), Before: &approval.ReplacedDecision{Block: block}}
 	for _, step := range []struct {
 		pin        *approval.Pin
 		definition string // given to SaveApprovals
@@ -142,12 +142,12 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 		{nil, "", ""},
 	} {
 		s := setup.Open(t, dir)
-		row := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: step.pin, Off: &second.Mark}}
+		row := approval.StoredRow{Kind: tool.KindPrompt, Tool: "a", ItemDecisions: approval.ItemDecisions{Pin: step.pin, Off: &second.DecisionMark}}
 		given := row
 		if step.definition != "" {
 			given.Definition = json.RawMessage(step.definition)
 		}
-		if err := s.SaveApprovals(ctx, approval.Change{Server: "one", Tools: []approval.Row{given}}); err != nil {
+		if err := s.SaveApprovals(ctx, approval.ChangeSet{Server: "one", Tools: []approval.StoredRow{given}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Close(); err != nil {
@@ -155,7 +155,7 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 		}
 		s = setup.Open(t, dir)
 		saved, err := s.LoadApprovals(ctx)
-		if d := cmp.Diff(map[string][]approval.Row{"one": {row}}, saved.Tools); d != "" || err != nil {
+		if d := cmp.Diff(map[string][]approval.StoredRow{"one": {row}}, saved.Tools); d != "" || err != nil {
 			t.Errorf("%v (-want +got)\n%s", err, d)
 		}
 		if got, err := s.ApprovedDefinition(ctx, tool.KindPrompt, tool.ID{Server: "one", Tool: "a"}); err != nil || string(got) != step.want {
@@ -175,37 +175,37 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 func testRestoredApprovals(t *testing.T, setup Setup) {
 	s, ctx := setup.Open(t, t.TempDir()), t.Context()
 	defer func() { _ = s.Close() }()
-	pin, off := &approval.Pin{Fingerprint: fakeFingerprint(1), Mark: newMark("admin", 1)}, newMark("admin", 2)
-	row := func(name string, e approval.Entry, definition string) approval.Row {
-		r := approval.Row{Tool: name, Entry: e}
+	pin, off := &approval.Pin{Fingerprint: fakeFingerprint(1), DecisionMark: newMark("admin", 1)}, newMark("admin", 2)
+	row := func(name string, e approval.ItemDecisions, definition string) approval.StoredRow {
+		r := approval.StoredRow{Tool: name, ItemDecisions: e}
 		if definition != "" {
 			r.Definition = json.RawMessage(definition)
 		}
 		return r
 	}
-	before := []approval.Row{row("a", approval.Entry{Pin: pin}, `{"name":"a"}`), row("b", approval.Entry{Off: &off}, "")}
-	launch := approval.Launch{Server: "two", Fingerprint: fakeFingerprint(8), Mark: newMark("admin", 3)}
-	if err := errors.Join(s.SaveApprovals(ctx, approval.Change{Server: "one", Tools: before}),
-		s.SaveApprovals(ctx, approval.Change{Server: "two", Tools: before, Launch: &launch})); err != nil {
+	before := []approval.StoredRow{row("a", approval.ItemDecisions{Pin: pin}, `{"name":"a"}`), row("b", approval.ItemDecisions{Off: &off}, "")}
+	launch := approval.ApprovedLaunch{Server: "two", Fingerprint: fakeFingerprint(8), DecisionMark: newMark("admin", 3)}
+	if err := errors.Join(s.SaveApprovals(ctx, approval.ChangeSet{Server: "one", Tools: before}),
+		s.SaveApprovals(ctx, approval.ChangeSet{Server: "two", Tools: before, Launch: &launch})); err != nil {
 		t.Fatal(err)
 	}
-	all := approval.Saved{
-		Tools: map[string][]approval.Row{"one": {
-			row("a", approval.Entry{Pin: pin, Off: &off}, ""), row("c", approval.Entry{Pin: pin}, `{"name":"c"}`),
-			row("lost", approval.Entry{Was: &pin.Fingerprint}, ""), // no decision
+	all := approval.StoredDecisions{
+		Tools: map[string][]approval.StoredRow{"one": {
+			row("a", approval.ItemDecisions{Pin: pin, Off: &off}, ""), row("c", approval.ItemDecisions{Pin: pin}, `{"name":"c"}`),
+			row("lost", approval.ItemDecisions{Was: &pin.Fingerprint}, ""), // no decision
 		}},
-		Launches:  []approval.Launch{{Server: "one", Fingerprint: fakeFingerprint(9), Mark: newMark("admin", 4)}},
-		Proposals: []approval.Proposal{{Name: "new", Server: json.RawMessage(`{}`), Mark: newMark("agent", 5)}},
-		Held:      map[string][]approval.Held{"one": {{Tool: "lost", Fingerprint: fakeFingerprint(1), Since: newMark("", 6).At}}},
+		Launches:  []approval.ApprovedLaunch{{Server: "one", Fingerprint: fakeFingerprint(9), DecisionMark: newMark("admin", 4)}},
+		Proposals: []approval.ServerProposal{{Name: "new", Server: json.RawMessage(`{}`), DecisionMark: newMark("agent", 5)}},
+		Held:      map[string][]approval.HeldDefinition{"one": {{Tool: "lost", Fingerprint: fakeFingerprint(1), Since: newMark("", 6).At}}},
 	}
 	for _, all.Lost = range []bool{true, true, false} {
 		if err := s.RestoreApprovals(ctx, all); err != nil {
 			t.Fatal(err)
 		}
 		want := all
-		want.Tools = map[string][]approval.Row{"one": {row("a", approval.Entry{Pin: pin, Off: &off}, ""), row("c", approval.Entry{Pin: pin}, "")}}
+		want.Tools = map[string][]approval.StoredRow{"one": {row("a", approval.ItemDecisions{Pin: pin, Off: &off}, ""), row("c", approval.ItemDecisions{Pin: pin}, "")}}
 		got, err := s.LoadApprovals(ctx)
-		byTool := cmpopts.SortSlices(func(a, b approval.Row) bool { return a.Tool < b.Tool })
+		byTool := cmpopts.SortSlices(func(a, b approval.StoredRow) bool { return a.Tool < b.Tool })
 		if d := cmp.Diff(want, got, byTool, cmpopts.EquateEmpty()); d != "" || err != nil {
 			t.Errorf("%v (-want +got)\n%s", err, d)
 		}

@@ -22,14 +22,14 @@ func testPresence(t *testing.T, setup Setup) {
 	}
 	at := time.Date(2026, 11, 26, 10, 0, 0, 1000, time.UTC)
 	none := presence.Anchor{Kind: presence.None, Since: at}
-	first, key, err := presence.NewPassphrase([]byte("correct horse battery"), none.Fingerprint(), at)
+	first, key, err := presence.NewPassphraseAnchor([]byte("correct horse battery"), none.Fingerprint(), at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	evidence := func(nonce string, at time.Time, claims ...presence.Claim) presence.Evidence {
-		s := presence.StatementOf(claims, at, nonce)
+		s := presence.NewDraftStatement(claims, at, nonce)
 		s.For, s.Anchor = "POST /api/v1/x", first.Fingerprint()
-		return presence.Evidence{Signed: presence.Sign(s, key), Claims: claims}
+		return presence.Evidence{SignedStatement: presence.SignStatement(s, key), Claims: claims}
 	}
 	later := evidence(strings.Repeat("a", 26), at.Add(time.Hour), presence.NewClaim("approve tool", "é", "\n"))
 	earlier := evidence(strings.Repeat("b", 26), at, "one \"a\"", "two")
@@ -59,7 +59,7 @@ func testPresence(t *testing.T, setup Setup) {
 		t.Fatal(err)
 	}
 	all, err := setup.Open(t, dir).Questions().Presence().LoadPresence(ctx)
-	want := presence.Saved{Anchors: []presence.Anchor{none, first}, Statements: []presence.Evidence{earlier, later}}
+	want := presence.StoredState{Anchors: []presence.Anchor{none, first}, Statements: []presence.Evidence{earlier, later}}
 	if diff := cmp.Diff(want, all); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
 	}

@@ -49,23 +49,23 @@ func testQuestions(t *testing.T, setup Setup) {
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
 	q := newQuestion("q1", `{"a":1}`, begin)
-	if got, found, err := a.Find(ctx, q.Key, begin); found || err != nil {
+	if got, found, err := a.FindQuestion(ctx, q.Key, begin); found || err != nil {
 		t.Errorf("before it is asked: %+v, %v", got, err)
 	}
-	if got, fresh, err := a.Add(ctx, q); !fresh || err != nil || cmp.Diff(q, got) != "" {
+	if got, fresh, err := a.AddQuestion(ctx, q); !fresh || err != nil || cmp.Diff(q, got) != "" {
 		t.Errorf("%v, %v: %s", fresh, err, cmp.Diff(q, got))
 	}
 	again := q
 	again.ID, again.Asked = "q2", at(time.Minute)
-	if got, fresh, err := a.Add(ctx, again); fresh || err != nil || got.ID != "q1" || !got.Until.Equal(at(ask.Life+time.Minute)) {
+	if got, fresh, err := a.AddQuestion(ctx, again); fresh || err != nil || got.ID != "q1" || !got.Until.Equal(at(ask.Life+time.Minute)) {
 		t.Errorf("asked twice: %+v, %v, %v", got, fresh, err)
 	}
 	want := q
 	want.Last, want.Until = at(2*time.Minute), at(ask.Life+2*time.Minute)
-	if got, found, err := a.Find(ctx, q.Key, at(2*time.Minute)); !found || err != nil || cmp.Diff(want, got) != "" {
+	if got, found, err := a.FindQuestion(ctx, q.Key, at(2*time.Minute)); !found || err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("%v, %v: %s", found, err, cmp.Diff(want, got))
 	}
-	if ok, err := a.Use(ctx, "q1", q.Key, at(2*time.Minute)); ok || err != nil {
+	if ok, err := a.UseApproval(ctx, "q1", q.Key, at(2*time.Minute)); ok || err != nil {
 		t.Errorf("used before it is approved: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -90,7 +90,7 @@ func testQuestions(t *testing.T, setup Setup) {
 	if _, err := a.AnswerQuestion(ctx, "q1", ask.Answer{Why: "no", By: "admin", At: at(5 * time.Minute)}); problemCode(err) != problem.Conflict {
 		t.Errorf("a second answer: %v", err)
 	}
-	if got, found, err := a.Find(ctx, q.Key, at(5*time.Minute)); !found || err != nil || got.State != ask.Approved || got.Why != "" {
+	if got, found, err := a.FindQuestion(ctx, q.Key, at(5*time.Minute)); !found || err != nil || got.State != ask.Approved || got.Why != "" {
 		t.Errorf("%+v, %v, %v", got, found, err)
 	}
 	other := newCall(`{"a":2}`)
@@ -98,7 +98,7 @@ func testQuestions(t *testing.T, setup Setup) {
 		key ask.Key
 		at  time.Time
 	}{"another call": {other.Key(), at(5 * time.Minute)}, "too late": {q.Key, at(4*time.Minute + ask.Life)}, "by a clock that was set back": {q.Key, at(-time.Hour)}} {
-		if ok, err := a.Use(ctx, "q1", use.key, use.at); ok || err != nil {
+		if ok, err := a.UseApproval(ctx, "q1", use.key, use.at); ok || err != nil {
 			t.Errorf("%s uses the approval: %v", name, err)
 		}
 	}
@@ -106,7 +106,7 @@ func testQuestions(t *testing.T, setup Setup) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if ok, err := a.Use(ctx, "q1", q.Key, at(5*time.Minute)); err != nil {
+			if ok, err := a.UseApproval(ctx, "q1", q.Key, at(5*time.Minute)); err != nil {
 				t.Error(err)
 			} else if ok {
 				used.Add(1)
@@ -116,26 +116,26 @@ func testQuestions(t *testing.T, setup Setup) {
 	if all.Wait(); used.Load() != 1 {
 		t.Errorf("the approval was used %d times", used.Load())
 	}
-	if q, err := a.Question(ctx, "q1"); err != nil || q.State != ask.Used || string(q.Shown) != "null" {
+	if q, err := a.LoadQuestion(ctx, "q1"); err != nil || q.State != ask.Used || string(q.Shown) != "null" {
 		t.Errorf("%+v, %v", q, err)
 	}
-	if _, found, err := a.Find(ctx, q.Key, at(5*time.Minute)); found || err != nil {
+	if _, found, err := a.FindQuestion(ctx, q.Key, at(5*time.Minute)); found || err != nil {
 		t.Errorf("it is still there: %v", err)
 	}
 	denied := newQuestion("q3", `{"a":1}`, at(6*time.Minute))
-	if _, fresh, err := a.Add(ctx, denied); !fresh || err != nil {
+	if _, fresh, err := a.AddQuestion(ctx, denied); !fresh || err != nil {
 		t.Errorf("the same call again: %v, %v", fresh, err)
 	}
 	if _, err := a.AnswerQuestion(ctx, "q3", ask.Answer{Why: "not now", By: "admin", At: at(7 * time.Minute)}); err != nil {
 		t.Error(err)
 	}
-	if got, found, err := a.Find(ctx, q.Key, at(8*time.Minute)); !found || err != nil || got.State != ask.Denied || got.Why != "not now" {
+	if got, found, err := a.FindQuestion(ctx, q.Key, at(8*time.Minute)); !found || err != nil || got.State != ask.Denied || got.Why != "not now" {
 		t.Errorf("%+v, %v, %v", got, found, err)
 	}
-	if ok, err := a.Use(ctx, "q3", q.Key, at(8*time.Minute)); ok || err != nil {
+	if ok, err := a.UseApproval(ctx, "q3", q.Key, at(8*time.Minute)); ok || err != nil {
 		t.Errorf("a denial lets the call through: %v", err)
 	}
-	if _, found, err := a.Find(ctx, q.Key, at(7*time.Minute+ask.Life)); found || err != nil {
+	if _, found, err := a.FindQuestion(ctx, q.Key, at(7*time.Minute+ask.Life)); found || err != nil {
 		t.Errorf("the denial outlives its time: %v", err)
 	}
 }
@@ -150,7 +150,7 @@ func testCallAskedTwice(t *testing.T, setup Setup) {
 	call := newCall(`{"a":1}`)
 	key := call.Key()
 	for _, q := range []ask.Question{newQuestion("before", `{"a":1}`, now.Add(3*time.Minute)), newQuestion("after", `{"a":1}`, now)} {
-		if _, fresh, err := a.Add(ctx, q); !fresh || err != nil {
+		if _, fresh, err := a.AddQuestion(ctx, q); !fresh || err != nil {
 			t.Errorf("%s: %v, %v", q.ID, fresh, err)
 		}
 	}
@@ -158,13 +158,13 @@ func testCallAskedTwice(t *testing.T, setup Setup) {
 	if _, err := a.AnswerQuestion(ctx, "before", ask.Answer{Approve: true, By: "admin", At: now}); err != nil {
 		t.Error(err)
 	}
-	if got, found, err := a.Find(ctx, key, now); !found || err != nil || got.ID != "before" || got.State != ask.Approved {
+	if got, found, err := a.FindQuestion(ctx, key, now); !found || err != nil || got.ID != "before" || got.State != ask.Approved {
 		t.Errorf("%+v, %v, %v", got, found, err)
 	}
 	if _, err := a.AnswerQuestion(ctx, "after", ask.Answer{By: "admin", At: now}); err != nil {
 		t.Error(err)
 	}
-	if got, found, err := a.Find(ctx, key, now); !found || err != nil || got.ID != "after" || got.State != ask.Denied {
+	if got, found, err := a.FindQuestion(ctx, key, now); !found || err != nil || got.ID != "after" || got.State != ask.Denied {
 		t.Errorf("denied as well: %+v, %v, %v", got, found, err)
 	}
 }
@@ -182,7 +182,7 @@ func testQuestionLimits(t *testing.T, setup Setup) {
 		call := q.Call
 		call.Arguments = q.Shown
 		q.Key = call.Key()
-		_, _, err := a.Add(ctx, q)
+		_, _, err := a.AddQuestion(ctx, q)
 		return err
 	}
 	for actor := range ask.MaxWaiting / ask.MaxOfActor {
@@ -205,13 +205,13 @@ func testQuestionLimits(t *testing.T, setup Setup) {
 	if all, err := a.WaitingQuestions(ctx, later); err != nil || len(all) != 1 {
 		t.Errorf("%d wait, %v", len(all), err)
 	}
-	if old, err := a.Question(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); err != nil || old.State != ask.Expired || string(old.Shown) != "null" {
+	if old, err := a.LoadQuestion(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); err != nil || old.State != ask.Expired || string(old.Shown) != "null" {
 		t.Errorf("what is over keeps its arguments: %+v, %v", old, err)
 	}
 	if err := add(99, 1, begin.AddDate(0, 0, 40)); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.Question(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); problemCode(err) != problem.NotFound {
+	if _, err := a.LoadQuestion(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); problemCode(err) != problem.NotFound {
 		t.Errorf("what is old is still there: %v", err)
 	}
 }
@@ -253,20 +253,20 @@ func testLeases(t *testing.T, setup Setup) {
 	} {
 		call := newCall("{}")
 		c.call(&call)
-		if id, _, err := a.Lease(ctx, &call, call.Key(), c.lane, c.at, acceptAnyLease); id != "" || err != nil {
+		if id, _, err := a.UseLease(ctx, &call, call.Key(), c.lane, c.at, acceptAnyLease); id != "" || err != nil {
 			t.Errorf("%s: %q, %v", name, id, err)
 		}
 	}
 	call := newCall("{}")
 	waits := newQuestion("q", "{}", begin)
-	if _, fresh, err := a.Add(ctx, waits); err != nil || !fresh {
+	if _, fresh, err := a.AddQuestion(ctx, waits); err != nil || !fresh {
 		t.Fatal(err)
 	}
 	var taken, closed atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			id, record, err := a.Lease(ctx, &call, call.Key(), auth.Read, begin, acceptAnyLease)
+			id, record, err := a.UseLease(ctx, &call, call.Key(), auth.Read, begin, acceptAnyLease)
 			if err != nil {
 				t.Error(err)
 			} else if id == "l1" {

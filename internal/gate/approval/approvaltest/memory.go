@@ -1,9 +1,7 @@
-// Package approvaltest is a keeper of approvals in memory, for tests of what
-// stands on approval.
+// Package approvaltest is a store of approvals in memory, for tests of packages that use approvals.
 //
-// It keeps what it is given, wholly or, when it is told to fail, not at all. A
-// book made anew from the same Memory knows what the one before it decided. It
-// is for tests only: no package of the product imports it.
+// It stores a change completely or, after SetError, not at all. A new book from the same MemoryStore has the
+// decisions of the earlier one. It is for tests only.
 package approvaltest
 
 import (
@@ -17,62 +15,62 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// Memory is an approval.Keeper. The zero value is empty.
-type Memory struct {
-	mu          sync.Mutex // guards what follows
-	tools       map[subject]approval.Row
-	definitions map[defined]json.RawMessage
-	launches    map[string]approval.Launch
-	proposals   []approval.Proposal
-	held        map[string][]approval.Held
+// MemoryStore is an approval.Store in memory. The zero value is empty.
+type MemoryStore struct {
+	mu          sync.Mutex // guards the following fields
+	tools       map[rowKey]approval.StoredRow
+	definitions map[definitionKey]json.RawMessage
+	launches    map[string]approval.ApprovedLaunch
+	proposals   []approval.ServerProposal
+	held        map[string][]approval.HeldDefinition
 	lost        bool
 	err         error
 	saves       int
 }
 
-// subject is what a row is about.
-type subject struct {
+// rowKey identifies a row.
+type rowKey struct {
 	kind tool.Kind
 	tool.ID
 }
 
-// defined is a definition of one, by its fingerprint.
-type defined struct {
-	subject
+// definitionKey identifies a definition: its row and fingerprint.
+type definitionKey struct {
+	rowKey
 	tool.Fingerprint
 }
 
-// Fail makes everything fail with err; nil ends that.
-func (m *Memory) Fail(err error) {
+// SetError makes every operation fail with err, until SetError(nil).
+func (m *MemoryStore) SetError(err error) {
 	m.mu.Lock()
 	m.err = err
 	m.mu.Unlock()
 }
 
-// Lose empties the memory and says so.
-func (m *Memory) Lose() {
+// MarkLost deletes everything and reports it as lost.
+func (m *MemoryStore) MarkLost() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tools, m.definitions, m.launches, m.proposals, m.held, m.lost = nil, nil, nil, nil, nil, true
 }
 
 // Copy returns a memory with the same content.
-func (m *Memory) Copy() *Memory {
+func (m *MemoryStore) Copy() *MemoryStore {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &Memory{tools: maps.Clone(m.tools), definitions: maps.Clone(m.definitions), launches: maps.Clone(m.launches),
+	return &MemoryStore{tools: maps.Clone(m.tools), definitions: maps.Clone(m.definitions), launches: maps.Clone(m.launches),
 		proposals: slices.Clone(m.proposals), held: maps.Clone(m.held), lost: m.lost}
 }
 
-// Saves is how often something was saved.
-func (m *Memory) Saves() int {
+// SaveCount returns how often something was saved.
+func (m *MemoryStore) SaveCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.saves
 }
 
-// Book returns a book that has loaded what is kept.
-func (m *Memory) Book() *approval.Book {
+// NewBook returns a book that has loaded the stored decisions.
+func (m *MemoryStore) NewBook() *approval.Book {
 	b := approval.NewBook(m, nil)
 	if err := b.Load(context.Background()); err != nil {
 		panic(err)
@@ -80,11 +78,11 @@ func (m *Memory) Book() *approval.Book {
 	return b
 }
 
-// LoadApprovals implements approval.Keeper.
-func (m *Memory) LoadApprovals(context.Context) (approval.Saved, error) {
+// LoadApprovals implements approval.Store.
+func (m *MemoryStore) LoadApprovals(context.Context) (approval.StoredDecisions, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	saved := approval.Saved{Tools: map[string][]approval.Row{}, Proposals: slices.Clone(m.proposals), Held: maps.Clone(m.held), Lost: m.lost}
+	saved := approval.StoredDecisions{Tools: map[string][]approval.StoredRow{}, Proposals: slices.Clone(m.proposals), Held: maps.Clone(m.held), Lost: m.lost}
 	for id, row := range m.tools {
 		saved.Tools[id.Server] = append(saved.Tools[id.Server], row)
 	}
@@ -94,23 +92,23 @@ func (m *Memory) LoadApprovals(context.Context) (approval.Saved, error) {
 	return saved, m.err
 }
 
-// SaveApprovals implements approval.Keeper.
-func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
+// SaveApprovals implements approval.Store.
+func (m *MemoryStore) SaveApprovals(_ context.Context, c approval.ChangeSet) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
 		return m.err
 	}
 	if m.tools == nil {
-		m.tools, m.definitions, m.launches = map[subject]approval.Row{}, map[defined]json.RawMessage{}, map[string]approval.Launch{}
+		m.tools, m.definitions, m.launches = map[rowKey]approval.StoredRow{}, map[definitionKey]json.RawMessage{}, map[string]approval.ApprovedLaunch{}
 	}
 	m.saves++
-	m.proposals = slices.DeleteFunc(m.proposals, func(p approval.Proposal) bool { return p.Name == c.Settle })
+	m.proposals = slices.DeleteFunc(m.proposals, func(p approval.ServerProposal) bool { return p.Name == c.Settle })
 	if c.Propose != nil {
 		m.proposals = append(m.proposals, *c.Propose)
 	}
 	if c.Forget {
-		maps.DeleteFunc(m.tools, func(id subject, _ approval.Row) bool { return id.Server == c.Server })
+		maps.DeleteFunc(m.tools, func(id rowKey, _ approval.StoredRow) bool { return id.Server == c.Server })
 	}
 	if c.Forget || c.Unpin {
 		delete(m.launches, c.Server)
@@ -122,9 +120,9 @@ func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
 		m.launches[c.Server] = *c.Launch
 	}
 	for _, row := range c.Tools {
-		id := subject{row.Kind, tool.ID{Server: c.Server, Tool: row.Tool}}
+		id := rowKey{row.Kind, tool.ID{Server: c.Server, Tool: row.Tool}}
 		if row.Definition != nil && row.Pin != nil {
-			m.definitions[defined{id, row.Pin.Fingerprint}] = row.Definition
+			m.definitions[definitionKey{id, row.Pin.Fingerprint}] = row.Definition
 		}
 		row.Definition, row.Was = nil, nil // as a database does, which has no place for it
 		m.tools[id] = row
@@ -132,8 +130,8 @@ func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
 	return nil
 }
 
-// RestoreApprovals implements approval.Keeper.
-func (m *Memory) RestoreApprovals(_ context.Context, s approval.Saved) error {
+// RestoreApprovals implements approval.Store.
+func (m *MemoryStore) RestoreApprovals(_ context.Context, s approval.StoredDecisions) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
@@ -141,19 +139,19 @@ func (m *Memory) RestoreApprovals(_ context.Context, s approval.Saved) error {
 	}
 	m.saves++
 	definitions := m.definitions
-	m.tools, m.definitions, m.launches = map[subject]approval.Row{}, map[defined]json.RawMessage{}, map[string]approval.Launch{}
+	m.tools, m.definitions, m.launches = map[rowKey]approval.StoredRow{}, map[definitionKey]json.RawMessage{}, map[string]approval.ApprovedLaunch{}
 	for server, rows := range s.Tools {
 		for _, row := range rows {
-			id := subject{row.Kind, tool.ID{Server: server, Tool: row.Tool}}
+			id := rowKey{row.Kind, tool.ID{Server: server, Tool: row.Tool}}
 			for key, definition := range definitions {
-				if key.subject == id {
+				if key.rowKey == id {
 					m.definitions[key] = definition
 				}
 			}
 			if row.Pin != nil && row.Definition != nil {
-				m.definitions[defined{id, row.Pin.Fingerprint}] = row.Definition
+				m.definitions[definitionKey{id, row.Pin.Fingerprint}] = row.Definition
 			}
-			if row.Definition, row.Was = nil, nil; row.Decided() {
+			if row.Definition, row.Was = nil, nil; row.HasDecision() {
 				m.tools[id] = row
 			}
 		}
@@ -165,28 +163,28 @@ func (m *Memory) RestoreApprovals(_ context.Context, s approval.Saved) error {
 	return nil
 }
 
-// SaveHeld implements approval.Keeper.
-func (m *Memory) SaveHeld(_ context.Context, server string, all []approval.Held) error {
+// SaveHeld implements approval.Store.
+func (m *MemoryStore) SaveHeld(_ context.Context, server string, all []approval.HeldDefinition) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
 		return m.err
 	}
 	if m.held == nil {
-		m.held = map[string][]approval.Held{}
+		m.held = map[string][]approval.HeldDefinition{}
 	}
 	m.held[server] = slices.Concat(m.held[server], all)
 	return nil
 }
 
-// ApprovedDefinition implements approval.Keeper.
-func (m *Memory) ApprovedDefinition(_ context.Context, kind tool.Kind, of tool.ID) (json.RawMessage, error) {
+// ApprovedDefinition implements approval.Store.
+func (m *MemoryStore) ApprovedDefinition(_ context.Context, kind tool.Kind, of tool.ID) (json.RawMessage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	id := subject{kind, of}
+	id := rowKey{kind, of}
 	row := m.tools[id]
 	if row.Pin == nil {
 		return nil, m.err
 	}
-	return m.definitions[defined{id, row.Pin.Fingerprint}], m.err
+	return m.definitions[definitionKey{id, row.Pin.Fingerprint}], m.err
 }

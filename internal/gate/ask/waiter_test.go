@@ -27,7 +27,7 @@ func (m *memory) answer(a Answer) (keys []Key, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, q := range m.all {
-		if p := q.Give(a); p != nil {
+		if p := q.RecordAnswer(a); p != nil {
 			return nil, p
 		}
 		keys = append(keys, q.Key)
@@ -35,18 +35,18 @@ func (m *memory) answer(a Answer) (keys []Key, err error) {
 	return keys, nil
 }
 
-func (m *memory) Find(_ context.Context, k Key, now time.Time) (Question, bool, error) {
+func (m *memory) FindQuestion(_ context.Context, k Key, now time.Time) (Question, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, q := range m.all {
-		if state := q.At(now); q.Key == k && state != Expired && state != Used {
+		if state := q.StateAt(now); q.Key == k && state != Expired && state != Used {
 			return *q, true, m.err
 		}
 	}
 	return Question{}, false, m.err
 }
 
-func (m *memory) Add(_ context.Context, q Question) (Question, bool, error) {
+func (m *memory) AddQuestion(_ context.Context, q Question) (Question, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
@@ -56,7 +56,7 @@ func (m *memory) Add(_ context.Context, q Question) (Question, bool, error) {
 	return q, true, nil
 }
 
-func (m *memory) Question(_ context.Context, id string) (Question, error) {
+func (m *memory) LoadQuestion(_ context.Context, id string) (Question, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.all[id] == nil {
@@ -65,34 +65,34 @@ func (m *memory) Question(_ context.Context, id string) (Question, error) {
 	return *m.all[id], m.err
 }
 
-func (m *memory) Use(_ context.Context, id string, k Key, now time.Time) (bool, error) {
+func (m *memory) UseApproval(_ context.Context, id string, k Key, now time.Time) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	q := m.all[id]
-	if m.err != nil || q.Key != k || q.At(now) != Approved {
+	if m.err != nil || q.Key != k || q.StateAt(now) != Approved {
 		return false, m.err
 	}
 	q.State = Used
 	return true, nil
 }
 
-func (m *memory) Void(_ context.Context, id string) error {
+func (m *memory) VoidApproval(_ context.Context, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.all[id].State = Expired
 	return m.err
 }
 
-func (m *memory) Lease(context.Context, *Call, Key, auth.Lane, time.Time, func(*Lease) bool) (id, record string, err error) {
+func (m *memory) UseLease(context.Context, *Call, Key, auth.Lane, time.Time, func(*Lease) bool) (id, record string, err error) {
 	return "", "", m.err
 }
 
 func held(actor string, told *[]time.Duration) HeldCall {
-	h := HeldCall{Worst: auth.Write, Wait: 45 * time.Second, Begin: func() (string, error) { return "record", nil }, End: func(error) {}, Still: func() error { return nil }}
+	h := HeldCall{CallLane: auth.Write, Wait: 45 * time.Second, BeginRecord: func() (string, error) { return "record", nil }, EndRecord: func(error) {}, Recheck: func() error { return nil }}
 	h.Call = Call{Principal: actor, ID: tool.ID{Server: "s", Tool: "t"}, Arguments: []byte("{}")}
 	h.Key = h.Call.Key()
 	if told != nil {
-		h.Tell = func(waited time.Duration) { *told = append(*told, waited) }
+		h.NotifyWaiting = func(waited time.Duration) { *told = append(*told, waited) }
 	}
 	return h
 }
@@ -106,26 +106,26 @@ func TestWaiting(t *testing.T) {
 		h := NewWaiter(m, nil, time.Now, func() { changes++ })
 		var told []time.Duration
 		began := time.Now()
-		_, err := h.Hold(t.Context(), held("a", &told))
+		_, err := h.AwaitApproval(t.Context(), held("a", &told))
 		if p := problem.From(err); p.Code != problem.ApprovalPending || time.Since(began) != 45*time.Second || changes != 1 {
 			t.Errorf("%v after %v, %d changes", err, time.Since(began), changes)
 		}
 		if want := []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second, 40 * time.Second}; !slices.Equal(told, want) {
 			t.Errorf("told after %v", told)
 		}
-		var pass Pass
-		go func() { pass, err = h.Hold(t.Context(), held("a", nil)) }()
+		var pass Approval
+		go func() { pass, err = h.AwaitApproval(t.Context(), held("a", nil)) }()
 		time.Sleep(7 * time.Second)
 		keys, bad := m.answer(Answer{Approve: true, By: "admin", At: time.Now()})
 		if bad != nil {
 			t.Fatal(bad)
 		}
 		for _, k := range keys {
-			h.Answered(k)
+			h.WakeCalls(k)
 		}
 		synctest.Wait()
-		if err != nil || pass.Record != "record" || m.all[pass.ID] == nil || h.Waiting() != 0 || len(h.waiting)+len(h.actors) != 0 {
-			t.Errorf("%+v, %v, %d wait", pass, err, h.Waiting())
+		if err != nil || pass.Record != "record" || m.all[pass.ID] == nil || h.WaitingCalls() != 0 || len(h.waiting)+len(h.actors) != 0 {
+			t.Errorf("%+v, %v, %d wait", pass, err, h.WaitingCalls())
 		}
 	})
 }
@@ -140,20 +140,20 @@ func TestTheClientIsAsked(t *testing.T) {
 		done := 0
 		c := held("a", nil)
 		waits := true
-		c.Ask = func(q *Question) (func(), bool) {
+		c.AskClient = func(q *Question) (func(), bool) {
 			shown = append(shown, q.ID)
 			return func() { done++ }, waits
 		}
 		began := time.Now()
-		if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.ApprovalPending || time.Since(began) != c.Wait || len(shown) != 1 || done != 1 || m.all[shown[0]] == nil {
+		if _, err := h.AwaitApproval(t.Context(), c); problem.From(err).Code != problem.ApprovalPending || time.Since(began) != c.Wait || len(shown) != 1 || done != 1 || m.all[shown[0]] == nil {
 			t.Errorf("%v: asked %q, %d done", err, shown, done)
 		}
-		if !h.Knows(t.Context(), shown[0]) || h.Knows(t.Context(), "another") {
+		if !h.KnowsQuestion(t.Context(), shown[0]) || h.KnowsQuestion(t.Context(), "another") {
 			t.Error("it does not know what was asked")
 		}
 		c.Wait = time.Hour
 		ended := make(chan error)
-		go func() { _, err := h.Hold(t.Context(), c); ended <- err }()
+		go func() { _, err := h.AwaitApproval(t.Context(), c); ended <- err }()
 		time.Sleep(Life + time.Minute) // the question is over
 		h.WakeAll()
 		synctest.Wait()
@@ -166,7 +166,7 @@ func TestTheClientIsAsked(t *testing.T) {
 		}
 		h = NewWaiter(m, nil, time.Now, func() {})
 		began, waits = time.Now(), false
-		if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.ApprovalPending || time.Since(began) != 0 || done != 4 {
+		if _, err := h.AwaitApproval(t.Context(), c); problem.From(err).Code != problem.ApprovalPending || time.Since(began) != 0 || done != 4 {
 			t.Errorf("%v after %v, %d done", err, time.Since(began), done)
 		}
 	})
@@ -179,18 +179,18 @@ func TestBounds(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		for actor := range maxHeld / MaxOfActor {
 			for range MaxOfActor {
-				go func() { _, _ = h.Hold(ctx, held(strings.Repeat("x", actor+1), nil)) }()
+				go func() { _, _ = h.AwaitApproval(ctx, held(strings.Repeat("x", actor+1), nil)) }()
 			}
 		}
 		synctest.Wait()
 		for _, actor := range []string{"x", "another"} {
-			if _, err := h.Hold(t.Context(), held(actor, nil)); problem.From(err).Code != problem.Overloaded {
+			if _, err := h.AwaitApproval(t.Context(), held(actor, nil)); problem.From(err).Code != problem.Overloaded {
 				t.Errorf("one more of %s: %v", actor, err)
 			}
 		}
 		leave()
 		synctest.Wait()
-		if _, err := h.Hold(t.Context(), held("x", nil)); problem.From(err).Code != problem.ApprovalPending {
+		if _, err := h.AwaitApproval(t.Context(), held("x", nil)); problem.From(err).Code != problem.ApprovalPending {
 			t.Errorf("when there is room: %v", err)
 		}
 	})
@@ -200,24 +200,24 @@ func TestBounds(t *testing.T) {
 func TestWhatCannotBeStoredRefuses(t *testing.T) {
 	h := NewWaiter(&memory{err: errors.New("the disk is full")}, nil, time.Now, func() { t.Error("something has changed") })
 	c := held("a", nil)
-	if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.ServerUnavailable {
+	if _, err := h.AwaitApproval(t.Context(), c); problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("%v", err)
 	}
 	m := &memory{all: map[string]*Question{}}
 	h = NewWaiter(m, nil, time.Now, func() {})
 	var ended error
-	c.Begin = func() (string, error) { m.err = TooMany(); return "record", nil }
-	c.End = func(err error) { ended = err }
-	if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.Overloaded || ended == nil {
+	c.BeginRecord = func() (string, error) { m.err = TooManyWaitingProblem(); return "record", nil }
+	c.EndRecord = func(err error) { ended = err }
+	if _, err := h.AwaitApproval(t.Context(), c); problem.From(err).Code != problem.Overloaded || ended == nil {
 		t.Errorf("%v, on record: %v", err, ended)
 	}
-	c.Begin = func() (string, error) { return "", problem.New(problem.AuditUnavailable, "no log", "") }
+	c.BeginRecord = func() (string, error) { return "", problem.New(problem.AuditUnavailable, "no log", "") }
 	m.err = nil
-	if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.AuditUnavailable || len(m.all) != 0 {
+	if _, err := h.AwaitApproval(t.Context(), c); problem.From(err).Code != problem.AuditUnavailable || len(m.all) != 0 {
 		t.Errorf("%v, and %d questions", err, len(m.all))
 	}
-	c.Still = func() error { return errors.ErrUnsupported }
-	if _, err := h.Hold(t.Context(), c); !errors.Is(err, errors.ErrUnsupported) {
+	c.Recheck = func() error { return errors.ErrUnsupported }
+	if _, err := h.AwaitApproval(t.Context(), c); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("%v", err)
 	}
 }

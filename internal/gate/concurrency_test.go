@@ -11,14 +11,14 @@ func TestAReloadKeepsThePlaces(t *testing.T) {
 	cfg := config.Default()
 	cfg.MaxConcurrent = 8
 	cfg.Servers = []config.Server{{Name: "a"}, {Name: "b", MaxConcurrent: 3}}
-	before := newAdmission(cfg, nil)
-	if before.servers["a"].n != 2 || before.servers["b"].n != 3 {
-		t.Errorf("places %d and %d, want a quarter of all and its own", before.servers["a"].n, before.servers["b"].n)
+	before := newConcurrencyLimiter(cfg, nil)
+	if before.perServer["a"].n != 2 || before.perServer["b"].n != 3 {
+		t.Errorf("places %d and %d, want a quarter of all and its own", before.perServer["a"].n, before.perServer["b"].n)
 	}
 	changed := *cfg
 	changed.Servers = []config.Server{{Name: "a"}, {Name: "b", MaxConcurrent: 4}}
-	after := newAdmission(&changed, before)
-	if after.all != before.all || after.servers["a"] != before.servers["a"] || after.servers["b"] == before.servers["b"] {
+	after := newConcurrencyLimiter(&changed, before)
+	if after.global != before.global || after.perServer["a"] != before.perServer["a"] || after.perServer["b"] == before.perServer["b"] {
 		t.Error("only the changed limit is made anew")
 	}
 }

@@ -12,17 +12,17 @@ import (
 // TestWhatNobodyHasSigned does not count when it is loaded, and stays stored; what the trust
 // has accepted is accepted anew.
 func TestWhatNobodyHasSigned(t *testing.T) {
-	memory := new(approvaltest.Memory)
-	before := memory.Book() // without presence
+	memory := new(approvaltest.MemoryStore)
+	before := memory.NewBook() // without presence
 	admit(t, before, auto, candidate("trusted", 1))
 	signed, forged, launch := candidate("signed", 2), candidate("forged", 3), tool.Fingerprint{9}
-	for _, c := range []approval.Candidate{signed, forged} {
-		if err := before.Approve(t.Context(), "s", "admin", []approval.Candidate{c}, &launch); err != nil {
+	for _, c := range []approval.CandidateDefinition{signed, forged} {
+		if err := before.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{c}, &launch); err != nil {
 			t.Fatal(err)
 		}
 	}
-	person := presencetest.New(t)
-	person.Sign(approval.ClaimOf("s", signed))
+	person := presencetest.NewSigner(t)
+	person.Sign(approval.ApprovalClaim("s", signed))
 	load := func() *approval.Book {
 		t.Helper()
 		b := approval.NewBook(memory, person.Gate)
@@ -34,44 +34,44 @@ func TestWhatNobodyHasSigned(t *testing.T) {
 	b := load()
 	v := b.View("s")
 	if !approves(v, "signed", tool.Fingerprint{2}) || approves(v, "forged", tool.Fingerprint{3}) || approves(v, "trusted", tool.Fingerprint{1}) {
-		t.Errorf("%+v %+v %+v", v.Tool("signed"), v.Tool("forged"), v.Tool("trusted"))
+		t.Errorf("%+v %+v %+v", v.ToolDecisions("signed"), v.ToolDecisions("forged"), v.ToolDecisions("trusted"))
 	}
-	if v.Launch() != nil || v.Reviewed() == nil || *v.Reviewed() == launch {
-		t.Errorf("the launch: %v, %v", v.Launch(), v.Reviewed())
+	if v.ApprovedLaunch() != nil || v.ReviewedLaunch() == nil || *v.ReviewedLaunch() == launch {
+		t.Errorf("the launch: %v, %v", v.ApprovedLaunch(), v.ReviewedLaunch())
 	}
-	if names := b.Unsigned(); len(names) != 2 {
+	if names := b.UnsignedClaims(); len(names) != 2 {
 		t.Errorf("unsigned: %q", names)
 	}
 	// Another definition of what was approved is no new one, signed or not.
-	if judged := admit(t, b, approval.Rules{Trust: approval.Scan, Acquainted: true}, candidate("forged", 4)); judged[0].Accepted || judged[0].Why != approval.Changed {
+	if judged := admit(t, b, approval.EvaluationRules{Trust: approval.Scan, UnknownIsNew: true}, candidate("forged", 4)); judged[0].Accepted || judged[0].Why != approval.Changed {
 		t.Errorf("%+v", judged)
 	}
 	admit(t, b, auto, candidate("trusted", 1))
 	if !approves(b.View("s"), "trusted", tool.Fingerprint{1}) {
 		t.Error("what the trust accepts is not accepted anew")
 	}
-	if err := b.Reload(t.Context(), approval.Decided{}); err != nil || !approves(b.View("s"), "trusted", tool.Fingerprint{1}) {
+	if err := b.Reload(t.Context(), approval.DecisionEvent{}); err != nil || !approves(b.View("s"), "trusted", tool.Fingerprint{1}) {
 		t.Errorf("what this process has accepted is not any more: %v", err)
 	}
 	// It stays stored, whatever else is decided about the tool: later it may be signed.
-	if err := b.Switch(t.Context(), tool.ID{Server: "s", Tool: "forged"}, false, "admin"); err != nil {
+	if err := b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "forged"}, false, "admin"); err != nil {
 		t.Fatal(err)
 	}
-	person.Sign(approval.ClaimOf("s", forged), approval.LaunchClaim("s", launch))
+	person.Sign(approval.ApprovalClaim("s", forged), approval.LaunchClaim("s", launch))
 	person.Restart()
 	b = load()
-	if v := b.View("s"); !v.Tool("forged").Approves(tool.Fingerprint{3}) || v.Launch() == nil || v.Tool("forged").Off == nil {
-		t.Errorf("signed later: %+v, %v", v.Tool("forged"), v.Launch())
+	if v := b.View("s"); !v.ToolDecisions("forged").Approves(tool.Fingerprint{3}) || v.ApprovedLaunch() == nil || v.ToolDecisions("forged").Off == nil {
+		t.Errorf("signed later: %+v, %v", v.ToolDecisions("forged"), v.ApprovedLaunch())
 	}
 	// What is refused meanwhile is not approved when it is signed.
 	unsigned := candidate("refused", 5)
-	if err := memory.Book().Approve(t.Context(), "s", "admin", []approval.Candidate{unsigned}, nil); err != nil {
+	if err := memory.NewBook().Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{unsigned}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := load().Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "refused"}, tool.Fingerprint{5}, "admin"); err != nil {
 		t.Fatal(err)
 	}
-	person.Sign(approval.ClaimOf("s", unsigned))
+	person.Sign(approval.ApprovalClaim("s", unsigned))
 	if approves(load().View("s"), "refused", tool.Fingerprint{5}) {
 		t.Error("what was refused is approved")
 	}

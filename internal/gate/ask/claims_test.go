@@ -15,25 +15,25 @@ import (
 // was signed for something else than the call shows, nor one from before the start.
 func TestAnApprovalIsSigned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		person := presencetest.New(t)
+		person := presencetest.NewSigner(t)
 		m := &memory{all: map[string]*Question{}}
 		c := held("a", nil)
 		c.Lane, c.Shown, c.Wait = "write", json.RawMessage(`{"b":1,"a":2}`), time.Second
-		approved := func(sign func(*Question)) (Pass, error) {
+		approved := func(sign func(*Question)) (Approval, error) {
 			h := NewWaiter(m, person.Gate, time.Now, func() {})
-			if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.ApprovalPending {
+			if _, err := h.AwaitApproval(t.Context(), c); problem.From(err).Code != problem.ApprovalPending {
 				t.Fatalf("nobody is asked: %v", err)
 			}
 			for _, q := range m.all {
 				if q.State == Waiting {
-					if p := q.Give(Answer{Approve: true, By: "admin", At: time.Now()}); p != nil {
+					if p := q.RecordAnswer(Answer{Approve: true, By: "admin", At: time.Now()}); p != nil {
 						t.Fatal(p)
 					}
 					sign(q)
 				}
 			}
 			h = NewWaiter(m, person.Gate, time.Now, func() {})
-			return h.Hold(t.Context(), c)
+			return h.AwaitApproval(t.Context(), c)
 		}
 		refused := func(what string, sign func(*Question)) {
 			t.Helper()
@@ -55,7 +55,7 @@ func TestAnApprovalIsSigned(t *testing.T) {
 			t.Fatalf("%+v, %v", pass, err)
 		}
 		used.State = Approved // as somebody does who writes to the store
-		if pass, err := NewWaiter(m, person.Gate, time.Now, func() {}).Hold(t.Context(), c); pass.ID != "" {
+		if pass, err := NewWaiter(m, person.Gate, time.Now, func() {}).AwaitApproval(t.Context(), c); pass.ID != "" {
 			t.Errorf("it is used twice: %v", err)
 		}
 	})
@@ -63,7 +63,7 @@ func TestAnApprovalIsSigned(t *testing.T) {
 
 // TestALeaseIsSigned, all of it, and is for no more calls than it says.
 func TestALeaseIsSigned(t *testing.T) {
-	person := presencetest.New(t)
+	person := presencetest.NewSigner(t)
 	l := Lease{ID: "1", Server: "s", Lane: auth.Write, Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Hour), Revision: "r"}
 	person.Sign(LeaseClaim(&l))
 	for what, change := range map[string]func(*Lease){
@@ -72,14 +72,14 @@ func TestALeaseIsSigned(t *testing.T) {
 		"until": func(l *Lease) { l.Until = l.Until.Add(1) }, "given": func(l *Lease) { l.Given = l.Given.Add(1) }, "revision": func(l *Lease) { l.Revision = "" }, "id": func(l *Lease) { l.ID = "2" },
 	} {
 		other := l
-		if change(&other); person.Holds(LeaseClaim(&other), 2) {
+		if change(&other); person.HasUsesLeft(LeaseClaim(&other), 2) {
 			t.Errorf("another %s counts", what)
 		}
 	}
 	l.Left = 0 // which is no part of it
 	claim := LeaseClaim(&l)
 	for i := range 3 {
-		if person.Spend(claim, int(l.Calls)) != (i < 2) {
+		if person.SpendUse(claim, int(l.Calls)) != (i < 2) {
 			t.Error("it is not for two calls")
 		}
 	}

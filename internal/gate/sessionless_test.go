@@ -11,31 +11,31 @@ import (
 // long as they are not silent for half an hour.
 func TestAnonymousSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cs := newAnonymous()
-		a := cs.find("agent", "cursor", "1")
+		cs := newSessionlessClients()
+		a := cs.sessionIDFor("agent", "cursor", "1")
 		if a == "" || len(a) > 32 {
 			t.Fatalf("id %q", a)
 		}
-		for _, other := range []string{cs.find("admin", "cursor", "1"), cs.find("agent", "cursor", "2"), cs.find("agent", "claude", "1"), cs.find("agent", "", "")} {
+		for _, other := range []string{cs.sessionIDFor("admin", "cursor", "1"), cs.sessionIDFor("agent", "cursor", "2"), cs.sessionIDFor("agent", "claude", "1"), cs.sessionIDFor("agent", "", "")} {
 			if other == a {
 				t.Error("two clients share an id")
 			}
 		}
 		for range 3 {
 			time.Sleep(29 * time.Minute)
-			if cs.find("agent", "cursor", "1") != a {
+			if cs.sessionIDFor("agent", "cursor", "1") != a {
 				t.Error("a new id without silence")
 			}
 		}
 		time.Sleep(31 * time.Minute)
-		b := cs.find("agent", "cursor", "1")
+		b := cs.sessionIDFor("agent", "cursor", "1")
 		if b == a {
 			t.Error("the same id after silence")
 		}
-		for i := range 3 * maxAnonymous {
-			cs.find("agent", fmt.Sprint(i), "")
+		for i := range 3 * maxSessionless {
+			cs.sessionIDFor("agent", fmt.Sprint(i), "")
 		}
-		if len(cs.byKey) > maxAnonymous {
+		if len(cs.byKey) > maxSessionless {
 			t.Errorf("%d sessions", len(cs.byKey))
 		}
 	})

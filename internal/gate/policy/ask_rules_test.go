@@ -40,7 +40,7 @@ func TestCatch(t *testing.T) {
 		"a server's pattern is a name": {AskRules{}, &AskRules{Tools: map[string]string{"github:create_issue": "ask"}}, Write, ""},
 	} {
 		got := ""
-		if by := Catch(&c.general, c.server, id, c.lane); by.Asked() {
+		if by := FindApprovalRule(&c.general, c.server, id, c.lane); by.IsSet() {
 			got = by.String()
 		}
 		if got != c.want {
@@ -48,10 +48,10 @@ func TestCatch(t *testing.T) {
 		}
 	}
 	profile := AskRules{Write: "ask", Tools: map[string]string{"github:create_issue": "off"}}
-	if by := profile.Add("p", id, Write); by.Asked() {
+	if by := profile.FindProfileRule("p", id, Write); by.IsSet() {
 		t.Errorf("off in a profile asks: %v", by)
 	}
-	if by := profile.Add("p", tool.ID{Server: "github", Tool: "x"}, Write); by.String() != "ask.write of profile p" {
+	if by := profile.FindProfileRule("p", tool.ID{Server: "github", Tool: "x"}, Write); by.String() != "ask.write of profile p" {
 		t.Errorf("%q", by)
 	}
 }
@@ -66,7 +66,7 @@ func TestAnyMissesNothing(t *testing.T) {
 		}
 		for _, id := range []tool.ID{{Server: "a", Tool: "b"}, {Server: "c", Tool: "d"}} {
 			for lane := NoOperation; lane <= Destructive; lane++ {
-				if Catch(&r, nil, id, lane).Asked() && !r.Any() {
+				if FindApprovalRule(&r, nil, id, lane).IsSet() && !r.RequiresAny() {
 					t.Fatalf("%+v", r)
 				}
 			}
@@ -76,7 +76,7 @@ func TestAnyMissesNothing(t *testing.T) {
 
 func TestCatchingAllocatesNothing(t *testing.T) {
 	general, server := AskRules{Write: "off", Destructive: "ask", Tools: map[string]string{"a:*": "ask", "b:*": "off"}}, AskRules{Tools: map[string]string{"x": "ask"}}
-	if n := testing.AllocsPerRun(100, func() { _ = Catch(&general, &server, tool.ID{Server: "c", Tool: "d"}, Write) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _ = FindApprovalRule(&general, &server, tool.ID{Server: "c", Tool: "d"}, Write) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

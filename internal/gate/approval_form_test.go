@@ -67,7 +67,7 @@ func (a *asking) waiting(wait time.Duration) { a.Reload(func(c *config.Config) {
 // destroyAs calls the destructive tool, as a client that shows forms.
 func (a *asking) destroyAs(who auth.Caller, s *shows, args string) error {
 	r := &session.Request{Method: mcp.CallTool, Caller: &who, Asker: s}
-	_, err := a.gate.Call(a.T.Context(), Request{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: who, Client: r,
+	_, err := a.gate.Call(a.T.Context(), LaneCall{CallTool: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(args), Caller: who, Client: r,
 		Declared: reasoned("intent_reason", "to \u202eclean up")})
 	return err
 }

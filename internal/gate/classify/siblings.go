@@ -15,9 +15,9 @@ const maxNeighbours = 8
 // tooManyNeighbours is the verdict above that limit.
 var tooManyNeighbours = verdict{Operation: policy.Destructive, Word: "too many arguments next to a command", Unread: true}
 
-// neighbours classifies the members next to a command, and those nested in them.
-type neighbours struct {
-	rule   *Rule
+// siblingClassifier classifies the members next to a command, and those nested in them.
+type siblingClassifier struct {
+	rule   *ArgumentRule
 	args   json.RawMessage
 	judged int
 	worst  verdict
@@ -36,8 +36,8 @@ var roles = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// roleOf returns the role of a member in any spelling.
-func roleOf(name []byte) string {
+// siblingRole returns the role of a member in any spelling.
+func siblingRole(name []byte) string {
 	var room [32]byte
 	letters := room[:0]
 	for _, c := range name {
@@ -49,7 +49,7 @@ func roleOf(name []byte) string {
 }
 
 // walk classifies the members of a value. own is the path of the command from here, if it is there.
-func (n *neighbours) walk(value []byte, own []string) {
+func (n *siblingClassifier) walk(value []byte, own []string) {
 	switch wirejson.Kind(value) {
 	case '[':
 		_ = wirejson.Elements(value, func(e []byte) error { n.walk(e, own); return nil })
@@ -60,79 +60,79 @@ func (n *neighbours) walk(value []byte, own []string) {
 			case here:
 				n.walk(value, own[1:])
 			default:
-				n.member(name, value)
+				n.classifyMember(name, value)
 			}
 			return nil
 		})
 	}
 }
 
-// member classifies one member.
-func (n *neighbours) member(name, value []byte) {
-	role, kind := roleOf(name), wirejson.Kind(value)
+// classifyMember classifies one member.
+func (n *siblingClassifier) classifyMember(name, value []byte) {
+	role, kind := siblingRole(name), wirejson.Kind(value)
 	if len(value) <= 2 || kind != '"' && kind != '[' && kind != '{' {
 		return // empty, a number, true, false or null
 	}
 	if role != "" {
 		if n.judged++; n.judged > maxNeighbours {
-			n.worst = n.worst.worse(tooManyNeighbours)
+			n.worst = n.worst.worseOf(tooManyNeighbours)
 			return
 		}
 	}
 	switch {
 	case role == "arguments" || role == "options" && kind != '{':
-		n.worst = n.worst.worse(n.joined(value))
+		n.worst = n.worst.worseOf(n.classifyJoined(value))
 	case role == "shell" && kind == '"':
 		if shell, _ := wirejson.String(value); !knownCommands().shells[shell[strings.LastIndexByte(shell, '/')+1:]] {
-			n.worst = n.worst.worse(write(string(name)))
+			n.worst = n.worst.worseOf(writeVerdict(string(name)))
 		}
 	case role == "surroundings" || role == "shell":
-		n.worst = n.worst.worse(write(string(name)))
+		n.worst = n.worst.worseOf(writeVerdict(string(name)))
 	case role == "commands" && kind != '{':
-		n.worst = n.worst.worse(n.alone(value))
+		n.worst = n.worst.worseOf(n.classifySeparateCommand(value))
 	default:
 		n.walk(value, nil)
 	}
 }
 
-// alone classifies a text, or a list of them, that may be a separate command.
-func (n *neighbours) alone(value []byte) verdict {
+// classifySeparateCommand classifies a text, or a list of them, that may be a separate command.
+func (n *siblingClassifier) classifySeparateCommand(value []byte) verdict {
 	words, ok := textOrTexts(value)
 	if !ok {
-		return unread("a second command that is no text")
+		return unreadVerdict("a second command that is no text")
 	}
-	worst := n.rule.text(strings.Join(words, "\n"))
+	worst := n.rule.classifyText(strings.Join(words, "\n"))
 	if len(words) > 1 {
-		worst = worst.worse(n.rule.text(quoted(words)))
+		worst = worst.worseOf(n.rule.classifyText(quoteShellWords(words)))
 	}
 	return worst
 }
 
-// joined classifies a command whose arguments are in another member: joined as words and as text, because
+// classifyJoined classifies a command whose arguments are in another member: joined as words and as text, because
 // the server may do either, and the arguments alone for destructive words.
-func (n *neighbours) joined(value []byte) (worst verdict) {
+func (n *siblingClassifier) classifyJoined(value []byte) (worst verdict) {
 	words, ok := textOrTexts(value)
 	if !ok {
-		return unread("arguments that are no texts")
+		return unreadVerdict("arguments that are no texts")
 	}
 	plain := strings.Join(words, " ")
-	each(n.args, n.rule.path(), func(value []byte) {
+	forEachAt(n.args, n.rule.argumentPath(), func(value []byte) {
 		command, ok := textOrTexts(value)
 		if !ok {
-			worst = worst.worse(unread("a command with arguments next to it"))
+			worst = worst.worseOf(unreadVerdict("a command with arguments next to it"))
 			return
 		}
 		line := command[0]
 		if len(command) > 1 {
-			line = quoted(command)
+			line = quoteShellWords(command)
 		}
 		if n.rule.By == policy.ByCLI {
-			line = n.rule.lineOf(line)
+			line = n.rule.withProgram(line)
 		}
-		worst = worst.worse(classifyShell(line + " " + quoted(words))).worse(classifyShell(line + " " + plain))
+		worst = worst.worseOf(classifyShell(line + " " + quoteShellWords(words))).worseOf(classifyShell(line + " " + plain))
 	})
 	if v := classifyShell(plain); v.Operation == policy.Destructive {
-		worst = worst.worse(v)
+		worst = worst.worseOf(v)
 	}
 	return worst
 }
@@ -145,6 +145,6 @@ func textOrTexts(value []byte) ([]string, bool) {
 	if wirejson.Kind(value) != '[' {
 		return nil, false
 	}
-	words, ok := texts(value)
+	words, ok := parseStrings(value)
 	return words, ok && len(words) > 0
 }

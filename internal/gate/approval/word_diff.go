@@ -26,9 +26,9 @@ const (
 	maxEdits = 1_000  // beyond this, two sequences count as entirely different
 )
 
-// words returns the difference of two texts by words; nil if they have too little in common.
-func words(old, now string) []Piece {
-	a, b := split(old), split(now)
+// diffWords returns the difference of two texts by words; nil if they have too little in common.
+func diffWords(old, now string) []Piece {
+	a, b := splitWords(old), splitWords(now)
 	if len(a)+len(b) > maxWords {
 		return nil
 	}
@@ -39,7 +39,7 @@ func words(old, now string) []Piece {
 		}
 	}
 	i, j, same := 0, 0, 0
-	for _, run := range align(len(a), len(b), func(i, j int) bool { return a[i] == b[j] }) {
+	for _, run := range alignSequences(len(a), len(b), func(i, j int) bool { return a[i] == b[j] }) {
 		put(Removed, a[i:i+run.old])
 		put(Added, b[j:j+run.now])
 		i, j = i+run.old, j+run.now
@@ -52,8 +52,8 @@ func words(old, now string) []Piece {
 	return out
 }
 
-// split splits a text into words, white space and single other characters, without loss.
-func split(s string) []string {
+// splitWords splits a text into words, white space and single other characters, without loss.
+func splitWords(s string) []string {
 	var out []string
 	start, kind := 0, -1
 	for i, r := range s {
@@ -76,12 +76,12 @@ func split(s string) []string {
 	return out
 }
 
-// run is a part of an alignment: replaced elements of both sequences, followed by equal ones.
-type run struct{ old, now, same int }
+// alignedRun is a part of an alignment: replaced elements of both sequences, followed by equal ones.
+type alignedRun struct{ old, now, same int }
 
-// align aligns sequences of n and m elements with Myers' algorithm. Sequences with too many differences
+// alignSequences aligns sequences of n and m elements with Myers' algorithm. Sequences with too many differences
 // count as entirely different between their common prefix and suffix.
-func align(n, m int, equal func(i, j int) bool) []run {
+func alignSequences(n, m int, equal func(i, j int) bool) []alignedRun {
 	head := 0
 	for head < n && head < m && equal(head, head) {
 		head++
@@ -90,52 +90,52 @@ func align(n, m int, equal func(i, j int) bool) []run {
 	for tail < n-head && tail < m-head && equal(n-1-tail, m-1-tail) {
 		tail++
 	}
-	var out runs
-	out.same(head)
-	out.middle(n-head-tail, m-head-tail, func(i, j int) bool { return equal(head+i, head+j) })
-	out.same(tail)
+	var out alignment
+	out.addSame(head)
+	out.alignMiddle(n-head-tail, m-head-tail, func(i, j int) bool { return equal(head+i, head+j) })
+	out.addSame(tail)
 	return out
 }
 
-type runs []run
+type alignment []alignedRun
 
-func (r *runs) same(k int) {
+func (r *alignment) addSame(k int) {
 	if len(*r) == 0 {
-		*r = append(*r, run{})
+		*r = append(*r, alignedRun{})
 	}
 	(*r)[len(*r)-1].same += k
 }
 
-func (r *runs) edit(old, now int) {
+func (r *alignment) addEdit(old, now int) {
 	if last := len(*r) - 1; (*r)[last].same > 0 {
-		*r = append(*r, run{old: old, now: now})
+		*r = append(*r, alignedRun{old: old, now: now})
 	} else {
 		(*r)[last].old += old
 		(*r)[last].now += now
 	}
 }
 
-// middle aligns what is between the common prefix and suffix.
-func (r *runs) middle(n, m int, equal func(i, j int) bool) {
-	steps := shortest(n, m, equal)
+// alignMiddle aligns what is between the common prefix and suffix.
+func (r *alignment) alignMiddle(n, m int, equal func(i, j int) bool) {
+	steps := shortestEditScript(n, m, equal)
 	if steps == nil {
-		r.edit(n, m)
+		r.addEdit(n, m)
 		return
 	}
 	for _, s := range steps {
 		switch s {
 		case 'd':
-			r.edit(1, 0)
+			r.addEdit(1, 0)
 		case 'i':
-			r.edit(0, 1)
+			r.addEdit(0, 1)
 		default:
-			r.same(1)
+			r.addSame(1)
 		}
 	}
 }
 
-// shortest returns the edit script (d, i or =), nil if it needs more than maxEdits.
-func shortest(n, m int, equal func(i, j int) bool) []byte {
+// shortestEditScript returns the edit script (d, i or =), nil if it needs more than maxEdits.
+func shortestEditScript(n, m int, equal func(i, j int) bool) []byte {
 	// furthest[k+offset] is the furthest x on diagonal k = x-y; history has the reachable diagonals of
 	// each round.
 	most := min(n+m, maxEdits)
@@ -146,7 +146,7 @@ func shortest(n, m int, equal func(i, j int) bool) []byte {
 		history = append(history, append([]int32(nil), furthest[offset-edits-1:offset+edits+2]...))
 		for k := -edits; k <= edits; k += 2 {
 			x := furthest[offset+k-1] + 1
-			if down(furthest[offset+k-1], furthest[offset+k+1], k, edits) {
+			if isInsertion(furthest[offset+k-1], furthest[offset+k+1], k, edits) {
 				x = furthest[offset+k+1]
 			}
 			for int(x) < n && int(x)-k < m && equal(int(x), int(x)-k) {
@@ -154,26 +154,28 @@ func shortest(n, m int, equal func(i, j int) bool) []byte {
 			}
 			furthest[offset+k] = x
 			if int(x) >= n && int(x)-k >= m {
-				return retrace(history, n, m)
+				return traceEditScript(history, n, m)
 			}
 		}
 	}
 	return nil
 }
 
-// down reports whether the path to diagonal k is an insertion from above; left and right are the furthest
+// isInsertion reports whether the path to diagonal k is an insertion from above; left and right are the furthest
 // x of the neighbors.
-func down(left, right int32, k, edits int) bool { return k == -edits || k != edits && left < right }
+func isInsertion(left, right int32, k, edits int) bool {
+	return k == -edits || k != edits && left < right
+}
 
-// retrace reconstructs the edit script from the end.
-func retrace(history [][]int32, n, m int) []byte {
+// traceEditScript reconstructs the edit script from the end.
+func traceEditScript(history [][]int32, n, m int) []byte {
 	steps := make([]byte, 0, n+m)
 	x, y := n, m
 	for edits := len(history) - 1; edits > 0; edits-- {
 		before, k := history[edits], x-y
 		at := func(k int) int32 { return before[k+edits+1] }
 		step, from := byte('d'), k-1
-		if down(at(k-1), at(k+1), k, edits) {
+		if isInsertion(at(k-1), at(k+1), k, edits) {
 			step, from = 'i', k+1
 		}
 		startX := int(at(from))

@@ -14,17 +14,18 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// insertResults returns the arguments with the results that they name: after the checks that do not
-// look at arguments, and before those that do. With a problem it returns what the record has of them.
-func (g *Gate) insertResults(ctx context.Context, c *call, s *subject) (arguments, *problem.Problem) {
+// insertResults returns the arguments with the results that they refer to. It runs after the checks
+// that need no arguments, and before those that do. With a problem it returns the arguments in the
+// form of the record.
+func (g *Gate) insertResults(ctx context.Context, c *call, s *resolvedCall) (callArguments, *problem.Problem) {
 	named, refs := s.args.sent, slices.Clone(s.args.refs)
 	if len(refs) > maxResultRefs {
-		return s.args, invalidArgs(fmt.Sprintf("they name %d results, at most %d can be put in", len(refs), maxResultRefs), "args")
+		return s.args, invalidArgsProblem(fmt.Sprintf("they name %d results, at most %d can be put in", len(refs), maxResultRefs), "args")
 	}
 	sensitivity, size := "", 0
 	for i := range refs {
 		h := &refs[i]
-		stored, p := g.Stored(ctx, &c.caller, h.handle)
+		stored, p := g.LoadStoredResult(ctx, &c.caller, h.handle)
 		if p != nil && p.Code == problem.NotFound {
 			p = problem.New(problem.ResultGone, "The result that an argument names is not there.", p.Hint)
 		}
@@ -32,7 +33,7 @@ func (g *Gate) insertResults(ctx context.Context, c *call, s *subject) (argument
 			return s.args, p
 		}
 		h.origin = tool.ID{Server: stored.Server, Tool: stored.Tool}
-		if stored.Server != s.request.ID.Server && s.request.Variant == policy.CallToolRead {
+		if stored.Server != s.request.ID.Server && s.request.CallTool == policy.CallToolRead {
 			return s.args, problem.Newf(problem.ArgumentMismatch, "A result of server '%s' goes to another one, '%s': use call_tool_write or call_tool_destructive instead of call_tool_read",
 				stored.Server, s.request.ID.Server).WithHint("What one server gave leaves it only by a call that may change something.").With("word", resultKey)
 		}
@@ -45,22 +46,22 @@ func (g *Gate) insertResults(ctx context.Context, c *call, s *subject) (argument
 		if size += len(h.value); size > maxResultRefBytes {
 			return s.args, problem.Newf(problem.TooLarge, "The results in the arguments have more than %d MB.", maxResultRefBytes>>20).WithHint("Put in a part of them, by path.")
 		}
-		sensitivity = policy.Stricter(sensitivity, stored.Sensitivity)
+		sensitivity = policy.StricterSensitivity(sensitivity, stored.Sensitivity)
 	}
 	args := s.args
-	args.recorded = replaced(named, refs, (*resultRef).shown)
-	sent := replaced(named, refs, func(h *resultRef) []byte { return h.value })
+	args.recorded = replaceResultRefs(named, refs, (*resultRef).toRecordJSON)
+	sent := replaceResultRefs(named, refs, func(h *resultRef) []byte { return h.value })
 	if err := wirejson.Check(sent, wirejson.Limits{Bytes: maxArguments + maxResultRefBytes}); err != nil {
-		return args, invalidArgs("with the result put in: "+err.Error(), "args")
+		return args, invalidArgsProblem("with the result put in: "+err.Error(), "args")
 	}
 	args.sent, args.refs, args.sensitivity = sent, nil, sensitivity
-	args.shown = func() []byte { return replaced(named, refs, (*resultRef).excerpted) }
+	args.shown = func() []byte { return replaceResultRefs(named, refs, (*resultRef).toReviewJSON) }
 	return args, nil
 }
 
-// Stored returns a stored result, for the actor alone that made the call, as far as the
-// tool is still in the scope, and not while its server is quarantined.
-func (g *Gate) Stored(ctx context.Context, c *auth.Caller, handle string) (store.StoredResult, *problem.Problem) {
+// LoadStoredResult returns a stored result to the actor that made the call, if the tool is still in
+// the scope and its server is not quarantined.
+func (g *Gate) LoadStoredResult(ctx context.Context, c *auth.Caller, handle string) (store.StoredResult, *problem.Problem) {
 	stored, err := g.Results.GetResult(ctx, handle)
 	if err == nil && (stored.Actor != c.Actor.Principal() || !g.Catalog.Current().InScope(tool.ID{Server: stored.Server, Tool: stored.Tool}, c.Scope())) {
 		err = problem.New(problem.NotFound, "no such handle", "")

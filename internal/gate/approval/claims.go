@@ -1,0 +1,85 @@
+package approval
+
+import (
+	"cmp"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/presence"
+)
+
+// ApprovalClaim returns the claim that a user signs to approve a definition.
+func ApprovalClaim(server string, c CandidateDefinition) presence.Claim {
+	return newApprovalClaim(server, c.Kind, c.Tool, c.newPin(DecisionMark{}))
+}
+
+func newApprovalClaim(server string, kind tool.Kind, name string, p *Pin) presence.Claim {
+	hints := p.Hints
+	hints.Title = ""
+	return presence.NewClaim("approve", cmp.Or(string(kind), "tool"), server, name, p.Fingerprint.String(), "hints "+string(hints.AppendJSON(nil)))
+}
+
+// LaunchClaim returns the claim that a user signs to approve a launch.
+func LaunchClaim(server string, f tool.Fingerprint) presence.Claim {
+	return presence.NewClaim("approve launch", server, f.String())
+}
+
+// SwitchClaim returns the claim that a user signs to switch a tool on.
+func SwitchClaim(id tool.ID) presence.Claim {
+	return presence.NewClaim("enable tool", id.Server, id.Tool)
+}
+
+func (l *ApprovedLaunch) toClaim() presence.Claim { return LaunchClaim(l.Server, l.Fingerprint) }
+
+// AllClaims returns the claims of all approvals.
+func (b *Book) AllClaims() (all []presence.Claim) {
+	for server, v := range b.currentState().servers {
+		for n, e := range v.entries {
+			if e.Pin != nil {
+				all = append(all, newApprovalClaim(server, n.kind, n.name, e.Pin))
+			}
+		}
+		if v.launch != nil {
+			all = append(all, v.launch.toClaim())
+		}
+	}
+	return all
+}
+
+// UnsignedClaims returns the claims of approvals that do not count because the signature is missing.
+func (b *Book) UnsignedClaims() (all []presence.Claim) {
+	for server, v := range b.currentState().servers {
+		for n, e := range v.entries {
+			if e.Unsigned != nil && e.Unsigned.ByUser() {
+				all = append(all, newApprovalClaim(server, n.kind, n.name, e.Unsigned))
+			}
+		}
+		if v.unsigned != nil {
+			all = append(all, v.unsigned.toClaim())
+		}
+	}
+	return all
+}
+
+// setAsideUnsigned sets an approval aside that lacks a signature. An automatic approval is no decision of a
+// user: it counts if this process has made it, and it repeats those that it loads.
+func (b *Book) setAsideUnsigned(server string, row *StoredRow) {
+	p := row.Pin
+	if p != nil && p.Before != nil && p.Before.Pin != nil && !b.gate.IsConfirmed(newApprovalClaim(server, row.Kind, row.Tool, p.Before.Pin)) {
+		p.Before = nil
+	}
+	if p == nil || b.gate.IsConfirmed(newApprovalClaim(server, row.Kind, row.Tool, p)) {
+		return
+	}
+	if before := b.View(server).DecisionsOn(row.Kind, row.Tool); !p.ByUser() && before.Approves(p.Fingerprint) && !before.Pin.ByUser() && before.Pin.Hints == p.Hints {
+		return
+	}
+	row.Pin, row.Unsigned, row.Was = nil, p, &p.Fingerprint
+}
+
+// toStoredForm converts the row for storage: an approval that does not count stays stored.
+func (r *StoredRow) toStoredForm() {
+	if r.Pin == nil && r.Unsigned != nil {
+		r.Pin, r.Was = r.Unsigned, nil
+	}
+	r.Unsigned = nil
+}

@@ -1,0 +1,80 @@
+package gate
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// refusalRate is how many refusals a second are answered without a delay, after a burst.
+type refusalRate struct{ rate, burst float64 }
+
+// The rates. Normal clients stay far below them: they learn from a refusal.
+var (
+	originLimit = refusalRate{rate: 200, burst: 2_000}    // of one connection
+	actorLimit  = refusalRate{rate: 5_000, burst: 20_000} // of all connections of one actor
+)
+
+const (
+	// maxRateLimitWait limits the delay of an answer.
+	maxRateLimitWait = time.Second
+	// maxRateLimited is how many connections and actors are remembered at least.
+	maxRateLimited = 4_096
+)
+
+// refusalLimiter delays the answers to refusals above a rate, so that a client in a loop, or one that
+// wants to fill the log, leaves CPU time to others.
+type refusalLimiter struct {
+	mu            sync.Mutex // guards the following fields
+	newer, before map[string]*tokenBucket
+}
+
+// tokenBucket is how many refusals are left without a delay, at a time.
+type tokenBucket struct {
+	left float64
+	at   time.Time
+}
+
+func newRefusalLimiter() *refusalLimiter { return &refusalLimiter{newer: map[string]*tokenBucket{}} }
+
+// countRefusal counts a refusal and returns how long its answer has to wait.
+func (p *refusalLimiter) countRefusal(who string, at refusalRate, now time.Time) time.Duration {
+	if who == "" {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := p.newer[who]
+	if b == nil {
+		if b = p.before[who]; b == nil {
+			b = &tokenBucket{left: at.burst, at: now}
+		}
+		if len(p.newer) >= maxRateLimited {
+			p.newer, p.before = map[string]*tokenBucket{}, p.newer
+		}
+		p.newer[who] = b
+	}
+	b.left = min(at.burst, b.left+at.rate*now.Sub(b.at).Seconds())
+	b.at = now
+	// The debt is limited to the longest delay.
+	if b.left--; b.left < -at.rate*maxRateLimitWait.Seconds() {
+		b.left = -at.rate * maxRateLimitWait.Seconds()
+	}
+	if b.left >= 0 {
+		return 0
+	}
+	return time.Duration(-b.left / at.rate * float64(time.Second))
+}
+
+// waitDelay waits until the delay is over or ctx ends.
+func (p *refusalLimiter) waitDelay(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
