@@ -402,7 +402,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.recreateFiles(ctx) })
 	d.running.Go(func() { d.recordAnchor(ctx) })
 	d.running.Go(func() { d.configSignal.followPresence(ctx, d.live, d.signedChanged) })
-	d.running.Go(func() { d.offers.Follow(ctx) })
+	d.running.Go(func() { d.offers.FollowListChanges(ctx) })
 	d.running.Go(func() { d.logPendingReviews(ctx) })
 	d.running.Go(func() { d.events.Run(ctx) })
 	d.running.Go(func() { d.values.run(ctx) })

@@ -70,7 +70,7 @@ func (l *launcher) apply() {
 // startableServers returns the servers that may be started or contacted.
 func startableServers(cfg *config.Config, book *approval.Book) (all []config.Server) {
 	for _, s := range cfg.Servers {
-		if catalog.MayStart(s, book.View(s.Name)) {
+		if catalog.MayStartServer(s, book.View(s.Name)) {
 			all = append(all, s)
 		}
 	}
@@ -83,7 +83,7 @@ func upstreamSpec(cfg *config.Config, s config.Server, book *approval.Book) upst
 		Name: s.Name, Transport: upstream.Transport(s.Protocol),
 		Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir,
 		URL: s.URL, Headers: s.Headers, AllowPrivate: s.AllowPrivate, ConnectTimeout: cfg.ConnectTimeout, Secrets: s.Secrets(),
-		Review:      catalog.Quarantined(s, book.View(s.Name)),
+		Review:      catalog.IsQuarantined(s, book.View(s.Name)),
 		IdleTimeout: cfg.IdleTimeout, Lazy: s.Lazy, TrySSE: s.TrySSE,
 		Shared: s.Session == config.SessionShared,
 	}

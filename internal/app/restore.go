@@ -29,7 +29,7 @@ func (d *daemon) restoreOnReopen(ctx context.Context) {
 			case <-time.After(restoreRetryInterval):
 			}
 		}
-		d.catalog.SaveAll()
+		d.catalog.SaveAllLists()
 		d.record(activity.Record{Type: activity.System, Status: activity.Success,
 			Metadata: activity.Metadata{Action: "database_reopened", Detail: "What is decided was stored again."}})
 	}

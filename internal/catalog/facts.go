@@ -5,8 +5,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Facts returns what activity records say of the tool. It is computed at the first call.
-func (t *Tool) Facts() tool.Facts {
+// ActivityFacts returns what activity records say of the tool. It is computed at the first call.
+func (t *Tool) ActivityFacts() tool.Facts {
 	if j := t.factsCache.Load(); j != nil {
 		return *j
 	}

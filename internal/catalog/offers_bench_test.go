@@ -104,7 +104,7 @@ func BenchmarkOffers(b *testing.B) {
 		c, all := open(b), resources(n, 0, 0)
 		c.StorePrimitives(b.Context(), "s", tool.KindResource, all)
 		for b.Loop() {
-			c.FilterPrimitives(b.Context(), "s", tool.KindResource, all)
+			c.FilterClientList(b.Context(), "s", tool.KindResource, all)
 		}
 	})
 }

@@ -16,7 +16,7 @@ var errNotListed = errors.New("it is not known what the server offers")
 // accepted age for servers that do not announce changes. If the server cannot be asked,
 // the last list is used.
 func (g *PrimitiveGuard) ensureListed(ctx context.Context, server string, l ListKind, good time.Duration) error {
-	last := g.listings.of(g.catalog.Current(), server, l)
+	last := g.listings.requestOf(g.catalog.Current(), server, l)
 	select {
 	case last.sem <- struct{}{}:
 	case <-ctx.Done():
@@ -31,7 +31,7 @@ func (g *PrimitiveGuard) ensureListed(ctx context.Context, server string, l List
 	if !told && s.State.Capabilities != nil && !HasCapability(s, list.capability) {
 		return nil // it has none
 	}
-	if !last.due(s, l, told, good) {
+	if !last.isDue(s, l, told, good) {
 		if !told {
 			return errNotListed
 		}
@@ -47,7 +47,7 @@ func (g *PrimitiveGuard) ensureListed(ctx context.Context, server string, l List
 		g.logger.Warn("what a server offers could not be listed", "server", server, "list", list.member, "error", err)
 		asked = time.Now()
 	}
-	last.listingState = listingState{primitivesVersion: s.State.Offers, listedAt: asked, duration: took, failed: err != nil, answered: upstream.ServerAnswered(err)}
+	last.listRequestState = listRequestState{primitivesVersion: s.State.Offers, listedAt: asked, duration: took, failed: err != nil, answered: upstream.ServerAnswered(err)}
 	switch {
 	case err == nil, upstream.ServerAnswered(err) && (!told || len(raws) > 0):
 		g.catalog.StorePrimitives(ctx, server, list.kind, raws)
@@ -60,7 +60,7 @@ func (g *PrimitiveGuard) ensureListed(ctx context.Context, server string, l List
 // markStale requests the list again before the next use, because a client saw a different
 // one.
 func (g *PrimitiveGuard) markStale(server string, l ListKind) {
-	last := g.listings.of(g.catalog.Current(), server, l)
+	last := g.listings.requestOf(g.catalog.Current(), server, l)
 	select {
 	case last.sem <- struct{}{}:
 		last.stale = true
@@ -84,7 +84,7 @@ func (g *PrimitiveGuard) ListApproved(ctx context.Context, s *Server, l ListKind
 	listed, now := g.catalog.Primitives(s.Name).Listed(kind), g.catalog.CurrentPrimitives(s.Name)
 	approved := make([]*Primitive, 0, len(listed))
 	for _, one := range listed {
-		if now.Approves(one) {
+		if now.IsApproved(one) {
 			approved = append(approved, one)
 		}
 	}

@@ -29,8 +29,8 @@ var listKinds = [...]struct {
 	ListTemplates: {mcp.ListTemplates, "resourceTemplates", "resources", "uriTemplate", tool.KindTemplate},
 }
 
-// ListKindOf returns the list that a method requests.
-func ListKindOf(method string) (l ListKind, ok bool) {
+// ListKindOfMethod returns the list that a method requests.
+func ListKindOfMethod(method string) (l ListKind, ok bool) {
 	for i := range listKinds {
 		if listKinds[i].method == method {
 			return ListKind(i), true
@@ -39,14 +39,14 @@ func ListKindOf(method string) (l ListKind, ok bool) {
 	return 0, false
 }
 
-// Member returns the list's name in a result.
-func (l ListKind) Member() string { return listKinds[l].member }
+// ResultMember returns the list's name in a result.
+func (l ListKind) ResultMember() string { return listKinds[l].member }
 
 // Capability returns the server capability that includes the list.
 func (l ListKind) Capability() string { return listKinds[l].capability }
 
-// Key returns the member that identifies an element.
-func (l ListKind) Key() string { return listKinds[l].key }
+// ElementKey returns the member that identifies an element.
+func (l ListKind) ElementKey() string { return listKinds[l].key }
 
 // HasCapability reports whether a server declares the capability.
 func HasCapability(s *Server, capability string) bool {

@@ -30,18 +30,18 @@ const (
 	useListTimeout = 30 * time.Second
 )
 
-// listings records when servers' lists were requested. The catalog stores the lists.
-type listings struct {
+// listRequestLog records when servers' lists were requested. The catalog stores the lists.
+type listRequestLog struct {
 	mu   sync.Mutex // guards last
-	last map[string]*[len(listKinds)]*listing
+	last map[string]*[len(listKinds)]*listRequest
 }
 
-type listing struct {
+type listRequest struct {
 	sem chan struct{} // cap 1: held during a request, guards the fields below
-	listingState
+	listRequestState
 }
 
-type listingState struct {
+type listRequestState struct {
 	primitivesVersion uint64 // upstream.State.Offers at the time of the request
 	listedAt          time.Time
 	duration          time.Duration
@@ -50,13 +50,13 @@ type listingState struct {
 	stale             bool // a client saw a different list since
 }
 
-// refreshDue reports whether a stale list has to be requested again.
-func (l *listingState) refreshDue() bool {
+// isRefreshDue reports whether a stale list has to be requested again.
+func (l *listRequestState) isRefreshDue() bool {
 	return l.stale && !l.failed && time.Since(l.listedAt) > minRefreshInterval
 }
 
-// of returns the listing of a server's list.
-func (l *listings) of(s *Snapshot, server string, of ListKind) *listing {
+// requestOf returns the listing of a server's list.
+func (l *listRequestLog) requestOf(s *Snapshot, server string, of ListKind) *listRequest {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last[server] == nil {
@@ -66,24 +66,24 @@ func (l *listings) of(s *Snapshot, server string, of ListKind) *listing {
 			}
 		}
 		if l.last == nil {
-			l.last = map[string]*[len(listKinds)]*listing{}
+			l.last = map[string]*[len(listKinds)]*listRequest{}
 		}
-		all := new([len(listKinds)]*listing)
+		all := new([len(listKinds)]*listRequest)
 		for i := range all {
-			all[i] = &listing{sem: make(chan struct{}, 1)}
+			all[i] = &listRequest{sem: make(chan struct{}, 1)}
 		}
 		l.last[server] = all
 	}
 	return l.last[server][of]
 }
 
-// due reports whether a list has to be requested.
-func (l *listing) due(s *Server, of ListKind, told bool, good time.Duration) bool {
+// isDue reports whether a list has to be requested.
+func (l *listRequest) isDue(s *Server, of ListKind, told bool, good time.Duration) bool {
 	if told && s.State.Phase != upstream.Ready {
 		// The use starts a server that does not run; its list is requested first.
 		return good == useStaleAfter
 	}
-	if l.listedAt.IsZero() || !told && !l.failed || l.primitivesVersion != s.State.Offers || l.refreshDue() {
+	if l.listedAt.IsZero() || !told && !l.failed || l.primitivesVersion != s.State.Offers || l.isRefreshDue() {
 		return true
 	}
 	if good == useStaleAfter && !l.failed && time.Since(l.listedAt) >= min(reuseFactor*l.duration, useStaleAfter) {

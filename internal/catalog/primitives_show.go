@@ -13,18 +13,18 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Audience is the recipient's scope for an answer, and the time of the request.
-type Audience struct {
+// Recipient is the recipient's scope for an answer, and the time of the request.
+type Recipient struct {
 	Scope       auth.Scope
 	RequestedAt time.Time
 }
 
 // FilterResult removes from a server's answer what is not approved, and the tools that
 // the client may not reach.
-func (g *PrimitiveGuard) FilterResult(ctx context.Context, server, method string, result json.RawMessage, to Audience) (json.RawMessage, error) {
-	l, lists := ListKindOf(method)
+func (g *PrimitiveGuard) FilterResult(ctx context.Context, server, method string, result json.RawMessage, to Recipient) (json.RawMessage, error) {
+	l, lists := ListKindOfMethod(method)
 	switch {
-	case lists && !hasSingleMember(result, l.Member()):
+	case lists && !hasSingleMember(result, l.ResultMember()):
 		return nil, ambiguousListError(server, l)
 	case lists && l != ListTools:
 		return g.filterPrimitives(ctx, server, l, result)
@@ -37,7 +37,7 @@ func (g *PrimitiveGuard) FilterResult(ctx context.Context, server, method string
 }
 
 func ambiguousListError(server string, l ListKind) *problem.Problem {
-	return problem.Newf(problem.UpstreamError, "Server '%s' lists its %s in a way that can be read in two.", server, l.Member()).
+	return problem.Newf(problem.UpstreamError, "Server '%s' lists its %s in a way that can be read in two.", server, l.ResultMember()).
 		WithHint("The server breaks the protocol; see its log with `mcpproxy upstream logs " + server + "`.")
 }
 
@@ -56,7 +56,7 @@ func (g *PrimitiveGuard) filterPrimitives(ctx context.Context, server string, l 
 		raws = append(raws, raw)
 		return nil
 	})
-	pass, strange := g.catalog.FilterPrimitives(ctx, server, list.kind, raws)
+	pass, strange := g.catalog.FilterClientList(ctx, server, list.kind, raws)
 	if strange {
 		g.markStale(server, l)
 	}
@@ -75,7 +75,7 @@ func (g *PrimitiveGuard) filterInstructions(ctx context.Context, server string, 
 		if said == nil || wirejson.Kind(said) == 'n' || string(said) == `""` {
 			return result
 		}
-		if pass, _ := g.catalog.FilterPrimitives(ctx, server, tool.KindInstructions, []json.RawMessage{said}); pass[0] {
+		if pass, _ := g.catalog.FilterClientList(ctx, server, tool.KindInstructions, []json.RawMessage{said}); pass[0] {
 			return result
 		}
 	}
@@ -104,7 +104,7 @@ const (
 // from the catalog's is not callable. Before it is removed, the catalog gets a chance to
 // update: from the client's list if the server has the tool only for some clients, else
 // from MCPProxy's own list.
-func (g *PrimitiveGuard) filterTools(ctx context.Context, server string, result json.RawMessage, to Audience) json.RawMessage {
+func (g *PrimitiveGuard) filterTools(ctx context.Context, server string, result json.RawMessage, to Recipient) json.RawMessage {
 	tools := wirejson.Find(result, "tools")
 	if wirejson.Kind(tools) != '[' {
 		return result
@@ -144,7 +144,7 @@ func filterCallable(s *Snapshot, server string, tools json.RawMessage, within au
 	kept, hidden = wirejson.Filter(tools, func(_ int, raw []byte) bool {
 		name, _ := wirejson.String(wirejson.Find(raw, "name"))
 		t := s.Tool(tool.ID{Server: server, Tool: name})
-		same := t != nil && sameDefinition(t, server, raw)
+		same := t != nil && isSameDefinition(t, server, raw)
 		if !same {
 			if _, err := tool.ParseDefinition(server, raw); err == nil { // unusable definitions never reach the catalog
 				strange = append(strange, raw)
@@ -165,7 +165,7 @@ func setPrivateCacheScope(result json.RawMessage, within auth.Scope) json.RawMes
 
 const cacheScope = "cacheScope"
 
-func sameDefinition(t *Tool, server string, raw json.RawMessage) bool {
+func isSameDefinition(t *Tool, server string, raw json.RawMessage) bool {
 	if bytes.Equal(t.Raw, raw) {
 		return true
 	}

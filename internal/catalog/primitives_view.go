@@ -12,12 +12,12 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-func (o *Primitives) view(decided *approval.View) *PrimitivesView {
-	v := &PrimitivesView{decided: decided, counts: map[tool.Kind]PrimitiveCount{}, pendingURIs: map[string]bool{}}
+func (o *ServerPrimitives) withDecisions(decided *approval.View) *DecidedPrimitives {
+	v := &DecidedPrimitives{decided: decided, counts: map[tool.Kind]PrimitiveCount{}, pendingURIs: map[string]bool{}}
 	sum, decidedAny := sha256.New(), o.epoch > 0
 	sum.Write(binary.BigEndian.AppendUint64(nil, o.epoch)) // writing to a hash does not fail
 	look := func(one *Primitive) {
-		ok := isApproved(decided, one)
+		ok := isPrimitiveApproved(decided, one)
 		if !one.removed {
 			n := v.counts[one.Kind]
 			n.Total++
@@ -56,22 +56,22 @@ func (o *Primitives) view(decided *approval.View) *PrimitivesView {
 	return v
 }
 
-// Approves reports whether exactly this primitive is approved.
-func (v *PrimitivesView) Approves(o *Primitive) bool { return isApproved(v.decided, o) }
+// IsApproved reports whether exactly this primitive is approved.
+func (v *DecidedPrimitives) IsApproved(o *Primitive) bool { return isPrimitiveApproved(v.decided, o) }
 
 // Counts returns the number of primitives by kind, without empty kinds.
-func (v *PrimitivesView) Counts() map[tool.Kind]PrimitiveCount { return v.counts }
+func (v *DecidedPrimitives) Counts() map[tool.Kind]PrimitiveCount { return v.counts }
 
 // DecisionsHash changes when a decision about a primitive changes.
-func (v *PrimitivesView) DecisionsHash() [sha256.Size]byte { return v.decisionsHash }
+func (v *DecidedPrimitives) DecisionsHash() [sha256.Size]byte { return v.decisionsHash }
 
-// UseStatus returns the status for a use that a client requests. An unlisted resource is
+// PrimitiveUseStatus returns the status for a use that a client requests. An unlisted resource is
 // callable unless a user has rejected it, because clients follow links that are on no
 // list. An unlisted prompt needs an approval, because a server may list it only in
 // clients' sessions.
-func (c *Catalog) UseStatus(server string, kind tool.Kind, name string) policy.Status {
+func (c *Catalog) PrimitiveUseStatus(server string, kind tool.Kind, name string) policy.Status {
 	o, decided := c.Primitives(server), c.Approvals.View(server)
-	if one := o.list(kind).byName[name]; one != nil {
+	if one := o.listOrEmpty(kind).byName[name]; one != nil {
 		return c.PrimitiveStatus(server, one)
 	}
 	if one := o.findUnlisted(kind, name); one != nil {
@@ -84,14 +84,14 @@ func (c *Catalog) UseStatus(server string, kind tool.Kind, name string) policy.S
 	}
 	if kind == tool.KindResource && free {
 		v := c.CurrentPrimitives(server)
-		free = !v.pendingURIs[normalizeURI(name)] && v.uriAllowed(name)
+		free = !v.pendingURIs[normalizeURI(name)] && v.isURIAllowed(name)
 	}
 	return c.primitiveStatus(server, free)
 }
 
-// uriAllowed reports whether an unlisted URI may be read. If templates match it, one of
+// isURIAllowed reports whether an unlisted URI may be read. If templates match it, one of
 // them must be approved.
-func (v *PrimitivesView) uriAllowed(uri string) bool {
+func (v *DecidedPrimitives) isURIAllowed(uri string) bool {
 	fits := func(templates []string) bool {
 		for _, t := range templates {
 			if tool.MatchesTemplate(t, uri) || tool.MatchesTemplate(normalizeURI(t), normalizeURI(uri)) {

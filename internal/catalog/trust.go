@@ -15,8 +15,8 @@ const (
 	admitRetryInterval = 5 * time.Second
 )
 
-// Admission is the outcome for the definitions of one list that were not approved before.
-type Admission struct {
+// AdmissionOutcome is the outcome for the definitions of one list that were not approved before.
+type AdmissionOutcome struct {
 	Server   string
 	Kind     tool.Kind
 	Trust    approval.Trust
@@ -24,21 +24,21 @@ type Admission struct {
 	Held     []approval.Evaluation // newly awaiting approval
 }
 
-// Quarantined reports whether a server awaits review: its configuration says so, or its
+// IsQuarantined reports whether a server awaits review: its configuration says so, or its
 // launch differs from the reviewed one.
-func Quarantined(s config.Server, decided *approval.View) bool {
+func IsQuarantined(s config.Server, decided *approval.View) bool {
 	reviewed := decided.Reviewed()
 	return s.Quarantined || reviewed != nil && *reviewed != s.LaunchFingerprint()
 }
 
-// LaunchApproved reports whether a user has approved the server's current launch.
-func LaunchApproved(s config.Server, decided *approval.View) bool {
+// IsLaunchApproved reports whether a user has approved the server's current launch.
+func IsLaunchApproved(s config.Server, decided *approval.View) bool {
 	launch := decided.Launch()
 	return launch != nil && launch.Fingerprint == s.LaunchFingerprint()
 }
 
-// MayStart reports whether a server may be started or contacted: it is enabled and, if it
+// MayStartServer reports whether a server may be started or contacted: it is enabled and, if it
 // awaits review, its launch is approved. While the approvals are unknown, no server may.
-func MayStart(s config.Server, decided *approval.View) bool {
-	return s.Enabled && decided.Known() && (!Quarantined(s, decided) || LaunchApproved(s, decided))
+func MayStartServer(s config.Server, decided *approval.View) bool {
+	return s.Enabled && decided.Known() && (!IsQuarantined(s, decided) || IsLaunchApproved(s, decided))
 }

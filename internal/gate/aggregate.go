@@ -85,7 +85,7 @@ func (s *Aggregate) answer(ctx context.Context, r *session.Request, open aggrega
 	modern := open == nil
 	var a session.Reply
 	var err error
-	switch list, lists := catalog.ListKindOf(r.Method); {
+	switch list, lists := catalog.ListKindOfMethod(r.Method); {
 	case forOneServer(r.Method):
 		a, err = s.pass(ctx, r, open)
 		if !modern && a.Error != nil && a.Status == http.StatusNotFound {
@@ -147,7 +147,7 @@ const maxNamed = 64
 // aggregateTools returns the tools that the client of a request may reach, as they are now.
 func (s *Aggregate) tools(r *session.Request) *aggregateTools {
 	whole := s.Catalog.Current()
-	snapshot := whole.Within(r.Caller.Scope())
+	snapshot := whole.ScopedTo(r.Caller.Scope())
 	if snapshot != whole {
 		return s.toolsWithin(snapshot)
 	}
@@ -182,7 +182,7 @@ func (s *Aggregate) toolsWithin(snapshot *catalog.Snapshot) *aggregateTools {
 // aggregateListed returns what the lists say to the client of a request, and a channel
 // that is closed when they may say something else.
 func (s *Aggregate) listed(r *session.Request) (aggregateListed, <-chan struct{}) {
-	replaced := s.Catalog.Current().Replaced()
+	replaced := s.Catalog.Current().ReplacedChan()
 	l := aggregateListed{catalog.ListTools: s.tools(r).digest} // of this snapshot, or of one that has replaced it
 	servers := s.readable(r)
 	for _, list := range []catalog.ListKind{catalog.ListPrompts, catalog.ListResources} {

@@ -47,7 +47,7 @@ func (s *Aggregate) list(ctx context.Context, r *session.Request, modern bool, l
 	if found {
 		at++
 	}
-	out := append(wirejson.AppendString(bytes.Clone(s.Reply.Front(modern)), []byte(l.Member())), ":["...)
+	out := append(wirejson.AppendString(bytes.Clone(s.Reply.Front(modern)), []byte(l.ResultMember())), ":["...)
 	items, size, last, next := 0, 0, "", ""
 	for _, e := range all[at:] {
 		raw := e.definition(l)

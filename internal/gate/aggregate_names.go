@@ -26,7 +26,7 @@ type aggregateEntry struct {
 func (e *aggregateEntry) definition(l catalog.ListKind) json.RawMessage {
 	raw := e.raw
 	if e.name != e.own {
-		raw = wirejson.SetMember(raw, l.Key(), wirejson.AppendString(nil, e.name))
+		raw = wirejson.SetMember(raw, l.ElementKey(), wirejson.AppendString(nil, e.name))
 	}
 	if e.tool != nil {
 		raw = e.tool.Effective.ReplaceIn(repaired(raw), e.tool.Hints)

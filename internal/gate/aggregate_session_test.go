@@ -207,7 +207,7 @@ func TestChangesAreTold(t *testing.T) {
 			state := c.Catalog.Current().Server("t").State
 			state.Offers++
 			c.Catalog.StateChanged(state)
-			c.Catalog.Refresh()
+			c.Catalog.Publish()
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()

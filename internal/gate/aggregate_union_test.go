@@ -347,7 +347,7 @@ func TestListedNow(t *testing.T) {
 		w, _ := allWorld(t, nil, aggregateReads)
 		before, again := w.all.listed(catalogtest.NewRequest("", ""))
 		w.Catalog.StateChanged(upstream.State{Name: "other"})
-		w.Catalog.Refresh()
+		w.Catalog.Publish()
 		<-again
 		same, again := w.all.listed(catalogtest.NewRequest("", ""))
 		if same != before {
@@ -360,7 +360,7 @@ func TestListedNow(t *testing.T) {
 			t.Error("the tools have changed, and nothing else")
 		}
 		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, Offers: 9, Capabilities: json.RawMessage(`{"prompts":{}}`)})
-		w.Catalog.Refresh()
+		w.Catalog.Publish()
 		<-again
 		if now, _ := w.all.listed(catalogtest.NewRequest("", "")); now[0] != tools[0] || now[1] == tools[1] || now[2] == tools[2] {
 			t.Error("the prompts and resources have changed, and nothing else")
@@ -369,7 +369,7 @@ func TestListedNow(t *testing.T) {
 			t.Errorf("together: %s", got)
 		}
 		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Connecting})
-		w.Catalog.Refresh()
+		w.Catalog.Publish()
 		if got := w.all.capabilities(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}` {
 			t.Errorf("with one that is not known: %s", got)
 		}
@@ -430,7 +430,7 @@ func TestAllHasNoToolsForClients(t *testing.T) {
 	}
 	theirs.ForClients = true
 	w.Catalog.ToolsListed("s", []*tool.Definition{&ours, &theirs})
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	p, _ := w.page("tools/list", "")
 	if got := fmt.Sprintf("%s", p.items); !strings.Contains(got, "s__ours") || strings.Contains(got, "theirs") {
 		t.Errorf("among all: %s", got)

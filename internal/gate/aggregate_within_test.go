@@ -37,7 +37,7 @@ func TestChangesOutsideAreNoNews(t *testing.T) {
 			all = append(all, &d)
 		}
 		w.Catalog.ToolsListed(server, all)
-		w.Catalog.Refresh()
+		w.Catalog.Publish()
 	}
 	list("s", "a")
 	before, _ := w.all.listed(asked())

@@ -40,7 +40,7 @@ func allWorld(t *testing.T, change func(*config.Config), definitions ...string) 
 		w.Catalog.StateChanged(upstream.State{Name: name, Phase: upstream.Ready, Offers: uint64(i + 1),
 			Capabilities: json.RawMessage(`{"tools":{},"prompts":{"listChanged":true},"resources":{}}`)})
 	}
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	return w, r
 }
 

@@ -163,7 +163,7 @@ func (h *hold) because() string {
 	case v.tool.CallWith.Operation() == lane:
 		return "it has no hints, which counts as a write"
 	case v.tool.BaseLane() == lane:
-		return "it has no hints, and seems so: " + v.tool.Inferred().Reason
+		return "it has no hints, and seems so: " + v.tool.Inference().Reason
 	}
 	return "it was called with " + v.request.Variant.String()
 }

@@ -90,11 +90,11 @@ func checkArguments(t *catalog.Tool, args json.RawMessage, mode config.Validatio
 	if mode == config.ValidateOff {
 		return "", nil, nil
 	}
-	s := t.Arguments()
-	if err := s.Broken(); err != nil {
+	s := t.ArgumentSchema()
+	if err := s.BrokenError(); err != nil {
 		return "", []string{fmt.Sprintf("The input schema of '%s' cannot be used, so the arguments were not checked: %v", t.ID, err)}, nil
 	}
-	violations, err := s.Check(args)
+	violations, err := s.CheckArguments(args)
 	if err != nil {
 		// The caller made them so: letting them through would let every caller
 		// switch the check off.

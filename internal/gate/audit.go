@@ -149,7 +149,7 @@ func (g *Gate) decisionOf(c *call, v *verdict, refused policy.Check) activity.De
 		d.Profile = within.Profiles()
 	}
 	if v.tool != nil {
-		d.Facts = v.tool.Facts()
+		d.Facts = v.tool.ActivityFacts()
 	}
 	if v.tool != nil && refused != policy.NoCheck && refused <= policy.CheckCallable {
 		for _, s := range g.Catalog.LockReasons(v.tool) { // the one that counted hides them, or an earlier check

@@ -106,7 +106,7 @@ func (g *Gate) facts(c *call, s *subject, now *catalog.Snapshot, does policy.Arg
 	facts := policy.Facts{InScope: within.Tool(id.Server, id.Tool), Lanes: within.Lanes()}
 	switch {
 	case s.request.NameErr != nil:
-		facts.Nearest = now.Within(within).SuggestByToolName(s.request.Name)
+		facts.Nearest = now.ScopedTo(within).SuggestByToolName(s.request.Name)
 		return facts
 	case !facts.InScope:
 		return facts
@@ -118,7 +118,7 @@ func (g *Gate) facts(c *call, s *subject, now *catalog.Snapshot, does policy.Arg
 		}
 		facts.Existence, facts.Unlisted = missing(server)
 		facts.LoginNeeded = facts.Existence == policy.Unlisted && g.NeedsLogin(server.Name)
-		facts.Nearest = now.Within(within).SuggestIDs(id)
+		facts.Nearest = now.ScopedTo(within).SuggestIDs(id)
 		return facts
 	}
 	return FactsOf(t, within, now.Server(t.ID.Server).Quarantined, g.Catalog.CurrentStatus(t), does)
@@ -138,7 +138,7 @@ func FactsOf(t *catalog.Tool, within policy.Scope, quarantined bool, status poli
 		}
 	}
 	facts.Arguments = does
-	in := t.Inferred()
+	in := t.Inference()
 	facts.Inferred, facts.InferredWhy, facts.InferredUnsure = in.Operation, in.Reason, in.Unsure
 	return facts
 }
@@ -190,7 +190,7 @@ func (g *Gate) Reachable(server string, c *auth.Caller) *problem.Problem {
 	case p != nil:
 		return p
 	case s == nil:
-		return NoServer(snapshot.Within(c.Scope()), server)
+		return NoServer(snapshot.ScopedTo(c.Scope()), server)
 	case !s.Enabled:
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' is disabled", server).
 			WithHint("A person must enable the server first.").With("server", server)

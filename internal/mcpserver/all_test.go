@@ -33,7 +33,7 @@ func (e *everything) change(tools bool, capabilities string) {
 	}
 	e.state.Capabilities = json.RawMessage(capabilities)
 	e.Catalog.StateChanged(e.state)
-	e.Catalog.Refresh()
+	e.Catalog.Publish()
 }
 
 const twoKinds = `{"tools":{},"prompts":{"listChanged":true},"logging":{}}`
@@ -56,7 +56,7 @@ func serveAll(t *testing.T, h *harness, set *throughSet) *everything {
 	}
 	e.SetToolsOn("one", tools...)
 	e.Catalog.StateChanged(e.state)
-	e.Catalog.Refresh()
+	e.Catalog.Publish()
 	deps := gatetest.Deps(e.World)
 	deps.Servers = set.At
 	h.srv.All = gate.NewAggregate(gate.AggregateDeps{Catalog: e.Catalog, Offers: deps.Offers, Reply: h.srv.Reply, Gate: gate.New(deps)})

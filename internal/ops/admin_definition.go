@@ -27,13 +27,13 @@ func newDefinition(c approval.Candidate, server, status string, e approval.Entry
 }
 
 func newToolDefinition(t *catalog.Tool, decided *approval.View) definition {
-	d := newDefinition(t.Candidate(), t.ID.Server, "", decided.Tool(t.ID.Tool))
+	d := newDefinition(t.ApprovalCandidate(), t.ID.Server, "", decided.Tool(t.ID.Tool))
 	d.status = statusWord(t.Status, d.evaluation.Why == approval.Blocked)
 	return d
 }
 
 func (a *Admin) primitiveDefinition(server string, o *catalog.Primitive, decided *approval.View) definition {
-	d := newDefinition(o.Candidate(), server, "", decided.Of(o.Kind, o.Name))
+	d := newDefinition(o.ApprovalCandidate(), server, "", decided.Of(o.Kind, o.Name))
 	d.status = statusWord(a.Catalog.PrimitiveStatus(server, o), d.evaluation.Why == approval.Blocked)
 	d.forClients = o.ForClients
 	return d

@@ -46,7 +46,7 @@ func (w *offerWorld) changed() {
 	w.version++
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready, Offers: w.version, Instructions: w.instructions(),
 		Capabilities: json.RawMessage(`{"tools":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}}`)})
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 }
 
 func (w *offerWorld) instructions() string {
@@ -111,7 +111,7 @@ func (w *offerWorld) Relay(ctx context.Context, server string, q *session.Reques
 	if q.Method == mcp.Discover || q.Method == mcp.Initialize {
 		return session.Reply{Result: w.greeting()}, nil
 	}
-	o, lists := catalog.ListKindOf(q.Method)
+	o, lists := catalog.ListKindOfMethod(q.Method)
 	if !lists || o == catalog.ListTools {
 		return w.r.Relay(ctx, server, q)
 	}
@@ -119,7 +119,7 @@ func (w *offerWorld) Relay(ctx context.Context, server string, q *session.Reques
 	for _, raw := range w.clientList(q.Method) {
 		parts = append(parts, string(raw))
 	}
-	return session.Reply{Result: json.RawMessage(`{"_meta":{"n":9007199254740993}, "` + o.Member() + `":[` + strings.Join(parts, " , ") + `],"nextCursor":"c"}`)}, nil
+	return session.Reply{Result: json.RawMessage(`{"_meta":{"n":9007199254740993}, "` + o.ResultMember() + `":[` + strings.Join(parts, " , ") + `],"nextCursor":"c"}`)}, nil
 }
 
 // seen is what a client sees of a kind on the server's own address.
@@ -143,7 +143,7 @@ func (w *offerWorld) seen(kind tool.Kind) []string {
 		w.T.Fatal(err)
 	}
 	var all []string
-	_ = wirejson.Elements(wirejson.Find(a.Result, o.Member()), func(raw []byte) error {
+	_ = wirejson.Elements(wirejson.Find(a.Result, o.ResultMember()), func(raw []byte) error {
 		all = append(all, string(raw))
 		return nil
 	})
@@ -161,7 +161,7 @@ func (w *offerWorld) amongAll(kind tool.Kind) int {
 		w.T.Fatal(err, a.Error)
 	}
 	n := 0
-	_ = wirejson.Elements(wirejson.Find(a.Result, listMethods[kind].Member()), func([]byte) error { n++; return nil })
+	_ = wirejson.Elements(wirejson.Find(a.Result, listMethods[kind].ResultMember()), func([]byte) error { n++; return nil })
 	return n
 }
 
@@ -213,7 +213,7 @@ func lockedOffer(err error) bool {
 
 func methodOf(l catalog.ListKind) string {
 	for _, method := range []string{mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates} {
-		if o, _ := catalog.ListKindOf(method); o == l {
+		if o, _ := catalog.ListKindOfMethod(method); o == l {
 			return method
 		}
 	}

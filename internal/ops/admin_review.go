@@ -29,7 +29,7 @@ func (a *Admin) findReviewSubject(name string) (*reviewSubject, error) {
 			s.decided = a.Book.View(name)
 			return s, nil
 		}
-		s.primitivesLoaded = a.Offers.UpToDate(snapshot, s.listed)
+		s.primitivesLoaded = a.Offers.ListsUpToDate(snapshot, s.listed)
 		a.Offers.RefreshInstructions(context.Background(), s.listed) // loads what the server reported about itself
 		s.decided = a.Book.View(name)
 		for _, t := range s.listed.Tools {
@@ -104,7 +104,7 @@ func (a *Admin) Approvals(ctx context.Context, _ Caller, q WaitingQuery) (Waitin
 func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, d *definition) WaitingTool {
 	w := WaitingTool{
 		Name: d.toolID().String(), Server: d.server, Tool: d.Tool, Pending: a.pending(d), Loosened: d.evaluation.Loosened, Scanned: d.scanResult(),
-		Lane: t.CallWith.Operation().String(), Guessed: t.Undeclared(),
+		Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(),
 	}
 	if d.pin != nil {
 		w.What = a.summaries.get(d.pin.Fingerprint, d.Fingerprint, func() *approval.ChangeSummary {
@@ -155,7 +155,7 @@ func (s *reviewSubject) serverReview() ServerReview {
 	if s.proposal != nil {
 		r.ProposedBy, r.ProposedAt, r.ProposedEnv = s.proposal.By, &s.proposal.At, s.config.Env
 	}
-	if launch := s.decided.Launch(); launch != nil && catalog.LaunchApproved(s.config, s.decided) {
+	if launch := s.decided.Launch(); launch != nil && catalog.IsLaunchApproved(s.config, s.decided) {
 		r.LaunchApprovedBy, r.LaunchApprovedAt = launch.By, &launch.At
 	}
 	for _, d := range s.tools {

@@ -101,7 +101,7 @@ func (g *Gateway) findServerInScope(c *Caller, name string) (*catalog.Server, er
 	if p := gate.OutOfScope(c, name); p != nil {
 		return nil, p
 	}
-	snapshot := g.Catalog.Current().Within(c.Scope())
+	snapshot := g.Catalog.Current().ScopedTo(c.Scope())
 	if s := snapshot.Server(name); s != nil {
 		return s, nil
 	}

@@ -29,7 +29,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	t.Helper()
 	w := &world{World: catalogtest.New(t, change, definitions...)}
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	w.gate = gate.New(gatetest.Deps(w.World))
 	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: w.gate})
 	return w

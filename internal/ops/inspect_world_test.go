@@ -46,7 +46,7 @@ func newInspectorWorld(t testing.TB, change func(*config.Config), definitions ..
 	dir := t.TempDir()
 	w := &inspectorWorld{World: catalogtest.New(t, change, definitions...), clock: activitytest.NewClock(time.Now()), dir: filepath.Join(dir, "logs")}
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
 	var err error
 	w.log, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: w.clock.Now}, db)

@@ -92,7 +92,7 @@ func TestNeedsLoginIsShown(t *testing.T) {
 		NeedsRestart: func() []string { return nil }, Warnings: func() []string { return []string{"another"} }}
 	shown := func(phase upstream.Phase) ServerView {
 		w.Catalog.StateChanged(upstream.State{Name: "s", Phase: phase})
-		w.Catalog.Refresh()
+		w.Catalog.Publish()
 		v, err := w.gateway.Server(t.Context(), person, ServerRef{Name: "s"})
 		if err != nil {
 			t.Fatal(err)

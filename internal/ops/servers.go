@@ -18,7 +18,7 @@ import (
 // Servers returns all configured and proposed servers in the caller's scope by name, with the tools in scope.
 func (g *Gateway) Servers(_ context.Context, c Caller, _ Nothing) (ServerViews, error) {
 	within := c.Scope()
-	cfg, snapshot := g.Config(), g.Catalog.Current().Within(within)
+	cfg, snapshot := g.Config(), g.Catalog.Current().ScopedTo(within)
 	views := make([]ServerView, 0, len(snapshot.Servers()))
 	for _, s := range snapshot.Servers() {
 		views = append(views, g.serverView(s, cfg.Server(s.Name)))
@@ -133,9 +133,9 @@ func lastError(s *catalog.Server) string {
 // reviewStage returns the review stage of a configured server.
 func reviewStage(s config.Server, decided *approval.View) ReviewStage {
 	switch {
-	case !catalog.Quarantined(s, decided):
+	case !catalog.IsQuarantined(s, decided):
 		return StageApproved
-	case catalog.LaunchApproved(s, decided):
+	case catalog.IsLaunchApproved(s, decided):
 		return StageDefinitions
 	}
 	return StageLaunch
@@ -181,7 +181,7 @@ func timeOrNil(t time.Time) *time.Time {
 }
 
 // countPrimitives counts prompts, resources, templates and instructions; nil when there are none.
-func countPrimitives(now *catalog.PrimitivesView) *OfferCounts {
+func countPrimitives(now *catalog.DecidedPrimitives) *OfferCounts {
 	counts := now.Counts()
 	if len(counts) == 0 {
 		return nil

@@ -306,7 +306,7 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 	}
 	rule := t.LaneRule()
 	if rule == nil {
-		if !t.HasSchema() && d.Lane != nil && !d.Lane.Declared { // the recorded effect came from its schema
+		if !t.HasDefinition() && d.Lane != nil && !d.Lane.Declared { // the recorded effect came from its schema
 			return recordedArguments(d.Lane), ""
 		}
 		return does, ""
@@ -345,16 +345,16 @@ func recordedArguments(l *activity.ArgumentLane) policy.Arguments {
 func checkRecordedArguments(r *activity.Record, t *catalog.Tool) (fit activity.Fit, why string) {
 	args := r.Arguments
 	switch {
-	case !t.HasSchema():
+	case !t.HasDefinition():
 		return "", whySchema
-	case t.Arguments().Broken() != nil:
+	case t.ArgumentSchema().BrokenError() != nil:
 		return "", "" // a broken schema validates nothing
 	case r.ArgumentsTruncated || redact.HasMask(args) || r.HasErased(activity.FieldArguments):
 		return "", whyMasked
 	case len(args) == 0:
 		args = json.RawMessage("{}")
 	}
-	if violations, err := t.Arguments().Check(args); err != nil || len(violations) > 0 {
+	if violations, err := t.ArgumentSchema().CheckArguments(args); err != nil || len(violations) > 0 {
 		return activity.Unfit, ""
 	}
 	return activity.Fits, ""

@@ -42,7 +42,7 @@ func (a *Access) Profiles(context.Context, Caller, Nothing) (ProfileList, error)
 		for _, t := range p.Tools {
 			v.Tools = append(v.Tools, ProfileTools{t.Server, append([]string{}, t.Patterns...)})
 		}
-		for _, s := range snapshot.Within(auth.ScopeOf(cfg.ProfileRule(p.Name))).Servers() {
+		for _, s := range snapshot.ScopedTo(auth.ScopeOf(cfg.ProfileRule(p.Name))).Servers() {
 			v.Reaches = append(v.Reaches, Reached{s.Name, len(s.Tools), s.Callable})
 		}
 		list.Profiles = append(list.Profiles, v)

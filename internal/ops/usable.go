@@ -11,13 +11,13 @@ type UsableServer struct {
 
 // Usable returns the enabled, approved servers in the caller's scope by name, and a channel that is closed when they may have changed.
 func (g *Gateway) Usable(c *auth.Caller) (all []UsableServer, changed <-chan struct{}) {
-	snapshot := g.Catalog.Current().Within(c.Scope())
+	snapshot := g.Catalog.Current().ScopedTo(c.Scope())
 	for _, s := range snapshot.Servers() {
 		if s.Enabled && !s.Quarantined {
 			all = append(all, UsableServer{s.Name, s.Listed, s.Callable})
 		}
 	}
-	return all, snapshot.Replaced()
+	return all, snapshot.ReplacedChan()
 }
 
 // Calls returns the calls of each server in the last 30 days, as last counted. It is nil before the first count, and for a caller with a limited scope,

@@ -126,7 +126,7 @@ func (w *World) SetToolsOn(server string, definitions ...string) {
 		tools = append(tools, &d)
 	}
 	w.Catalog.ToolsListed(server, tools)
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 }
 
 // Reload applies a changed configuration.

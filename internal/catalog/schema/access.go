@@ -13,32 +13,32 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// access is what the schemas at one location read of the value there. Only that part of
+// usedParts is what the schemas at one location read of the value there. Only that part of
 // large arguments is decoded, so that unread values cost nothing. The zero access is that
 // of no schemas.
-type access struct {
+type usedParts struct {
 	all      bool // the whole value
 	kindOnly bool // its type
 	size     bool // its member names or its number of elements
-	names    map[string]*access
-	rest     *access // of members with other names
-	element  *access
+	names    map[string]*usedParts
+	rest     *usedParts // of members with other names
+	element  *usedParts
 }
 
-// accessFinder computes what schemas read. Locations with the same schemas share one
+// usedPartsFinder computes what schemas read. Locations with the same schemas share one
 // result, so that recursive schemas terminate.
-type accessFinder struct {
-	known map[string]*access
+type usedPartsFinder struct {
+	known map[string]*usedParts
 	work  int // schemas of all locations
 }
 
-// maxAccessWork bounds the work of an accessFinder. Beyond it, everything counts as read.
+// maxAccessWork bounds the work of an usedPartsFinder. Beyond it, everything counts as read.
 const maxAccessWork = 10_000
 
-func (l *accessFinder) find(list schemas) *access {
-	all, key := inPlaceClosure(list), ""
+func (l *usedPartsFinder) findUsedParts(list schemaList) *usedParts {
+	all, key := allInPlaceSubschemas(list), ""
 	if l.work += 1 + len(all); l.work > maxAccessWork {
-		return &access{all: true}
+		return &usedParts{all: true}
 	}
 	for _, s := range all {
 		key += fmt.Sprintf("%p ", s)
@@ -46,7 +46,7 @@ func (l *accessFinder) find(list schemas) *access {
 	if known := l.known[key]; known != nil {
 		return known
 	}
-	out := &access{kindOnly: len(all) > 0}
+	out := &usedParts{kindOnly: len(all) > 0}
 	l.known[key] = out
 	for _, s := range all {
 		out.all = out.all || s.Const != nil || s.Enum != nil || s.UniqueItems || s.DynamicRef != nil ||
@@ -56,20 +56,20 @@ func (l *accessFinder) find(list schemas) *access {
 			len(s.Required)+len(s.DependentRequired)+len(s.DependentSchemas)+len(s.Dependencies) > 0
 	}
 	if !out.all {
-		l.descend(out, all)
+		l.addMembersAndElements(out, all)
 	}
 	return out
 }
 
-// inPlaceClosure returns the schemas and those that they apply to the same value, in a
+// allInPlaceSubschemas returns the schemas and those that they apply to the same value, in a
 // fixed order.
-func inPlaceClosure(list schemas) (all schemas) {
+func allInPlaceSubschemas(list schemaList) (all schemaList) {
 	seen := map[*jsonschema.Schema]bool{}
 	for todo := list; len(todo) > 0; {
 		s := todo[len(todo)-1]
 		if todo = todo[:len(todo)-1]; !seen[s] && s.Bool == nil {
 			all = append(all, s)
-			todo = slices.Concat(todo, inPlace(s))
+			todo = slices.Concat(todo, inPlaceSubschemas(s))
 		}
 		seen[s] = true
 	}
@@ -77,23 +77,23 @@ func inPlaceClosure(list schemas) (all schemas) {
 	return all
 }
 
-// descend computes what is read in the members and elements.
-func (l *accessFinder) descend(out *access, all schemas) {
-	var rest, element schemas
-	names := map[string]schemas{}
+// addMembersAndElements computes what is read in the members and elements.
+func (l *usedPartsFinder) addMembersAndElements(out *usedParts, all schemaList) {
+	var rest, element schemaList
+	names := map[string]schemaList{}
 	for _, s := range all {
-		rest = slices.Concat(rest, memberSchemas(s))
-		element = slices.Concat(element, elementSchemas(s), s.PrefixItems)
-		if list, ok := s.Items.(schemas); ok {
+		rest = slices.Concat(rest, memberSubschemas(s))
+		element = slices.Concat(element, elementSubschemas(s), s.PrefixItems)
+		if list, ok := s.Items.(schemaList); ok {
 			element = slices.Concat(element, list)
 		}
 		for name, member := range s.Properties {
 			names[name] = append(names[name], member)
 		}
 	}
-	out.rest, out.element, out.names = l.find(rest), l.find(element), make(map[string]*access, len(names))
+	out.rest, out.element, out.names = l.findUsedParts(rest), l.findUsedParts(element), make(map[string]*usedParts, len(names))
 	for name, list := range names {
-		out.names[name] = l.find(slices.Concat(list, rest))
+		out.names[name] = l.findUsedParts(slices.Concat(list, rest))
 	}
 }
 
@@ -105,24 +105,24 @@ const (
 	textPerStep         = 256 // bytes of a string
 )
 
-// used reports whether the value is read at all.
-func (l *access) used() bool { return l.kindOnly || l.all }
+// isRead reports whether the value is read at all.
+func (l *usedParts) isRead() bool { return l.kindOnly || l.all }
 
-// decode decodes a value of a checked text. Unread values become nil.
-func (m *meter) decode(value []byte, l *access) (v any, err error) {
-	m.spend(1)
+// decodeUsedValue decodes a value of a checked text. Unread values become nil.
+func (m *stepMeter) decodeUsedValue(value []byte, l *usedParts) (v any, err error) {
+	m.spendSteps(1)
 	switch kind := wirejson.Kind(value); {
 	case l.all && (kind == '[' || kind == '{'):
-		m.spend(decoderSteps + len(value)/bytesPerStep + maxValues(value))
+		m.spendSteps(decoderSteps + len(value)/bytesPerStep + maxValueCount(value))
 		return jsonschema.UnmarshalJSON(bytes.NewReader(value))
-	case !l.used() || kind == 'n':
+	case !l.isRead() || kind == 'n':
 		return nil, nil
 	case kind == '[':
-		return m.decodeElements(value, l)
+		return m.decodeUsedElements(value, l)
 	case kind == '{':
-		return m.decodeMembers(value, l)
+		return m.decodeUsedMembers(value, l)
 	case kind == '"':
-		m.spend(len(value) / textPerStep)
+		m.spendSteps(len(value) / textPerStep)
 		text, _ := wirejson.String(value)
 		return text, nil
 	case kind == '0':
@@ -132,16 +132,16 @@ func (m *meter) decode(value []byte, l *access) (v any, err error) {
 	}
 }
 
-func (m *meter) decodeElements(value []byte, l *access) (list []any, err error) {
+func (m *stepMeter) decodeUsedElements(value []byte, l *usedParts) (list []any, err error) {
 	list = []any{}
-	if !l.element.used() && !l.size {
+	if !l.element.isRead() && !l.size {
 		return list, nil
 	}
-	m.spend(len(value) / skippedBytesPerStep)
+	m.spendSteps(len(value) / skippedBytesPerStep)
 	err = wirejson.Elements(value, func(element []byte) (err error) {
 		var v any
-		if l.element.used() || len(list)%skippedPerStep == 0 {
-			v, err = m.decode(element, l.element)
+		if l.element.isRead() || len(list)%skippedPerStep == 0 {
+			v, err = m.decodeUsedValue(element, l.element)
 		}
 		list = append(list, v)
 		return err
@@ -149,30 +149,30 @@ func (m *meter) decodeElements(value []byte, l *access) (list []any, err error) 
 	return list, err
 }
 
-func (m *meter) decodeMembers(value []byte, l *access) (object map[string]any, err error) {
+func (m *stepMeter) decodeUsedMembers(value []byte, l *usedParts) (object map[string]any, err error) {
 	object = map[string]any{}
-	if len(l.names) == 0 && !l.size && !l.rest.used() {
+	if len(l.names) == 0 && !l.size && !l.rest.isRead() {
 		return object, nil
 	}
-	m.spend(len(value) / skippedBytesPerStep)
+	m.spendSteps(len(value) / skippedBytesPerStep)
 	err = wirejson.Members(value, func(name, value []byte) (err error) {
 		inner := l.names[string(name)]
 		if inner == nil {
 			inner = l.rest
 		}
-		object[string(name)], err = m.decode(value, inner)
+		object[string(name)], err = m.decodeUsedValue(value, inner)
 		return err
 	})
 	return object, err
 }
 
-// decodeUsed decodes the part of large arguments that the schema reads. It also returns
+// decodeUsedParts decodes the part of large arguments that the schema reads. It also returns
 // the remaining steps.
-func (s *Schema) decodeUsed(args json.RawMessage, steps int) (doc any, left int, err error) {
+func (s *Schema) decodeUsedParts(args json.RawMessage, steps int) (doc any, left int, err error) {
 	if wirejson.Check(args, wirejson.Limits{Bytes: len(args), Depth: maxArgDepth}) != nil {
 		return nil, 0, errUndecided
 	}
-	m, l := meter{left: steps}, accessFinder{known: map[string]*access{}}
-	undecided := runBounded(func() { doc, err = m.decode(args, l.find(schemas{s.root})) })
+	m, l := stepMeter{left: steps}, usedPartsFinder{known: map[string]*usedParts{}}
+	undecided := runMetered(func() { doc, err = m.decodeUsedValue(args, l.findUsedParts(schemaList{s.root})) })
 	return doc, m.left, cmp.Or(undecided, err)
 }

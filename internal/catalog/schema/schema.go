@@ -32,7 +32,7 @@ type Schema struct {
 	simple *simpleSchema      // nil when the schema has no simple form
 
 	mu    sync.Mutex // guards meter: one validation runs at a time
-	meter meter
+	meter stepMeter
 }
 
 // Compile compiles a schema. An empty one accepts everything.
@@ -49,50 +49,50 @@ func Compile(raw json.RawMessage) (s *Schema) {
 	return s
 }
 
-// Broken returns why the schema cannot be used, or nil.
-func (s *Schema) Broken() error { return s.broken }
+// BrokenError returns why the schema cannot be used, or nil.
+func (s *Schema) BrokenError() error { return s.broken }
 
-// Check returns up to 20 violations in a fixed order. It returns none when the arguments
+// CheckArguments returns up to 20 violations in a fixed order. It returns none when the arguments
 // are valid, when the schema is broken, and when it cannot decide: undecided is the
 // reason. Missing arguments are an empty object.
-func (s *Schema) Check(args json.RawMessage) (violations []Violation, undecided error) {
+func (s *Schema) CheckArguments(args json.RawMessage) (violations []Violation, undecided error) {
 	if s.broken != nil || s.root == nil {
 		return nil, s.broken
 	}
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	if s.accepts(args) {
+	if s.certainlyAccepts(args) {
 		return nil, nil
 	}
-	return s.check(args, budget)
+	return s.checkWithLibrary(args, budget)
 }
 
-// check validates with the library within a number of steps. Decoding costs steps too: of
+// checkWithLibrary validates with the library within a number of steps. Decoding costs steps too: of
 // arguments too large to decode, only what the schema reads is decoded.
-func (s *Schema) check(args json.RawMessage, steps int) ([]Violation, error) {
-	if left := steps - len(args)/bytesPerStep - maxValues(args); left >= 0 {
+func (s *Schema) checkWithLibrary(args json.RawMessage, steps int) ([]Violation, error) {
+	if left := steps - len(args)/bytesPerStep - maxValueCount(args); left >= 0 {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 		if err != nil {
 			return nil, fmt.Errorf("the arguments cannot be read: %w", err)
 		}
-		return s.validate(doc, left)
+		return s.validateDecoded(doc, left)
 	}
-	doc, left, err := s.decodeUsed(args, steps)
+	doc, left, err := s.decodeUsedParts(args, steps)
 	if err != nil {
 		return nil, err
 	}
-	return s.validate(doc, left)
+	return s.validateDecoded(doc, left)
 }
 
-func (s *Schema) validate(doc any, steps int) (violations []Violation, undecided error) {
-	size := measure(doc)
+func (s *Schema) validateDecoded(doc any, steps int) (violations []Violation, undecided error) {
+	size := measureValue(doc)
 	if size.depth > maxArgDepth || size.digits > maxDigits {
 		return nil, errUndecided
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.meter.left = steps / (1 + s.meter.stepFactor + size.depth/16 + size.digits/32)
-	undecided = runBounded(func() { violations = violationsIn(s.root.Validate(doc)) })
+	undecided = runMetered(func() { violations = collectViolations(s.root.Validate(doc)) })
 	return violations, undecided
 }

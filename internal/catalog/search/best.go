@@ -10,21 +10,21 @@ import (
 type topMatches struct {
 	ix   *Index
 	n    int
-	list []ranked
+	list []scoredDoc
 }
 
-type ranked struct {
+type scoredDoc struct {
 	doc   int32
 	score float32
 }
 
-// compare orders by score, then by id, so that the order does not depend on document
+// compareDocs orders by score, then by id, so that the order does not depend on document
 // numbers.
-func (b *topMatches) compare(x, y ranked) int {
+func (b *topMatches) compareDocs(x, y scoredDoc) int {
 	if x.score != y.score {
 		return cmp.Compare(y.score, x.score)
 	}
-	p, q := b.ix.id(uint32(x.doc)), b.ix.id(uint32(y.doc))
+	p, q := b.ix.toolID(uint32(x.doc)), b.ix.toolID(uint32(y.doc))
 	return cmp.Or(cmp.Compare(p.Server, q.Server), cmp.Compare(p.Tool, q.Tool), cmp.Compare(x.doc, y.doc))
 }
 
@@ -36,20 +36,20 @@ func (b *topMatches) minScore() float32 {
 	return b.list[b.n-1].score
 }
 
-func (b *topMatches) add(doc int32, score float32) {
-	r := ranked{doc, score}
+func (b *topMatches) addMatch(doc int32, score float32) {
+	r := scoredDoc{doc, score}
 	if len(b.list) == b.n {
-		if b.compare(r, b.list[b.n-1]) >= 0 {
+		if b.compareDocs(r, b.list[b.n-1]) >= 0 {
 			return
 		}
 		b.list = b.list[:b.n-1]
 	}
-	at, _ := slices.BinarySearchFunc(b.list, r, b.compare)
+	at, _ := slices.BinarySearchFunc(b.list, r, b.compareDocs)
 	b.list = slices.Insert(b.list, at, r)
 }
 
-// hits returns the matches in order, with scores relative to the ideal.
-func (b *topMatches) hits(ideal float32) []Hit {
+// toHits returns the matches in order, with scores relative to the ideal.
+func (b *topMatches) toHits(ideal float32) []Hit {
 	hits := make([]Hit, len(b.list))
 	for i, r := range b.list {
 		hits[i] = Hit{Doc: int(r.doc), Score: relativeScore(r.score, ideal)}

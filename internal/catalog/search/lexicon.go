@@ -7,10 +7,10 @@ import "sync/atomic"
 // for concurrent use.
 type stemCache [1 << 13]atomic.Pointer[stemmedWord]
 
-type stemmedWord struct{ word, root string }
+type stemmedWord struct{ word, stem string }
 
-// stemWord returns a word with its stem.
-func stemWord[T string | []byte](l *stemCache, word T) *stemmedWord {
+// cachedStem returns a word with its stem.
+func cachedStem[T string | []byte](l *stemCache, word T) *stemmedWord {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(word) {
 		h = (h ^ uint32(word[i])) * 16777619
@@ -20,7 +20,7 @@ func stemWord[T string | []byte](l *stemCache, word T) *stemmedWord {
 		return known
 	}
 	found := &stemmedWord{word: string(word)}
-	found.root = stem(found.word)
+	found.stem = toStem(found.word)
 	at.Store(found)
 	return found
 }

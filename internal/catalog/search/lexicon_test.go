@@ -15,7 +15,7 @@ func TestLexicon(t *testing.T) {
 			for i := range 4 * len(l) {
 				word := "listing" + strconv.Itoa(i)
 				for _, w := range []string{word, "listings", "running"} {
-					if got := stemWord(l, w); got.word != w || got.root != stem(w) {
+					if got := cachedStem(l, w); got.word != w || got.stem != toStem(w) {
 						t.Errorf("%q is %+v", w, got)
 					}
 				}
@@ -23,7 +23,7 @@ func TestLexicon(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	if a, b := stemWord(l, "creating"), stemWord(l, []byte("creating")); a != b {
+	if a, b := cachedStem(l, "creating"), cachedStem(l, []byte("creating")); a != b {
 		t.Error("a word that is known is made anew")
 	}
 }

@@ -33,7 +33,7 @@ var (
 	actionStems = sync.OnceValue(func() map[string]bool {
 		set := make(map[string]bool)
 		for word := range verbs() {
-			set[stem(word)] = true
+			set[toStem(word)] = true
 		}
 		return set
 	})
@@ -73,7 +73,7 @@ var synonymStems = sync.OnceValue(func() (groups [][]string) {
 	for _, line := range wordFile().Of("synonyms").Lines {
 		group := strings.Fields(line)
 		for i := range group {
-			group[i] = stem(group[i])
+			group[i] = toStem(group[i])
 		}
 		groups = append(groups, group)
 	}
@@ -93,8 +93,8 @@ var stemMeanings = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// synonymsIn maps each stem to the other stems of its groups that are in the vocabulary.
-func synonymsIn(stems map[string]uint32) map[string][]uint32 {
+// synonymsInVocabulary maps each stem to the other stems of its groups that are in the vocabulary.
+func synonymsInVocabulary(stems map[string]uint32) map[string][]uint32 {
 	out := make(map[string][]uint32)
 	for _, group := range synonymStems() {
 		for _, of := range group {
@@ -108,15 +108,15 @@ func synonymsIn(stems map[string]uint32) map[string][]uint32 {
 	return out
 }
 
-// stem returns the stem of an English word, other words unchanged.
-func stem(word string) string {
+// stemOf returns the stem of an English word, other words unchanged.
+func toStem(word string) string {
 	if !isLetters(word) {
 		if head, ok := stemFamilies()[word]; ok {
 			return head
 		}
 		return word
 	}
-	if short, ok := shortFormOfPlural(word); ok {
+	if short, ok := singularAbbreviation(word); ok {
 		word = short
 	}
 	root := english.Stem(word, true)
@@ -136,9 +136,9 @@ var shortForms = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// shortFormOfPlural returns the abbreviation of a plural such as "prs", which the stemmer
+// singularAbbreviation returns the abbreviation of a plural such as "prs", which the stemmer
 // does not handle.
-func shortFormOfPlural(word string) (short string, ok bool) {
+func singularAbbreviation(word string) (short string, ok bool) {
 	short, ok = strings.CutSuffix(word, "s")
 	if !ok || short == "" {
 		return "", false

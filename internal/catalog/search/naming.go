@@ -16,8 +16,8 @@ type nameMatches struct {
 	listServers map[uint32]bool    // parts whose server's name is the query: all their tools match
 }
 
-// any reports whether anything is named.
-func (n *nameMatches) any() bool {
+// hasMatches reports whether anything is named.
+func (n *nameMatches) hasMatches() bool {
 	return len(n.bonus)+len(n.byMeaning)+len(n.servers)+len(n.listServers) > 0
 }
 
@@ -25,14 +25,14 @@ func (n *nameMatches) any() bool {
 // names.
 const maxNameQueryWords = 6
 
-// findNamed finds the tools and servers that the query names.
-func (v *View) findNamed(text string) (n nameMatches) {
+// findNameMatches finds the tools and servers that the query names.
+func (v *View) findNameMatches(text string) (n nameMatches) {
 	text = strings.TrimSpace(wirejson.Clip(text, maxQuery))
-	literal, words := strings.ToLower(text), wordsOf(text)
+	literal, words := strings.ToLower(text), splitWords(text)
 	short := len(words) > 0 && len(words) <= maxNameQueryWords
 	var all wording
 	if short {
-		all = v.queryWording(words)
+		all = v.newQueryWording(words)
 	}
 	for i, p := range v.ix.parts {
 		if v.partShown[i] == notShown {
@@ -51,7 +51,7 @@ func (v *View) findNamed(text string) (n nameMatches) {
 		}
 		v.addWordingMatches(&n, part, all, wordedBonus)
 		if k := len(p.server); k > 0 && len(words) > k && slices.Equal(words[:k], p.server) {
-			v.addWordingMatches(&n, part, v.queryWording(words[k:]), 2*wordedBonus)
+			v.addWordingMatches(&n, part, v.newQueryWording(words[k:]), 2*wordedBonus)
 			if n.servers == nil {
 				n.servers = make(map[uint32]bool)
 			}
@@ -64,15 +64,15 @@ func (v *View) findNamed(text string) (n nameMatches) {
 // addLiteralMatches adds the tools whose id or name is the query.
 func (v *View) addLiteralMatches(n *nameMatches, part uint32, name string) {
 	p := v.ix.parts[part]
-	v.addTools(n, part, p.byName.of(name), literalBonus)
+	v.addNamedTools(n, part, p.byName.toolsNamed(name), literalBonus)
 	for _, mark := range [...]string{":", "__"} {
 		if server, tool, ok := strings.Cut(name, mark); ok && len(p.ids) > 0 && strings.EqualFold(server, p.ids[0].Server) {
-			v.addTools(n, part, p.byName.of(tool), exactBonus)
+			v.addNamedTools(n, part, p.byName.toolsNamed(tool), exactBonus)
 		}
 	}
 }
 
-func (v *View) addTools(n *nameMatches, part uint32, docs iter.Seq[uint32], bonus float32) {
+func (v *View) addNamedTools(n *nameMatches, part uint32, docs iter.Seq[uint32], bonus float32) {
 	first, p := v.ix.first[part], v.ix.parts[part]
 	for d := range docs {
 		if !v.isShown(first + d) {
@@ -100,9 +100,9 @@ func (n *nameMatches) raiseBonus(doc uint32, bonus float32) {
 // addWordingMatches adds the tools whose name has the words of the query, or synonyms.
 func (v *View) addWordingMatches(n *nameMatches, part uint32, w wording, bonus float32) {
 	p := v.ix.parts[part]
-	for d := range p.byMeaning.of(w.meaning) {
-		if nameWording(p.ids[d].Tool).stems == w.stems {
-			v.addTools(n, part, slices.Values([]uint32{d}), bonus)
+	for d := range p.byMeaning.toolsNamed(w.meaning) {
+		if newNameWording(p.ids[d].Tool).stems == w.stems {
+			v.addNamedTools(n, part, slices.Values([]uint32{d}), bonus)
 			continue
 		}
 		if doc := v.ix.first[part] + d; v.isShown(doc) {
@@ -114,29 +114,29 @@ func (v *View) addWordingMatches(n *nameMatches, part uint32, w wording, bonus f
 	}
 }
 
-// queryWording returns the wording of a query after spelling correction.
-func (v *View) queryWording(words []string) wording {
+// newQueryWording returns the wording of a query after spelling correction.
+func (v *View) newQueryWording(words []string) wording {
 	mended := expandWords(words)
 	for i, word := range mended {
 		if _, known := v.lookupWord(word); known || stopWords()[word] {
 			continue
 		}
-		if near := v.nearest(word); len(near) > 0 {
+		if near := v.nearestSpellings(word); len(near) > 0 {
 			mended[i] = near[0].word
 		}
 	}
-	return newWording(mended, stem)
+	return newWording(mended, toStem)
 }
 
-// NameMatcher returns a function that reports whether a query has a word of a name. It
+// NewNameMatcher returns a function that reports whether a query has a word of a name. It
 // finds servers without known tools.
-func NameMatcher(query string) func(name string) bool {
+func NewNameMatcher(query string) func(name string) bool {
 	asked := make(map[string]bool)
-	sp := splitter{emit: func(word []byte) { asked[stem(string(word))] = true }}
+	sp := splitter{emit: func(word []byte) { asked[toStem(string(word))] = true }}
 	sp.splitText(wirejson.Clip(query, maxQuery))
 	return func(name string) bool {
-		return slices.ContainsFunc(expandWords(wordsOf(name)), func(word string) bool {
-			return !stopWords()[word] && asked[stem(word)]
+		return slices.ContainsFunc(expandWords(splitWords(name)), func(word string) bool {
+			return !stopWords()[word] && asked[toStem(word)]
 		})
 	}
 }

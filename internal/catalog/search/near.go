@@ -1,15 +1,15 @@
 package search
 
-// nameSimilarity scores how well names match a query: each query word by the most similar
+// nameSimilarityScorer scores how well names match a query: each query word by the most similar
 // word of the name, weighted by its rarity.
-type nameSimilarity struct {
+type nameSimilarityScorer struct {
 	view  *View
 	asked []queryStem
 	cache map[int32][]float32 // row of a name's word → its similarity to each query word
 }
 
-// score returns the part of the query that a tool's name matches.
-func (n *nameSimilarity) score(doc uint32) float32 {
+// finalScore returns the part of the query that a tool's name matches.
+func (n *nameSimilarityScorer) scoreName(doc uint32) float32 {
 	ix := n.view.ix
 	part := ix.partOf[doc]
 	p, stems := ix.parts[part], ix.stemsOf[part]
@@ -23,7 +23,7 @@ func (n *nameSimilarity) score(doc uint32) float32 {
 				break
 			}
 			if a.row >= 0 && p.rows[st] >= 0 {
-				most = max(most, n.similarities(p.rows[st])[i])
+				most = max(most, n.wordSimilarities(p.rows[st])[i])
 			}
 		}
 		said += a.rare * most
@@ -35,15 +35,15 @@ func (n *nameSimilarity) score(doc uint32) float32 {
 	return said / all
 }
 
-// similarities returns the similarity of a name's word to each query word.
-func (n *nameSimilarity) similarities(row int32) []float32 {
+// wordSimilarities returns the similarity of a name's word to each query word.
+func (n *nameSimilarityScorer) wordSimilarities(row int32) []float32 {
 	if likes, ok := n.cache[row]; ok {
 		return likes
 	}
 	likes := make([]float32, len(n.asked))
 	for i := range n.asked {
 		if other := n.asked[i].row; other >= 0 {
-			likes[i] = n.view.ix.ranking.Vectors.cosine(int(other), int(row))
+			likes[i] = n.view.ix.ranking.Vectors.rowSimilarity(int(other), int(row))
 		}
 	}
 	if n.cache == nil {

@@ -22,7 +22,7 @@ var (
 	mutatingVerbs = sync.OnceValue(func() map[string]bool {
 		set := wordFile().Of("changing").Set()
 		for word := range wordFile().Of("changing").Set() {
-			set[stem(word)] = true
+			set[toStem(word)] = true
 		}
 		return set
 	})

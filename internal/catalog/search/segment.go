@@ -12,9 +12,9 @@ const (
 	maxPiece = 16 // letters of one part
 )
 
-// segments splits a compound such as getrelatedpeople into words. It returns nil for
+// splitCompound splits a compound such as getrelatedpeople into words. It returns nil for
 // other words.
-func segments(word string) []string {
+func splitCompound(word string) []string {
 	costs := wordCosts()
 	if len(word) < minRunOn || len(word) > maxRunOn || !isLetters(word) {
 		return nil
@@ -54,8 +54,8 @@ func segments(word string) []string {
 	return out
 }
 
-// splitInTwo splits a word into two common ones, the first as short as possible.
-func splitInTwo(word string) []string {
+// splitIntoTwoWords splits a word into two common ones, the first as short as possible.
+func splitIntoTwoWords(word string) []string {
 	costs := wordCosts()
 	for i := 3; i+3 <= len(word); i++ {
 		_, first := costs[word[:i]]

@@ -20,7 +20,7 @@ func TestSegments(t *testing.T) {
 		{strings.Repeat("get", 30), ""},
 	}
 	for _, tt := range tests {
-		if got := strings.Join(segments(tt.word), " "); got != tt.want {
+		if got := strings.Join(splitCompound(tt.word), " "); got != tt.want {
 			t.Errorf("segments(%q) = %q, want %q", tt.word, got, tt.want)
 		}
 	}
@@ -30,14 +30,14 @@ func TestFamilies(t *testing.T) {
 	for _, family := range []string{"repository repositories repo repos", "convert converts converting conversion conversions", "person people persons", "configuration config configurations", "create created creator creates"} {
 		forms := strings.Fields(family)
 		for _, form := range forms[1:] {
-			if stem(form) != stem(forms[0]) {
-				t.Errorf("%q has the stem %q, %q has %q", form, stem(form), forms[0], stem(forms[0]))
+			if toStem(form) != toStem(forms[0]) {
+				t.Errorf("%q has the stem %q, %q has %q", form, toStem(form), forms[0], toStem(forms[0]))
 			}
 		}
 	}
 	for _, word := range []string{"日本", "привет", "s3", "x"} {
-		if stem(word) != word {
-			t.Errorf("%q has the stem %q, want itself", word, stem(word))
+		if toStem(word) != word {
+			t.Errorf("%q has the stem %q, want itself", word, toStem(word))
 		}
 	}
 }

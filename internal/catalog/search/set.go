@@ -2,14 +2,14 @@ package search
 
 import "math/bits"
 
-// set is a bit set of documents.
-type set []uint64
+// docSet is a bit set of documents.
+type docSet []uint64
 
-func (s set) add(doc uint32)      { s[doc/64] |= 1 << (doc % 64) }
-func (s set) remove(doc uint32)   { s[doc/64] &^= 1 << (doc % 64) }
-func (s set) has(doc uint32) bool { return s[doc/64]&(1<<(doc%64)) != 0 }
+func (s docSet) add(doc uint32)      { s[doc/64] |= 1 << (doc % 64) }
+func (s docSet) remove(doc uint32)   { s[doc/64] &^= 1 << (doc % 64) }
+func (s docSet) has(doc uint32) bool { return s[doc/64]&(1<<(doc%64)) != 0 }
 
-func (s set) len() (n int) {
+func (s docSet) len() (n int) {
 	for _, word := range s {
 		n += bits.OnesCount64(word)
 	}
@@ -17,7 +17,7 @@ func (s set) len() (n int) {
 }
 
 // all iterates over the set in order.
-func (s set) all(yield func(doc uint32) bool) {
+func (s docSet) all(yield func(doc uint32) bool) {
 	for i, word := range s {
 		for ; word != 0; word &= word - 1 {
 			if !yield(uint32(64*i + bits.TrailingZeros64(word))) {

@@ -19,7 +19,7 @@ var longForms = sync.OnceValue(func() map[string]string {
 func joinStems(words []string) string {
 	roots := make([]string, len(words))
 	for i, word := range words {
-		roots[i] = stem(word)
+		roots[i] = toStem(word)
 	}
 	return strings.Join(roots, " ")
 }
@@ -27,8 +27,8 @@ func joinStems(words []string) string {
 // maxLongFormWords is the maximum number of words of an expansion.
 const maxLongFormWords = 4
 
-// shortFormOf returns the abbreviation of the last words.
-func shortFormOf(words []string) (short string, ok bool) {
+// findAbbreviation returns the abbreviation of the last words.
+func findAbbreviation(words []string) (short string, ok bool) {
 	for n := 2; n <= min(maxLongFormWords, len(words)); n++ {
 		if short, ok = longForms()[joinStems(words[len(words)-n:])]; ok {
 			return short, true

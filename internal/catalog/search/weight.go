@@ -33,7 +33,7 @@ type Ranking struct {
 	Misspelt float32 // similar spelling
 	Alike    float32 // similar vector, for a word that no tool has
 
-	Vectors *Vectors `json:"-"`
+	Vectors *WordVectors `json:"-"`
 	lexicon *stemCache
 }
 
@@ -63,14 +63,14 @@ func (r *Ranking) rawWeight(count *[fields]uint8, lengths *[fields]int) (w float
 	return w
 }
 
-func (r *Ranking) saturated(w float32) float32 { return w / (w + r.Saturation) }
+func (r *Ranking) saturate(w float32) float32 { return w / (w + r.Saturation) }
 
-// maxFactor is the maximum score relative to the sum of words.
-func (r *Ranking) maxFactor() float32 {
+// maxScoreFactor is the maximum score relative to the sum of words.
+func (r *Ranking) maxScoreFactor() float32 {
 	return ((1+r.Covered)*(1+r.Name+r.Clause)+r.Best)*(1+r.Server) + r.Vector + r.Near
 }
 
-func idf(docs, with int) float32 {
+func computeIDF(docs, with int) float32 {
 	return float32(math.Log(1 + (float64(docs-with)+0.5)/(float64(with)+0.5)))
 }
 

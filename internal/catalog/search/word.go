@@ -6,25 +6,25 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Word is a stem of a definition, for training.
-type Word struct {
+// TrainingWord is a stem of a definition, for training.
+type TrainingWord struct {
 	Stem                             string
 	Weight                           float32 // its weight in the tool's vector
 	InName, InSummary, InDescription bool
 }
 
-// Words returns the distinct stems of a definition as the ranking reads them.
-func (r *Ranking) Words(d *tool.Definition) (words []Word) {
-	a, at := newAnalyzer(r.lexicon), make(map[string]int)
-	terms, lengths := a.read(d)
+// TrainingWords returns the distinct stems of a definition as the ranking reads them.
+func (r *Ranking) TrainingWords(d *tool.Definition) (words []TrainingWord) {
+	a, at := newDefinitionAnalyzer(r.lexicon), make(map[string]int)
+	terms, lengths := a.extractTerms(d)
 	for i := range terms {
 		t := &terms[i]
-		root := stemWord(r.lexicon, a.words[t.word]).root
+		root := cachedStem(r.lexicon, a.words[t.word]).stem
 		n, ok := at[root]
 		if !ok {
 			n = len(words)
 			at[root] = n
-			words = append(words, Word{Stem: root})
+			words = append(words, TrainingWord{Stem: root})
 		}
 		w := &words[n]
 		w.Weight += r.rawWeight(&t.count, lengths)
@@ -33,7 +33,7 @@ func (r *Ranking) Words(d *tool.Definition) (words []Word) {
 		w.InDescription = w.InDescription || t.count[inDescription] > 0
 	}
 	for i := range words {
-		words[i].Weight = vectorWeight(r.saturated(words[i].Weight))
+		words[i].Weight = vectorWeight(r.saturate(words[i].Weight))
 	}
 	return words
 }

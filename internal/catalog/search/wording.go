@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// wordsOf returns the words of a name or a query, without joined forms.
-func wordsOf(text string) (words []string) {
+// splitWords returns the words of a name or a query, without joined forms.
+func splitWords(text string) (words []string) {
 	sp := splitter{plain: true, emit: func(word []byte) { words = append(words, string(word)) }}
 	sp.splitText(wirejson.Clip(text, maxText))
 	return words
@@ -17,19 +17,19 @@ func wordsOf(text string) (words []string) {
 // the same stems, and "make a ticket" has the same meaning.
 type wording struct{ stems, meaning string }
 
-func nameWording(name string) wording { return newWording(expandWords(wordsOf(name)), stem) }
+func newNameWording(name string) wording { return newWording(expandWords(splitWords(name)), toStem) }
 
 // expandWords splits compounds and expands abbreviations.
 func expandWords(words []string) []string {
 	out := make([]string, 0, len(words))
 	for _, word := range words {
 		short := word
-		if of, ok := shortFormOfPlural(word); ok {
+		if of, ok := singularAbbreviation(word); ok {
 			short = of
 		}
 		if long, ok := shortForms()[short]; ok {
 			out = append(out, long...)
-		} else if pieces := segments(word); pieces != nil {
+		} else if pieces := splitCompound(word); pieces != nil {
 			out = append(out, pieces...)
 		} else {
 			out = append(out, word)

@@ -35,7 +35,7 @@ func (sp *splitter) splitText(s string) {
 		i += size
 		switch {
 		case r < utf8.RuneSelf:
-			if isASCIIWord(byte(r)) {
+			if isASCIIWordByte(byte(r)) {
 				sp.run = append(sp.run, r)
 				continue
 			}
@@ -45,23 +45,23 @@ func (sp *splitter) splitText(s string) {
 		case isInvisible(r):
 			continue
 		default:
-			if r = foldWide(r); isWord(r) {
+			if r = foldWide(r); isWordRune(r) {
 				sp.run = append(sp.run, r)
 				continue
 			}
 		}
-		sp.flush()
+		sp.emitRun()
 	}
-	sp.flush()
+	sp.emitRun()
 }
 
-func isASCIIWord(c byte) bool {
+func isASCIIWordByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z'
 }
 
-func isWord(r rune) bool {
+func isWordRune(r rune) bool {
 	if r < utf8.RuneSelf {
-		return isASCIIWord(byte(r))
+		return isASCIIWordByte(byte(r))
 	}
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
@@ -69,10 +69,10 @@ func isWord(r rune) bool {
 // skipPossessive skips the s of "user's", and the rest of "don't" and "I'm".
 func skipPossessive(s string, i int) int {
 	j := i
-	for j < len(s) && j-i < 3 && isASCIIWord(s[j]) {
+	for j < len(s) && j-i < 3 && isASCIIWordByte(s[j]) {
 		j++
 	}
-	if j < len(s) && isASCIIWord(s[j]) {
+	if j < len(s) && isASCIIWordByte(s[j]) {
 		return i
 	}
 	return j
@@ -92,9 +92,9 @@ func foldWide(r rune) rune {
 	return r
 }
 
-// flush splits the current run into words, and also emits it as one word: GitHub is
+// emitRun splits the current run into words, and also emits it as one word: GitHub is
 // "git", "hub" and "github".
-func (sp *splitter) flush() {
+func (sp *splitter) emitRun() {
 	run := sp.run
 	sp.run = sp.run[:0]
 	if len(run) == 0 {
