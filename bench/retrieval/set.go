@@ -156,7 +156,7 @@ func (forgetful) LoadApprovals(context.Context) (s approval.Saved, err error) { 
 func (forgetful) SaveApprovals(context.Context, approval.Change) error        { return nil }
 func (forgetful) RestoreApprovals(context.Context, approval.Saved) error      { return nil }
 func (forgetful) SaveHeld(context.Context, string, []approval.Held) error     { return nil }
-func (forgetful) ApprovedDefinition(context.Context, tool.Kind, tool.ID) (json.RawMessage, error) {
+func (forgetful) ApprovedDefinition(context.Context, tool.DefinitionKind, tool.ID) (json.RawMessage, error) {
 	return nil, nil
 }
 

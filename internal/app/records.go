@@ -36,7 +36,7 @@ func (d *daemon) recordAdmission(a catalog.AdmissionOutcome) {
 }
 
 // pluralKind returns a kind as in the actions of records.
-func pluralKind(kind tool.Kind) string {
+func pluralKind(kind tool.DefinitionKind) string {
 	if kind == tool.KindInstructions {
 		return kind.Label()
 	}

@@ -57,7 +57,7 @@ func admitDefinitions[T any](ctx context.Context, c *Catalog, server string, all
 	if err != nil && ctx.Err() == nil {
 		c.Logger.Warn(failed, "server", server, "error", err)
 	}
-	byKind := map[tool.Kind]*AdmissionOutcome{}
+	byKind := map[tool.DefinitionKind]*AdmissionOutcome{}
 	for i, j := range judged {
 		a := byKind[j.Kind]
 		if a == nil {
@@ -76,7 +76,7 @@ func admitDefinitions[T any](ctx context.Context, c *Catalog, server string, all
 	return accepted, err == nil
 }
 
-func (c *Catalog) reportAdmissions(byKind map[tool.Kind]*AdmissionOutcome) {
+func (c *Catalog) reportAdmissions(byKind map[tool.DefinitionKind]*AdmissionOutcome) {
 	for _, a := range byKind {
 		if c.Observe != nil && len(a.Accepted)+len(a.Held) > 0 {
 			c.Observe(*a)

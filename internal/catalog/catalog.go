@@ -33,7 +33,7 @@ type Store interface {
 type Catalog struct {
 	Options
 	current   atomic.Pointer[Snapshot]
-	crossRefs *scan.CrossRefs // of all listed tools
+	crossRefs *scan.CrossRefIndex // of all listed tools
 	rechecks  recheckQueue
 
 	// wake tells Run that something changed; unsaved tells saveAndAdmitLoop that a list was
@@ -80,7 +80,7 @@ type Options struct {
 // New returns a catalog of the configured servers; Run keeps it up to date.
 func New(o Options) *Catalog {
 	c := &Catalog{
-		Options: o, servers: o.Servers, inferMode: o.Infer, judgeMode: o.Judge, crossRefs: scan.NewCrossRefs(),
+		Options: o, servers: o.Servers, inferMode: o.Infer, judgeMode: o.Judge, crossRefs: scan.NewCrossRefIndex(),
 		states: map[string]upstream.State{}, lists: map[string]*toolList{}, primitives: map[string]*ServerPrimitives{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
 		listSlots: make(chan struct{}, listsPerCore*runtime.GOMAXPROCS(0)),
@@ -261,7 +261,7 @@ func sleepContext(ctx context.Context, d time.Duration) {
 func (c *Catalog) loadSavedTools(ctx context.Context) {
 	remembered, err := c.Store.LoadTools(ctx)
 	for server, raws := range remembered {
-		c.crossRefs.SetListed(server, raws) // before any evaluation
+		c.crossRefs.SetDefinitions(server, raws) // before any evaluation
 	}
 	c.loadApprovals(ctx)
 	if err != nil {
@@ -353,7 +353,7 @@ func (c *Catalog) takePendingSaves() (save map[string]*toolList, forget []string
 		case !configured[server]:
 			delete(c.lists, server)
 			delete(c.states, server)
-			c.crossRefs.Remove(server)
+			c.crossRefs.RemoveServer(server)
 			forget = append(forget, server)
 		case !l.saved:
 			save[server] = l

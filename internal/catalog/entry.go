@@ -34,7 +34,7 @@ type toolList struct {
 func findExternalRefs(entries []*toolEntry) func() []*toolEntry {
 	return sync.OnceValue(func() (beyond []*toolEntry) {
 		for _, e := range entries {
-			if e.scanned.RefersToUnlisted() {
+			if e.scanned.RefersToUnlistedTool() {
 				beyond = append(beyond, e)
 			}
 		}
@@ -48,16 +48,16 @@ type toolEntry struct {
 	definition     *tool.Definition
 	compile        sync.Once
 	arguments      *schema.Schema
-	scanned        *scan.Scanned
+	scanned        *scan.ScannedDefinition
 	classification *classify.Analysis
 }
 
-func newToolEntry(d *tool.Definition, names *scan.CrossRefs) *toolEntry {
-	return &toolEntry{definition: d, scanned: names.Tool(d), classification: classify.NewAnalysis(d)}
+func newToolEntry(d *tool.Definition, names *scan.CrossRefIndex) *toolEntry {
+	return &toolEntry{definition: d, scanned: names.NewScannedTool(d), classification: classify.NewAnalysis(d)}
 }
 
 // mergeToolEntries returns entries for tools and reuses those of old that did not change.
-func mergeToolEntries(old *toolList, tools []*tool.Definition, names *scan.CrossRefs) (entries []*toolEntry, changed bool) {
+func mergeToolEntries(old *toolList, tools []*tool.Definition, names *scan.CrossRefIndex) (entries []*toolEntry, changed bool) {
 	known := map[string]*toolEntry{}
 	if old != nil {
 		for _, e := range old.entries {
@@ -111,7 +111,7 @@ type Tool struct {
 	override   tool.Hints     // from hint_overrides
 	laneRule   *classify.Rule // the configured rule that classifies its arguments
 	pin        *approval.Pin  // the approval of this definition, nil without one
-	factsCache atomic.Pointer[tool.Facts]
+	factsCache atomic.Pointer[tool.DecisionFacts]
 }
 
 // Callable reports whether the tool can be called.

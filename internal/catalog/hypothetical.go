@@ -16,10 +16,10 @@ func (t *Tool) WithConfig(c *config.Config, server config.Server) *Tool {
 
 // ToolFromRecord returns a tool of which only an activity record is left. It has no
 // schema (see HasDefinition) and no status.
-func ToolFromRecord(id tool.ID, judged *tool.Facts) *Tool {
+func ToolFromRecord(id tool.ID, judged *tool.DecisionFacts) *Tool {
 	in := classify.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
-	e := &toolEntry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, classification: classify.KnownAnalysis(in)}
+	e := &toolEntry{definition: &tool.Definition{ID: id, Hints: judged.DeclaredHints()}, classification: classify.KnownAnalysis(in)}
 	return &Tool{Definition: e.definition, entry: e}
 }
 

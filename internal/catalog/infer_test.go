@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// serverInferMode applies a configuration that differs in infer_hints.
+// infers applies a configuration that differs in infer_hints.
 func (c *Catalog) infers(t *testing.T, mode policy.InferMode) {
 	t.Helper()
 	commit, err := c.Prepare(&config.Config{Servers: c.servers, Intent: policy.Rules{InferHints: mode}})

@@ -30,7 +30,7 @@ type Primitive struct {
 	// on the list that MCPProxy receives.
 	ForClients bool
 	removed    bool // taken off the list while it was pending
-	scanned    *scan.Scanned
+	scanned    *scan.ScannedDefinition
 }
 
 // ApprovalCandidate returns the primitive's definition as input for approval.
@@ -45,14 +45,14 @@ func (o *Primitive) toUnlisted(forClients bool) *Primitive {
 
 // primitiveKey identifies a primitive within its server.
 type primitiveKey struct {
-	kind tool.Kind
+	kind tool.DefinitionKind
 	name string
 }
 
 // ServerPrimitives is the known prompts, resources, templates and instructions of one server.
 // It never changes. A nil Primitives is that of a server that has listed none yet.
 type ServerPrimitives struct {
-	lists map[tool.Kind]*primitiveList
+	lists map[tool.DefinitionKind]*primitiveList
 	// unlisted are pending primitives that are not on MCPProxy's own list: those that
 	// only clients saw, and those that were taken off the list while pending.
 	unlisted  map[primitiveKey]*Primitive
@@ -65,7 +65,7 @@ type ServerPrimitives struct {
 // never changes.
 type DecidedPrimitives struct {
 	decided *approval.View
-	counts  map[tool.Kind]PrimitiveCount
+	counts  map[tool.DefinitionKind]PrimitiveCount
 	// pendingURIs are the URIs of pending resources, normalized.
 	pendingURIs       map[string]bool
 	approvedTemplates []string
@@ -83,7 +83,7 @@ type primitiveList struct {
 }
 
 func newServerPrimitives() *ServerPrimitives {
-	return &ServerPrimitives{lists: map[tool.Kind]*primitiveList{}, unlisted: map[primitiveKey]*Primitive{}, viewCache: &atomic.Pointer[DecidedPrimitives]{}}
+	return &ServerPrimitives{lists: map[tool.DefinitionKind]*primitiveList{}, unlisted: map[primitiveKey]*Primitive{}, viewCache: &atomic.Pointer[DecidedPrimitives]{}}
 }
 
 // clone returns a copy whose lists and unlisted can be changed.
@@ -98,7 +98,7 @@ func (o *ServerPrimitives) clone() *ServerPrimitives {
 }
 
 // listOrEmpty returns the last list of a kind, empty without one.
-func (o *ServerPrimitives) listOrEmpty(kind tool.Kind) *primitiveList {
+func (o *ServerPrimitives) listOrEmpty(kind tool.DefinitionKind) *primitiveList {
 	if o != nil && o.lists[kind] != nil {
 		return o.lists[kind]
 	}
@@ -106,10 +106,14 @@ func (o *ServerPrimitives) listOrEmpty(kind tool.Kind) *primitiveList {
 }
 
 // HasList reports whether the server has sent its list of a kind.
-func (o *ServerPrimitives) HasList(kind tool.Kind) bool { return o != nil && o.lists[kind] != nil }
+func (o *ServerPrimitives) HasList(kind tool.DefinitionKind) bool {
+	return o != nil && o.lists[kind] != nil
+}
 
 // Listed returns the server's list of a kind, in its order.
-func (o *ServerPrimitives) Listed(kind tool.Kind) []*Primitive { return o.listOrEmpty(kind).items }
+func (o *ServerPrimitives) Listed(kind tool.DefinitionKind) []*Primitive {
+	return o.listOrEmpty(kind).items
+}
 
 // Reviewable returns all primitives that can be approved, by kind: the listed ones, then
 // pending ones that only clients saw.
@@ -132,7 +136,7 @@ func (o *ServerPrimitives) Reviewable() []*Primitive {
 }
 
 // Find returns the primitive of that kind and name that can be approved, or nil.
-func (o *ServerPrimitives) Find(kind tool.Kind, name string) *Primitive {
+func (o *ServerPrimitives) Find(kind tool.DefinitionKind, name string) *Primitive {
 	if one := o.listOrEmpty(kind).byName[name]; one != nil {
 		return one
 	}
@@ -143,7 +147,7 @@ func (o *ServerPrimitives) Find(kind tool.Kind, name string) *Primitive {
 }
 
 // findIdentical returns the primitive that was parsed from the same bytes, or nil.
-func (o *ServerPrimitives) findIdentical(kind tool.Kind, name string, raw []byte) *Primitive {
+func (o *ServerPrimitives) findIdentical(kind tool.DefinitionKind, name string, raw []byte) *Primitive {
 	if one := o.listOrEmpty(kind).byName[name]; one != nil && bytes.Equal(one.Raw, raw) {
 		return one
 	}
@@ -156,13 +160,13 @@ func (o *ServerPrimitives) findIdentical(kind tool.Kind, name string, raw []byte
 // definitionOrigin is the server of a definition and all known tool names.
 type definitionOrigin struct {
 	server    string
-	crossRefs *scan.CrossRefs // of all tools
+	crossRefs *scan.CrossRefIndex // of all tools
 }
 
 // parsePrimitive returns the primitive that a server sent, nil if it is unusable. It reuses an
 // unchanged one.
-func (o *ServerPrimitives) parsePrimitive(kind tool.Kind, raw json.RawMessage, by definitionOrigin) *Primitive {
-	name := kind.NameIn(raw)
+func (o *ServerPrimitives) parsePrimitive(kind tool.DefinitionKind, raw json.RawMessage, by definitionOrigin) *Primitive {
+	name := kind.ReadName(raw)
 	if one := o.findIdentical(kind, name, raw); one != nil {
 		return one
 	}
@@ -170,7 +174,7 @@ func (o *ServerPrimitives) parsePrimitive(kind tool.Kind, raw json.RawMessage, b
 	if err != nil {
 		return nil
 	}
-	one := &Primitive{Primitive: parsed, scanned: by.crossRefs.Primitive(by.server, parsed)}
+	one := &Primitive{Primitive: parsed, scanned: by.crossRefs.NewScannedPrimitive(by.server, parsed)}
 	for _, was := range []*Primitive{o.listOrEmpty(kind).byName[parsed.Name], o.findUnlisted(kind, parsed.Name)} {
 		if was != nil && was.Fingerprint == parsed.Fingerprint {
 			one.scanned = was.scanned
@@ -179,7 +183,7 @@ func (o *ServerPrimitives) parsePrimitive(kind tool.Kind, raw json.RawMessage, b
 	return one
 }
 
-func (o *ServerPrimitives) findUnlisted(kind tool.Kind, name string) *Primitive {
+func (o *ServerPrimitives) findUnlisted(kind tool.DefinitionKind, name string) *Primitive {
 	if o == nil {
 		return nil
 	}
@@ -188,7 +192,7 @@ func (o *ServerPrimitives) findUnlisted(kind tool.Kind, name string) *Primitive 
 
 // withUpdatedList returns o with a new list of a kind. Pending primitives that are no longer
 // listed are kept, so that a server cannot get one used by taking it off the list.
-func (o *ServerPrimitives) withUpdatedList(kind tool.Kind, raws []json.RawMessage, by definitionOrigin, decided *approval.View) *ServerPrimitives {
+func (o *ServerPrimitives) withUpdatedList(kind tool.DefinitionKind, raws []json.RawMessage, by definitionOrigin, decided *approval.View) *ServerPrimitives {
 	next := o.clone()
 	l := &primitiveList{byName: make(map[string]*Primitive, len(raws))}
 	for _, raw := range raws {

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// ServerPrimitives returns the known primitives of a server.
+// Primitives returns the known primitives of a server.
 func (c *Catalog) Primitives(server string) *ServerPrimitives {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,7 +32,7 @@ func (c *Catalog) CurrentPrimitives(server string) *DecidedPrimitives {
 
 // StorePrimitives replaces a list that a server sent to MCPProxy itself. What the
 // server's trust allows is approved before this returns.
-func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) {
+func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.DefinitionKind, raws []json.RawMessage) {
 	for {
 		old := c.Primitives(server)
 		next := old.withUpdatedList(kind, raws, definitionOrigin{server, c.crossRefs}, c.Approvals.View(server))
@@ -67,7 +67,7 @@ func (c *Catalog) admitPrimitives(ctx context.Context, server string, offers []*
 // session of its own, and returns which elements the client may see. MCPProxy's own list
 // has precedence: another definition of the same name is not accepted. strange reports
 // that there is one, so that the known list may be outdated.
-func (c *Catalog) FilterClientList(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) (pass []bool, strange bool) {
+func (c *Catalog) FilterClientList(ctx context.Context, server string, kind tool.DefinitionKind, raws []json.RawMessage) (pass []bool, strange bool) {
 	o := c.Primitives(server)
 	rules, decided, ok := c.admissionRules(server)
 	pass = make([]bool, len(raws))

@@ -108,7 +108,7 @@ func (g *PrimitiveGuard) ListsUpToDate(snapshot *Snapshot, s *Server) bool {
 		}
 		now := last.listRequestState
 		<-last.sem
-		if now.listedAt.IsZero() || now.primitivesVersion != s.State.Offers || now.isRefreshDue() || now.failed && !now.answered && time.Since(now.listedAt) >= retryAfter {
+		if now.listedAt.IsZero() || now.primitivesVersion != s.State.PrimitivesVersion || now.isRefreshDue() || now.failed && !now.answered && time.Since(now.listedAt) >= retryAfter {
 			return false
 		}
 	}

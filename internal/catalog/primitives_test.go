@@ -24,9 +24,9 @@ import (
 // world is a guard before the servers s and t, which state when their lists
 // change.
 type world struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	*catalog.PrimitiveGuard
-	servers *catalogtest.RelayServers
+	servers *catalogtest.ScriptedServers
 	asked   atomic.Int64 // how often a list was asked for
 	version uint64
 }
@@ -35,11 +35,11 @@ const prompt = `{"name":"full","title":"Full"}`
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{World: catalogtest.New(t, func(c *config.Config) {
+	w := &world{Harness: catalogtest.New(t, func(c *config.Config) {
 		c.Servers[0].Trust = config.TrustScan
 		c.Servers = append(c.Servers, config.Server{Name: "t", Protocol: "stdio", Enabled: true, Trust: config.TrustScan})
 	})}
-	w.servers = w.Upstreams.(*catalogtest.RelayServers)
+	w.servers = w.Upstreams.(*catalogtest.ScriptedServers)
 	w.servers.Primitives = map[string][]json.RawMessage{}
 	w.PrimitiveGuard = catalog.NewPrimitiveGuard(w.Catalog, primitiveSource{w}, catalogtest.Logger)
 	w.changed("s")
@@ -63,7 +63,7 @@ func (s primitiveSource) RefreshTools(ctx context.Context, server string, since 
 // changed is what a server says when its offers have changed.
 func (w *world) changed(server string) {
 	w.version++
-	w.Catalog.StateChanged(upstream.State{Name: server, Phase: upstream.Ready, Offers: w.version, Instructions: "Be kind.",
+	w.Catalog.StateChanged(upstream.State{Name: server, Phase: upstream.Ready, PrimitivesVersion: w.version, Instructions: "Be kind.",
 		Capabilities: json.RawMessage(`{"tools":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}}`)})
 	w.Catalog.Publish()
 }
@@ -154,7 +154,7 @@ func TestFollow(t *testing.T) {
 		following.Go(func() { w.FollowListChanges(ctx) })
 		defer following.Wait()
 		defer stop()
-		known := func(method string, kind tool.Kind, names ...string) {
+		known := func(method string, kind tool.DefinitionKind, names ...string) {
 			t.Helper()
 			synctest.Wait()
 			var got []string
@@ -376,7 +376,7 @@ func TestUseOfARestingServer(t *testing.T) {
 		t.Fatal("it is not offered")
 	}
 	idle := w.Catalog.Current().Server("s").State
-	idle.Phase, idle.Offers = upstream.Idle, idle.Offers+1 // they may be others
+	idle.Phase, idle.PrimitivesVersion = upstream.Idle, idle.PrimitivesVersion+1 // they may be others
 	w.Catalog.StateChanged(idle)
 	w.Catalog.Publish()
 	w.servers.Primitives["s prompts/list"] = []json.RawMessage{json.RawMessage(strings.Replace(prompt, "Full", "Else", 1))}

@@ -16,7 +16,7 @@ import (
 
 // primitiveRef is a primitive that a request uses.
 type primitiveRef struct {
-	kind tool.Kind
+	kind tool.DefinitionKind
 	name string
 }
 
@@ -30,7 +30,7 @@ func primitivesUsedBy(r *session.Request) (used []primitiveRef, bad *problem.Pro
 		}
 		return wirejson.Find(part, member)
 	}
-	name := func(part json.RawMessage, member string, kinds ...tool.Kind) {
+	name := func(part json.RawMessage, member string, kinds ...tool.DefinitionKind) {
 		value := find(part, member)
 		own, ok := wirejson.String(value)
 		switch {
@@ -97,7 +97,7 @@ func (g *PrimitiveGuard) CheckUse(ctx context.Context, server string, r *session
 
 // ensureListedForUse makes sure that the catalog has the lists that a use of that kind
 // depends on.
-func (g *PrimitiveGuard) ensureListedForUse(ctx context.Context, server string, kind tool.Kind) error {
+func (g *PrimitiveGuard) ensureListedForUse(ctx context.Context, server string, kind tool.DefinitionKind) error {
 	ctx, cancel := context.WithTimeout(ctx, useListTimeout)
 	defer cancel()
 	wanted := []ListKind{ListResources, ListTemplates}

@@ -15,7 +15,7 @@ func (c *Catalog) registerToolNames(server string, entries []*toolEntry) {
 	for i, e := range entries {
 		names[i] = e.definition.ID.Tool
 	}
-	c.crossRefs.SetTools(server, names)
+	c.crossRefs.SetToolNames(server, names)
 }
 
 // recheckAccepted puts definitions back under review that refer to a tool of another server which
@@ -112,7 +112,7 @@ func (c *Catalog) recheckServer(ctx context.Context, server string, candidates [
 		}
 		return false
 	}
-	byKind := map[tool.Kind]*AdmissionOutcome{}
+	byKind := map[tool.DefinitionKind]*AdmissionOutcome{}
 	for _, j := range held {
 		if byKind[j.Kind] == nil {
 			byKind[j.Kind] = &AdmissionOutcome{Server: server, Kind: j.Kind, Trust: rules.Trust}

@@ -27,7 +27,7 @@ func (t *Tool) BaseLane() policy.Operation {
 
 // InScope reports whether the tool is in a scope.
 func (t *Tool) InScope(s policy.Scope) bool {
-	return !s.Bounded() || s.Tool(t.ID.Server, t.ID.Tool) && policy.Within(s, t.Lane())
+	return !s.IsBounded() || s.AllowsTool(t.ID.Server, t.ID.Tool) && policy.Within(s, t.Lane())
 }
 
 // InScope reports whether a tool is in a scope, even if it does not exist. An unknown
@@ -36,13 +36,13 @@ func (s *Snapshot) InScope(id tool.ID, within policy.Scope) bool {
 	if t := s.Tool(id); t != nil {
 		return t.InScope(within)
 	}
-	return within.Tool(id.Server, id.Tool) && within.AllLanes()
+	return within.AllowsTool(id.Server, id.Tool) && within.AllowsAllLanes()
 }
 
 // ScopedTo returns a snapshot that has only what is in the scope: no other server or tool
 // is in it, is counted, or changes search results, their order or their scores.
 func (s *Snapshot) ScopedTo(within policy.Scope) *Snapshot {
-	if !within.Bounded() {
+	if !within.IsBounded() {
 		return s
 	}
 	key := within.Key()
@@ -63,7 +63,7 @@ func (s *Snapshot) ScopedTo(within policy.Scope) *Snapshot {
 func (s *Snapshot) computeScoped(within policy.Scope) *Snapshot {
 	less := &Snapshot{version: s.version, byName: map[string]*Server{}, tools: map[tool.ID]*Tool{}, replaced: s.replaced}
 	for _, server := range s.servers {
-		if !within.Server(server.Name) {
+		if !within.AllowsServer(server.Name) {
 			continue
 		}
 		one := *server

@@ -271,7 +271,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 		memory := new(approvaltest.Memory)
 		book := memory.Book()
 		if is(3) {
-			if err := book.Approve(t.Context(), "s", "admin", []approval.Candidate{newToolEntry(d, scan.NewCrossRefs()).approvalCandidate(policy.InferOff)}, nil); err != nil {
+			if err := book.Approve(t.Context(), "s", "admin", []approval.Candidate{newToolEntry(d, scan.NewCrossRefIndex()).approvalCandidate(policy.InferOff)}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -305,7 +305,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 				want = row.status
 			}
 		}
-		if got := policy.StatusOf(newStatusFacts(server, book.View("s"), newToolEntry(d, scan.NewCrossRefs()))); got != want {
+		if got := policy.StatusOf(newStatusFacts(server, book.View("s"), newToolEntry(d, scan.NewCrossRefIndex()))); got != want {
 			t.Errorf("%07b: %s, want %s", bits, got, want)
 		}
 	}

@@ -191,7 +191,7 @@ func (s *Aggregate) listed(r *session.Request) (aggregateListed, <-chan struct{}
 			if catalog.HasCapability(server, list.Capability()) {
 				decisions := s.Catalog.CurrentPrimitives(server.Name).DecisionsHash()
 				sum.add([]byte(server.Name))
-				sum.number(server.State.Offers)
+				sum.number(server.State.PrimitivesVersion)
 				sum.add(decisions[:])
 			}
 		}

@@ -29,7 +29,7 @@ func (e *aggregateEntry) definition(l catalog.ListKind) json.RawMessage {
 		raw = wirejson.SetMember(raw, l.ElementKey(), wirejson.AppendString(nil, e.name))
 	}
 	if e.tool != nil {
-		raw = e.tool.Effective.ReplaceIn(repaired(raw), e.tool.Hints)
+		raw = e.tool.Effective.ReplaceHintsIn(repaired(raw), e.tool.Hints)
 	}
 	return raw
 }
@@ -54,7 +54,7 @@ func nameTools(s *catalog.Snapshot) *aggregateTools {
 	all := &aggregateTools{version: s.Version(), digested: map[string]*catalog.Tool{}}
 	for _, server := range s.Servers() {
 		for _, t := range server.Tools {
-			name := tool.Alias(t.ID.Server, t.ID.Tool)
+			name := tool.ToAlias(t.ID.Server, t.ID.Tool)
 			if tool.IsDigestedAlias(name) {
 				all.digested[name] = t
 			}
@@ -85,9 +85,9 @@ func nameOffers(l catalog.ListKind, all []*aggregateEntry) {
 	for _, e := range all {
 		switch {
 		case l == catalog.ListPrompts:
-			e.name = tool.Alias(e.server, e.own)
+			e.name = tool.ToAlias(e.server, e.own)
 		case owners[e.own] > 1 || tool.LooksLikeAliasURI(e.own):
-			e.name = tool.AliasURI(e.server, e.own)
+			e.name = tool.ToAliasURI(e.server, e.own)
 		default:
 			e.name = e.own
 		}

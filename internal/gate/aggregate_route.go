@@ -235,7 +235,7 @@ func (s *Aggregate) resourceOf(ctx context.Context, r *aggregateRequest, uri str
 		return uri, nil
 	}
 	return "", problem.Newf(problem.InvalidParameter, "There is no resource '%s'.", problem.Brief(uri)).
-		WithHint("Use an address of resources/list, or name the server in it: "+tool.AliasURI("SERVER", problem.Brief(uri))+".").With("parameter", "uri")
+		WithHint("Use an address of resources/list, or name the server in it: "+tool.ToAliasURI("SERVER", problem.Brief(uri))+".").With("parameter", "uri")
 }
 
 // maxOwners is how many servers are named that an address may belong to.
@@ -244,7 +244,7 @@ const maxOwners = 5
 func ambiguous(uri string, owners []string) *problem.Problem {
 	var named []string
 	for _, server := range owners[:min(len(owners), maxOwners)] {
-		named = append(named, tool.AliasURI(server, problem.Brief(uri)))
+		named = append(named, tool.ToAliasURI(server, problem.Brief(uri)))
 	}
 	return problem.Newf(problem.InvalidParameter, "Several servers have a resource '%s'.", problem.Brief(uri)).
 		WithHint("Name the server in the address: "+strings.Join(named, ", ")+".").With("parameter", "uri")

@@ -43,7 +43,7 @@ func TestChangesOutsideAreNoNews(t *testing.T) {
 	before, _ := w.all.listed(asked())
 	whole, _ := w.all.listed(catalogtest.NewRequest("", ""))
 	list("t", "b", "c")
-	w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, Offers: 99, Capabilities: []byte(`{"tools":{},"prompts":{},"resources":{}}`)})
+	w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, PrimitivesVersion: 99, Capabilities: []byte(`{"tools":{},"prompts":{},"resources":{}}`)})
 	list("s", "a", "wipe") // in no lane of the client
 	after, _ := w.all.listed(asked())
 	if after != before {

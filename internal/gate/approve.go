@@ -44,11 +44,11 @@ type approval struct {
 // askedBy returns the rule that asks for an approval of the call, and what the call counts as.
 func (s *subject) askedBy(c *call, does policy.Arguments) (policy.AskedBy, policy.Operation) {
 	within := c.caller.Scope()
-	if s.tool == nil || !s.cfg.MayAsk(s.tool.ID.Server, within) {
+	if s.tool == nil || !s.cfg.MayAskUser(s.tool.ID.Server, within) {
 		return policy.AskedBy{}, policy.NoOperation
 	}
 	lane := WorstLane(s.tool, s.request.Variant, s.request.OwnNames, &does)
-	return s.cfg.Asks(s.tool.ID, within, lane), lane
+	return s.cfg.AskRuleFor(s.tool.ID, within, lane), lane
 }
 
 // errChanged means that a call is no longer what a user was asked about.

@@ -56,7 +56,7 @@ func (v *verdict) validate(unknown []UnknownArgument) *problem.Problem {
 	if p := misplaced(unknown, v.tool, v.args.sent); p != nil {
 		return p
 	}
-	fit, warnings, p := checkArguments(v.tool, v.args.sent, v.cfg.Validation(v.request.ID.Server))
+	fit, warnings, p := checkArguments(v.tool, v.args.sent, v.cfg.ValidationMode(v.request.ID.Server))
 	v.fit = fit
 	v.Warnings = append(v.Warnings, warnings...)
 	return p
@@ -82,7 +82,7 @@ func (s *subject) readArguments() policy.Arguments {
 // arguments do.
 func (s *subject) lanesCount(c *call) bool {
 	within := c.caller.Scope()
-	return !within.AllLanes() || s.cfg.MayAsk(s.request.ID.Server, within)
+	return !within.AllowsAllLanes() || s.cfg.MayAskUser(s.request.ID.Server, within)
 }
 
 // RulesFor returns the rules of a configuration that hold for a call of a tool (nil: there
@@ -103,7 +103,7 @@ func RulesFor(cfg *config.Config, t *catalog.Tool, declares bool) policy.Rules {
 func (g *Gate) facts(c *call, s *subject, now *catalog.Snapshot, does policy.Arguments) policy.Facts {
 	within := c.caller.Scope()
 	id, t := s.request.ID, s.tool
-	facts := policy.Facts{InScope: within.Tool(id.Server, id.Tool), Lanes: within.Lanes()}
+	facts := policy.Facts{InScope: within.AllowsTool(id.Server, id.Tool), Lanes: within.Lanes()}
 	switch {
 	case s.request.NameErr != nil:
 		facts.Nearest = now.ScopedTo(within).SuggestByToolName(s.request.Name)
@@ -129,7 +129,7 @@ func (g *Gate) facts(c *call, s *subject, now *catalog.Snapshot, does policy.Arg
 // is what the call does by its arguments.
 func FactsOf(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.Status, does policy.Arguments) policy.Facts {
 	facts := policy.Facts{InScope: true, Lanes: within.Lanes(), Existence: policy.Exists, Status: status, Hints: t.Effective, ServerHints: t.Hints}
-	if !within.AllLanes() && !quarantined { // nothing is told of what is quarantined
+	if !within.AllowsAllLanes() && !quarantined { // nothing is told of what is quarantined
 		facts.Lane = t.Lane()
 		if does.Operation != policy.NoOperation {
 			own := t.BaseLane()
@@ -171,7 +171,7 @@ func missing(s *catalog.Server) (what policy.Existence, unlisted string) {
 // OutOfScope refuses what is about a server that a caller may not reach, whether
 // there is one or not; nil when the caller may.
 func OutOfScope(c *auth.Caller, server string) *problem.Problem {
-	if within := c.Scope(); within.Server(server) {
+	if within := c.Scope(); within.AllowsServer(server) {
 		return nil
 	}
 	return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", problem.Brief(server)).

@@ -133,7 +133,7 @@ func (g *Gate) fit(ctx context.Context, c *call, v *verdict, r *Result, o *activ
 func (g *Gate) selected(ctx context.Context, c *call, v *verdict, r *Result, o *activity.Outcome) json.RawMessage {
 	e, whole := c.selection, r.Result
 	if e == nil {
-		e = v.cfg.Selection(v.request.ID)
+		e = v.cfg.SelectionFor(v.request.ID)
 	}
 	if e == nil || e.Same() || r.IsError {
 		return whole

@@ -114,7 +114,7 @@ func (a *Admin) compareToApproved(ctx context.Context, d *definition) (Compared,
 	return c, nil
 }
 
-func parseFingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, error) {
+func parseFingerprint(kind tool.DefinitionKind, server string, raw []byte) (tool.Fingerprint, error) {
 	if kind == tool.KindTool {
 		d, err := tool.ParseDefinition(server, raw)
 		if err != nil {

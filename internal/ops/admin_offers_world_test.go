@@ -23,13 +23,13 @@ import (
 // alike.
 type offerWorld struct {
 	*adminWorld
-	r *catalogtest.RelayServers
+	r *catalogtest.ScriptedServers
 	// to clients is what clients are listed; nil: the same.
 	toClients map[string][]json.RawMessage
 	version   uint64
 }
 
-var listMethods = map[tool.Kind]catalog.ListKind{tool.KindPrompt: catalog.ListPrompts, tool.KindResource: catalog.ListResources, tool.KindTemplate: catalog.ListTemplates}
+var listMethods = map[tool.DefinitionKind]catalog.ListKind{tool.KindPrompt: catalog.ListPrompts, tool.KindResource: catalog.ListResources, tool.KindTemplate: catalog.ListTemplates}
 
 func newOfferWorld(t *testing.T, kind config.Trust) *offerWorld {
 	t.Helper()
@@ -44,7 +44,7 @@ func newOfferWorld(t *testing.T, kind config.Trust) *offerWorld {
 // changed is what the server says when its offers have changed.
 func (w *offerWorld) changed() {
 	w.version++
-	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready, Offers: w.version, Instructions: w.instructions(),
+	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready, PrimitivesVersion: w.version, Instructions: w.instructions(),
 		Capabilities: json.RawMessage(`{"tools":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}}`)})
 	w.Catalog.Publish()
 }
@@ -57,7 +57,7 @@ func (w *offerWorld) instructions() string {
 	return text
 }
 
-func (w *offerWorld) method(kind tool.Kind) string {
+func (w *offerWorld) method(kind tool.DefinitionKind) string {
 	if kind == tool.KindInstructions {
 		return "instructions"
 	}
@@ -65,7 +65,7 @@ func (w *offerWorld) method(kind tool.Kind) string {
 }
 
 // offers has the server offer these of a kind, and say so.
-func (w *offerWorld) offers(kind tool.Kind, raws ...string) {
+func (w *offerWorld) offers(kind tool.DefinitionKind, raws ...string) {
 	var all []json.RawMessage
 	for _, raw := range raws {
 		all = append(all, json.RawMessage(raw))
@@ -75,7 +75,7 @@ func (w *offerWorld) offers(kind tool.Kind, raws ...string) {
 }
 
 // shows has it show these to clients, whatever it lists to MCPProxy.
-func (w *offerWorld) shows(kind tool.Kind, raws ...string) {
+func (w *offerWorld) shows(kind tool.DefinitionKind, raws ...string) {
 	all := []json.RawMessage{}
 	for _, raw := range raws {
 		all = append(all, json.RawMessage(raw))
@@ -123,7 +123,7 @@ func (w *offerWorld) Relay(ctx context.Context, server string, q *session.Reques
 }
 
 // seen is what a client sees of a kind on the server's own address.
-func (w *offerWorld) seen(kind tool.Kind) []string {
+func (w *offerWorld) seen(kind tool.DefinitionKind) []string {
 	w.T.Helper()
 	if kind == tool.KindInstructions {
 		_, a, err := w.gateway.Surface("s").Open(w.T.Context(), passed("initialize", `{}`))
@@ -151,7 +151,7 @@ func (w *offerWorld) seen(kind tool.Kind) []string {
 }
 
 // amongAll is what clients of all servers see.
-func (w *offerWorld) amongAll(kind tool.Kind) int {
+func (w *offerWorld) amongAll(kind tool.DefinitionKind) int {
 	w.T.Helper()
 	if kind == tool.KindInstructions {
 		return len(w.seen(kind))
@@ -167,7 +167,7 @@ func (w *offerWorld) amongAll(kind tool.Kind) int {
 
 // used is what comes of a client's use of an offer, on the server's own address
 // and among all.
-func (w *offerWorld) used(kind tool.Kind) map[string]error {
+func (w *offerWorld) used(kind tool.DefinitionKind) map[string]error {
 	w.T.Helper()
 	var requests [][2]string
 	switch kind {

@@ -150,7 +150,7 @@ func (s *reviewSubject) serverReview() ServerReview {
 		State: StateOf(s.listed), LastError: lastError(s.listed), Listed: s.toolsCurrent(), Instructions: s.instructions(),
 		Tools: []ReviewedTool{}, Offers: []ReviewedOffer{}, TotalOffers: len(s.primitives) + s.omitted,
 	}
-	said := scanResult(scan.Text("instructions", s.instructions()))
+	said := scanResult(scan.ScanText("instructions", s.instructions()))
 	r.Verdict, r.Findings = said.Verdict, said.Findings
 	if s.proposal != nil {
 		r.ProposedBy, r.ProposedAt, r.ProposedEnv = s.proposal.By, &s.proposal.At, s.config.Env
@@ -200,7 +200,7 @@ func (a *Admin) requireReviewPresence(ctx context.Context, s *reviewSubject, sta
 	if stage != StageLaunch {
 		edit = endQuarantine
 	}
-	widens, err := requiredClaims(func(permit config.Permit) error { return edit(a.editor, permit, s) })
+	widens, err := requiredClaims(func(permit config.ConfirmFunc) error { return edit(a.editor, permit, s) })
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (a *Admin) requireReviewPresence(ctx context.Context, s *reviewSubject, sta
 }
 
 // quarantineForReview writes the server into the file, quarantined.
-func quarantineForReview(e Editor, permit config.Permit, s *reviewSubject) error {
+func quarantineForReview(e Editor, permit config.ConfirmFunc, s *reviewSubject) error {
 	switch {
 	case s.proposal != nil:
 		return e.AddServers(permit, config.NamedEdit{Name: s.name, ServerEdit: s.proposal.Edit})
@@ -219,7 +219,7 @@ func quarantineForReview(e Editor, permit config.Permit, s *reviewSubject) error
 }
 
 // endQuarantine removes the quarantine from the file.
-func endQuarantine(e Editor, permit config.Permit, s *reviewSubject) error {
+func endQuarantine(e Editor, permit config.ConfirmFunc, s *reviewSubject) error {
 	if !s.config.Quarantined {
 		return nil
 	}

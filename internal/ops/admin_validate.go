@@ -33,7 +33,7 @@ func validateNewServer(s NewServer) (config.ServerEdit, error) {
 	edit := config.ServerEdit{
 		Launch: s.Launch, Quarantined: s.Quarantined, Trust: config.Trust(s.Trust),
 	}
-	return edit, edit.Check()
+	return edit, edit.CheckValues()
 }
 
 // exceedsLimits reports whether a new server exceeds a size limit.

@@ -175,7 +175,7 @@ func (l *toolListing) row(t *catalog.Tool) ToolRow {
 	return ToolRow{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title, Summary: summary,
 		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(),
-		Status: StatusOf(t), Deprecated: t.Deprecated(),
+		Status: StatusOf(t), Deprecated: t.IsDeprecated(),
 		Tokens: tokenCount(len(t.Raw)), Used: l.use.used(t),
 	}
 }

@@ -28,8 +28,8 @@ func loginWorld(t *testing.T) (*world, *mcptest.Login) {
 	t.Helper()
 	server := mcptest.ServeLogin(t, http.NotFoundHandler())
 	w := newWorld(t, nil)
-	logins := oauth.New(oauth.Options{Vault: noVault{}})
-	logins.Configure([]oauth.Target{{Name: "s", URL: server.URL}})
+	logins := oauth.NewAccounts(oauth.Options{Vault: noVault{}})
+	logins.Configure([]oauth.AccountTarget{{Name: "s", URL: server.URL}})
 	t.Cleanup(func() { _ = logins.Close(context.Background()) })
 	w.gateway.Logins = logins
 	return w, server

@@ -99,7 +99,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 		notices = append(notices, fmt.Sprintf(unhintedNotice, found.unhinted))
 	}
 	switch none := len(snapshot.Servers()) == 0; {
-	case none && (req.Caller.Scope().Bounded() || !req.Caller.Known()):
+	case none && (req.Caller.Scope().IsBounded() || !req.Caller.IsKnown()):
 		notices = append(notices, noAccessNotice)
 	case none:
 		notices = append(notices, noServerNotice(len(g.Proposals()), cfg.MCPManagement))

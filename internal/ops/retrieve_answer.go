@@ -148,7 +148,7 @@ func appendToolJSON(out []byte, h catalog.Hit, description, sign string) []byte 
 	if argumentDecidesLane(t) {
 		out = appendMember(out, `,"note":`, laneNote)
 	}
-	if t.Deprecated() {
+	if t.IsDeprecated() {
 		out = append(out, `,"deprecated":true`...)
 	}
 	return append(out, '}')

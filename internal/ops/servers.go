@@ -24,7 +24,7 @@ func (g *Gateway) Servers(_ context.Context, c Caller, _ Nothing) (ServerViews, 
 		views = append(views, g.serverView(s, cfg.Server(s.Name)))
 	}
 	for _, p := range g.Proposals() {
-		if within.Server(p.Config.Name) {
+		if within.AllowsServer(p.Config.Name) {
 			views = append(views, p.serverView())
 		}
 	}
@@ -69,7 +69,7 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, timeOrNil(p.Since), p.QueuedBefore, p.Trouble
 	v.Detail = stateDetail(&v, p)
 	if c != nil {
-		shown := c.Shown()
+		shown := c.Masked()
 		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
 		v.Trust, v.Lazy = string(c.Trust), c.Lazy
 		v.Unhinted = newUnhinted(s, c)
@@ -142,7 +142,7 @@ func reviewStage(s config.Server, decided *approval.View) ReviewStage {
 }
 
 // stateDetail explains what a server that is not ready is doing, or why it failed; "" for a ready, idle or disabled one.
-func stateDetail(v *ServerView, p upstream.Progress) string {
+func stateDetail(v *ServerView, p upstream.StartProgress) string {
 	switch {
 	case !v.Enabled || v.State == string(upstream.Ready) || v.State == string(upstream.Idle):
 		return ""
@@ -186,7 +186,7 @@ func countPrimitives(now *catalog.DecidedPrimitives) *OfferCounts {
 	if len(counts) == 0 {
 		return nil
 	}
-	of := func(kind tool.Kind) *OfferCount {
+	of := func(kind tool.DefinitionKind) *OfferCount {
 		n, ok := counts[kind]
 		if !ok {
 			return nil

@@ -124,7 +124,7 @@ func (c *trialEvaluator) askVerdict(r *activity.Record, d *activity.Decision, t 
 		return allowedVerdict()
 	}
 	within, _ := c.scope(r, d)
-	caught := c.next.Asks(t.ID, within, gate.WorstLane(t, asked.Variant, asked.OwnNames, &does))
+	caught := c.next.AskRuleFor(t.ID, within, gate.WorstLane(t, asked.Variant, asked.OwnNames, &does))
 	if !caught.Asked() {
 		return allowedVerdict()
 	}
@@ -150,7 +150,7 @@ func (c *trialEvaluator) tool(id tool.ID, d *activity.Decision, server *config.S
 	}
 	t := c.snapshot.Tool(id)
 	if t == nil || t.Fingerprint().String() != d.Fingerprint {
-		t = catalog.ToolFromRecord(id, &d.Facts)
+		t = catalog.ToolFromRecord(id, &d.DecisionFacts)
 	}
 	if len(c.tools) >= maxTrialTools {
 		clear(c.tools)
@@ -198,7 +198,7 @@ type uncertainty struct {
 // policyFacts returns the facts of the recorded call under the candidate configuration.
 func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, id tool.ID, server *config.Server, t *catalog.Tool, does policy.Arguments) (policy.Facts, uncertainty) {
 	within, known := c.scope(r, d)
-	facts := policy.Facts{InScope: within.Tool(id.Server, id.Tool), Lanes: within.Lanes()}
+	facts := policy.Facts{InScope: within.AllowsTool(id.Server, id.Tool), Lanes: within.Lanes()}
 	check := policy.ParseCheck(d.Check)
 	var open uncertainty
 	if !known && (check != policy.NoCheck && check <= policy.CheckScope || t == nil || t.CallWith.String() != d.CallWith) {
@@ -283,7 +283,7 @@ func (c *trialEvaluator) schemaVerdict(r *activity.Record, d *activity.Decision,
 	case d.Check == policy.CheckSchema.String() && problem.Code(r.Metadata.ErrorCode) == problem.InvalidArgs: // arguments next to args
 		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.InvalidArgs, r.ErrorMessage, ""), policy.Callable, ""}
 	}
-	if mode := c.next.Validation(r.ServerName); mode == config.ValidateOff || mode == config.ValidateWarn {
+	if mode := c.next.ValidationMode(r.ServerName); mode == config.ValidateOff || mode == config.ValidateWarn {
 		return allowedVerdict()
 	}
 	fit, why := d.Arguments, ""
@@ -325,11 +325,11 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 		return does, ""
 	}
 	within, _ := c.scope(r, d)
-	asked := func(lane policy.Operation) bool { return c.next.Asks(t.ID, within, lane).Asked() }
+	asked := func(lane policy.Operation) bool { return c.next.AskRuleFor(t.ID, within, lane).Asked() }
 	if asked(policy.Destructive) && (rule.Declared || !asked(t.BaseLane())) {
 		return does, whyLane
 	}
-	if rules.JudgeArguments == policy.JudgeOff && within.AllLanes() || rules.JudgeArguments == policy.JudgeAdvise && within.AllLanes() && !rule.Declared {
+	if rules.JudgeArguments == policy.JudgeOff && within.AllowsAllLanes() || rules.JudgeArguments == policy.JudgeAdvise && within.AllowsAllLanes() && !rule.Declared {
 		return does, "" // it would be a warning at most
 	}
 	return does, whyLane

@@ -23,7 +23,7 @@ func viewTool(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
 		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: StatusOf(t), Deprecated: t.Deprecated(), Score: score,
+		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: StatusOf(t), Deprecated: t.IsDeprecated(), Score: score,
 	}
 	if t.Effective != t.Hints {
 		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)

@@ -23,7 +23,7 @@ func (g *Gateway) Usable(c *auth.Caller) (all []UsableServer, changed <-chan str
 // Calls returns the calls of each server in the last 30 days, as last counted. It is nil before the first count, and for a caller with a limited scope,
 // because the calls are mostly those of others. Callers must not modify it.
 func (g *Gateway) Calls(c *auth.Caller) map[string]int64 {
-	if calls := g.calls.Load(); calls != nil && !c.Scope().Bounded() {
+	if calls := g.calls.Load(); calls != nil && !c.Scope().IsBounded() {
 		return *calls
 	}
 	return nil

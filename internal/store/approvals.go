@@ -97,7 +97,7 @@ func saveHeld(conn *rawConn, server string, all []approval.Held) {
 
 // decidedAbout is what a row is about.
 type decidedAbout struct {
-	kind tool.Kind
+	kind tool.DefinitionKind
 	tool.ID
 }
 
@@ -224,7 +224,7 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id"); err != nil {
 		return saved, err
 	}
-	var kind tool.Kind
+	var kind tool.DefinitionKind
 	var since int64
 	if err := each(ctx, reads, into{&server, &kind, &name, &approved, &since}, func() error {
 		h := approval.Held{Kind: kind, Tool: name, Since: time.UnixMicro(since)}
@@ -288,7 +288,7 @@ func fingerprint(to *tool.Fingerprint, stored []byte) error {
 
 // ApprovedDefinition returns the approved definition of a tool or an offer, nil
 // when there is none.
-func (db *DB) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
+func (db *DB) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error) {
 	e, err := db.use(ctx)
 	if err != nil {
 		return nil, err

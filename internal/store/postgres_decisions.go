@@ -137,7 +137,7 @@ func (d *pgDecisions) RestoreApprovals(ctx context.Context, s approval.Saved) er
 		var kind, server, name string
 		var gone []decidedAbout
 		if err := b.conn.each(ctx, into{&server, &kind, &name}, func() error {
-			if id := (decidedAbout{tool.Kind(kind), tool.ID{Server: server, Tool: name}}); !keep[id] {
+			if id := (decidedAbout{tool.DefinitionKind(kind), tool.ID{Server: server, Tool: name}}); !keep[id] {
 				gone = append(gone, id)
 			}
 			return nil
@@ -240,7 +240,7 @@ func pgLoadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 		return 0, saved, err
 	}
 	err = c.each(ctx, into{&server, &kind, &name, &approved, &at}, func() error {
-		h := approval.Held{Kind: tool.Kind(kind), Tool: name, Since: time.UnixMicro(at.int64)}
+		h := approval.Held{Kind: tool.DefinitionKind(kind), Tool: name, Since: time.UnixMicro(at.int64)}
 		err := fingerprint(&h.Fingerprint, approved)
 		if saved.Held == nil {
 			saved.Held = map[string][]approval.Held{}
@@ -253,7 +253,7 @@ func pgLoadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	}
 	err = c.each(ctx, into{&server, &kind, &name, &approved, &hints, &by, &at, &blocked, &blockedBy, &blockedAt, &offBy, &offAt,
 		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
-		row := approval.Row{Kind: tool.Kind(kind), Tool: name}
+		row := approval.Row{Kind: tool.DefinitionKind(kind), Tool: name}
 		if approved != nil {
 			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), Mark: mark(by, at)}
 			row.Pin.Before, err = before(was, string(wasHints), mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
@@ -277,7 +277,7 @@ func pgLoadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 
 // ApprovedDefinition returns the approved definition of a tool or an offer, nil when
 // there is none.
-func (d *pgDecisions) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (raw json.RawMessage, err error) {
+func (d *pgDecisions) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (raw json.RawMessage, err error) {
 	var text []byte
 	err = d.db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		_, err := c.first(ctx, into{&text}, "SELECT definition FROM approval WHERE server = $1 AND kind = $2 AND tool = $3", id.Server, string(kind), pgClean(id.Tool))
@@ -330,8 +330,8 @@ func (d *pgDecisions) SetTokenUsed(ctx context.Context, id string, at time.Time)
 	})
 }
 
-// RestoreTokens makes the database have these tokens and no others.
-func (d *pgDecisions) RestoreTokens(ctx context.Context, all []auth.Token) error {
+// ReplaceTokens makes the database have these tokens and no others.
+func (d *pgDecisions) ReplaceTokens(ctx context.Context, all []auth.Token) error {
 	return d.tokens(ctx, func(ctx context.Context, b *pgBatch) error {
 		b.do(ctx, "DELETE FROM token")
 		for i := range all {

@@ -62,8 +62,8 @@ func (t *Tokens) SetTokenUsed(ctx context.Context, id string, at time.Time) erro
 	})
 }
 
-// RestoreTokens makes the database have these tokens and no others.
-func (t *Tokens) RestoreTokens(ctx context.Context, all []auth.Token) error {
+// ReplaceTokens makes the database have these tokens and no others.
+func (t *Tokens) ReplaceTokens(ctx context.Context, all []auth.Token) error {
 	return t.db.write(ctx, func(conn *rawConn) error {
 		conn.do("DELETE FROM token")
 		for i := range all {

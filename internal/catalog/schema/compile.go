@@ -31,7 +31,7 @@ type refusingLoader struct{}
 
 func (refusingLoader) Load(string) (any, error) { return nil, errors.New("nothing is fetched") }
 
-// compileNode compiles the schema and attaches the meter to it.
+// compile compiles the schema and attaches the meter to it.
 func (s *Schema) compile(raw json.RawMessage) error {
 	if len(raw) > maxBytes {
 		return errTooLarge

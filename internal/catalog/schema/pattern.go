@@ -15,7 +15,7 @@ const (
 	programPerStep = 20
 )
 
-// compilePattern is a regular expression that charges the meter for its matches.
+// meteredPattern is a regular expression that charges the meter for its matches.
 type meteredPattern struct {
 	*regexp.Regexp
 	meter *stepMeter

@@ -3,17 +3,23 @@
 // and bounds its cost. Arguments that a schema of only common keywords certainly accepts
 // skip the library.
 //
+// Files:
+//   - schema.go: the API.
+//   - simple.go: compiles a schema of only common keywords; accept.go accepts valid
+//     arguments by it.
+//   - compile.go: compiles a schema with the library, unless that would cost too much.
+//   - meter.go: counts the steps of a validation and aborts it at a limit; pattern.go does
+//     so for regular expressions; size.go measures values that are compared.
+//   - partial_decode.go: decodes only those parts of large arguments that a schema reads.
+//   - message.go: turns the library's errors into violations.
+//
 // Guarantees:
 //   - No schema makes it fetch anything, run unbounded or panic.
-//   - A broken schema is reported (Broken) and does not reject calls.
+//   - A broken schema is reported (BrokenError) and does not reject calls.
 //   - Numbers are exact, whatever their size. Patterns are RE2. The keywords format and
 //     content* are annotations, as in 2020-12, because a server may know more formats.
 //
 // It does not decide what a violation means: gate does, by validate_arguments.
-//
-// Files: size.go and simple.go (schemas of common keywords); meter.go, which bounds a
-// validation; pattern.go and message.go; compile.go, accept.go, and access.go, which
-// decodes large arguments in part; schema.go is the API.
 package schema
 
 import (

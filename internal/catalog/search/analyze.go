@@ -81,7 +81,7 @@ func (a *definitionAnalyzer) addFieldText(field int, s string) {
 	a.split.splitText(wirejson.Clip(s, maxText))
 }
 
-// addTerm counts a word of the current field, and the words that it is composed of.
+// addWord counts a word of the current field, and the words that it is composed of.
 func (a *definitionAnalyzer) addWord(word []byte) {
 	a.countWord(word)
 	switch a.current {

@@ -115,7 +115,7 @@ func (n *nameIndex) addTool(name string, doc uint32) {
 	n.last[name] = doc
 }
 
-// partsWithWord returns the tools of a name.
+// toolsNamed returns the tools of a name.
 func (n *nameIndex) toolsNamed(name string) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for doc, ok := n.last[name]; ok && yield(doc); doc, ok = n.more[doc] {
@@ -206,7 +206,7 @@ func (b *partBuilder) addToolVector(stems []wordPosting) {
 
 // addSuccessors records the tools that a deprecated one names.
 func (b *partBuilder) addSuccessors(doc uint32, d *tool.Definition) {
-	if !d.Deprecated() {
+	if !d.IsDeprecated() {
 		return
 	}
 	p := b.part

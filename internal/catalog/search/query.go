@@ -181,7 +181,7 @@ func (v *View) hasWord(word string) bool {
 	return ok
 }
 
-// addExactWordScores adds a word of the clauses.
+// addWord adds a word of the clauses.
 func (r *queryParser) addWord(word string, clauses uint32) {
 	i, ok := r.seen[word]
 	if !ok {
@@ -255,7 +255,7 @@ func cutClause(text string, list bool) (clause, rest string) {
 	return text, ""
 }
 
-// addToolVector adds the vector of a word.
+// addWordVector adds the vector of a word.
 func (q *parsedQuery) addWordVector(v *WordVectors, stem string, weight float32, clauses uint32) {
 	if !v.addStemVector(&q.sums[0], stem, weight) || q.clauses < 2 {
 		return
@@ -267,7 +267,7 @@ func (q *parsedQuery) addWordVector(v *WordVectors, stem string, weight float32,
 	}
 }
 
-// addStemScores adds a stem of the query.
+// addStem adds a stem of the query.
 func (q *parsedQuery) addStem(v *View, root string) {
 	a := queryStem{row: v.ix.ranking.Vectors.rowOf(root), rare: computeIDF(v.docs, 0)}
 	if a.stem, a.known = v.stemNumber(root); a.known {

@@ -63,7 +63,7 @@ func parseVectors(table string) (*WordVectors, error) {
 // vectorSum is a sum of word vectors.
 type vectorSum [Dimensions]float32
 
-// addTerm adds the vector of a stem and reports whether there is one.
+// addStemVector adds the vector of a stem and reports whether there is one.
 func (v *WordVectors) addStemVector(to *vectorSum, stem string, weight float32) bool {
 	row := v.rowOf(stem)
 	if row < 0 {
@@ -104,7 +104,7 @@ func (v *vectorSum) toUnitVector() (d unitVector) {
 	return d
 }
 
-// rowSimilarity returns the cosine similarity, 0 if negative.
+// cosine returns the cosine similarity, 0 if negative.
 func (d *unitVector) cosine(e *unitVector) float32 {
 	return float32(max(0, dot(d, e))) / (127 * 127)
 }

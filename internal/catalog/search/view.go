@@ -155,7 +155,7 @@ func (v *View) wordNumber(text string) (uint32, bool) {
 	return w, ok && v.wordsIn[w] > 0
 }
 
-// stemOf returns the number of a stem if shown tools have it.
+// stemNumber returns the number of a stem if shown tools have it.
 func (v *View) stemNumber(text string) (uint32, bool) {
 	s, ok := v.ix.stems[text]
 	return s, ok && v.stemsIn[s] > 0
@@ -163,7 +163,7 @@ func (v *View) stemNumber(text string) (uint32, bool) {
 
 func (v *View) headIDF(stem uint32) float32 { return v.headIDFs[stem] }
 
-// nearestStems returns the words with the fewest edits from word: one from four letters on,
+// nearestSpellings returns the words with the fewest edits from word: one from four letters on,
 // two from eight.
 func (v *View) nearestSpellings(word string) []similarWord {
 	sp := v.ix.spelling

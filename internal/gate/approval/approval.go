@@ -122,7 +122,7 @@ type Proposal struct {
 
 // Held says since when a definition waits for review.
 type Held struct {
-	Kind        tool.Kind
+	Kind        tool.DefinitionKind
 	Tool        string // name or address
 	Fingerprint tool.Fingerprint
 	Since       time.Time
@@ -130,7 +130,7 @@ type Held struct {
 
 // Candidate is a definition to evaluate.
 type Candidate struct {
-	Kind        tool.Kind
+	Kind        tool.DefinitionKind
 	Tool        string // name, or address of a resource
 	Fingerprint tool.Fingerprint
 	Hints       tool.Hints // declared or inferred
@@ -152,7 +152,7 @@ func (c Candidate) row(e Entry) Row { return Row{c.Kind, c.Tool, e, c.Definition
 
 // Row is the stored form of an Entry.
 type Row struct {
-	Kind tool.Kind
+	Kind tool.DefinitionKind
 	Tool string // name or address
 	Entry
 	// Definition is the approved definition, nil if already stored.

@@ -35,7 +35,7 @@ type Store interface {
 	LoadApprovals(ctx context.Context) (Saved, error)
 	SaveApprovals(ctx context.Context, c Change) error
 	RestoreApprovals(ctx context.Context, s Saved) error
-	ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error)
+	ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error)
 	// SaveHeld stores since when definitions of a server wait. No decision depends on it.
 	SaveHeld(ctx context.Context, server string, all []Held) error
 }
@@ -166,7 +166,7 @@ func (b *Book) load(ctx context.Context) (*state, error) {
 
 // Restore writes everything to the store again, after a failure or into a new store. definition provides
 // the approved definitions, which are not kept in memory; nil keeps the stored one.
-func (b *Book) Restore(ctx context.Context, definition func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage) error {
+func (b *Book) Restore(ctx context.Context, definition func(tool.DefinitionKind, tool.ID, tool.Fingerprint) json.RawMessage) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.state.Load()
@@ -255,7 +255,7 @@ func (b *Book) Proposed(name string) bool {
 }
 
 // Definition returns the approved definition, or nil.
-func (b *Book) Definition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
+func (b *Book) Definition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error) {
 	if b.View(id.Server).Of(kind, id.Tool).Pin == nil {
 		return nil, nil
 	}

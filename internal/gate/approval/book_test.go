@@ -390,7 +390,7 @@ func TestSince(t *testing.T) {
 	memory.Fail(errors.New("the disk is full"))
 	_, _ = b.Admit(t.Context(), "s", manual, []approval.Candidate{candidate("c", 1)}) // what is held needs no store
 	memory.Fail(nil)
-	if err := b.Restore(t.Context(), func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
+	if err := b.Restore(t.Context(), func(tool.DefinitionKind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if again := memory.Book(); again.Since("s", candidate("c", 1)).IsZero() || !again.Since("s", candidate("a", 1)).Equal(since) {

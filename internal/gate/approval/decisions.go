@@ -33,7 +33,7 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []Candidate, 
 }
 
 // Block refuses a definition for a user. If it was approved, the approval ends.
-func (b *Book) Block(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, by string) error {
+func (b *Book) Block(ctx context.Context, kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint, by string) error {
 	return b.changeOne(ctx, kind, id, func(e *Entry) {
 		e.Block = &Block{f, Mark{by, b.now()}}
 		if e.Approves(f) {
@@ -103,7 +103,7 @@ func (b *Book) TakeBack(ctx context.Context, listed Candidate, id tool.ID, f too
 
 // Unblock ends the refusal of a definition for a user: it waits again. The tool waits until a user
 // approves it, unless an earlier definition is approved. The error is CONFLICT if it is not refused.
-func (b *Book) Unblock(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
+func (b *Book) Unblock(ctx context.Context, kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
 	return b.decide(ctx, Decided{Server: id.Server}, func(s *state) (Change, error) {
 		e := s.view(id.Server).Of(kind, id.Tool)
 		if e.Block == nil || e.Block.Fingerprint != f {
@@ -128,7 +128,7 @@ func (b *Book) Switch(ctx context.Context, id tool.ID, on bool, by string) error
 	})
 }
 
-func (b *Book) changeOne(ctx context.Context, kind tool.Kind, id tool.ID, edit func(*Entry)) error {
+func (b *Book) changeOne(ctx context.Context, kind tool.DefinitionKind, id tool.ID, edit func(*Entry)) error {
 	return b.decide(ctx, Decided{Server: id.Server}, func(s *state) (Change, error) {
 		v := s.view(id.Server)
 		e := v.Of(kind, id.Tool)

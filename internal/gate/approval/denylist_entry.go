@@ -25,7 +25,7 @@ func subjectOf(server string, row Row) subject {
 	return subject{server, string(row.Kind), row.Tool}
 }
 
-func (s subject) row() Row { return Row{Kind: tool.Kind(s.Kind), Tool: s.Name} }
+func (s subject) row() Row { return Row{Kind: tool.DefinitionKind(s.Kind), Tool: s.Name} }
 
 // entry is the file form of an Entry. The zero value is "none".
 type entry struct {

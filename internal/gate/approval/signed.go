@@ -12,7 +12,7 @@ func ClaimOf(server string, c Candidate) presence.Claim {
 	return claim(server, c.Kind, c.Tool, c.pin(Mark{}))
 }
 
-func claim(server string, kind tool.Kind, name string, p *Pin) presence.Claim {
+func claim(server string, kind tool.DefinitionKind, name string, p *Pin) presence.Claim {
 	hints := p.Hints
 	hints.Title = ""
 	return presence.NewClaim("approve", cmp.Or(string(kind), "tool"), server, name, p.Fingerprint.String(), "hints "+string(hints.AppendJSON(nil)))

@@ -21,7 +21,7 @@ type View struct {
 
 // entryKey identifies a tool, prompt or resource of a server.
 type entryKey struct {
-	kind tool.Kind
+	kind tool.DefinitionKind
 	name string
 }
 
@@ -34,7 +34,7 @@ func (v *View) Known() bool { return v != nil }
 func (v *View) Tool(name string) Entry { return v.Of(tool.KindTool, name) }
 
 // Of returns the decisions about a tool, prompt, resource or the instructions.
-func (v *View) Of(kind tool.Kind, name string) Entry {
+func (v *View) Of(kind tool.DefinitionKind, name string) Entry {
 	if v == nil {
 		return Entry{}
 	}

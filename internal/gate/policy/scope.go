@@ -13,7 +13,7 @@ type (
 )
 
 // ScopeOf returns the intersection of rules; nil is no rule.
-func ScopeOf(rules ...*ScopeRule) Scope { return auth.ScopeOf(rules...) }
+func ScopeOf(rules ...*ScopeRule) Scope { return auth.NewScope(rules...) }
 
 // NewScopeRule returns the rule for some limits.
 func NewScopeRule(l ScopeLimits) *ScopeRule { return auth.NewScopeRule(l) }

@@ -89,10 +89,10 @@ func BenchmarkBeginEnd(b *testing.B) {
 	}
 }
 
-var judged = tool.Facts{
+var judged = tool.DecisionFacts{
 	Hints: tool.ResolveHints(tool.Hints{ReadOnly: tool.False}, tool.Hints{}, tool.Hints{ReadOnly: tool.False}), CallWith: "call_tool_write",
 	Fingerprint: tool.Fingerprint{}.String(), ApprovedBy: "trust:scan", ApprovedAt: new(time.UnixMilli(1_800_000_000_000)),
-}.Encoded()
+}.WithEncodedBytes()
 
 func beginEnd(l *Log) error {
 	r := Record{
@@ -103,7 +103,7 @@ func beginEnd(l *Log) error {
 		Metadata: Metadata{
 			ToolVariant: "call_tool_write",
 			Intent:      &Intent{OperationType: "write", DataSensitivity: "internal", Reason: "The user asked to file what they found"},
-			Decision:    &Decision{Outcome: Allowed, Called: InLane, Arguments: Fits, ConfigRevision: "0123456789ab", Facts: judged},
+			Decision:    &Decision{Outcome: Allowed, Called: InLane, Arguments: Fits, ConfigRevision: "0123456789ab", DecisionFacts: judged},
 		},
 	}
 	if err := l.Begin(&r); err != nil {

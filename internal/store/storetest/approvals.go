@@ -45,7 +45,7 @@ func testApprovals(t *testing.T, open Opener) {
 			t.Errorf("(-want +got)\n%s", d)
 		}
 	}
-	definitionOf := func(kind tool.Kind, server, name, want string) {
+	definitionOf := func(kind tool.DefinitionKind, server, name, want string) {
 		t.Helper()
 		got, err := s.ApprovedDefinition(ctx, kind, tool.ID{Server: server, Tool: name})
 		if err != nil || string(got) != want {
@@ -76,7 +76,7 @@ func testApprovals(t *testing.T, open Opener) {
 		Tools:    map[string][]approval.Row{"one": {a, b, prompt, said}, "two": {{Tool: "a", Entry: approval.Entry{Off: &off}}}},
 		Launches: []approval.Launch{launch}, Proposals: []approval.Proposal{proposal},
 	}
-	held := func(kind tool.Kind, name string, n byte, minute int) approval.Held {
+	held := func(kind tool.DefinitionKind, name string, n byte, minute int) approval.Held {
 		return approval.Held{Kind: kind, Tool: name, Fingerprint: print(n), Since: markAt("", minute).At}
 	}
 	for _, part := range [][]approval.Held{{held("", "a", 1, 1), held(tool.KindPrompt, "a", 2, 2)}, {held("", "a", 3, 3)}} {

@@ -32,7 +32,7 @@ type Memory struct {
 
 // subject is what a row is about.
 type subject struct {
-	kind tool.Kind
+	kind tool.DefinitionKind
 	tool.ID
 }
 
@@ -180,7 +180,7 @@ func (m *Memory) SaveHeld(_ context.Context, server string, all []approval.Held)
 }
 
 // ApprovedDefinition implements approval.Keeper.
-func (m *Memory) ApprovedDefinition(_ context.Context, kind tool.Kind, of tool.ID) (json.RawMessage, error) {
+func (m *Memory) ApprovedDefinition(_ context.Context, kind tool.DefinitionKind, of tool.ID) (json.RawMessage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	id := subject{kind, of}
