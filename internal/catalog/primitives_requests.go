@@ -42,7 +42,7 @@ type listRequest struct {
 }
 
 type listRequestState struct {
-	primitivesVersion uint64 // upstream.State.Offers at the time of the request
+	primitivesVersion uint64 // upstream.State.PrimitivesVersion at the time of the request
 	listedAt          time.Time
 	duration          time.Duration
 	failed            bool // the request failed

@@ -45,7 +45,7 @@ type Options struct {
 	// Observe receives every change and every rejected file, sequentially. It must not
 	// call Reload.
 	Observe func(Change)
-	// Applied receives every applied text, sequentially, except that of Open. It must not
+	// Applied receives every applied text, sequentially, except that of OpenLiveConfig. It must not
 	// change the file.
 	Applied func(AppliedText)
 }
@@ -68,7 +68,7 @@ type LiveConfig struct {
 
 	mu         sync.Mutex // held while a file is applied; guards the fields below
 	components []Component
-	swapped    bool // the current configuration is not that of Open
+	swapped    bool // the current configuration is not that of OpenLiveConfig
 	existed    bool // there was a file
 	last       fileContent
 	confirmed  confirmedConfig

@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// Editor changes the configuration file and applies each change before it returns. config.Live implements it.
+// Editor changes the configuration file and applies each change before it returns. config.LiveConfig implements it.
 type Editor interface {
 	AddServers(permit config.ConfirmFunc, all ...config.NamedEdit) error
 	CheckNewServers(all ...config.NamedEdit) error

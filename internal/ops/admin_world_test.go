@@ -132,7 +132,7 @@ func (w *adminWorld) SetHintOverride(_ config.ConfirmFunc, name, of string, hint
 	})
 }
 
-// Itself is what config.Live says of one command.
+// Itself is what config.LiveConfig says of one command.
 func (w *adminWorld) CheckNotSelfReference(l config.Launch) error {
 	if l.Command == "mcpproxy" {
 		return problem.New(problem.InvalidParameter, "it is MCPProxy itself", "")

@@ -40,7 +40,7 @@ func newToolLists(list []*tool.Definition, own int) *toolLists {
 	return t
 }
 
-// Do sends a request. It does not check a tools/call: see Server.Try.
+// Do sends a request. It does not check a tools/call: see Server.SendWhenReady.
 func (c *Connection) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if r.Method == mcp.Listen {
 		c.watching.Add(1)

@@ -128,7 +128,7 @@ func (s *Server) checkCallAllowed(c *Connection, r *session.Request, waited bool
 	return nil
 }
 
-// RecheckDecision repeats the decision about a call that has waited outside of Try, for a session
+// RecheckDecision repeats the decision about a call that has waited outside of SendWhenReady, for a session
 // or an answer of its client.
 func (s *Server) RecheckDecision(ctx context.Context, c *Connection, r *session.Request) error {
 	if !IsToolCall(r) {

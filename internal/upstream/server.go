@@ -15,14 +15,14 @@ import (
 
 // ServerClients are the client sessions of one server.
 type ServerClients interface {
-	// Connected is called for each connection before anyone gets it.
+	// OnConnected is called for each connection before anyone gets it.
 	OnConnected(c *Connection)
-	// Notified receives the server's notifications that belong to no request, and reports
+	// OnNotification receives the server's notifications that belong to no request, and reports
 	// whether they may concern a client.
 	OnNotification(method string, params json.RawMessage) bool
 	// InUse reports whether something is open that needs the server.
 	InUse() bool
-	// End ends sessions.
+	// EndSessions ends sessions.
 	EndSessions(what SessionsToEnd)
 }
 

@@ -45,7 +45,7 @@ func (u *usageTracker) BeginUse(r *session.Request) {
 	}
 }
 
-// EndUse takes the same request as Enter.
+// EndUse takes the same request as BeginUse.
 func (u *usageTracker) EndUse(r *session.Request) {
 	if r.Method == mcp.Listen {
 		u.listening.Add(-1)

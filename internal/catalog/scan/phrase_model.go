@@ -32,7 +32,7 @@ var EmbeddedModel = sync.OnceValue(func() *PhraseModel {
 	return m
 })
 
-// parseModel parses the output of Bytes.
+// parseModel parses the output of Encode.
 func parseModel(data []byte) (m *PhraseModel, ok bool) {
 	if len(data) != 4+ModelWeights {
 		return nil, false

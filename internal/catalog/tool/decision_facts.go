@@ -19,7 +19,7 @@ type DecisionFacts struct {
 	ApprovedBy  string       `json:"approved_by,omitempty" doc:"Who has approved this definition: a person, or the trust in its server (trust:scan, trust:auto)."`
 	ApprovedAt  *time.Time   `json:"approved_at,omitempty"`
 
-	encoded []byte // by Encoded
+	encoded []byte // by WithEncodedBytes
 }
 
 // JudgedHints are effective hints. One that is absent has no meaning next to the others,

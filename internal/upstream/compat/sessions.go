@@ -51,7 +51,7 @@ type Session struct {
 	level    string         // log level sent to the server, if MCPProxy sends it
 	queued   *session.Queue // messages outside of requests, for the next request of a modern client
 	key      string         // pool key: which modern requests may use it
-	pooled   bool           // not in use; guarded by sessions.mu
+	pooled   bool           // not in use; guarded by sessionSet.mu
 	busy     atomic.Int64   // number of requests and streams
 	started  time.Time      // reference for monotonic times
 	lastUsed atomic.Int64   // end of the last use, in nanoseconds since started

@@ -49,7 +49,7 @@ type StartSlot struct {
 	occupied bool          // it uses capacity; a slot that had its turn and yielded does not
 	turn     chan struct{} // closed when its turn has come
 
-	trouble string // see Trouble
+	trouble string // see FetchTrouble
 }
 
 // FinishingInstalls returns how many package managers are finishing an installation.

@@ -38,7 +38,7 @@ const (
 
 // NewStartWatch returns the watch of proc, just started by r. limit is the time without
 // progress, 0 or more; place is its slot in the queue; source is where r fetches, see
-// Runner.RegistryURL.
+// PackageRunner.RegistryURL.
 func NewStartWatch(proc *Process, r PackageRunner, limit time.Duration, place *StartSlot, source string) *StartWatch {
 	s := &StartWatch{proc: proc, runner: r, quietLimit: limit, waitLimit: limit, slot: place, registryURL: source, began: time.Now(), ready: make(chan struct{})}
 	if r.Name != "" {
