@@ -82,14 +82,14 @@ func honestServers(samples []corpora.Sample) (servers []installed, malicious []c
 }
 
 // index returns the names of all tools.
-func index(servers []installed) *scan.CrossRefs {
-	x := scan.NewCrossRefs()
+func index(servers []installed) *scan.CrossRefIndex {
+	x := scan.NewCrossRefIndex()
 	for _, s := range servers {
 		names := make([]string, len(s.tools))
 		for i, d := range s.tools {
 			names[i] = d.ID.Tool
 		}
-		x.SetTools(s.name, names)
+		x.SetToolNames(s.name, names)
 	}
 	return x
 }
@@ -106,7 +106,7 @@ func (f *flags) count(servers []installed, print bool) {
 	for _, s := range servers {
 		for _, d := range s.tools {
 			f.tools++
-			found := x.Tool(&d).CrossFindings()
+			found := x.NewScannedTool(&d).CrossFindings()
 			if len(found) == 0 {
 				continue
 			}
@@ -144,7 +144,7 @@ func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 	}
 	type row struct{ all, naming, across, unknown, both int }
 	rows := map[string]*row{}
-	beside, alone := index(servers), scan.NewCrossRefs()
+	beside, alone := index(servers), scan.NewCrossRefIndex()
 	for _, m := range malicious {
 		r := rows[m.Corpus]
 		if r == nil {
@@ -159,9 +159,9 @@ func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 			peers[p.Server] = append(peers[p.Server], p.Name)
 		}
 		for server, tools := range peers {
-			beside.SetTools(server, tools)
+			beside.SetToolNames(server, tools)
 		}
-		found := beside.Tool(&d).CrossFindings()
+		found := beside.NewScannedTool(&d).CrossFindings()
 		if namesOther(d, names, m.Peers) {
 			r.naming++
 			if len(found) > 0 {
@@ -169,15 +169,15 @@ func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 			} else if print {
 				fmt.Printf("missed: %s %s: %.500s\n", m.Corpus, m.ID, d.Raw)
 			}
-			if len(found) > 0 || scan.Definition(d).Verdict != scan.Clean {
+			if len(found) > 0 || scan.ScanDefinition(d).Verdict != scan.Clean {
 				r.both++
 			}
-			if len(alone.Tool(&d).CrossFindings()) > 0 {
+			if len(alone.NewScannedTool(&d).CrossFindings()) > 0 {
 				r.unknown++
 			}
 		}
 		for server := range peers {
-			beside.Remove(server)
+			beside.RemoveServer(server)
 		}
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -12,7 +12,7 @@ import (
 type tally struct{ all, review, block, judge, without int }
 
 func (t *tally) add(s *corpora.Sample, by scan.Options) scan.Report {
-	r := by.Definition(s.Definition)
+	r := by.ScanDefinition(s.Definition)
 	t.all++
 	if r.Verdict != scan.Clean {
 		t.review++
@@ -24,7 +24,7 @@ func (t *tally) add(s *corpora.Sample, by scan.Options) scan.Report {
 		t.judge++
 	}
 	by.Classifier = nil
-	if by.Definition(s.Definition).Verdict != scan.Clean {
+	if by.ScanDefinition(s.Definition).Verdict != scan.Clean {
 		t.without++
 	}
 	return r
@@ -85,7 +85,7 @@ func (t *training) leftOut(set string, fold uint32, verbose bool) (attacks tally
 }
 
 // further judges definitions that nothing was learned from.
-func further(samples []corpora.Sample, m *scan.Model, verbose bool) (attacks, honest tally) {
+func further(samples []corpora.Sample, m *scan.PhraseModel, verbose bool) (attacks, honest tally) {
 	by := scan.Options{Classifier: m}
 	for k := range samples {
 		s := &samples[k]

@@ -66,7 +66,7 @@ func TestModelIsLearned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(learned.final().Bytes(), scan.EmbeddedModel().Bytes()) {
+	if !bytes.Equal(learned.final().Encode(), scan.EmbeddedModel().Encode()) {
 		t.Error("internal/catalog/scan/model.bin is not what is learned: go run ./bench/judge --out internal/catalog/scan/model.bin")
 	}
 	if !volume.Full() {

@@ -108,10 +108,10 @@ func (m *model) shrink(by float64) {
 
 // quantized returns the weights as they are kept. The bias is left out: it is in
 // the thresholds.
-func (m *model) quantized() *scan.Model {
-	q := &scan.Model{}
+func (m *model) quantized() *scan.PhraseModel {
+	q := &scan.PhraseModel{}
 	for i, w := range m.weights {
-		q.Set(uint16(i), int8(max(-127, min(127, math.Round(w*scan.ModelUnit)))))
+		q.SetWeight(uint16(i), int8(max(-127, min(127, math.Round(w*scan.ModelUnit)))))
 	}
 	return q
 }

@@ -77,5 +77,5 @@ func run(shared, out string, unseen []string, verbose bool) error {
 	if out == "" {
 		return nil
 	}
-	return os.WriteFile(out, m.Bytes(), 0o644)
+	return os.WriteFile(out, m.Encode(), 0o644)
 }

@@ -94,7 +94,7 @@ func (t *training) own(s *corpora.Sample) {
 			t.owners[pattern] = s.Corpus
 		}
 		return true
-	}}.Definition(s.Definition)
+	}}.ScanDefinition(s.Definition)
 }
 
 // definitionOf makes a definition of a text; one that begins with a word and a
@@ -113,12 +113,12 @@ func definitionOf(text string) (tool.Definition, error) {
 
 // phrasesOf returns the phrases of a definition that say something.
 func phrasesOf(d tool.Definition) (all []example) {
-	scan.ClassifierPhrases(d, func(p *scan.Phrase) {
+	scan.EachClassifierPhrase(d, func(p *scan.PhraseFeatures) {
 		e := example{weight: 1, sum: p.Hash()}
-		for f := range p.Features {
+		for f := range p.EachWeight {
 			e.features = append(e.features, f)
 		}
-		e.norm = scan.PhraseNorm(len(e.features))
+		e.norm = scan.ScoreDivisor(len(e.features))
 		all = append(all, e)
 	})
 	return all
@@ -194,7 +194,7 @@ func (s *labelled) poison(m *model, honest map[uint64]bool) (worst []example) {
 
 // calibrate sets the thresholds by the scores of honest definitions that were not
 // learned from.
-func calibrate(m *scan.Model, scores []int) {
+func calibrate(m *scan.PhraseModel, scores []int) {
 	slices.Sort(scores)
 	at := func(share float64) int { return scores[int(float64(len(scores)-1)*(1-share))] + 1 }
 	m.Review, m.Support = at(reviewShare), at(agreeShare)
@@ -202,13 +202,13 @@ func calibrate(m *scan.Model, scores []int) {
 
 // honestScores returns the highest score of each honest definition of some folds.
 // One that is not of the crawl counts as several.
-func (t *training) honestScores(m *scan.Model, of ...uint32) (scores []int) {
+func (t *training) honestScores(m *scan.PhraseModel, of ...uint32) (scores []int) {
 	for _, s := range t.samples {
 		if s.Malicious || !slices.Contains(of, s.fold) {
 			continue
 		}
 		best := math.MinInt16
-		scan.ClassifierPhrases(s.Definition, func(p *scan.Phrase) { best = max(best, m.Score(p)) })
+		scan.EachClassifierPhrase(s.Definition, func(p *scan.PhraseFeatures) { best = max(best, m.ScorePhrase(p)) })
 		scores = append(scores, best)
 		for k := 1; k < curated && s.Corpus != crawl; k++ {
 			scores = append(scores, best)
@@ -219,7 +219,7 @@ func (t *training) honestScores(m *scan.Model, of ...uint32) (scores []int) {
 
 // final learns from everything. Its thresholds are those that models without some
 // folds have on these.
-func (t *training) final() *scan.Model {
+func (t *training) final() *scan.PhraseModel {
 	var scores []int
 	for fold := uint32(0); fold < folds; fold += 2 {
 		scores = append(scores, t.honestScores(t.model("", fold, fold+1).quantized(), fold, fold+1)...)

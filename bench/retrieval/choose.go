@@ -84,15 +84,15 @@ func (c *chooser) without(left string, all [][]pair) (best int) {
 
 // figures are those of a set with a ranking.
 func (s *set) figures(r *search.Ranking, most int) (sum pair) {
-	var parts []*search.Part
+	var parts []*search.IndexPart
 	var ids []string
 	for _, server := range s.servers {
-		parts = append(parts, r.NewPart(server, s.lists[server]))
+		parts = append(parts, r.NewIndexPart(server, s.lists[server]))
 		for i := range s.lists[server] {
 			ids = append(ids, s.ids[s.lists[server][i].ID])
 		}
 	}
-	view := search.Assemble(parts).View(nil)
+	view := search.NewIndex(parts).View(nil)
 	step := 1
 	if most > 0 {
 		step = max(1, len(s.queries)/most)

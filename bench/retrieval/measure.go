@@ -40,13 +40,13 @@ func (s *set) measureLearned() map[string]figures {
 	}
 	var habits [folds]*search.Habits
 	for fold := range habits {
-		var uses []search.Use
+		var uses []search.QueryUse
 		for i, q := range s.queries {
 			if i%folds == fold {
 				continue
 			}
 			for _, label := range q.Relevant {
-				uses = append(uses, search.Use{Query: q.Text, Tool: tools[label]})
+				uses = append(uses, search.QueryUse{Query: q.Text, Tool: tools[label]})
 			}
 		}
 		habits[fold] = search.LearnHabits(uses)

@@ -158,7 +158,7 @@ func (forgetful) LoadApprovals(context.Context) (s approval.StoredDecisions, err
 func (forgetful) SaveApprovals(context.Context, approval.ChangeSet) error           { return nil }
 func (forgetful) RestoreApprovals(context.Context, approval.StoredDecisions) error  { return nil }
 func (forgetful) SaveHeld(context.Context, string, []approval.HeldDefinition) error { return nil }
-func (forgetful) ApprovedDefinition(context.Context, tool.Kind, tool.ID) (json.RawMessage, error) {
+func (forgetful) ApprovedDefinition(context.Context, tool.DefinitionKind, tool.ID) (json.RawMessage, error) {
 	return nil, nil
 }
 

@@ -23,7 +23,7 @@ var (
 // published is a tool as the search reads it.
 type published struct {
 	name  string
-	words []search.Word
+	words []search.TrainingWord
 }
 
 // readTools reads every description once, and none that a judged set has.
@@ -42,7 +42,7 @@ func readTools(dir string) (tools []published, err error) {
 		err := readDefinitions(filepath.Join(dir, file), func(d *tool.Definition) {
 			if text := strings.ToLower(d.Description); !seen[text] {
 				seen[text] = true
-				tools = append(tools, published{strings.ToLower(d.ID.Tool), ranking.Words(d)})
+				tools = append(tools, published{strings.ToLower(d.ID.Tool), ranking.TrainingWords(d)})
 			}
 		})
 		if err != nil {

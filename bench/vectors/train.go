@@ -22,7 +22,7 @@ const (
 type word struct {
 	row    int
 	weight float32
-	in     *search.Word
+	in     *search.TrainingWord
 }
 
 // example is a tool to learn from.

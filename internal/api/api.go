@@ -93,7 +93,7 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 		return
 	}
 	from := newCaller(r, who.Actor)
-	from.Bounds = auth.CallerBounds(who.token, "", s.deps.Profiles)
+	from.Bounds = auth.NewCallerBounds(who.token, "", s.deps.Profiles)
 	r = r.WithContext(presence.WithProof(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
 	answer, err := o.head().answer(&s.deps, plan, r, from)
 	if stream, ok := answer.(ops.Stream); ok && err == nil {
@@ -134,18 +134,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	open := s.open[r.Method+" "+r.URL.Path]
-	actor, token, err := s.deps.Auth.Actor(r)
+	actor, token, err := s.deps.Auth.IdentifyRequest(r)
 	if err != nil {
 		writeProblem(w, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet, so that nobody is known by one.", "Try again in a moment."))
 		return
 	}
 	ctx, done := r.Context(), func() {}
-	if auth.FromPage(r) && actor.Kind != auth.Nobody && token == nil && !open { // a page that signs in may have an ended session
-		if why := auth.RefuseForeignPage(r); why != "" {
+	if auth.IsFromWebUIPage(r) && actor.Kind != auth.Nobody && token == nil && !open { // a page that signs in may have an ended session
+		if why := auth.ForeignPageRefusal(r); why != "" {
 			writeProblem(w, foreignPageError(why))
 			return
 		}
-		actor, ctx, done = s.deps.Auth.EnterSession(r)
+		actor, ctx, done = s.deps.Auth.BeginSessionRequest(r)
 	}
 	defer done()
 	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && token == nil && !open {

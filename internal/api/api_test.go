@@ -330,7 +330,7 @@ func BenchmarkNew(b *testing.B) {
 
 func BenchmarkCall(b *testing.B) {
 	f := &fake{answer: gate.CallResult{Result: json.RawMessage(`{"content":[]}`)}}
-	s, err := New(Deps{Implementations: homes, Replacements: f.instead(), Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1"})
+	s, err := New(Deps{Implementations: homes, Replacements: f.instead(), Auth: auth.NewAuthenticator(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -300,7 +300,7 @@ func serve(t *testing.T, f *fake) *httptest.Server {
 
 func serverOf(t *testing.T, f *fake) *Server {
 	t.Helper()
-	s, err := New(Deps{Implementations: homes, Refuse: f.RecordRefusal, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Replacements: f.instead()})
+	s, err := New(Deps{Implementations: homes, Refuse: f.RecordRefusal, Auth: auth.NewAuthenticator(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Replacements: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func serveSocket(t *testing.T, f *fake) Endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: serverOf(t, f), ConnContext: auth.ConnContext}
+	s := &http.Server{Handler: serverOf(t, f), ConnContext: auth.MarkSocketConn}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close(); <-done })

@@ -209,7 +209,7 @@ func TestAPanicIsAProblem(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	broken := func(context.Context, ops.Caller, ops.Nothing) (ops.Status, error) { panic("secret cause") }
-	server, err := New(Deps{Implementations: homes, Refuse: f.RecordRefusal, Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3",
+	server, err := New(Deps{Implementations: homes, Refuse: f.RecordRefusal, Auth: auth.NewAuthenticator(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3",
 		Replacements: append(f.instead(), GetStatus.WithHandler(broken))})
 	if err != nil {
 		t.Fatal(err)

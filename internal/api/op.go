@@ -55,7 +55,7 @@ type Deps struct {
 	Refuse          func(ctx context.Context, r gate.SurfaceRefusal) string // records a rejected call and returns the record's id
 	Auth            *auth.Authenticator
 	// Profiles has the configured profiles, which tokens may be bound to.
-	Profiles auth.Profiles
+	Profiles auth.ProfileRules
 	Logger   *slog.Logger
 	Version  string
 	// Replacements replaces declared operations with the same id.

@@ -54,7 +54,7 @@ var (
 	UnblockTool = declare("POST "+oneTool+"/unblock", "unblockTool", Decide, "End the refusal of the definition that has this fingerprint: it waits again", ops.UnblockTool)
 	DiffTool    = declare("GET "+oneTool+"/diff", "diffTool", Look, "A tool's definition beside the approved one, word by word and hint by hint", (*ops.Admin).DiffTool)
 
-	Primitives = map[tool.Kind]PrimitiveOps{
+	Primitives = map[tool.DefinitionKind]PrimitiveOps{
 		tool.KindPrompt:       declarePrimitives(tool.KindPrompt, "prompts/{item}", "Prompt", "The prompt's name"),
 		tool.KindResource:     declarePrimitives(tool.KindResource, "resources/{item}", "Resource", "The resource's address"),
 		tool.KindTemplate:     declarePrimitives(tool.KindTemplate, "templates/{item}", "Template", "The template of addresses"),

@@ -14,7 +14,7 @@ type PrimitiveOps struct {
 }
 
 // declarePrimitives declares the operations for one kind. As with tools, a name is one path segment.
-func declarePrimitives(kind tool.Kind, path, id, doc string) PrimitiveOps {
+func declarePrimitives(kind tool.DefinitionKind, path, id, doc string) PrimitiveOps {
 	path, doc = "/servers/{name}/"+path, doc+", percent-encoded as one segment: a slash in it is %2F."
 	what := "the definition of the " + kind.Label()
 	ofKind := func(in *ops.OfferRef, _ url.Values) error { in.Kind = kind; return nil }

@@ -50,7 +50,7 @@ func foreignPageError(why string) error {
 }
 
 func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISession, error) {
-	if why := auth.RefuseForeignPage(in.r); why != "" {
+	if why := auth.ForeignPageRefusal(in.r); why != "" {
 		return UISession{}, foreignPageError(why)
 	}
 	if (in.Code == "") == (in.Key == "") {
@@ -63,18 +63,18 @@ func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISessi
 		return UISession{}, refused
 	}
 	_, cookies := auth.SessionCredentials(in.r)
-	opened := d.Auth.SignIns.Open(cookies)
+	opened := d.Auth.SignIns.OpenSession(cookies)
 	return UISession{Value: opened.Value, ExpiresAt: opened.Expires.UTC(), cookie: opened.Cookie}, nil
 }
 
 // checkSignIn returns why the code or key does not sign in; nil when it does.
 func checkSignIn(d *Deps, in SignInInput) *problem.Problem {
 	signIns := &d.Auth.SignIns
-	tooMany := signIns.TooManyWrong()
-	if in.Code != "" && signIns.Redeem(in.Code) || in.Key != "" && !tooMany && d.Auth.Matches(in.Key) {
+	tooMany := signIns.HasTooManyWrongAttempts()
+	if in.Code != "" && signIns.RedeemCode(in.Code) || in.Key != "" && !tooMany && d.Auth.IsAPIKey(in.Key) {
 		return nil
 	}
-	signIns.Wrong()
+	signIns.CountWrongAttempt()
 	switch {
 	case tooMany:
 		return problem.New(problem.Overloaded, "Too many wrong keys and codes were tried.", "Wait for some seconds, or run `mcpproxy ui`, whose code is taken all the same.")
@@ -88,7 +88,7 @@ func checkSignIn(d *Deps, in SignInInput) *problem.Problem {
 type PageInput struct{ pageRequest }
 
 func getSession(d *Deps, _ context.Context, _ ops.Caller, in PageInput) (UISession, error) {
-	expires, ok := d.Auth.SignIns.Expires(auth.SessionCredentials(in.r))
+	expires, ok := d.Auth.SignIns.SessionExpiry(auth.SessionCredentials(in.r))
 	if !ok {
 		return UISession{}, problem.New(problem.Unauthorized, "The request has no session of the web UI.", "A page gets one with POST "+Prefix+"/session; programs need none.")
 	}
@@ -139,7 +139,7 @@ type CodeState struct {
 }
 
 func getCode(d *Deps, _ context.Context, _ ops.Caller, in CodeRef) (CodeState, error) {
-	used, known := d.Auth.SignIns.Used(in.ID)
+	used, known := d.Auth.SignIns.IsCodeUsed(in.ID)
 	if !known {
 		return CodeState{}, problem.New(problem.NotFound, "There is no such code, or its minute is over.", "Make another one with POST "+Prefix+"/session/codes.")
 	}

@@ -27,7 +27,7 @@ func serveSignIn(t *testing.T, f *fake, more ...Operation) *httptest.Server {
 		return slices.ContainsFunc(own, func(one Operation) bool { return one.head().id == o.head().id })
 	})
 	instead = append(instead, more...)
-	h, err := New(Deps{Implementations: homes, Refuse: f.RecordRefusal, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1", Replacements: instead})
+	h, err := New(Deps{Implementations: homes, Refuse: f.RecordRefusal, Auth: auth.NewAuthenticator(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1", Replacements: instead})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestSessionIsTheUI(t *testing.T) {
 	f := &fake{}
 	s := serveSignIn(t, f)
 	signInAt(t, s, "").ask("POST", "/servers/github/restart", "", SourceHeader, "cli")
-	if len(f.callers) != 1 || f.callers[0].Source != activity.SourceUI || f.callers[0].Actor.String() != "admin" || f.callers[0].ClientName != "" || !f.callers[0].Person() {
+	if len(f.callers) != 1 || f.callers[0].Source != activity.SourceUI || f.callers[0].Actor.String() != "admin" || f.callers[0].ClientName != "" || !f.callers[0].IsUser() {
 		t.Errorf("%+v", f.callers)
 	}
 }

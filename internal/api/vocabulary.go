@@ -28,11 +28,11 @@ func vocabulary(name string) []string {
 	case "sensitivity":
 		return policy.Sensitivities()
 	case "trust":
-		return config.TrustWords()
+		return config.TrustValues()
 	case "lane_by":
 		return policy.ArgumentKindNames()
 	case "infer":
-		return config.InferWords()
+		return config.InferValues()
 	}
 	panic("there is no vocabulary " + name)
 }

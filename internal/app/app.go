@@ -94,7 +94,7 @@ type Running struct {
 type daemon struct {
 	opt          Options
 	started      time.Time
-	live         *config.Live
+	live         *config.LiveConfig
 	level        *slog.LevelVar
 	logger       *slog.Logger
 	terminal     *terminalHandler // writes for a user; nil for none
@@ -110,7 +110,7 @@ type daemon struct {
 	book         *approval.Book
 	catalog      *catalog.Catalog
 	logins       *oauth.Accounts
-	tokens       *auth.Tokens
+	tokens       *auth.AgentTokens
 	upstreams    *compat.Set
 	offers       *catalog.PrimitiveGuard
 	approvals    *ask.Waiter
@@ -163,7 +163,7 @@ func waitForAbort(d *daemon, ended <-chan struct{}) {
 	case <-d.opt.Abort:
 		d.reportStop("Ending at once.")
 		d.cancelCalls(gate.ErrStopping)
-		d.upstreams.Kill()
+		d.upstreams.KillAll()
 	case <-ended:
 	}
 }
@@ -198,7 +198,7 @@ func (d *daemon) openConfig() error {
 	}
 	d.logger = newLogger(d.opt.Stderr, "text", d.level, d.terminal)
 	var err error
-	d.live, err = config.Open(d.opt.ConfigPath, config.Options{
+	d.live, err = config.OpenLiveConfig(d.opt.ConfigPath, config.Options{
 		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged, Addresses: d.addresses,
 		Applied: func(f config.AppliedText) { d.settings.Applied(f) }, Presence: true,
 	})
@@ -305,7 +305,7 @@ func (d *daemon) wire() error {
 		Judge:   cfg.Intent.JudgeArguments,
 		Servers: cfg.Servers, Store: verifiedStore{d.store, d.verify, d.logger}, Approvals: d.book, Observe: d.recordAdmission, Logger: d.logger,
 	})
-	d.logins = oauth.New(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
+	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
 	d.upstreams = compat.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
@@ -313,7 +313,7 @@ func (d *daemon) wire() error {
 		MaxMessage: maxMessage, AccountFor: accountFinder(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
-	secretValues := secret.Open(cfg.DataDir, d.logger)
+	secretValues := secret.OpenStore(cfg.DataDir, d.logger)
 	d.values = newSecretValues(secretValues, d.logger)
 	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set, d.values)
 	telemeter, err := telemetry.New(context.Background(), telemetry.Options{Version: d.opt.Version, Endpoint: cfg.TelemetryEndpoint, State: d.telemetryState, Logger: d.logger})
@@ -347,7 +347,7 @@ func (d *daemon) wire() error {
 	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = ops.NewHub(ops.HubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
 	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
-	d.tokens = auth.NewTokens(verifiedTokens{store.TokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
+	d.tokens = auth.NewAgentTokens(verifiedTokens{store.TokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
 		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.TokenClaim(t)) })
 	authenticator := auth.NewWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
@@ -367,7 +367,7 @@ func (d *daemon) wire() error {
 	}
 	kept := ops.NewSecretOperations(ops.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
 		ops.Journal{Log: d.log, Logger: d.logger}, d.values.requestRead)
-	trials := ops.NewTrials(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
+	trials := ops.NewTrials(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now})
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
 	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewHistory(signedLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.importOperations(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
@@ -402,7 +402,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.recreateFiles(ctx) })
 	d.running.Go(func() { d.recordAnchor(ctx) })
 	d.running.Go(func() { d.configSignal.followPresence(ctx, d.live, d.signedChanged) })
-	d.running.Go(func() { d.offers.Follow(ctx) })
+	d.running.Go(func() { d.offers.FollowListChanges(ctx) })
 	d.running.Go(func() { d.logPendingReviews(ctx) })
 	d.running.Go(func() { d.events.Run(ctx) })
 	d.running.Go(func() { d.values.run(ctx) })
@@ -420,7 +420,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.stopServing()
 	cancel()
 	d.running.Wait()
-	if installing := d.upstreams.Installing(); len(installing) > 0 {
+	if installing := d.upstreams.InstallingServers(); len(installing) > 0 {
 		d.reportStop("Waiting for the package managers of %s to end what they install, up to %v. Ctrl-C again ends them at once.", strings.Join(installing, ", "), installTimeout)
 	}
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,

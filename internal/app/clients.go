@@ -66,7 +66,7 @@ func (d *daemon) clients(dataDir string, tokens *ops.Access) (*ops.ClientOperati
 func (d *daemon) importOperations(account *permission.Account, a *ops.Admin, store *secret.Store, kept *ops.SecretOperations) *ops.ImportOperations {
 	return ops.NewImportOperations(ops.NewImportAccount(account.Env, account.Open), func(c ops.Caller) ops.ImportTarget {
 		return ops.ImportTarget{
-			Text: d.live.Read, Itself: d.live.CheckNotSelf, Secret: store.Get,
+			Text: d.live.ReadFile, Itself: d.live.CheckNotSelfReference, Secret: store.Get,
 			Names: func(ctx context.Context) (names []string, err error) {
 				all, err := a.Servers(ctx, c, ops.Nothing{})
 				for _, s := range all.Servers {

@@ -60,7 +60,7 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 		})
 		server := &http.Server{
 			Handler: handler, MaxHeaderBytes: headerBytes, DisableGeneralOptionsHandler: true,
-			ErrorLog: slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug), ConnContext: auth.ConnContext, BaseContext: d.base,
+			ErrorLog: slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug), ConnContext: auth.MarkSocketConn, BaseContext: d.base,
 		}
 		listener.Oversee(server)
 		d.listeners, d.servers = append(d.listeners, listener), append(d.servers, server)

@@ -55,22 +55,22 @@ func (l *launcher) apply() {
 	servers := startableServers(cfg, l.book)
 	var wanted []upstream.Spec
 	for i, s := range servers {
-		revealed, err := s.Reveal(l.secrets.value)
+		revealed, err := s.ResolveSecrets(l.secrets.value)
 		servers[i] = revealed
 		spec := upstreamSpec(cfg, revealed, l.book)
 		if err != nil {
-			spec.MissingReason, spec.MissingVariable = err.Error(), s.NeedsVariable()
+			spec.MissingReason, spec.MissingVariable = err.Error(), s.HasUnsetVariable()
 		}
 		wanted = append(wanted, spec)
 	}
 	l.logins.Configure(loginTargets(servers, wanted))
-	l.upstreams.Apply(wanted)
+	l.upstreams.ApplySpecs(wanted)
 }
 
 // startableServers returns the servers that may be started or contacted.
 func startableServers(cfg *config.Config, book *approval.Book) (all []config.Server) {
 	for _, s := range cfg.Servers {
-		if catalog.MayStart(s, book.View(s.Name)) {
+		if catalog.MayStartServer(s, book.View(s.Name)) {
 			all = append(all, s)
 		}
 	}
@@ -82,23 +82,23 @@ func upstreamSpec(cfg *config.Config, s config.Server, book *approval.Book) upst
 	return upstream.Spec{
 		Name: s.Name, Transport: upstream.Transport(s.Protocol),
 		Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir,
-		URL: s.URL, Headers: s.Headers, AllowPrivate: s.AllowPrivate, ConnectTimeout: cfg.ConnectTimeout, Secrets: s.Secrets(),
-		Review:      catalog.Quarantined(s, book.View(s.Name)),
+		URL: s.URL, Headers: s.Headers, AllowPrivate: s.AllowPrivate, ConnectTimeout: cfg.ConnectTimeout, Secrets: s.SecretValues(),
+		Review:      catalog.IsQuarantined(s, book.View(s.Name)),
 		IdleTimeout: cfg.IdleTimeout, Lazy: s.Lazy, TrySSE: s.TrySSE,
 		Shared: s.Session == config.SessionShared,
 	}
 }
 
 // loginTargets returns the servers that may require a login: HTTP servers without configured credentials.
-func loginTargets(configs []config.Server, servers []upstream.Spec) []oauth.Target {
+func loginTargets(configs []config.Server, servers []upstream.Spec) []oauth.AccountTarget {
 	configured := map[string]config.OAuth{}
 	for _, s := range configs {
 		configured[s.Name] = s.OAuth
 	}
-	var all []oauth.Target
+	var all []oauth.AccountTarget
 	for _, s := range servers {
 		if s.Transport != upstream.Stdio && s.MissingReason == "" && !s.HasCredentials() {
-			all = append(all, oauth.Target{Name: s.Name, URL: s.URL, AllowPrivate: s.AllowPrivate, Settings: oauth.Settings(configured[s.Name])})
+			all = append(all, oauth.AccountTarget{Name: s.Name, URL: s.URL, AllowPrivate: s.AllowPrivate, Settings: oauth.Settings(configured[s.Name])})
 		}
 	}
 	return all

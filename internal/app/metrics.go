@@ -31,10 +31,10 @@ func (d *daemon) telemetryState() telemetry.State {
 }
 
 // metrics serves /metrics. Because they name servers, they require the same credentials as MCP, and a token with a limited scope may not read them.
-func (d *daemon) metrics(authenticator *auth.Authenticator, profiles auth.Profiles, metrics http.Handler) http.HandlerFunc {
+func (d *daemon) metrics(authenticator *auth.Authenticator, profiles auth.ProfileRules, metrics http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if d.live.Current().RequireMCPAuth {
-			who, token, err := authenticator.Actor(r)
+			who, token, err := authenticator.IdentifyRequest(r)
 			if err != nil || who.Kind != auth.Admin && !hasFullScope(token, profiles) {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
 				http.Error(w, "The metrics need the key, or an agent token that is bound to nothing, since require_mcp_auth is on: send it as Authorization: Bearer.", http.StatusUnauthorized)
@@ -46,10 +46,10 @@ func (d *daemon) metrics(authenticator *auth.Authenticator, profiles auth.Profil
 }
 
 // hasFullScope reports whether a token allows all servers and lanes.
-func hasFullScope(token *auth.ActiveToken, profiles auth.Profiles) bool {
+func hasFullScope(token *auth.ActiveToken, profiles auth.ProfileRules) bool {
 	if token == nil {
 		return false
 	}
-	within := auth.CallerBounds(token, "", profiles).Scope()
-	return within.AllServers() && within.AllLanes()
+	within := auth.NewCallerBounds(token, "", profiles).Scope()
+	return within.AllowsAllServers() && within.AllowsAllLanes()
 }

@@ -20,7 +20,7 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 		if err := d.presence.EnsureLoaded(ctx); err != nil {
 			return err
 		}
-		return d.live.Verify(ops.SignedClaims{Gate: d.presence}, d.instance())
+		return d.live.SetVerifier(ops.SignedClaims{Gate: d.presence}, d.instance())
 	}
 	d.signedChanged = func(ctx context.Context) {
 		d.loopback.open(d.tcp.Addr())

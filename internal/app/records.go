@@ -24,7 +24,7 @@ func (d *daemon) record(r activity.Record) {
 }
 
 // recordAdmission records the approval results of the definitions that a server listed.
-func (d *daemon) recordAdmission(a catalog.Admission) {
+func (d *daemon) recordAdmission(a catalog.AdmissionOutcome) {
 	d.events.DecisionChanged(a.Server)
 	if len(a.Accepted) > 0 {
 		d.record(evaluationRecord(a.Server, a.Accepted, activity.Success, "accept_"+pluralKind(a.Kind), a.Trust.AuthorText()))
@@ -36,7 +36,7 @@ func (d *daemon) recordAdmission(a catalog.Admission) {
 }
 
 // pluralKind returns a kind as in the actions of records.
-func pluralKind(kind tool.Kind) string {
+func pluralKind(kind tool.DefinitionKind) string {
 	if kind == tool.KindInstructions {
 		return kind.Label()
 	}

@@ -29,18 +29,18 @@ func (d *daemon) restoreOnReopen(ctx context.Context) {
 			case <-time.After(restoreRetryInterval):
 			}
 		}
-		d.catalog.SaveAll()
+		d.catalog.SaveAllLists()
 		d.record(activity.Record{Type: activity.System, Status: activity.Success,
 			Metadata: activity.Metadata{Action: "database_reopened", Detail: "What is decided was stored again."}})
 	}
 }
 
 func (d *daemon) restore(ctx context.Context) error {
-	return errors.Join(d.presence.RewriteStore(ctx), d.book.RewriteStore(ctx, d.definition), d.tokens.Restore(ctx))
+	return errors.Join(d.presence.RewriteStore(ctx), d.book.RewriteStore(ctx, d.definition), d.tokens.StoreAllAgain(ctx))
 }
 
 // definition returns the text of a definition if its server still lists it.
-func (d *daemon) definition(kind tool.Kind, id tool.ID, f tool.Fingerprint) json.RawMessage {
+func (d *daemon) definition(kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint) json.RawMessage {
 	if kind != tool.KindTool {
 		if o := d.catalog.Primitives(id.Server).Find(kind, id.Tool); o != nil && o.Fingerprint == f {
 			return o.Raw

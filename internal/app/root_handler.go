@@ -26,7 +26,7 @@ func (e *rootHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.mcp.ServeHTTP(w, r)
 		return
 	}
-	why := auth.RefuseOrigin(r, e.trusted())
+	why := auth.HostOrOriginRefusal(r, e.trusted())
 	if why == "" && !path {
 		// A host in the target replaces the Host header, which then was not checked.
 		why = "the target of the request is not a path"

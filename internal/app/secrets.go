@@ -96,7 +96,7 @@ func (s *secretValues) value(name string) (string, error) {
 // run reads wanted secrets and follows the store, until ctx ends.
 func (s *secretValues) run(ctx context.Context) {
 	var following sync.WaitGroup
-	following.Go(func() { s.store.Follow(ctx, s.requestRead) })
+	following.Go(func() { s.store.FollowChanges(ctx, s.requestRead) })
 	defer following.Wait()
 	for {
 		select {
@@ -112,7 +112,7 @@ func (s *secretValues) run(ctx context.Context) {
 
 // read reads the unknown and changed values, and reports whether any value has changed.
 func (s *secretValues) read(ctx context.Context) (news bool) {
-	index, err := s.store.List()
+	index, err := s.store.ListIndex()
 	if err != nil {
 		s.logger.Error("the names of the secrets cannot be read", "error", err)
 	}

@@ -69,7 +69,7 @@ func (d configSignal) Prepare(*config.Config) (func(), error) {
 }
 
 // followPresence calls changed whenever the file requires another kind of presence.
-func (d configSignal) followPresence(ctx context.Context, live *config.Live, changed func(context.Context)) {
+func (d configSignal) followPresence(ctx context.Context, live *config.LiveConfig, changed func(context.Context)) {
 	for last := live.Unconfirmed().Presence; ; {
 		select {
 		case <-ctx.Done():

@@ -35,7 +35,7 @@ func (d *daemon) logPendingReviews(ctx context.Context) {
 		d.logger.Warn(warning)
 	}
 	for _, s := range d.live.Current().Servers {
-		if s.Enabled && catalog.Quarantined(s, d.book.View(s.Name)) {
+		if s.Enabled && catalog.IsQuarantined(s, d.book.View(s.Name)) {
 			d.terminal.printEvent("%s waits for your review: mcpproxy upstream approve %s", s.Name, s.Name)
 		}
 	}

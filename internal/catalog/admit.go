@@ -24,14 +24,14 @@ func (c *Catalog) CurrentStatus(t *Tool) policy.Status {
 	})
 }
 
-// admit accepts the definitions of a list that the server's trust allows, before the list
+// admitTools accepts the definitions of a list that the server's trust allows, before the list
 // is published. done is false when the caller has to retry. If tell is set, it reports
 // definitions that await approval and were not on the old list.
-func (c *Catalog) admit(ctx context.Context, server string, old *toolList, entries []*entry, tell bool) (accepted int, done bool) {
+func (c *Catalog) admitTools(ctx context.Context, server string, old *toolList, entries []*toolEntry, tell bool) (accepted int, done bool) {
 	_, infer, _ := c.serverConfig(server)
 	before := old.entrySet()
-	return admitDefinitions(ctx, c, server, entries, func(e *entry) approval.CandidateDefinition { return e.candidate(infer) },
-		func(e *entry) bool { return !tell || before[e] }, "the tools of a server cannot be accepted now")
+	return admitDefinitions(ctx, c, server, entries, func(e *toolEntry) approval.CandidateDefinition { return e.approvalCandidate(infer) },
+		func(e *toolEntry) bool { return !tell || before[e] }, "the tools of a server cannot be accepted now")
 }
 
 // admitDefinitions accepts the definitions that the server's trust allows. It reports
@@ -57,11 +57,11 @@ func admitDefinitions[T any](ctx context.Context, c *Catalog, server string, all
 	if err != nil && ctx.Err() == nil {
 		c.Logger.Warn(failed, "server", server, "error", err)
 	}
-	byKind := map[tool.Kind]*Admission{}
+	byKind := map[tool.DefinitionKind]*AdmissionOutcome{}
 	for i, j := range judged {
 		a := byKind[j.Kind]
 		if a == nil {
-			a = &Admission{Server: server, Kind: j.Kind, Trust: rules.Trust}
+			a = &AdmissionOutcome{Server: server, Kind: j.Kind, Trust: rules.Trust}
 			byKind[j.Kind] = a
 		}
 		switch {
@@ -76,7 +76,7 @@ func admitDefinitions[T any](ctx context.Context, c *Catalog, server string, all
 	return accepted, err == nil
 }
 
-func (c *Catalog) reportAdmissions(byKind map[tool.Kind]*Admission) {
+func (c *Catalog) reportAdmissions(byKind map[tool.DefinitionKind]*AdmissionOutcome) {
 	for _, a := range byKind {
 		if c.Observe != nil && len(a.Accepted)+len(a.Held) > 0 {
 			c.Observe(*a)
@@ -89,7 +89,7 @@ func (c *Catalog) reportAdmissions(byKind map[tool.Kind]*Admission) {
 func (c *Catalog) admissionRules(server string) (rules approval.EvaluationRules, decided *approval.ServerView, ok bool) {
 	configured, _, there := c.serverConfig(server)
 	decided = c.Approvals.View(server)
-	return approval.EvaluationRules{Trust: approval.Trust(configured.Trust), Quarantined: Quarantined(configured, decided)}, decided, there && decided.IsLoaded()
+	return approval.EvaluationRules{Trust: approval.Trust(configured.Trust), Quarantined: IsQuarantined(configured, decided)}, decided, there && decided.IsLoaded()
 }
 
 // serverConfig returns a server's configuration and its inference mode.
@@ -98,7 +98,7 @@ func (c *Catalog) serverConfig(server string) (s config.Server, infer policy.Inf
 	defer c.mu.Unlock()
 	for i := range c.servers { // a config.Server is large to copy
 		if s := &c.servers[i]; s.Name == server {
-			return *s, inferModeOf(*s, c.inferMode), true
+			return *s, serverInferMode(*s, c.inferMode), true
 		}
 	}
 	return config.Server{}, c.inferMode, false
@@ -108,7 +108,7 @@ func (c *Catalog) serverConfig(server string) (s config.Server, infer policy.Inf
 // after a configuration change. It reports whether none is left.
 func (c *Catalog) retryAdmissions(ctx context.Context) (all bool) {
 	c.mu.Lock()
-	rest := map[string][]*entry{}
+	rest := map[string][]*toolEntry{}
 	for server, l := range c.lists {
 		if !l.admitted {
 			l.admitted = true
@@ -119,7 +119,7 @@ func (c *Catalog) retryAdmissions(ctx context.Context) (all bool) {
 	total := 0
 	all = true
 	for server, entries := range rest {
-		accepted, done := c.admit(ctx, server, nil, entries, false)
+		accepted, done := c.admitTools(ctx, server, nil, entries, false)
 		total += accepted
 		if !done {
 			all = false
@@ -132,7 +132,7 @@ func (c *Catalog) retryAdmissions(ctx context.Context) (all bool) {
 	}
 	offers, allOffers := c.retryPrimitiveAdmissions(ctx)
 	if total+offers > 0 {
-		c.Refresh()
+		c.Publish()
 	}
 	return all && allOffers
 }
@@ -150,7 +150,7 @@ func (c *Catalog) loadApprovals(ctx context.Context) {
 			break
 		}
 		c.Logger.Error("the approvals cannot be read, so no tool can be called", "error", err)
-		pause(ctx, time.Second)
+		sleepContext(ctx, time.Second)
 	}
 	c.retryAdmissions(ctx)
 }

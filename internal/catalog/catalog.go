@@ -33,10 +33,10 @@ type Store interface {
 type Catalog struct {
 	Options
 	current   atomic.Pointer[Snapshot]
-	crossRefs *scan.CrossRefs // of all listed tools
+	crossRefs *scan.CrossRefIndex // of all listed tools
 	rechecks  recheckQueue
 
-	// wake tells Run that something changed; unsaved tells saveLoop that a list was
+	// wake tells Run that something changed; unsaved tells saveAndAdmitLoop that a list was
 	// received.
 	wake, unsaved chan struct{}
 
@@ -53,7 +53,7 @@ type Catalog struct {
 	judgeMode  policy.ArgumentsMode
 	states     map[string]upstream.State
 	lists      map[string]*toolList
-	primitives map[string]*Primitives
+	primitives map[string]*ServerPrimitives
 }
 
 // recheckQueue makes one goroutine at a time check accepted definitions against the names
@@ -73,20 +73,20 @@ type Options struct {
 	Approvals *approval.Book
 	// Observe receives the outcome for definitions that were not approved before. It must
 	// not call the catalog. May be nil.
-	Observe func(Admission)
+	Observe func(AdmissionOutcome)
 	Logger  *slog.Logger
 }
 
 // New returns a catalog of the configured servers; Run keeps it up to date.
 func New(o Options) *Catalog {
 	c := &Catalog{
-		Options: o, servers: o.Servers, inferMode: o.Infer, judgeMode: o.Judge, crossRefs: scan.NewCrossRefs(),
-		states: map[string]upstream.State{}, lists: map[string]*toolList{}, primitives: map[string]*Primitives{},
+		Options: o, servers: o.Servers, inferMode: o.Infer, judgeMode: o.Judge, crossRefs: scan.NewCrossRefIndex(),
+		states: map[string]upstream.State{}, lists: map[string]*toolList{}, primitives: map[string]*ServerPrimitives{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
 		listSlots: make(chan struct{}, listsPerCore*runtime.GOMAXPROCS(0)),
 	}
-	c.Refresh()
-	o.Approvals.Subscribe(c.onDecision)
+	c.Publish()
+	o.Approvals.Subscribe(c.publishDecision)
 	return c
 }
 
@@ -98,7 +98,7 @@ func (c *Catalog) StateChanged(s upstream.State) {
 	c.mu.Lock()
 	c.states[s.Name] = s
 	c.mu.Unlock()
-	signal(c.wake)
+	trySignal(c.wake)
 }
 
 // listsPerCore is how many lists are processed at a time. If all that arrive at once were
@@ -111,10 +111,10 @@ func (c *Catalog) ToolsListed(server string, tools []*tool.Definition) {
 	defer func() { <-c.listSlots }()
 	ctx, cancel := context.WithTimeout(context.Background(), admitTimeout)
 	defer cancel()
-	if c.storeList(ctx, server, tools, true) {
-		signal(c.unsaved)
+	if c.storeToolList(ctx, server, tools, true) {
+		trySignal(c.unsaved)
 	}
-	signal(c.wake)
+	trySignal(c.wake)
 }
 
 // Prepare implements config.Component: the commit publishes the new status of
@@ -124,7 +124,7 @@ func (c *Catalog) Prepare(next *config.Config) (func(), error) {
 		c.mu.Lock()
 		l := c.lists[s.Name]
 		c.mu.Unlock()
-		if l != nil && enforced(inferModeOf(s, next.Intent.InferHints)) {
+		if l != nil && isInferenceEnforced(serverInferMode(s, next.Intent.InferHints)) {
 			precomputeInference(l.entries)
 		}
 	}
@@ -140,14 +140,14 @@ func (c *Catalog) Prepare(next *config.Config) (func(), error) {
 			c.primitives[server] = next
 		}
 		c.mu.Unlock()
-		c.Refresh()
-		signal(c.unsaved)
+		c.Publish()
+		trySignal(c.unsaved)
 	}, nil
 }
 
-// onDecision publishes a decision. After a change of how a server is launched, its tools
+// publishDecision publishes a decision. After a change of how a server is launched, its tools
 // can still be found, but its list no longer counts as received.
-func (c *Catalog) onDecision(d approval.DecisionEvent) {
+func (c *Catalog) publishDecision(d approval.DecisionEvent) {
 	if d.Relaunched {
 		c.mu.Lock()
 		if l := c.lists[d.Server]; l != nil {
@@ -158,21 +158,21 @@ func (c *Catalog) onDecision(d approval.DecisionEvent) {
 		delete(c.primitives, d.Server)
 		c.mu.Unlock()
 	}
-	c.Refresh()
+	c.Publish()
 }
 
-// SaveAll saves all lists again: the store may have lost them.
-func (c *Catalog) SaveAll() {
+// SaveAllLists saves all lists again: the store may have lost them.
+func (c *Catalog) SaveAllLists() {
 	c.mu.Lock()
 	for _, l := range c.lists {
 		l.saved = false
 	}
 	c.mu.Unlock()
-	signal(c.unsaved)
+	trySignal(c.unsaved)
 }
 
-// storeList replaces a server's list and reports whether it differs from the known one.
-func (c *Catalog) storeList(ctx context.Context, server string, tools []*tool.Definition, received bool) bool {
+// storeToolList replaces a server's list and reports whether it differs from the known one.
+func (c *Catalog) storeToolList(ctx context.Context, server string, tools []*tool.Definition, received bool) bool {
 	for {
 		_, infer, _ := c.serverConfig(server)
 		c.mu.Lock()
@@ -183,16 +183,16 @@ func (c *Catalog) storeList(ctx context.Context, server string, tools []*tool.De
 		}
 		// Analysis takes long, so it runs without the lock and repeats if the list was
 		// replaced meanwhile.
-		entries, changed := mergeEntries(old, tools, c.crossRefs)
+		entries, changed := mergeToolEntries(old, tools, c.crossRefs)
 		if changed {
-			c.registerNames(server, entries)
+			c.registerToolNames(server, entries)
 		}
-		if enforced(infer) {
+		if isInferenceEnforced(infer) {
 			precomputeInference(entries)
 		}
-		var part *search.Part
+		var part *search.IndexPart
 		if changed {
-			part = search.NewPart(server, tools)
+			part = search.NewIndexPart(server, tools)
 		} else {
 			part = old.indexPart
 		}
@@ -200,22 +200,22 @@ func (c *Catalog) storeList(ctx context.Context, server string, tools []*tool.De
 		if !changed {
 			next.externalRefs = old.externalRefs
 		}
-		_, next.admitted = c.admit(ctx, server, old, entries, received)
-		if replaceIfCurrent(c, c.lists, server, old, next) {
+		_, next.admitted = c.admitTools(ctx, server, old, entries, received)
+		if replaceIfUnchanged(c, c.lists, server, old, next) {
 			for i, e := range entries {
 				tools[i] = e.definition // so that the caller does not keep a second copy
 			}
 			if changed && received {
-				c.recheck(ctx, true)
+				c.recheckAccepted(ctx, true)
 			}
 			return changed
 		}
 	}
 }
 
-// replaceIfCurrent replaces old by next in one of the catalog's maps by server, unless
+// replaceIfUnchanged replaces old by next in one of the catalog's maps by server, unless
 // the entry has changed or the server is gone.
-func replaceIfCurrent[T comparable](c *Catalog, of map[string]T, server string, old, next T) bool {
+func replaceIfUnchanged[T comparable](c *Catalog, of map[string]T, server string, old, next T) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if of[server] != old {
@@ -230,7 +230,7 @@ func (c *Catalog) Run(ctx context.Context) {
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		c.loadSavedTools(ctx)
-		c.saveLoop(ctx)
+		c.saveAndAdmitLoop(ctx)
 	})
 	defer keeping.Wait()
 	for {
@@ -240,14 +240,14 @@ func (c *Catalog) Run(ctx context.Context) {
 		case <-c.wake:
 		}
 		started := time.Now()
-		c.Refresh()
+		c.Publish()
 		// When many servers list at once, snapshots use at most a quarter of a core. What
 		// arrives meanwhile goes into the next snapshot.
-		pause(ctx, 3*time.Since(started))
+		sleepContext(ctx, 3*time.Since(started))
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleepContext(ctx context.Context, d time.Duration) {
 	if d < time.Millisecond {
 		return
 	}
@@ -261,7 +261,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (c *Catalog) loadSavedTools(ctx context.Context) {
 	remembered, err := c.Store.LoadTools(ctx)
 	for server, raws := range remembered {
-		c.crossRefs.SetListed(server, raws) // before any evaluation
+		c.crossRefs.SetDefinitions(server, raws) // before any evaluation
 	}
 	c.loadApprovals(ctx)
 	if err != nil {
@@ -278,9 +278,9 @@ func (c *Catalog) loadSavedTools(ctx context.Context) {
 		taking.Go(func() { c.restoreTools(ctx, server, raws) })
 	}
 	taking.Wait()
-	c.rechecks.reset() // for servers that listed before the restore was complete
-	signal(c.wake)
-	signal(c.unsaved)
+	c.rechecks.restart() // for servers that listed before the restore was complete
+	trySignal(c.wake)
+	trySignal(c.unsaved)
 }
 
 // restoreTools restores what a server listed in an earlier process.
@@ -293,12 +293,12 @@ func (c *Catalog) restoreTools(ctx context.Context, server string, raws []json.R
 			tools = append(tools, &d)
 		}
 	}
-	c.storeList(ctx, server, tools, false)
+	c.storeToolList(ctx, server, tools, false)
 }
 
-// saveLoop retries pending admissions, saves received lists, and deletes those of servers
+// saveAndAdmitLoop retries pending admissions, saves received lists, and deletes those of servers
 // that are no longer configured.
-func (c *Catalog) saveLoop(ctx context.Context) {
+func (c *Catalog) saveAndAdmitLoop(ctx context.Context) {
 	var again <-chan time.Time // set while an admission has failed
 	for {
 		select {
@@ -308,16 +308,16 @@ func (c *Catalog) saveLoop(ctx context.Context) {
 		case <-again:
 		}
 		again = nil
-		admitted, doubted := c.retryAdmissions(ctx), c.recheck(ctx, false)
+		admitted, doubted := c.retryAdmissions(ctx), c.recheckAccepted(ctx, false)
 		if !admitted || !doubted {
 			again = time.After(admitRetryInterval)
 		}
 		if !doubted {
 			continue // saved names count as checked
 		}
-		save, forget := c.pendingSaves()
+		save, forget := c.takePendingSaves()
 		for server, l := range save {
-			if err := c.Store.SaveTools(ctx, server, l.rawTools()); err != nil {
+			if err := c.Store.SaveTools(ctx, server, l.rawDefinitions()); err != nil {
 				if ctx.Err() == nil {
 					c.Logger.Warn("the tools of a server cannot be remembered", "server", server, "error", err)
 				}
@@ -327,7 +327,7 @@ func (c *Catalog) saveLoop(ctx context.Context) {
 			l.saved = true
 			c.mu.Unlock()
 		}
-		c.warmExternalRefs()
+		c.precomputeExternalRefs()
 		for _, server := range forget {
 			if err := c.Store.ForgetTools(ctx, server); err != nil && ctx.Err() == nil {
 				c.Logger.Warn("the tools of a removed server cannot be forgotten", "server", server, "error", err)
@@ -336,9 +336,9 @@ func (c *Catalog) saveLoop(ctx context.Context) {
 	}
 }
 
-// pendingSaves returns the lists to save and the servers whose saved lists to delete, and
+// takePendingSaves returns the lists to save and the servers whose saved lists to delete, and
 // drops the latter.
-func (c *Catalog) pendingSaves() (save map[string]*toolList, forget []string) {
+func (c *Catalog) takePendingSaves() (save map[string]*toolList, forget []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	save = map[string]*toolList{}
@@ -346,14 +346,14 @@ func (c *Catalog) pendingSaves() (save map[string]*toolList, forget []string) {
 	for i := range c.servers {
 		configured[c.servers[i].Name] = true
 	}
-	maps.DeleteFunc(c.primitives, func(server string, _ *Primitives) bool { return !configured[server] })
+	maps.DeleteFunc(c.primitives, func(server string, _ *ServerPrimitives) bool { return !configured[server] })
 	for _, server := range slices.Sorted(maps.Keys(c.lists)) {
 		l := c.lists[server]
 		switch {
 		case !configured[server]:
 			delete(c.lists, server)
 			delete(c.states, server)
-			c.crossRefs.Remove(server)
+			c.crossRefs.RemoveServer(server)
 			forget = append(forget, server)
 		case !l.saved:
 			save[server] = l
@@ -362,22 +362,22 @@ func (c *Catalog) pendingSaves() (save map[string]*toolList, forget []string) {
 	return save, forget
 }
 
-// signal sends without blocking; one pending signal is enough.
-func signal(ch chan struct{}) {
+// trySignal sends without blocking; one pending signal is enough.
+func trySignal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:
 	}
 }
 
-// Refresh publishes a snapshot of the current state before it returns.
-func (c *Catalog) Refresh() {
+// Publish publishes a snapshot of the current state before it returns.
+func (c *Catalog) Publish() {
 	c.publishMu.Lock()
 	defer c.publishMu.Unlock()
 
 	old := c.current.Load()
 	next := &Snapshot{byName: map[string]*Server{}, replaced: make(chan struct{})}
-	var parts []*search.Part
+	var parts []*search.IndexPart
 
 	c.mu.Lock()
 	size := 0
@@ -390,7 +390,7 @@ func (c *Catalog) Refresh() {
 		decided := c.Approvals.View(configured.Name)
 		server := &Server{
 			Name: configured.Name, Protocol: configured.Protocol,
-			Enabled: configured.Enabled, Quarantined: Quarantined(configured, decided),
+			Enabled: configured.Enabled, Quarantined: IsQuarantined(configured, decided),
 			State: c.states[configured.Name],
 		}
 		if l := c.lists[configured.Name]; l != nil {
@@ -398,7 +398,7 @@ func (c *Catalog) Refresh() {
 			parts = append(parts, l.indexPart)
 			first := len(tools)
 			for _, e := range l.entries {
-				t := newTool(configured, decided, inferModeOf(configured, c.inferMode), e)
+				t := newTool(configured, decided, serverInferMode(configured, c.inferMode), e)
 				t.JudgeMode = c.judgeMode
 				tools = append(tools, t)
 				if visibilityOf(t) == visibleCallable {

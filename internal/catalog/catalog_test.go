@@ -96,7 +96,7 @@ func start(t *testing.T, keeper Store, servers ...config.Server) *Catalog {
 // toolList announces tools and publishes the snapshot that has them.
 func (c *Catalog) list(server string, tools []*tool.Definition) {
 	c.ToolsListed(server, tools)
-	c.Refresh()
+	c.Publish()
 }
 
 func TestStatusFollowsTheConfiguration(t *testing.T) {
@@ -180,7 +180,7 @@ func TestToolsAreRememberedAcrossRestarts(t *testing.T) {
 
 	second := New(Options{Servers: []config.Server{enabled("a")}, Store: keeper, Approvals: new(approvaltest.MemoryStore).NewBook(), Logger: quiet()})
 	second.loadSavedTools(context.Background())
-	second.Refresh()
+	second.Publish()
 	if n := second.Current().ToolCount(); n != 2 {
 		t.Fatalf("%d tools are known after a restart, want 2", n)
 	}
@@ -194,7 +194,7 @@ func TestToolsAreRememberedAcrossRestarts(t *testing.T) {
 	// What the server says now replaces what was remembered, never the reverse.
 	second.list("a", named(t, "a", "z"))
 	second.loadSavedTools(context.Background())
-	second.Refresh()
+	second.Publish()
 	if second.Current().Tool(tool.ID{Server: "a", Tool: "z"}) == nil || second.Current().ToolCount() != 1 {
 		t.Error("a remembered list replaced a received one")
 	}
@@ -223,7 +223,7 @@ func TestAChangeOfStateKeepsTheIndexes(t *testing.T) {
 	c.list("a", named(t, "a", "x"))
 	before := c.Current()
 	c.StateChanged(upstream.State{Name: "a", Phase: upstream.Ready})
-	c.Refresh()
+	c.Publish()
 	after := c.Current()
 	if after.Version() == before.Version() || after.lookup.index != before.lookup.index || after.lookup.callable != before.lookup.callable {
 		t.Error("want a new snapshot with the same index and the same views")
@@ -270,7 +270,7 @@ func TestConcurrentChangesEndInTheLast(t *testing.T) {
 		})
 	}
 	changing.Wait()
-	c.Refresh()
+	c.Publish()
 	for _, server := range []string{"a", "b", "c"} {
 		if c.Current().Tool(tool.ID{Server: server, Tool: "tool_49"}) == nil {
 			t.Errorf("the last list of %s is not in the snapshot", server)

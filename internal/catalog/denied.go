@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// deniedByConfig reports whether the server's allow and deny lists exclude the tool.
-func deniedByConfig(server config.Server, name string) bool {
+// isDeniedByConfig reports whether the server's allow and deny lists exclude the tool.
+func isDeniedByConfig(server config.Server, name string) bool {
 	fits := func(pattern string) bool { return policy.MatchesPattern(pattern, name) }
 	if len(server.EnabledTools) > 0 {
 		return !slices.ContainsFunc(server.EnabledTools, fits)

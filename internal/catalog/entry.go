@@ -20,21 +20,21 @@ import (
 
 // toolList is the last known tools of one server.
 type toolList struct {
-	entries   []*entry
-	indexPart *search.Part // the server's part of the index
-	received  bool         // from the server itself, in this process
+	entries   []*toolEntry
+	indexPart *search.IndexPart // the server's part of the index
+	received  bool              // from the server itself, in this process
 	saved     bool
 	admitted  bool // admission is done or running
 	// externalRefs returns the entries that give instructions about tools outside this
 	// list. They are checked when tools of another server first appear.
-	externalRefs func() []*entry
+	externalRefs func() []*toolEntry
 }
 
 // findExternalRefs returns the lazy function for toolList.externalRefs.
-func findExternalRefs(entries []*entry) func() []*entry {
-	return sync.OnceValue(func() (beyond []*entry) {
+func findExternalRefs(entries []*toolEntry) func() []*toolEntry {
+	return sync.OnceValue(func() (beyond []*toolEntry) {
 		for _, e := range entries {
-			if e.scanned.RefersToUnlisted() {
+			if e.scanned.RefersToUnlistedTool() {
 				beyond = append(beyond, e)
 			}
 		}
@@ -42,40 +42,40 @@ func findExternalRefs(entries []*entry) func() []*entry {
 	})
 }
 
-// entry is one definition with everything derived from it alone, so that it is derived
+// toolEntry is one definition with everything derived from it alone, so that it is derived
 // only once.
-type entry struct {
+type toolEntry struct {
 	definition     *tool.Definition
 	compile        sync.Once
 	arguments      *schema.Schema
-	scanned        *scan.Scanned
+	scanned        *scan.ScannedDefinition
 	classification *classify.ToolAnalysis
 }
 
-func newEntry(d *tool.Definition, names *scan.CrossRefs) *entry {
-	return &entry{definition: d, scanned: names.Tool(d), classification: classify.NewToolAnalysis(d)}
+func newToolEntry(d *tool.Definition, names *scan.CrossRefIndex) *toolEntry {
+	return &toolEntry{definition: d, scanned: names.NewScannedTool(d), classification: classify.NewToolAnalysis(d)}
 }
 
-// mergeEntries returns entries for tools and reuses those of old that did not change.
-func mergeEntries(old *toolList, tools []*tool.Definition, names *scan.CrossRefs) (entries []*entry, changed bool) {
-	known := map[string]*entry{}
+// mergeToolEntries returns entries for tools and reuses those of old that did not change.
+func mergeToolEntries(old *toolList, tools []*tool.Definition, names *scan.CrossRefIndex) (entries []*toolEntry, changed bool) {
+	known := map[string]*toolEntry{}
 	if old != nil {
 		for _, e := range old.entries {
 			known[e.definition.ID.Tool] = e
 		}
 	}
-	entries = make([]*entry, len(tools))
+	entries = make([]*toolEntry, len(tools))
 	for i, d := range tools {
 		e := known[d.ID.Tool]
 		if e == nil || !bytes.Equal(e.definition.Raw, d.Raw) || e.definition.ForClients != d.ForClients {
-			e = newEntry(d, names)
+			e = newToolEntry(d, names)
 		}
 		entries[i] = e
 	}
 	return entries, old == nil || !slices.Equal(entries, old.entries)
 }
 
-func (l *toolList) rawTools() []json.RawMessage {
+func (l *toolList) rawDefinitions() []json.RawMessage {
 	raws := make([]json.RawMessage, len(l.entries))
 	for i, e := range l.entries {
 		raws[i] = e.definition.Raw
@@ -84,11 +84,11 @@ func (l *toolList) rawTools() []json.RawMessage {
 }
 
 // entrySet returns the entries of a list as a set.
-func (l *toolList) entrySet() map[*entry]bool {
+func (l *toolList) entrySet() map[*toolEntry]bool {
 	if l == nil {
 		return nil
 	}
-	set := make(map[*entry]bool, len(l.entries))
+	set := make(map[*toolEntry]bool, len(l.entries))
 	for _, e := range l.entries {
 		set[e] = true
 	}
@@ -106,48 +106,50 @@ type Tool struct {
 	Blocked    bool                 // a user has rejected this exact definition
 	InferMode  policy.InferMode     // how inferred hints are used
 	JudgeMode  policy.ArgumentsMode // how the effect of its arguments is used
-	entry      *entry
+	entry      *toolEntry
 	undeclared bool                   // neither the server nor an override declares its hints
 	override   tool.Hints             // from hint_overrides
 	laneRule   *classify.ArgumentRule // the configured rule that classifies its arguments
 	pin        *approval.Pin          // the approval of this definition, nil without one
-	factsCache atomic.Pointer[tool.Facts]
+	factsCache atomic.Pointer[tool.DecisionFacts]
 }
 
 // Callable reports whether the tool can be called.
 func (t *Tool) Callable() bool { return t.Status == policy.Callable }
 
-// Arguments returns the schema for the tool's arguments. It is compiled at the first use.
-func (t *Tool) Arguments() *schema.Schema {
+// ArgumentSchema returns the schema for the tool's arguments. It is compiled at the first use.
+func (t *Tool) ArgumentSchema() *schema.Schema {
 	e := t.entry
 	e.compile.Do(func() { e.arguments = schema.Compile(e.definition.InputSchema) })
 	return e.arguments
 }
 
-// Inferred returns the inferred operation and its reasons; the zero value if hints are
+// Inference returns the inferred operation and its reasons; the zero value if hints are
 // declared or inference is off.
-func (t *Tool) Inferred() classify.Inference {
+func (t *Tool) Inference() classify.Inference {
 	if !t.undeclared {
 		return classify.Inference{}
 	}
 	return t.entry.classification.InferredHints()
 }
 
-// Undeclared reports whether neither the server nor an override declares the tool's
+// LacksDeclaredHints reports whether neither the server nor an override declares the tool's
 // hints.
-func (t *Tool) Undeclared() bool { return t.undeclared || policy.HintsUnset(t.Effective) }
+func (t *Tool) LacksDeclaredHints() bool { return t.undeclared || policy.HintsUnset(t.Effective) }
 
 // HintOverrides returns the hints that hint_overrides set, and whether there are any.
 func (t *Tool) HintOverrides() (tool.Hints, bool) { return t.override, t.override != tool.Hints{} }
 
-// Candidate returns the tool's definition as input for approval.
-func (t *Tool) Candidate() approval.CandidateDefinition { return t.entry.candidate(t.InferMode) }
+// ApprovalCandidate returns the tool's definition as input for approval.
+func (t *Tool) ApprovalCandidate() approval.CandidateDefinition {
+	return t.entry.approvalCandidate(t.InferMode)
+}
 
-// candidate contains the declared hints. Where inferred hints are enforced, it contains
+// approvalCandidate contains the declared hints. Where inferred hints are enforced, it contains
 // these too, because a change must not loosen them either.
-func (e *entry) candidate(infer policy.InferMode) approval.CandidateDefinition {
+func (e *toolEntry) approvalCandidate(infer policy.InferMode) approval.CandidateDefinition {
 	hints := e.definition.Hints
-	if enforced(infer) && policy.HintsUnset(hints) {
+	if isInferenceEnforced(infer) && policy.HintsUnset(hints) {
 		hints = policy.EffectiveHints(hints, e.classification.InferredHints().Operation, infer)
 	}
 	return approval.CandidateDefinition{
@@ -156,12 +158,12 @@ func (e *entry) candidate(infer policy.InferMode) approval.CandidateDefinition {
 	}
 }
 
-// inferModeOf returns a server's inference mode, or the general one.
-func inferModeOf(s config.Server, general policy.InferMode) policy.InferMode {
+// serverInferMode returns a server's inference mode, or the general one.
+func serverInferMode(s config.Server, general policy.InferMode) policy.InferMode {
 	return cmp.Or(s.InferHints, general)
 }
 
-// enforced reports whether inferred hints are part of the effective hints.
-func enforced(infer policy.InferMode) bool {
+// isInferenceEnforced reports whether inferred hints are part of the effective hints.
+func isInferenceEnforced(infer policy.InferMode) bool {
 	return infer != policy.InferOff && infer != policy.InferAdvise
 }

@@ -5,13 +5,13 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Facts returns what activity records say of the tool. It is computed at the first call.
-func (t *Tool) Facts() tool.Facts {
+// ActivityFacts returns what activity records say of the tool. It is computed at the first call.
+func (t *Tool) ActivityFacts() tool.DecisionFacts {
 	if j := t.factsCache.Load(); j != nil {
 		return *j
 	}
-	j := tool.Facts{
-		Hints: tool.ResolveHints(t.Effective, t.override, t.Hints), Overridden: tool.Overridden(t.override, t.Hints),
+	j := tool.DecisionFacts{
+		Hints: tool.ResolveHints(t.Effective, t.override, t.Hints), Overridden: tool.OverriddenHints(t.override, t.Hints),
 		CallWith: t.CallWith.String(), Fingerprint: t.Fingerprint().String(),
 	}
 	if policy.HintsUnset(t.Hints) {
@@ -21,7 +21,7 @@ func (t *Tool) Facts() tool.Facts {
 	if t.pin != nil {
 		j.ApprovedBy, j.ApprovedAt = t.pin.By, &t.pin.At
 	}
-	j = j.Encoded()
+	j = j.WithEncodedBytes()
 	t.factsCache.Store(&j)
 	return j
 }

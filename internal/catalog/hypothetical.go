@@ -11,33 +11,33 @@ import (
 // WithConfig returns the tool as it would be under a configuration, without decisions: it
 // has no status and no approval.
 func (t *Tool) WithConfig(c *config.Config, server config.Server) *Tool {
-	return configuredTool(server, inferModeOf(server, c.Intent.InferHints), t.entry)
+	return newConfiguredTool(server, serverInferMode(server, c.Intent.InferHints), t.entry)
 }
 
 // ToolFromRecord returns a tool of which only an activity record is left. It has no
-// schema (see HasSchema) and no status.
-func ToolFromRecord(id tool.ID, judged *tool.Facts) *Tool {
+// schema (see HasDefinition) and no status.
+func ToolFromRecord(id tool.ID, judged *tool.DecisionFacts) *Tool {
 	in := classify.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
-	e := &entry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, classification: classify.NewKnownAnalysis(in)}
+	e := &toolEntry{definition: &tool.Definition{ID: id, Hints: judged.DeclaredHints()}, classification: classify.NewKnownAnalysis(in)}
 	return &Tool{Definition: e.definition, entry: e}
 }
 
-// HasSchema reports whether the tool's definition is known.
-func (t *Tool) HasSchema() bool { return t.Raw != nil }
+// HasDefinition reports whether the tool's definition is known.
+func (t *Tool) HasDefinition() bool { return t.Raw != nil }
 
 // LockReasons returns all reasons why a tool cannot be called at this moment; nil when it
 // can. The first one is CurrentStatus.
 func (c *Catalog) LockReasons(t *Tool) []policy.Status {
 	server, _, _ := c.serverConfig(t.ID.Server)
-	return policy.AllStatusesOf(statusFacts(server, c.Approvals.View(t.ID.Server), t.entry))
+	return policy.AllStatusesOf(newStatusFacts(server, c.Approvals.View(t.ID.Server), t.entry))
 }
 
 // HypotheticalStatus returns the status a tool would have under a server configuration if
 // it were switched off or approved.
 func HypotheticalStatus(server config.Server, decided *approval.ServerView, name string, off, approved bool) policy.Status {
 	return policy.StatusOf(policy.StatusFacts{
-		Known: true, ServerEnabled: server.Enabled, Quarantined: Quarantined(server, decided),
-		DeniedByConfig: deniedByConfig(server, name), SwitchedOff: off, Approved: approved,
+		Known: true, ServerEnabled: server.Enabled, Quarantined: IsQuarantined(server, decided),
+		DeniedByConfig: isDeniedByConfig(server, name), SwitchedOff: off, Approved: approved,
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// inferModeOf applies a configuration that differs in infer_hints.
+// infers applies a configuration that differs in infer_hints.
 func (c *Catalog) infers(t *testing.T, mode policy.InferMode) {
 	t.Helper()
 	commit, err := c.Prepare(&config.Config{Servers: c.servers, Intent: policy.Rules{InferHints: mode}})
@@ -66,7 +66,7 @@ func TestInferredHints(t *testing.T) {
 		c.infers(t, step.mode)
 		for name, want := range step.want {
 			got := c.Current().Tool(tool.ID{Server: "s", Tool: name})
-			in := got.Inferred()
+			in := got.Inference()
 			if in.Operation != want.inferred || got.CallWith != want.with || (in == classify.Inference{}) != (want.inferred == 0) {
 				t.Errorf("%s, %q: inferred %+v, %v, want %+v", name, step.mode, in, got.CallWith, want)
 			}

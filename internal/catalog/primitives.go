@@ -30,42 +30,42 @@ type Primitive struct {
 	// on the list that MCPProxy receives.
 	ForClients bool
 	removed    bool // taken off the list while it was pending
-	scanned    *scan.Scanned
+	scanned    *scan.ScannedDefinition
 }
 
-// Candidate returns the primitive's definition as input for approval.
-func (o *Primitive) Candidate() approval.CandidateDefinition {
+// ApprovalCandidate returns the primitive's definition as input for approval.
+func (o *Primitive) ApprovalCandidate() approval.CandidateDefinition {
 	return approval.CandidateDefinition{Kind: o.Kind, Tool: o.Name, Fingerprint: o.Fingerprint, Definition: o.Raw, Report: o.scanned.Report, Orders: o.scanned.RefersToOtherServer}
 }
 
-// asUnlisted returns o as one that is not on MCPProxy's own list.
-func (o *Primitive) asUnlisted(forClients bool) *Primitive {
+// toUnlisted returns o as one that is not on MCPProxy's own list.
+func (o *Primitive) toUnlisted(forClients bool) *Primitive {
 	return &Primitive{Primitive: o.Primitive, ForClients: forClients, removed: !forClients, scanned: o.scanned}
 }
 
 // primitiveKey identifies a primitive within its server.
 type primitiveKey struct {
-	kind tool.Kind
+	kind tool.DefinitionKind
 	name string
 }
 
-// Primitives is the known prompts, resources, templates and instructions of one server.
+// ServerPrimitives is the known prompts, resources, templates and instructions of one server.
 // It never changes. A nil Primitives is that of a server that has listed none yet.
-type Primitives struct {
-	lists map[tool.Kind]*primitiveList
+type ServerPrimitives struct {
+	lists map[tool.DefinitionKind]*primitiveList
 	// unlisted are pending primitives that are not on MCPProxy's own list: those that
 	// only clients saw, and those that were taken off the list while pending.
 	unlisted  map[primitiveKey]*Primitive
 	admitted  bool
 	epoch     uint64 // grows when more is accepted than at the time of listing
-	viewCache *atomic.Pointer[PrimitivesView]
+	viewCache *atomic.Pointer[DecidedPrimitives]
 }
 
-// PrimitivesView is Primitives with the decisions about them. It is computed once and
+// DecidedPrimitives is Primitives with the decisions about them. It is computed once and
 // never changes.
-type PrimitivesView struct {
+type DecidedPrimitives struct {
 	decided *approval.ServerView
-	counts  map[tool.Kind]PrimitiveCount
+	counts  map[tool.DefinitionKind]PrimitiveCount
 	// pendingURIs are the URIs of pending resources, normalized.
 	pendingURIs       map[string]bool
 	approvedTemplates []string
@@ -82,13 +82,13 @@ type primitiveList struct {
 	byName map[string]*Primitive
 }
 
-func newPrimitives() *Primitives {
-	return &Primitives{lists: map[tool.Kind]*primitiveList{}, unlisted: map[primitiveKey]*Primitive{}, viewCache: &atomic.Pointer[PrimitivesView]{}}
+func newServerPrimitives() *ServerPrimitives {
+	return &ServerPrimitives{lists: map[tool.DefinitionKind]*primitiveList{}, unlisted: map[primitiveKey]*Primitive{}, viewCache: &atomic.Pointer[DecidedPrimitives]{}}
 }
 
 // clone returns a copy whose lists and unlisted can be changed.
-func (o *Primitives) clone() *Primitives {
-	next := newPrimitives()
+func (o *ServerPrimitives) clone() *ServerPrimitives {
+	next := newServerPrimitives()
 	if o != nil {
 		next.admitted, next.epoch = o.admitted, o.epoch
 		maps.Copy(next.lists, o.lists)
@@ -97,8 +97,8 @@ func (o *Primitives) clone() *Primitives {
 	return next
 }
 
-// list returns the last list of a kind, empty without one.
-func (o *Primitives) list(kind tool.Kind) *primitiveList {
+// listOrEmpty returns the last list of a kind, empty without one.
+func (o *ServerPrimitives) listOrEmpty(kind tool.DefinitionKind) *primitiveList {
 	if o != nil && o.lists[kind] != nil {
 		return o.lists[kind]
 	}
@@ -106,14 +106,18 @@ func (o *Primitives) list(kind tool.Kind) *primitiveList {
 }
 
 // HasList reports whether the server has sent its list of a kind.
-func (o *Primitives) HasList(kind tool.Kind) bool { return o != nil && o.lists[kind] != nil }
+func (o *ServerPrimitives) HasList(kind tool.DefinitionKind) bool {
+	return o != nil && o.lists[kind] != nil
+}
 
 // Listed returns the server's list of a kind, in its order.
-func (o *Primitives) Listed(kind tool.Kind) []*Primitive { return o.list(kind).items }
+func (o *ServerPrimitives) Listed(kind tool.DefinitionKind) []*Primitive {
+	return o.listOrEmpty(kind).items
+}
 
 // Reviewable returns all primitives that can be approved, by kind: the listed ones, then
 // pending ones that only clients saw.
-func (o *Primitives) Reviewable() []*Primitive {
+func (o *ServerPrimitives) Reviewable() []*Primitive {
 	var all []*Primitive
 	for _, kind := range tool.PrimitiveKinds() {
 		all = append(all, o.Listed(kind)...)
@@ -132,8 +136,8 @@ func (o *Primitives) Reviewable() []*Primitive {
 }
 
 // Find returns the primitive of that kind and name that can be approved, or nil.
-func (o *Primitives) Find(kind tool.Kind, name string) *Primitive {
-	if one := o.list(kind).byName[name]; one != nil {
+func (o *ServerPrimitives) Find(kind tool.DefinitionKind, name string) *Primitive {
+	if one := o.listOrEmpty(kind).byName[name]; one != nil {
 		return one
 	}
 	if one := o.findUnlisted(kind, name); one != nil && one.ForClients {
@@ -143,8 +147,8 @@ func (o *Primitives) Find(kind tool.Kind, name string) *Primitive {
 }
 
 // findIdentical returns the primitive that was parsed from the same bytes, or nil.
-func (o *Primitives) findIdentical(kind tool.Kind, name string, raw []byte) *Primitive {
-	if one := o.list(kind).byName[name]; one != nil && bytes.Equal(one.Raw, raw) {
+func (o *ServerPrimitives) findIdentical(kind tool.DefinitionKind, name string, raw []byte) *Primitive {
+	if one := o.listOrEmpty(kind).byName[name]; one != nil && bytes.Equal(one.Raw, raw) {
 		return one
 	}
 	if one := o.findUnlisted(kind, name); one != nil && bytes.Equal(one.Raw, raw) {
@@ -153,16 +157,16 @@ func (o *Primitives) findIdentical(kind tool.Kind, name string, raw []byte) *Pri
 	return nil
 }
 
-// origin is the server of a definition and all known tool names.
-type origin struct {
+// definitionOrigin is the server of a definition and all known tool names.
+type definitionOrigin struct {
 	server    string
-	crossRefs *scan.CrossRefs // of all tools
+	crossRefs *scan.CrossRefIndex // of all tools
 }
 
-// parse returns the primitive that a server sent, nil if it is unusable. It reuses an
+// parsePrimitive returns the primitive that a server sent, nil if it is unusable. It reuses an
 // unchanged one.
-func (o *Primitives) parse(kind tool.Kind, raw json.RawMessage, by origin) *Primitive {
-	name := kind.NameIn(raw)
+func (o *ServerPrimitives) parsePrimitive(kind tool.DefinitionKind, raw json.RawMessage, by definitionOrigin) *Primitive {
+	name := kind.ReadName(raw)
 	if one := o.findIdentical(kind, name, raw); one != nil {
 		return one
 	}
@@ -170,8 +174,8 @@ func (o *Primitives) parse(kind tool.Kind, raw json.RawMessage, by origin) *Prim
 	if err != nil {
 		return nil
 	}
-	one := &Primitive{Primitive: parsed, scanned: by.crossRefs.Primitive(by.server, parsed)}
-	for _, was := range []*Primitive{o.list(kind).byName[parsed.Name], o.findUnlisted(kind, parsed.Name)} {
+	one := &Primitive{Primitive: parsed, scanned: by.crossRefs.NewScannedPrimitive(by.server, parsed)}
+	for _, was := range []*Primitive{o.listOrEmpty(kind).byName[parsed.Name], o.findUnlisted(kind, parsed.Name)} {
 		if was != nil && was.Fingerprint == parsed.Fingerprint {
 			one.scanned = was.scanned
 		}
@@ -179,20 +183,20 @@ func (o *Primitives) parse(kind tool.Kind, raw json.RawMessage, by origin) *Prim
 	return one
 }
 
-func (o *Primitives) findUnlisted(kind tool.Kind, name string) *Primitive {
+func (o *ServerPrimitives) findUnlisted(kind tool.DefinitionKind, name string) *Primitive {
 	if o == nil {
 		return nil
 	}
 	return o.unlisted[primitiveKey{kind, name}]
 }
 
-// withList returns o with a new list of a kind. Pending primitives that are no longer
+// withUpdatedList returns o with a new list of a kind. Pending primitives that are no longer
 // listed are kept, so that a server cannot get one used by taking it off the list.
-func (o *Primitives) withList(kind tool.Kind, raws []json.RawMessage, by origin, decided *approval.ServerView) *Primitives {
+func (o *ServerPrimitives) withUpdatedList(kind tool.DefinitionKind, raws []json.RawMessage, by definitionOrigin, decided *approval.ServerView) *ServerPrimitives {
 	next := o.clone()
 	l := &primitiveList{byName: make(map[string]*Primitive, len(raws))}
 	for _, raw := range raws {
-		one := o.parse(kind, raw, by)
+		one := o.parsePrimitive(kind, raw, by)
 		if one == nil || l.byName[one.Name] != nil || len(l.items) == maxListedPrimitives {
 			continue
 		}
@@ -203,21 +207,21 @@ func (o *Primitives) withList(kind tool.Kind, raws []json.RawMessage, by origin,
 		delete(next.unlisted, primitiveKey{kind, one.Name})
 	}
 	for _, was := range o.Listed(kind) {
-		if l.byName[was.Name] == nil && !isApproved(decided, was) {
-			next.addUnlisted(was.asUnlisted(false))
+		if l.byName[was.Name] == nil && !isPrimitiveApproved(decided, was) {
+			next.addUnlisted(was.toUnlisted(false))
 		}
 	}
 	next.lists[kind] = l
 	return next
 }
 
-func (o *Primitives) addUnlisted(one *Primitive) {
+func (o *ServerPrimitives) addUnlisted(one *Primitive) {
 	n := primitiveKey{one.Kind, one.Name}
 	if _, there := o.unlisted[n]; there || len(o.unlisted) < maxUnlisted {
 		o.unlisted[n] = one
 	}
 }
 
-func isApproved(decided *approval.ServerView, o *Primitive) bool {
+func isPrimitiveApproved(decided *approval.ServerView, o *Primitive) bool {
 	return decided.DecisionsOn(o.Kind, o.Name).Approves(o.Fingerprint)
 }

@@ -10,47 +10,47 @@ import (
 )
 
 // Primitives returns the known primitives of a server.
-func (c *Catalog) Primitives(server string) *Primitives {
+func (c *Catalog) Primitives(server string) *ServerPrimitives {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.primitives[server]
 }
 
 // CurrentPrimitives returns a server's primitives with the decisions of this moment.
-func (c *Catalog) CurrentPrimitives(server string) *PrimitivesView {
+func (c *Catalog) CurrentPrimitives(server string) *DecidedPrimitives {
 	o, decided := c.Primitives(server), c.Approvals.View(server)
 	if o == nil {
-		return &PrimitivesView{decided: decided}
+		return &DecidedPrimitives{decided: decided}
 	}
 	if v := o.viewCache.Load(); v != nil && v.decided == decided {
 		return v
 	}
-	v := o.view(decided)
+	v := o.withDecisions(decided)
 	o.viewCache.Store(v)
 	return v
 }
 
 // StorePrimitives replaces a list that a server sent to MCPProxy itself. What the
 // server's trust allows is approved before this returns.
-func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) {
+func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.DefinitionKind, raws []json.RawMessage) {
 	for {
 		old := c.Primitives(server)
-		next := old.withList(kind, raws, origin{server, c.crossRefs}, c.Approvals.View(server))
+		next := old.withUpdatedList(kind, raws, definitionOrigin{server, c.crossRefs}, c.Approvals.View(server))
 		known := func(o *Primitive) bool {
-			was := old.list(kind).byName[o.Name]
+			was := old.listOrEmpty(kind).byName[o.Name]
 			return was != nil && was.Fingerprint == o.Fingerprint
 		}
 		accepted, admitted := c.admitPrimitives(ctx, server, next.Listed(kind), known)
 		next.admitted = admitted && (old == nil || old.admitted)
-		if !replaceIfCurrent(c, c.primitives, server, old, next) {
+		if !replaceIfUnchanged(c, c.primitives, server, old, next) {
 			continue
 		}
-		signal(c.wake)
+		trySignal(c.wake)
 		if !next.admitted {
-			signal(c.unsaved)
+			trySignal(c.unsaved)
 		}
 		if accepted > 0 {
-			c.recheck(ctx, true)
+			c.recheckAccepted(ctx, true)
 		}
 		return
 	}
@@ -60,14 +60,14 @@ func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.
 func (c *Catalog) admitPrimitives(ctx context.Context, server string, offers []*Primitive, known func(*Primitive) bool) (accepted int, done bool) {
 	ctx, cancel := context.WithTimeout(ctx, admitTimeout)
 	defer cancel()
-	return admitDefinitions(ctx, c, server, offers, (*Primitive).Candidate, known, "what a server offers cannot be accepted now")
+	return admitDefinitions(ctx, c, server, offers, (*Primitive).ApprovalCandidate, known, "what a server offers cannot be accepted now")
 }
 
-// FilterPrimitives evaluates each element of a list that a server sent to a client in a
+// FilterClientList evaluates each element of a list that a server sent to a client in a
 // session of its own, and returns which elements the client may see. MCPProxy's own list
 // has precedence: another definition of the same name is not accepted. strange reports
 // that there is one, so that the known list may be outdated.
-func (c *Catalog) FilterPrimitives(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) (pass []bool, strange bool) {
+func (c *Catalog) FilterClientList(ctx context.Context, server string, kind tool.DefinitionKind, raws []json.RawMessage) (pass []bool, strange bool) {
 	o := c.Primitives(server)
 	rules, decided, ok := c.admissionRules(server)
 	pass = make([]bool, len(raws))
@@ -77,20 +77,20 @@ func (c *Catalog) FilterPrimitives(ctx context.Context, server string, kind tool
 	var news, settled []*Primitive
 	var at []int
 	for i, raw := range raws {
-		one := o.parse(kind, raw, origin{server, c.crossRefs})
+		one := o.parsePrimitive(kind, raw, definitionOrigin{server, c.crossRefs})
 		if one == nil {
 			continue
 		}
-		own := o.list(kind).byName[one.Name]
+		own := o.listOrEmpty(kind).byName[one.Name]
 		switch {
-		case isApproved(decided, one):
+		case isPrimitiveApproved(decided, one):
 			pass[i] = true
 			if was := o.findUnlisted(kind, one.Name); was != nil && was.Fingerprint != one.Fingerprint {
 				settled = append(settled, one)
 			}
 		case own != nil && own.Fingerprint != one.Fingerprint:
 			strange = true
-			pass[i] = rules.Trust == approval.Auto && approval.Evaluate(rules, decided.DecisionsOn(kind, one.Name), one.Candidate()).Accepted
+			pass[i] = rules.Trust == approval.Auto && approval.Evaluate(rules, decided.DecisionsOn(kind, one.Name), one.ApprovalCandidate()).Accepted
 		default:
 			news, at = append(news, one), append(at, i)
 		}
@@ -105,7 +105,7 @@ func (c *Catalog) FilterPrimitives(ctx context.Context, server string, kind tool
 		decided = c.Approvals.View(server)
 	}
 	for k, one := range news {
-		if pass[at[k]] = isApproved(decided, one); !pass[at[k]] && o.findIdentical(kind, one.Name, one.Raw) == nil {
+		if pass[at[k]] = isPrimitiveApproved(decided, one); !pass[at[k]] && o.findIdentical(kind, one.Name, one.Raw) == nil {
 			held = append(held, one)
 		}
 	}
@@ -123,12 +123,12 @@ func (c *Catalog) updateUnlisted(server string, held, settled []*Primitive) {
 			delete(next.unlisted, primitiveKey{one.Kind, one.Name})
 		}
 		for _, one := range held {
-			if old.list(one.Kind).byName[one.Name] == nil {
-				next.addUnlisted(one.asUnlisted(true))
+			if old.listOrEmpty(one.Kind).byName[one.Name] == nil {
+				next.addUnlisted(one.toUnlisted(true))
 			}
 		}
-		if replaceIfCurrent(c, c.primitives, server, old, next) {
-			signal(c.wake)
+		if replaceIfUnchanged(c, c.primitives, server, old, next) {
+			trySignal(c.wake)
 			return
 		}
 	}
@@ -137,7 +137,7 @@ func (c *Catalog) updateUnlisted(server string, held, settled []*Primitive) {
 // retryPrimitiveAdmissions is retryAdmissions for primitives.
 func (c *Catalog) retryPrimitiveAdmissions(ctx context.Context) (accepted int, all bool) {
 	c.mu.Lock()
-	rest := map[string]*Primitives{}
+	rest := map[string]*ServerPrimitives{}
 	for server, o := range c.primitives {
 		if !o.admitted {
 			rest[server] = o
@@ -154,7 +154,7 @@ func (c *Catalog) retryPrimitiveAdmissions(ctx context.Context) (accepted int, a
 		if n > 0 {
 			next.epoch++
 		}
-		if !replaceIfCurrent(c, c.primitives, server, o, next) {
+		if !replaceIfUnchanged(c, c.primitives, server, o, next) {
 			all = false
 		}
 	}
@@ -171,6 +171,6 @@ func (c *Catalog) primitiveStatus(server string, approved bool) policy.Status {
 	decided := c.Approvals.View(server)
 	return policy.StatusOf(policy.StatusFacts{
 		Known: there && decided.IsLoaded(), ServerEnabled: configured.Enabled,
-		Quarantined: Quarantined(configured, decided), Approved: approved,
+		Quarantined: IsQuarantined(configured, decided), Approved: approved,
 	})
 }

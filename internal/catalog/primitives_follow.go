@@ -32,9 +32,9 @@ func (g *PrimitiveGuard) RefreshInstructions(ctx context.Context, s *Server) {
 	g.catalog.StorePrimitives(ctx, s.Name, tool.KindInstructions, raws)
 }
 
-// Follow lists and evaluates servers' primitives whenever they connect or announce a
+// FollowListChanges lists and evaluates servers' primitives whenever they connect or announce a
 // change, until ctx ends.
-func (g *PrimitiveGuard) Follow(ctx context.Context) {
+func (g *PrimitiveGuard) FollowListChanges(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
 	again := time.NewTicker(retryAfter)
@@ -45,12 +45,12 @@ func (g *PrimitiveGuard) Follow(ctx context.Context) {
 	for {
 		snapshot := g.catalog.Current()
 		for _, s := range snapshot.Servers() {
-			if busy[s.Name] || g.UpToDate(snapshot, s) {
+			if busy[s.Name] || g.ListsUpToDate(snapshot, s) {
 				continue
 			}
 			busy[s.Name] = true
 			following.Go(func() {
-				g.listAll(ctx, s)
+				g.listServerPrimitives(ctx, s)
 				select {
 				case done <- s.Name:
 				case <-ctx.Done():
@@ -62,7 +62,7 @@ func (g *PrimitiveGuard) Follow(ctx context.Context) {
 			return
 		case name := <-done:
 			delete(busy, name)
-		case <-snapshot.Replaced():
+		case <-snapshot.ReplacedChan():
 		case <-again.C:
 		case <-settle:
 			settle = nil
@@ -74,8 +74,8 @@ func (g *PrimitiveGuard) Follow(ctx context.Context) {
 	}
 }
 
-// listAll lists the primitives of one server.
-func (g *PrimitiveGuard) listAll(ctx context.Context, s *Server) {
+// listServerPrimitives lists the primitives of one server.
+func (g *PrimitiveGuard) listServerPrimitives(ctx context.Context, s *Server) {
 	ctx, cancel := context.WithTimeout(ctx, followTimeout)
 	defer cancel()
 	g.RefreshInstructions(ctx, s)
@@ -86,9 +86,9 @@ func (g *PrimitiveGuard) listAll(ctx context.Context, s *Server) {
 	}
 }
 
-// UpToDate reports whether all lists of a server were requested since it last announced a
+// ListsUpToDate reports whether all lists of a server were requested since it last announced a
 // change. A server that is not ready is not asked.
-func (g *PrimitiveGuard) UpToDate(snapshot *Snapshot, s *Server) bool {
+func (g *PrimitiveGuard) ListsUpToDate(snapshot *Snapshot, s *Server) bool {
 	if s.State.Phase != upstream.Ready {
 		return true
 	}
@@ -100,15 +100,15 @@ func (g *PrimitiveGuard) UpToDate(snapshot *Snapshot, s *Server) bool {
 		if !HasCapability(s, listKinds[l].capability) {
 			continue
 		}
-		last := g.listings.of(snapshot, s.Name, l)
+		last := g.listings.requestOf(snapshot, s.Name, l)
 		select {
 		case last.sem <- struct{}{}:
 		default:
 			return false // a request is running
 		}
-		now := last.listingState
+		now := last.listRequestState
 		<-last.sem
-		if now.listedAt.IsZero() || now.primitivesVersion != s.State.Offers || now.refreshDue() || now.failed && !now.answered && time.Since(now.listedAt) >= retryAfter {
+		if now.listedAt.IsZero() || now.primitivesVersion != s.State.PrimitivesVersion || now.isRefreshDue() || now.failed && !now.answered && time.Since(now.listedAt) >= retryAfter {
 			return false
 		}
 	}

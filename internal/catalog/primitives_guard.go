@@ -23,7 +23,7 @@ type PrimitiveGuard struct {
 	catalog  *Catalog
 	source   PrimitiveSource
 	logger   *slog.Logger
-	listings listings
+	listings listRequestLog
 	stale    chan struct{} // cap 1: a list may have changed
 }
 

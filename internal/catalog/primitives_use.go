@@ -16,13 +16,13 @@ import (
 
 // primitiveRef is a primitive that a request uses.
 type primitiveRef struct {
-	kind tool.Kind
+	kind tool.DefinitionKind
 	name string
 }
 
-// primitivesIn returns the primitives that a request would use. bad is the error for an
+// primitivesUsedBy returns the primitives that a request would use. bad is the error for an
 // ambiguous request.
-func primitivesIn(r *session.Request) (used []primitiveRef, bad *problem.Problem) {
+func primitivesUsedBy(r *session.Request) (used []primitiveRef, bad *problem.Problem) {
 	params := r.Params
 	find := func(part json.RawMessage, member string) json.RawMessage {
 		if !hasSingleMember(part, member) {
@@ -30,7 +30,7 @@ func primitivesIn(r *session.Request) (used []primitiveRef, bad *problem.Problem
 		}
 		return wirejson.Find(part, member)
 	}
-	name := func(part json.RawMessage, member string, kinds ...tool.Kind) {
+	name := func(part json.RawMessage, member string, kinds ...tool.DefinitionKind) {
 		value := find(part, member)
 		own, ok := wirejson.String(value)
 		switch {
@@ -77,7 +77,7 @@ func (g *PrimitiveGuard) CheckUse(ctx context.Context, server string, r *session
 	if r.Method == mcp.Listen {
 		return g.filterSubscription(ctx, server, r)
 	}
-	used, bad := primitivesIn(r)
+	used, bad := primitivesUsedBy(r)
 	if bad != nil {
 		return nil, bad
 	}
@@ -85,11 +85,11 @@ func (g *PrimitiveGuard) CheckUse(ctx context.Context, server string, r *session
 		return r, nil
 	}
 	if err := g.ensureListedForUse(ctx, server, used[0].kind); err != nil {
-		return nil, lockedError(server, used[0], policy.DisabledUnknown, err)
+		return nil, newLockedError(server, used[0], policy.DisabledUnknown, err)
 	}
 	for _, u := range used {
-		if status := g.catalog.UseStatus(server, u.kind, u.name); status != policy.Callable {
-			return nil, lockedError(server, u, status, nil)
+		if status := g.catalog.PrimitiveUseStatus(server, u.kind, u.name); status != policy.Callable {
+			return nil, newLockedError(server, u, status, nil)
 		}
 	}
 	return r, nil
@@ -97,7 +97,7 @@ func (g *PrimitiveGuard) CheckUse(ctx context.Context, server string, r *session
 
 // ensureListedForUse makes sure that the catalog has the lists that a use of that kind
 // depends on.
-func (g *PrimitiveGuard) ensureListedForUse(ctx context.Context, server string, kind tool.Kind) error {
+func (g *PrimitiveGuard) ensureListedForUse(ctx context.Context, server string, kind tool.DefinitionKind) error {
 	ctx, cancel := context.WithTimeout(ctx, useListTimeout)
 	defer cancel()
 	wanted := []ListKind{ListResources, ListTemplates}
@@ -112,8 +112,8 @@ func (g *PrimitiveGuard) ensureListedForUse(ctx context.Context, server string, 
 	return nil
 }
 
-// lockedError rejects the use of a primitive; err is why its status is unknown.
-func lockedError(server string, u primitiveRef, status policy.Status, err error) error {
+// newLockedError rejects the use of a primitive; err is why its status is unknown.
+func newLockedError(server string, u primitiveRef, status policy.Status, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -137,11 +137,11 @@ func (g *PrimitiveGuard) filterSubscription(ctx context.Context, server string, 
 		return r, nil
 	}
 	if err := g.ensureListedForUse(ctx, server, tool.KindResource); err != nil {
-		return nil, lockedError(server, primitiveRef{tool.KindResource, "*"}, policy.DisabledUnknown, err)
+		return nil, newLockedError(server, primitiveRef{tool.KindResource, "*"}, policy.DisabledUnknown, err)
 	}
 	kept, left := wirejson.Filter(uris, func(_ int, raw []byte) bool {
 		uri, ok := wirejson.String(raw)
-		return ok && g.catalog.UseStatus(server, tool.KindResource, uri) == policy.Callable
+		return ok && g.catalog.PrimitiveUseStatus(server, tool.KindResource, uri) == policy.Callable
 	})
 	if left == 0 {
 		return r, nil

@@ -9,20 +9,20 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// registerNames registers the names of a server's tools before any of them is evaluated.
-func (c *Catalog) registerNames(server string, entries []*entry) {
+// registerToolNames registers the names of a server's tools before any of them is evaluated.
+func (c *Catalog) registerToolNames(server string, entries []*toolEntry) {
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.definition.ID.Tool
 	}
-	c.crossRefs.SetTools(server, names)
+	c.crossRefs.SetToolNames(server, names)
 }
 
-// recheck puts definitions back under review that refer to a tool of another server which
+// recheckAccepted puts definitions back under review that refer to a tool of another server which
 // was listed after the definition was automatically accepted. It returns when that is
 // done or another goroutine does it. It returns false when the check failed and will be
 // repeated.
-func (c *Catalog) recheck(ctx context.Context, came bool) bool {
+func (c *Catalog) recheckAccepted(ctx context.Context, came bool) bool {
 	d := &c.rechecks
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Catalog) recheck(ctx context.Context, came bool) bool {
 		d.mu.Lock()
 		if !done {
 			if came { // else the caller retries
-				signal(c.unsaved)
+				trySignal(c.unsaved)
 			}
 			return false
 		}
@@ -50,8 +50,8 @@ func (c *Catalog) recheck(ctx context.Context, came bool) bool {
 	return true
 }
 
-// reset makes the next recheck start over.
-func (d *recheckQueue) reset() {
+// restart makes the next recheck start over.
+func (d *recheckQueue) restart() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.completed = 0
@@ -66,14 +66,14 @@ func (c *Catalog) recheckAll(ctx context.Context) (done bool) {
 		for _, e := range l.externalRefs() {
 			if e.scanned.RefersToOtherServer() {
 				_, infer, _ := c.serverConfig(server)
-				all[server] = append(all[server], e.candidate(infer))
+				all[server] = append(all[server], e.approvalCandidate(infer))
 			}
 		}
 	}
 	for server, o := range offers {
 		for _, one := range o.Reviewable() {
 			if one.scanned.RefersToOtherServer() {
-				all[server] = append(all[server], one.Candidate())
+				all[server] = append(all[server], one.ApprovalCandidate())
 			}
 		}
 	}
@@ -84,9 +84,9 @@ func (c *Catalog) recheckAll(ctx context.Context) (done bool) {
 	return done
 }
 
-// warmExternalRefs computes external references in advance, so that recheck does not have
+// precomputeExternalRefs computes external references in advance, so that recheck does not have
 // to.
-func (c *Catalog) warmExternalRefs() {
+func (c *Catalog) precomputeExternalRefs() {
 	c.mu.Lock()
 	lists := slices.Collect(maps.Values(c.lists))
 	c.mu.Unlock()
@@ -114,10 +114,10 @@ func (c *Catalog) recheckServer(ctx context.Context, server string, candidates [
 		}
 		return false
 	}
-	byKind := map[tool.Kind]*Admission{}
+	byKind := map[tool.DefinitionKind]*AdmissionOutcome{}
 	for _, j := range held {
 		if byKind[j.Kind] == nil {
-			byKind[j.Kind] = &Admission{Server: server, Kind: j.Kind, Trust: rules.Trust}
+			byKind[j.Kind] = &AdmissionOutcome{Server: server, Kind: j.Kind, Trust: rules.Trust}
 		}
 		byKind[j.Kind].Held = append(byKind[j.Kind].Held, j)
 	}

@@ -27,7 +27,7 @@ func (t *Tool) BaseLane() policy.Operation {
 
 // InScope reports whether the tool is in a scope.
 func (t *Tool) InScope(s policy.Scope) bool {
-	return !s.Bounded() || s.Tool(t.ID.Server, t.ID.Tool) && policy.ScopeIncludes(s, t.Lane())
+	return !s.IsBounded() || s.AllowsTool(t.ID.Server, t.ID.Tool) && policy.ScopeIncludes(s, t.Lane())
 }
 
 // InScope reports whether a tool is in a scope, even if it does not exist. An unknown
@@ -36,13 +36,13 @@ func (s *Snapshot) InScope(id tool.ID, within policy.Scope) bool {
 	if t := s.Tool(id); t != nil {
 		return t.InScope(within)
 	}
-	return within.Tool(id.Server, id.Tool) && within.AllLanes()
+	return within.AllowsTool(id.Server, id.Tool) && within.AllowsAllLanes()
 }
 
-// Within returns a snapshot that has only what is in the scope: no other server or tool
+// ScopedTo returns a snapshot that has only what is in the scope: no other server or tool
 // is in it, is counted, or changes search results, their order or their scores.
-func (s *Snapshot) Within(within policy.Scope) *Snapshot {
-	if !within.Bounded() {
+func (s *Snapshot) ScopedTo(within policy.Scope) *Snapshot {
+	if !within.IsBounded() {
 		return s
 	}
 	key := within.Key()
@@ -56,14 +56,14 @@ func (s *Snapshot) Within(within policy.Scope) *Snapshot {
 		s.scoped.all[key] = n
 	}
 	s.scoped.mu.Unlock()
-	n.once.Do(func() { n.snapshot = s.restrict(within) })
+	n.once.Do(func() { n.snapshot = s.computeScoped(within) })
 	return n.snapshot
 }
 
-func (s *Snapshot) restrict(within policy.Scope) *Snapshot {
+func (s *Snapshot) computeScoped(within policy.Scope) *Snapshot {
 	less := &Snapshot{version: s.version, byName: map[string]*Server{}, tools: map[tool.ID]*Tool{}, replaced: s.replaced}
 	for _, server := range s.servers {
-		if !within.Server(server.Name) {
+		if !within.AllowsServer(server.Name) {
 			continue
 		}
 		one := *server
@@ -81,12 +81,12 @@ func (s *Snapshot) restrict(within policy.Scope) *Snapshot {
 		less.servers = append(less.servers, &one)
 		less.byName[one.Name] = &one
 	}
-	less.lookup = s.lookup.restrict(func(t *Tool) bool { return less.tools[t.ID] == t })
+	less.lookup = s.lookup.restrictTo(func(t *Tool) bool { return less.tools[t.ID] == t })
 	return less
 }
 
-// restrict returns a searchIndex of the accepted tools over the same index.
-func (l *searchIndex) restrict(there func(*Tool) bool) *searchIndex {
+// restrictTo returns a searchIndex of the accepted tools over the same index.
+func (l *searchIndex) restrictTo(there func(*Tool) bool) *searchIndex {
 	less := &searchIndex{parts: l.parts, index: l.index, tools: l.tools, visibility: make([]visibility, len(l.visibility))}
 	for i, t := range l.tools {
 		if there(t) {

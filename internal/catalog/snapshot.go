@@ -53,14 +53,14 @@ type Snapshot struct {
 	lookup  *searchIndex
 
 	replaced chan struct{} // closed when the next one is published
-	scoped   scopedSnapshots
+	scoped   scopedSnapshotCache
 }
 
 // maxScopedSnapshots bounds the scopes for which a snapshot is cached.
 const maxScopedSnapshots = 64
 
-// scopedSnapshots caches the snapshot for each scope, computed at its first use.
-type scopedSnapshots struct {
+// scopedSnapshotCache caches the snapshot for each scope, computed at its first use.
+type scopedSnapshotCache struct {
 	mu  sync.Mutex // guards all
 	all map[policy.ScopeKey]*scopedSnapshot
 }
@@ -70,8 +70,8 @@ type scopedSnapshot struct {
 	snapshot *Snapshot
 }
 
-// Replaced returns a channel that is closed when there is a later snapshot.
-func (s *Snapshot) Replaced() <-chan struct{} { return s.replaced }
+// ReplacedChan returns a channel that is closed when there is a later snapshot.
+func (s *Snapshot) ReplacedChan() <-chan struct{} { return s.replaced }
 
 // Version grows with each snapshot.
 func (s *Snapshot) Version() uint64 { return s.version }
@@ -108,14 +108,14 @@ func (s *Snapshot) SuggestIDs(id tool.ID) []string {
 		for _, x := range s.servers {
 			names = append(names, x.Name)
 		}
-		return search.Nearest(id.Server, names, maxSuggestions)
+		return search.NearestNames(id.Server, names, maxSuggestions)
 	}
 	for _, t := range server.Tools {
 		if t.Status == policy.Callable {
 			names = append(names, t.ID.Tool)
 		}
 	}
-	near := search.Nearest(id.Tool, names, maxSuggestions)
+	near := search.NearestNames(id.Tool, names, maxSuggestions)
 	for i, name := range near {
 		near[i] = tool.ID{Server: id.Server, Tool: name}.String()
 	}
@@ -138,19 +138,19 @@ func (s *Snapshot) SuggestByToolName(name string) []string {
 	return found
 }
 
-func newTool(server config.Server, decided *approval.ServerView, infer policy.InferMode, e *entry) *Tool {
-	t := configuredTool(server, infer, e)
+func newTool(server config.Server, decided *approval.ServerView, infer policy.InferMode, e *toolEntry) *Tool {
+	t := newConfiguredTool(server, infer, e)
 	if pin := decided.ToolDecisions(t.ID.Tool).Pin; pin != nil && pin.Fingerprint == t.Fingerprint() {
 		t.pin = pin
 	}
-	t.Status = policy.StatusOf(statusFacts(server, decided, e))
+	t.Status = policy.StatusOf(newStatusFacts(server, decided, e))
 	block := decided.ToolDecisions(e.definition.ID.Tool).Block
 	t.Blocked = block != nil && block.Fingerprint == e.definition.Fingerprint()
 	return t
 }
 
-// configuredTool returns the tool by its definition and the configuration alone.
-func configuredTool(server config.Server, infer policy.InferMode, e *entry) *Tool {
+// newConfiguredTool returns the tool by its definition and the configuration alone.
+func newConfiguredTool(server config.Server, infer policy.InferMode, e *toolEntry) *Tool {
 	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, InferMode: infer}
 	for _, o := range server.HintOverrides {
 		if policy.MatchesPattern(o.Pattern, t.ID.Tool) {
@@ -160,7 +160,7 @@ func configuredTool(server config.Server, infer policy.InferMode, e *entry) *Too
 	t.Effective = t.override.WithDefaults(t.Effective)
 	if infer != policy.InferOff && policy.HintsUnset(t.Effective) {
 		t.undeclared = true
-		if enforced(infer) { // else it is inferred on demand
+		if isInferenceEnforced(infer) { // else it is inferred on demand
 			t.Effective = policy.EffectiveHints(t.Effective, e.classification.InferredHints().Operation, infer)
 		}
 	}
@@ -170,7 +170,7 @@ func configuredTool(server config.Server, infer policy.InferMode, e *entry) *Too
 }
 
 // precomputeInference infers, without a lock, what a snapshot will need.
-func precomputeInference(entries []*entry) {
+func precomputeInference(entries []*toolEntry) {
 	for _, e := range entries {
 		if policy.HintsUnset(e.definition.Hints) {
 			e.classification.InferredHints()
@@ -189,24 +189,24 @@ func (s *Snapshot) SearchLocked(query string, n int, keep func(*Tool) bool) ([]H
 	return s.lookup.search(s.lookup.locked, nil, query, n, keep)
 }
 
-// Explain returns why Search found a tool.
-func (s *Snapshot) Explain(used *search.Habits, query string, h Hit) []search.Reason {
-	return s.lookup.callable.Explain(used, query, h.doc, h.Tool.Definition)
+// ExplainHit returns why Search found a tool.
+func (s *Snapshot) ExplainHit(used *search.Habits, query string, h Hit) []search.MatchReason {
+	return s.lookup.callable.MatchReasons(used, query, h.doc, h.Tool.Definition)
 }
 
 // CallableCount returns the number of callable tools.
 func (s *Snapshot) CallableCount() int { return s.lookup.callable.Len() }
 
-// statusFacts returns the inputs of a tool's status.
-func statusFacts(server config.Server, decided *approval.ServerView, e *entry) policy.StatusFacts {
+// newStatusFacts returns the inputs of a tool's status.
+func newStatusFacts(server config.Server, decided *approval.ServerView, e *toolEntry) policy.StatusFacts {
 	entry := decided.ToolDecisions(e.definition.ID.Tool)
-	denies := deniedByConfig(server, e.definition.ID.Tool)
+	denies := isDeniedByConfig(server, e.definition.ID.Tool)
 	return policy.StatusFacts{
 		// If the configuration alone locks a tool, the reason is known without the
 		// approvals.
 		Known:          decided.IsLoaded() || !server.Enabled || server.Quarantined || denies,
 		ServerEnabled:  server.Enabled,
-		Quarantined:    Quarantined(server, decided),
+		Quarantined:    IsQuarantined(server, decided),
 		DeniedByConfig: denies,
 		SwitchedOff:    entry.Off != nil,
 		Approved:       entry.Approves(e.definition.Fingerprint()),

@@ -40,10 +40,10 @@ func TestMayStart(t *testing.T) {
 			decided := book.View("s")
 			quarantined := server.Quarantined || known && name == "another"
 			may := known && server.Enabled && (!quarantined || name == "this")
-			if got := Quarantined(server, decided); got != quarantined {
+			if got := IsQuarantined(server, decided); got != quarantined {
 				t.Errorf("launch %s, %+v, known %v: quarantined %v", name, server, known, got)
 			}
-			if got := MayStart(server, decided); got != may {
+			if got := MayStartServer(server, decided); got != may {
 				t.Errorf("launch %s, %+v, known %v: may start %v", name, server, known, got)
 			}
 		}
@@ -70,7 +70,7 @@ func TestALostLaunchNarrows(t *testing.T) {
 		}
 		for _, quarantined := range []bool{false, true} {
 			server.Quarantined = quarantined
-			if got := MayStart(server, book.View("s")); got != (!held && !quarantined) {
+			if got := MayStartServer(server, book.View("s")); got != (!held && !quarantined) {
 				t.Errorf("another launch: %v, quarantined: %v: may start %v", held, quarantined, got)
 			}
 		}
@@ -83,10 +83,10 @@ func TestALostLaunchNarrows(t *testing.T) {
 // told keeps what a catalog observes.
 type told struct {
 	mu  sync.Mutex // guards all
-	all []Admission
+	all []AdmissionOutcome
 }
 
-func (o *told) observe(a Admission) {
+func (o *told) observe(a AdmissionOutcome) {
 	o.mu.Lock()
 	o.all = append(o.all, a)
 	o.mu.Unlock()
@@ -177,7 +177,7 @@ func TestListsWaitForTheBook(t *testing.T) {
 		}
 		memory.SetError(nil)
 		for status("b") != policy.Callable {
-			pause(ctx, admitRetryInterval) // of the bubble
+			sleepContext(ctx, admitRetryInterval) // of the bubble
 		}
 	})
 }
@@ -192,13 +192,13 @@ func TestListsAreTakenOverInTurn(t *testing.T) {
 		}
 		var listing sync.WaitGroup
 		listing.Go(func() { c.ToolsListed("s", named(t, "s", "a")) })
-		pause(t.Context(), 2*admitTimeout) // of the bubble
+		sleepContext(t.Context(), 2*admitTimeout) // of the bubble
 		if c.lists["s"] != nil {
 			t.Error("a list is taken over while others have all places")
 		}
 		<-c.listSlots
 		listing.Wait()
-		c.Refresh()
+		c.Publish()
 		if s := c.Current().Tool(tool.ID{Server: "s", Tool: "a"}).Status; s != policy.Callable {
 			t.Errorf("after its turn it is %s", s)
 		}
@@ -249,7 +249,7 @@ func TestRememberedToolsKeepTheirApprovals(t *testing.T) {
 	}{{enabled("s"), policy.Callable, policy.DisabledByUser}, {config.Server{Name: "s"}, policy.ServerDisabled, policy.ServerDisabled}} {
 		again := New(Options{Servers: []config.Server{s.server}, Store: keeper, Approvals: memory.NewBook(), Logger: quiet()})
 		again.loadSavedTools(t.Context())
-		again.Refresh()
+		again.Publish()
 		a, b := again.Current().Tool(tool.ID{Server: "s", Tool: "a"}), again.Current().Tool(tool.ID{Server: "s", Tool: "b"})
 		if a.Status != s.a || b.Status != s.b {
 			t.Errorf("%+v: a %s, b %s", s.server, a.Status, b.Status)
@@ -271,7 +271,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 		memory := new(approvaltest.MemoryStore)
 		book := memory.NewBook()
 		if is(3) {
-			if err := book.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{newEntry(d, scan.NewCrossRefs()).candidate(policy.InferOff)}, nil); err != nil {
+			if err := book.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{newToolEntry(d, scan.NewCrossRefIndex()).approvalCandidate(policy.InferOff)}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -305,7 +305,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 				want = row.status
 			}
 		}
-		if got := policy.StatusOf(statusFacts(server, book.View("s"), newEntry(d, scan.NewCrossRefs()))); got != want {
+		if got := policy.StatusOf(newStatusFacts(server, book.View("s"), newToolEntry(d, scan.NewCrossRefIndex()))); got != want {
 			t.Errorf("%07b: %s, want %s", bits, got, want)
 		}
 	}

@@ -228,7 +228,7 @@ func writeDecision(p *printer, d *activity.Decision) {
 	f.add("Called", oneLine(map[activity.CallStyle]string{activity.CalledInLane: "in a lane", activity.CalledByName: "by its own name"}[d.Called]))
 	f.add("Hints", judgedHints(d.Hints))
 	f.add("Overridden", judgedHints(d.Overridden))
-	f.add("Seems to", inferredNote(&d.Facts))
+	f.add("Seems to", inferredNote(&d.DecisionFacts))
 	f.add("Call with", oneLine(d.CallWith))
 	f.add("Tool status", oneLine(strings.Join(slices.DeleteFunc(append([]string{d.Status}, d.Further...), func(s string) bool { return s == "" }), ", ")))
 	f.add("Arguments", oneLine(map[activity.SchemaFit]string{activity.ArgumentsFit: "fit the schema", activity.ArgumentsUnfit: "do not fit the schema"}[d.Arguments]))
@@ -241,7 +241,7 @@ func writeDecision(p *printer, d *activity.Decision) {
 }
 
 // inferredNote describes the inferred operation of a tool without hints.
-func inferredNote(j *tool.Facts) string {
+func inferredNote(j *tool.DecisionFacts) string {
 	if j.Inferred == "" || !j.Unsure {
 		return oneLine(j.Inferred)
 	}

@@ -23,7 +23,7 @@ type approveFlags struct {
 }
 
 // selection returns the server of a batch approval, or one definition.
-func (f approveFlags) selection(kind tool.Kind, args []string) (server string, one definition, err error) {
+func (f approveFlags) selection(kind tool.DefinitionKind, args []string) (server string, one definition, err error) {
 	ofTools, word := kind == tool.KindTool, kind.Label()
 	both, either := f.all && f.server != "", f.all || f.server != ""
 	switch {
@@ -129,7 +129,7 @@ func (b *batchApproval) approve(ctx context.Context, c *api.Client, all []waitin
 }
 
 // approveAll approves the clean waiting definitions of a server, each as listed. A failure does not stop the others.
-func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, server string, f approveFlags) error {
+func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.DefinitionKind, server string, f approveFlags) error {
 	if _, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: server}); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 		WithHint("See what waits now with `mcpproxy approvals`.")
 }
 
-func writeBatch(p *printer, kind tool.Kind, title string, all []waitingDefinition) {
+func writeBatch(p *printer, kind tool.DefinitionKind, title string, all []waitingDefinition) {
 	if len(all) == 0 {
 		return
 	}
@@ -207,7 +207,7 @@ func writeBatch(p *printer, kind tool.Kind, title string, all []waitingDefinitio
 }
 
 // noteLeftOut notes that the list of waiting definitions is incomplete: of tools, or of the rest.
-func noteLeftOut(p *printer, kind tool.Kind, waiting ops.Waiting) {
+func noteLeftOut(p *printer, kind tool.DefinitionKind, waiting ops.Waiting) {
 	more, what := waiting.TotalTools-len(waiting.Tools), "%s more"
 	noun := "tool"
 	if kind != tool.KindTool {

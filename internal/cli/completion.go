@@ -45,9 +45,9 @@ func vocabulary(name string) []string {
 	case "sensitivity":
 		return policy.Sensitivities()
 	case "trust":
-		return config.TrustWords()
+		return config.TrustValues()
 	case "infer":
-		return config.InferWords()
+		return config.InferValues()
 	case "kind":
 		return kindWords()
 	case "check":

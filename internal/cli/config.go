@@ -74,8 +74,8 @@ func writeValidity(p *printer, v validity) {
 }
 
 // open reads the configuration as the daemon would.
-func (r *run) open(path string) (*config.Live, error) {
-	return config.Open(path, config.Options{DataDir: r.dataDir, Lookup: r.lookup})
+func (r *run) open(path string) (*config.LiveConfig, error) {
+	return config.OpenLiveConfig(path, config.Options{DataDir: r.dataDir, Lookup: r.lookup})
 }
 
 func configShow(r *run) command {

@@ -16,7 +16,7 @@ import (
 type kindFlag string
 
 // kind parses the flag.
-func (k kindFlag) kind() (tool.Kind, error) {
+func (k kindFlag) kind() (tool.DefinitionKind, error) {
 	for _, kind := range append(tool.PrimitiveKinds(), tool.KindTool) {
 		if kind.Label() == string(k) {
 			return kind, nil
@@ -38,7 +38,7 @@ func (k kindFlag) definition(arg string) (definition, error) {
 type definition ops.OfferRef
 
 // parseDefinition parses server:name; for instructions the server alone.
-func parseDefinition(kind tool.Kind, arg string) (definition, error) {
+func parseDefinition(kind tool.DefinitionKind, arg string) (definition, error) {
 	if kind == tool.KindTool {
 		id, err := toolID(arg)
 		return definition{id.Server, kind, id.Tool}, err

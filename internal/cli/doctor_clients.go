@@ -55,7 +55,7 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 		return out
 	}
 	here := ops.ImportTarget{
-		Text: live.Read, Itself: live.CheckNotSelf,
+		Text: live.ReadFile, Itself: live.CheckNotSelfReference,
 		Names:  func(context.Context) ([]string, error) { return nil, nil },
 		Secret: func(context.Context, string) (string, error) { return "", secret.ErrMissing },
 	}

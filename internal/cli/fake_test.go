@@ -255,7 +255,7 @@ func records() []activity.Record {
 	full.Metadata.Warnings = []string{"Tool 'x' is read-only: call_tool_read is enough."}
 	full.OwnUS = 312
 	approved := at("2026-01-14T08:00:00Z")
-	full.Metadata.Decision = &activity.Decision{Outcome: activity.Warned, ConfigRevision: "0123456789ab", Facts: tool.Facts{
+	full.Metadata.Decision = &activity.Decision{Outcome: activity.Warned, ConfigRevision: "0123456789ab", DecisionFacts: tool.DecisionFacts{
 		Hints:    tool.ResolveHints(tool.Hints{ReadOnly: tool.True, Destructive: tool.False}, tool.Hints{Destructive: tool.False}, tool.Hints{ReadOnly: tool.True}),
 		CallWith: "call_tool_read", Fingerprint: tool.Fingerprint{0xab}.String(), ApprovedBy: "trust:scan", ApprovedAt: &approved}}
 	blocked := record("01JG2K2ZZZ0000000000000003", "2026-01-15T09:29:30Z", "github", "delete_repo", "read", activity.Blocked, 0)
@@ -263,7 +263,7 @@ func records() []activity.Record {
 	blocked.Repeated, blocked.FirstTime, blocked.LastTime = 1071, &first, &last
 	blocked.Type, blocked.ErrorMessage = activity.PolicyDecision, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"
 	blocked.Metadata.ErrorCode = "SERVER_MISMATCH"
-	blocked.Metadata.Decision = &activity.Decision{Outcome: activity.Refused, Check: "hints", Facts: tool.Facts{CallWith: "call_tool_destructive"}}
+	blocked.Metadata.Decision = &activity.Decision{Outcome: activity.Refused, Check: "hints", DecisionFacts: tool.DecisionFacts{CallWith: "call_tool_destructive"}}
 	blocked.Metadata.Intent.Declared = json.RawMessage(`{"intent":{"operation_type":"look\u001b"}}`)
 	change := activity.Record{ID: "01JG2K1ZZZ0000000000000004", Type: activity.ServerChange, Status: activity.Success, ServerName: "notes",
 		Timestamp: at("2026-01-15T09:29:00Z"), Metadata: activity.Metadata{Action: "restart"}}
@@ -403,13 +403,13 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := api.Deps{Implementations: []any{(*ops.Access)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Replacements: f.instead()}
+	deps := api.Deps{Implementations: []any{(*ops.Access)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}, Auth: auth.NewAuthenticator("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Replacements: f.instead()}
 	deps.Refuse = refuse
 	h, err := api.New(deps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: before(h), ConnContext: auth.ConnContext}
+	s := &http.Server{Handler: before(h), ConnContext: auth.MarkSocketConn}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close(); <-done })

@@ -229,7 +229,7 @@ func importTo(r *run, c *api.Client) (here ops.ImportTarget, err error) {
 		return here, err
 	}
 	return ops.ImportTarget{
-		Text: live.Read, Itself: live.CheckNotSelf, Secret: kept.Store.Get,
+		Text: live.ReadFile, Itself: live.CheckNotSelfReference, Secret: kept.Store.Get,
 		Names: func(ctx context.Context) (names []string, err error) {
 			all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 			if api.IsDaemonAbsent(err) {

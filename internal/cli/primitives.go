@@ -30,7 +30,7 @@ func writeReviewed(p *printer, v ops.ServerReview, full bool) {
 	for _, o := range tools {
 		writeReviewedOne(p, v, o, full)
 	}
-	for _, kind := range []tool.Kind{tool.KindPrompt, tool.KindResource, tool.KindTemplate} {
+	for _, kind := range []tool.DefinitionKind{tool.KindPrompt, tool.KindResource, tool.KindTemplate} {
 		writeReviewedKind(p, offers, kind)
 	}
 	if more := v.TotalOffers - len(v.Offers); more > 0 {
@@ -42,7 +42,7 @@ func writeReviewed(p *printer, v ops.ServerReview, full bool) {
 }
 
 // writeReviewedKind writes the table of the definitions of one kind.
-func writeReviewedKind(p *printer, all []ops.ReviewedOffer, kind tool.Kind) {
+func writeReviewedKind(p *printer, all []ops.ReviewedOffer, kind tool.DefinitionKind) {
 	name := strings.ToUpper(kind.Label())
 	t := table{p: p, header: []string{name, "WAITS", "SCANNER", "DESCRIPTION"}, narrow: slices.Concat(
 		shorten("DESCRIPTION", 20), leaveOut("DESCRIPTION"), shorten(name, 24), shorten("SCANNER", 9), leaveOut("WAITS"), shorten(name, 8))}

@@ -52,7 +52,7 @@ func (r *run) localSecrets() (ops.Secrets, error) {
 		return ops.Secrets{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", printable(dir), err).
 			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
 	}
-	return ops.Secrets{Store: secret.Open(dir, nil), Servers: func() []config.Server {
+	return ops.Secrets{Store: secret.OpenStore(dir, nil), Servers: func() []config.Server {
 		path, err := r.configFile()
 		if err != nil {
 			return nil

@@ -49,12 +49,12 @@ func TestSecretsWithoutDaemon(t *testing.T) {
 			t.Errorf("%s: %d, want %d\n%s%s", c.name, code, c.code, stdout, stderr)
 		}
 		if c.name == "set" {
-			if got, err := secret.Open(dir, nil).Get(context.Background(), "TICKETS"); got != "a value\n" || err != nil {
+			if got, err := secret.OpenStore(dir, nil).Get(context.Background(), "TICKETS"); got != "a value\n" || err != nil {
 				t.Errorf("kept %q (%v): one line end is cut", got, err)
 			}
 		}
 	}
-	if got, err := secret.Open(dir, nil).Get(context.Background(), "SPARE"); got != "v" || err != nil {
+	if got, err := secret.OpenStore(dir, nil).Get(context.Background(), "SPARE"); got != "v" || err != nil {
 		t.Errorf("%q %v", got, err)
 	}
 }

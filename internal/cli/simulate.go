@@ -67,7 +67,7 @@ func withFileName(err error, path string) error {
 	for _, m := range mistakes {
 		lines = append(lines, config.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
 	}
-	whole := config.MistakesError(filepath.Base(path), lines)
+	whole := config.NewMistakesError(filepath.Base(path), lines)
 	return problem.New(p.Code, whole.Message, "Nothing was tried. `mcpproxy config validate "+quotedWord(path)+"` checks the file.").With("mistakes", mistakes)
 }
 
@@ -178,7 +178,7 @@ func writeProspect(p *printer, out ops.Prospect) {
 	f.add("Tool", oneLine(out.Name))
 	f.add("Hints", judgedHints(out.Hints))
 	f.add("Overridden", judgedHints(out.Overridden))
-	f.add("Seems to", inferredNote(&out.Facts))
+	f.add("Seems to", inferredNote(&out.DecisionFacts))
 	f.add("Call with", oneLine(out.CallWith))
 	f.add("Status", oneLine(strings.Join(append([]string{cmp.Or(out.Status, policy.Callable.Word())}, out.Further...), ", ")))
 	f.add("As", oneLine(callerText(out.As)))

@@ -54,9 +54,9 @@ func (f *fake) can(_ context.Context, _ ops.Caller, in ops.ExplainRequest) (ops.
 	}
 	return ops.Prospect{
 		Name: in.Name, As: ops.ProspectWho{Kind: map[bool]string{true: "client", false: "profile"}[in.Who == "claude-code"], Name: in.Who, Connected: true, Address: "/mcp/p/research", Profiles: "research", Token: "ci"},
-		Facts: tool.Facts{CallWith: "call_tool_destructive", Hints: &tool.JudgedHints{Destructive: &tool.HintFact{Value: true, From: tool.FromServer}}},
-		Lanes: []ops.ProspectLane{lane("call_tool_read", activity.Refused), lane("call_tool_write", activity.Refused), lane("call_tool_destructive", last)},
-		Can:   last == activity.Allowed, Notes: []string{"A note."},
+		DecisionFacts: tool.DecisionFacts{CallWith: "call_tool_destructive", Hints: &tool.JudgedHints{Destructive: &tool.HintFact{Value: true, From: tool.FromServer}}},
+		Lanes:         []ops.ProspectLane{lane("call_tool_read", activity.Refused), lane("call_tool_write", activity.Refused), lane("call_tool_destructive", last)},
+		Can:           last == activity.Allowed, Notes: []string{"A note."},
 	}, nil
 }
 

@@ -331,7 +331,7 @@ func TestServersWithoutTheDaemon(t *testing.T) {
 	do(problem.ExitUsage, "--yes", "remove", "files")
 	do(problem.ExitNoDaemon, "MCPProxy is not running", "approve", "files")
 	do(problem.ExitNoDaemon, "MCPProxy is not running", "list")
-	live, err := config.Open(path, config.Options{Lookup: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }})
+	live, err := config.OpenLiveConfig(path, config.Options{Lookup: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }})
 	if err != nil {
 		t.Fatal(err)
 	}

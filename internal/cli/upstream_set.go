@@ -38,9 +38,9 @@ func upstreamSet(r *run) command {
 			case len(args) == 1:
 				return ops.ChangeableKeys(), cobra.ShellCompDirectiveNoFileComp
 			case args[1] == "trust":
-				return config.TrustWords(), cobra.ShellCompDirectiveNoFileComp
+				return config.TrustValues(), cobra.ShellCompDirectiveNoFileComp
 			case args[1] == "infer_hints":
-				return config.InferWords(), cobra.ShellCompDirectiveNoFileComp
+				return config.InferValues(), cobra.ShellCompDirectiveNoFileComp
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},

@@ -92,8 +92,8 @@ func (b *entryBuilder) readMember(m nodeMember) {
 	if read := clientKeys[m.name]; read != nil && read(b, m) {
 		return
 	}
-	key, inverse := config.ServerKey(m.name)
-	advice, foreign := config.ForeignKey(m.name, jsonKind(m.value))
+	key, inverse := config.CanonicalServerKey(m.name)
+	advice, foreign := config.ForeignServerKeyAdvice(m.name, jsonKind(m.value))
 	switch {
 	case foreign:
 		b.addNote(m, quote(m.name)+" has no effect here, and is left out", advice)

@@ -158,7 +158,7 @@ func accepted(t testing.TB, f *ServersFile) {
 	lookup := func(name string) (string, bool) {
 		return "/home/me", name != config.EnvDataDir && name != config.EnvPath
 	}
-	live, err := config.Open(path, config.Options{Lookup: lookup})
+	live, err := config.OpenLiveConfig(path, config.Options{Lookup: lookup})
 	if err != nil {
 		t.Fatalf("our own file is refused: %v\n%s", err, text.Bytes())
 	}
@@ -348,7 +348,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("the name %q: %v", s.Name, err)
 			}
 			taken[s.Name] = true
-			if m := config.CheckServer(s.Name, encoded(t, s)); len(m) > 0 {
+			if m := config.CheckServerEntry(s.Name, encoded(t, s)); len(m) > 0 {
 				t.Errorf("%s: %v", s.Name, m)
 			}
 			if s.Entry.Trust == config.TrustAuto || s.Entry.Trust == config.TrustScan {

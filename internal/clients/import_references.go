@@ -13,7 +13,7 @@ import (
 func rewriteReferences(s, client string, shell bool, told func(message, hint string)) string {
 	var out strings.Builder
 	rest := 0 // start of the text not written yet
-	for _, r := range config.ForeignReferences(s) {
+	for _, r := range config.FindForeignReferences(s) {
 		name := ""
 		switch {
 		case r.Kind == config.Variable && !shell, r.Kind == config.BraceVariable && client == opencode:

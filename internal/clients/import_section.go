@@ -45,7 +45,7 @@ func (r *importReader) server(s serverSection, m nodeMember) error {
 	if err != nil {
 		return err
 	}
-	if mistakes := config.CheckServer(b.server.Name, encoded); len(mistakes) > 0 || b.skipReason != "" {
+	if mistakes := config.CheckServerEntry(b.server.Name, encoded); len(mistakes) > 0 || b.skipReason != "" {
 		why, hint := b.skipReason, ""
 		if why == "" {
 			why, hint = mistakes[0].Message, mistakes[0].Hint

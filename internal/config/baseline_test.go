@@ -54,7 +54,7 @@ func present(t *testing.T, text string) (*fixture, *person) {
 	dir := t.TempDir()
 	f, p := open(t, text, inDir(dir)), newPerson()
 	p.on = false
-	check(t, f.Verify(p, "here"))
+	check(t, f.SetVerifier(p, "here"))
 	claims, err := f.PrepareConfirmation()
 	check(t, err)
 	again, err := f.PrepareConfirmation()
@@ -64,7 +64,7 @@ func present(t *testing.T, text string) (*fixture, *person) {
 	}
 	p.sign(claims)
 	p.on = true
-	check(t, f.Verify(p, "here"))
+	check(t, f.SetVerifier(p, "here"))
 	if u := f.Unconfirmed(); len(u.Differences) > 0 || u.Why != "" {
 		t.Fatalf("%+v", u)
 	}
@@ -82,7 +82,7 @@ func (f *fixture) restart(t *testing.T, p *person, text string) *fixture {
 		text = contents(t, f.path)
 	}
 	next := open(t, text, inDir(f.Current().DataDir))
-	check(t, next.Verify(p, "here"))
+	check(t, next.SetVerifier(p, "here"))
 	return next
 }
 
@@ -138,7 +138,7 @@ func TestWhatWidensWaits(t *testing.T) {
 	f.holds(t, applied, "mcpServers.b", "mcpServers.a.trust")
 
 	p.refuse = errors.New("not now")
-	if _, err := f.Confirm(p.permit); !errors.Is(err, p.refuse) {
+	if _, err := f.ConfirmFile(p.permit); !errors.Is(err, p.refuse) {
 		t.Errorf("confirmed without a person: %v", err)
 	}
 	f.holds(t, applied, "mcpServers.b", "mcpServers.a.trust")
@@ -146,7 +146,7 @@ func TestWhatWidensWaits(t *testing.T) {
 	f.holds(t, applied, "mcpServers.b", "mcpServers.a.trust")
 
 	p.refuse, p.asked = nil, nil
-	was, err := f.Confirm(p.permit)
+	was, err := f.ConfirmFile(p.permit)
 	if err != nil || len(was.Differences) != 2 || len(p.asked) != 1 || strings.Join(p.asked[0], "; ") != `mcpServers.b = {"protocol":"stdio","command":"y","trust":"scan"}; mcpServers.a.trust = "auto"` {
 		t.Errorf("%+v, %v, signed %q", was, err, p.asked)
 	}
@@ -154,7 +154,7 @@ func TestWhatWidensWaits(t *testing.T) {
 	f.holds(t, all)
 	f = f.restart(t, p, "")
 	f.holds(t, all)
-	if _, err := f.Confirm(nil); err != nil {
+	if _, err := f.ConfirmFile(nil); err != nil {
 		t.Errorf("nothing waits: %v", err)
 	}
 }
@@ -206,8 +206,8 @@ func TestCommandsAskForExactlyWhatTheyWiden(t *testing.T) {
 	asked("off", set("enabled", "false"), "")
 	asked("on", set("enabled", "true"), `mcpServers.a.enabled = true`)
 	asked("a secret", set("env", `{"TOKEN": "s3cret-value"}`), `mcpServers.a.env = {"TOKEN":"***"}`)
-	asked("hints that tighten", func() error { return f.OverrideHints(p.permit, "a", "t", []byte(`{"destructiveHint": true}`)) }, "")
-	asked("hints that loosen", func() error { return f.OverrideHints(p.permit, "a", "t", []byte(`{"readOnlyHint": true}`)) }, `mcpServers.a.hint_overrides = {"t":{"readOnlyHint":true,"destructiveHint":true}}`)
+	asked("hints that tighten", func() error { return f.SetHintOverride(p.permit, "a", "t", []byte(`{"destructiveHint": true}`)) }, "")
+	asked("hints that loosen", func() error { return f.SetHintOverride(p.permit, "a", "t", []byte(`{"readOnlyHint": true}`)) }, `mcpServers.a.hint_overrides = {"t":{"readOnlyHint":true,"destructiveHint":true}}`)
 	asked("keys", func() error {
 		return f.SetKeys(p.permit, ETag([]byte(contents(t, f.path))), map[string]json.RawMessage{"tools_limit": []byte("9"), "mcp_management": []byte(`"off"`)}, "x")
 	}, "")
@@ -278,7 +278,7 @@ func TestWithoutWhatWasConfirmedNothingWidens(t *testing.T) {
 	check(t, os.Remove(kept))
 	closed("no configuration was confirmed")
 	// What is confirmed then is later than all there was.
-	if _, err := f.Confirm(p.permit); err != nil {
+	if _, err := f.ConfirmFile(p.permit); err != nil {
 		t.Fatal(err)
 	}
 	f.holds(t, func(c *Config) bool { return trustOf(c, "a") == TrustScan })
@@ -290,7 +290,7 @@ func TestWithoutWhatWasConfirmedNothingWidens(t *testing.T) {
 		t.Error("what nobody has signed counts")
 	}
 	// The number is that of one instance.
-	if err := f.Verify(p, "there"); err != nil || f.Unconfirmed().Why == "" {
+	if err := f.SetVerifier(p, "there"); err != nil || f.Unconfirmed().Why == "" {
 		t.Errorf("what was signed for another instance counts: %v", err)
 	}
 }
@@ -315,7 +315,7 @@ func TestWithoutPresenceNothingIsHeld(t *testing.T) {
 	f := open(t, signedText, inDir(t.TempDir()))
 	p := newPerson()
 	p.on = false
-	check(t, f.Verify(p, ""))
+	check(t, f.SetVerifier(p, ""))
 	f.edit1(t, `{"mcpServers": {"a": {"command": "y", "trust": "auto"}}}`)
 	f.holds(t, func(c *Config) bool { return c.Server("a").Command == "y" })
 	check(t, f.AddServers(p.permit, NamedEdit{"b", plainServer}))
@@ -330,13 +330,13 @@ func TestWithoutPresenceNothingIsHeld(t *testing.T) {
 	g.edit1(t, `{"mcpServers": {"a": {"command": "y"}}}`)
 	g.holds(t, func(c *Config) bool { return c.Server("a").Command == "x" }, "mcpServers.a.command", "mcpServers.a.trust")
 	p.on = false
-	check(t, g.Verify(p, "here"))
+	check(t, g.SetVerifier(p, "here"))
 	g.holds(t, func(c *Config) bool { return c.Server("a").Command == "y" })
 	if _, err := os.Stat(filepath.Join(g.Current().DataDir, baselineDir, confirmedFile)); err == nil {
 		t.Error("what counted before is kept")
 	}
 	p.on = true
-	check(t, g.Verify(p, "here"))
+	check(t, g.SetVerifier(p, "here"))
 	g.holds(t, func(c *Config) bool { return len(c.Servers) == 0 }, "mcpServers.a")
 }
 
@@ -362,7 +362,7 @@ func TestSignedAndNotKept(t *testing.T) {
 	dir := filepath.Join(f.Current().DataDir, baselineDir)
 	before := contents(t, filepath.Join(dir, confirmedFile))
 	f.edit1(t, strings.Replace(signedText, "manual", "auto", 1))
-	if _, err := f.Confirm(p.permit); err != nil {
+	if _, err := f.ConfirmFile(p.permit); err != nil {
 		t.Fatal(err)
 	}
 	check(t, os.Rename(filepath.Join(dir, confirmedFile), filepath.Join(dir, nextFile)))
@@ -372,7 +372,7 @@ func TestSignedAndNotKept(t *testing.T) {
 	// One that was made ready and never signed does not count, and takes nothing away.
 	f.edit1(t, strings.Replace(signedText, `"x"`, `"z"`, 1))
 	p.refuse = errors.New("no")
-	_, _ = f.Confirm(p.permit)
+	_, _ = f.ConfirmFile(p.permit)
 	f = f.restart(t, p, "")
 	f.holds(t, func(c *Config) bool { return f.Current().Server("a").Command == "x" }, "mcpServers.a.command")
 }
@@ -409,11 +409,11 @@ func TestVerifyKeepsARefusedFileRefused(t *testing.T) {
 	if f.Reload() == nil {
 		t.Fatal("it is accepted")
 	}
-	check(t, f.Verify(p, "here"))
+	check(t, f.SetVerifier(p, "here"))
 	if f.LastError() == nil || f.AppliedText().ETag() != inForce || f.Current().Server("a") == nil {
 		t.Errorf("%v", f.LastError())
 	}
-	if _, err := f.Confirm(p.permit); err == nil {
+	if _, err := f.ConfirmFile(p.permit); err == nil {
 		t.Error("a file that is refused is confirmed")
 	}
 }
@@ -424,7 +424,7 @@ func TestWhatHasToHoldFirst(t *testing.T) {
 	f, p := present(t, signedText)
 	p.signed = map[string]bool{}
 	p.void, p.remedy = "The configuration demands presence, and no anchor is set.", "Set one: `mcpproxy presence set passphrase`."
-	check(t, f.Verify(p, "here"))
+	check(t, f.SetVerifier(p, "here"))
 	said := strings.Join(f.Warnings(), "\n")
 	for _, want := range []string{
 		"nothing of the configuration that widens counts: the configuration demands presence, and no anchor is set; set one: `mcpproxy presence set passphrase`",
@@ -438,7 +438,7 @@ func TestWhatHasToHoldFirst(t *testing.T) {
 		t.Error(said)
 	}
 	p.void, p.remedy = "", ""
-	check(t, f.Verify(p, "here"))
+	check(t, f.SetVerifier(p, "here"))
 	if said := strings.Join(f.Warnings(), "\n"); !strings.Contains(said, "config confirm") {
 		t.Error(said)
 	}

@@ -21,12 +21,12 @@ type Change struct {
 
 // changedKeys returns the keys that differ between two configurations, among those that
 // matter.
-func changedKeys(a, b *Config, matters func(key) bool) []string {
+func changedKeys(a, b *Config, matters func(configKey) bool) []string {
 	var out []string
 	after := b.keys()
 	for i, k := range a.keys() {
 		switch {
-		case k.field == nil || !matters(k) || sameValue(k, after[i]):
+		case k.field == nil || !matters(k) || isSameValue(k, after[i]):
 		case k.kind() == servers:
 			out = append(out, changedServers(a.Servers, b.Servers)...)
 		default:
@@ -36,10 +36,10 @@ func changedKeys(a, b *Config, matters func(key) bool) []string {
 	return out
 }
 
-// everyKey accepts every key.
-func everyKey(key) bool { return true }
+// acceptEveryKey accepts every key.
+func acceptEveryKey(configKey) bool { return true }
 
-func sameValue(a, b key) bool {
+func isSameValue(a, b configKey) bool {
 	if a.reflectField().Kind() == reflect.Slice && a.reflectField().Len() == 0 && b.reflectField().Len() == 0 {
 		return true // absent or empty
 	}
@@ -51,12 +51,12 @@ func changedServers(a, b []Server) []string {
 	for _, s := range a {
 		i := slices.IndexFunc(b, func(t Server) bool { return t.Name == s.Name })
 		if i < 0 || !reflect.DeepEqual(s, b[i]) {
-			out = append(out, join("mcpServers", s.Name))
+			out = append(out, joinPath("mcpServers", s.Name))
 		}
 	}
 	for _, s := range b {
 		if !slices.ContainsFunc(a, func(t Server) bool { return t.Name == s.Name }) {
-			out = append(out, join("mcpServers", s.Name))
+			out = append(out, joinPath("mcpServers", s.Name))
 		}
 	}
 	if out == nil {

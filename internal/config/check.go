@@ -20,16 +20,16 @@ import (
 // Checks of single values. An error says what is wrong and, after "; ", what to do. It
 // never repeats the value, which may be a resolved secret.
 
-func checkFilled(s string) error {
+func checkNotEmpty(s string) error {
 	if strings.TrimSpace(s) == "" {
 		return errors.New("the value is empty")
 	}
 	return nil
 }
 
-func checkToken(name string) error {
+func checkTokenName(name string) error {
 	if tool.CheckServerName(name) != nil {
-		return errors.New("it must be the name of an agent token, not " + quote(name))
+		return errors.New("it must be the name of an agent token, not " + quoteClipped(name))
 	}
 	return nil
 }
@@ -45,8 +45,8 @@ func checkListen(s string) error {
 	return nil
 }
 
-// loopback reports whether only this machine reaches the address.
-func loopback(listen string) bool {
+// isLoopbackAddress reports whether only this machine reaches the address.
+func isLoopbackAddress(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	return err == nil && dialpolicy.IsLocalName(host)
 }
@@ -106,7 +106,7 @@ func checkURL(s string) error {
 	return nil
 }
 
-func checkEndpoint(s string) error {
+func checkTelemetryEndpoint(s string) error {
 	if s == "" {
 		return nil // nothing is sent
 	}
@@ -119,7 +119,7 @@ func checkEndpoint(s string) error {
 	return nil
 }
 
-func checkDocumentURL(s string) error {
+func checkMetadataURL(s string) error {
 	if err := checkURL(s); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func checkOneLine(s string) error {
 	return nil
 }
 
-func checkScope(s string) error {
+func checkOAuthScope(s string) error {
 	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) {
 		return errors.New("this cannot be a scope; write each scope as a text of its own, without spaces")
 	}
@@ -193,7 +193,7 @@ func checkPattern(s string) error {
 // server names, because profiles share their URLs.
 func CheckProfileName(name string) error {
 	if name == "all" || name == "mcp" {
-		return errors.New("the name " + quote(name) + " is taken by an address of MCPProxy")
+		return errors.New("the name " + quoteClipped(name) + " is taken by an address of MCPProxy")
 	}
 	if err := tool.CheckServerName(name); err != nil {
 		return errors.New(strings.Replace(err.Error(), "the server name", "the profile name", 1))
@@ -209,14 +209,14 @@ func checkServerPattern(s string) error {
 		return nil
 	}
 	if err := tool.CheckServerName(strings.NewReplacer("*", "a", "?", "a").Replace(s)); err != nil {
-		return errors.New(quote(s) + " fits no server; a server is named by letters, digits, '.', '-' and '_', where * stands for any and ? for one")
+		return errors.New(quoteClipped(s) + " fits no server; a server is named by letters, digits, '.', '-' and '_', where * stands for any and ? for one")
 	}
 	return nil
 }
 
-func checkLane(s string) error {
+func checkLaneName(s string) error {
 	if _, ok := policy.ParseOperation(s); !ok {
-		return errors.New("a lane must be read, write or destructive, not " + quote(s))
+		return errors.New("a lane must be read, write or destructive, not " + quoteClipped(s))
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ const (
 func checkToolPattern(s string) error {
 	server, name, ok := strings.Cut(s, ":")
 	if !ok {
-		return errors.New(quote(s) + " is no tool: write server:tool, in which * stands for any characters")
+		return errors.New(quoteClipped(s) + " is no tool: write server:tool, in which * stands for any characters")
 	}
 	if err := checkServerPattern(server); err != nil {
 		return err
@@ -239,9 +239,9 @@ func checkToolPattern(s string) error {
 	return checkPattern(name)
 }
 
-func checkAsk(mode string) error {
+func checkAskMode(mode string) error {
 	if !slices.Contains(policy.AskModeNames(), mode) {
-		return errors.New("it must be " + alternatives(policy.AskModeNames()) + ", not " + quote(mode))
+		return errors.New("it must be " + joinAlternatives(policy.AskModeNames()) + ", not " + quoteClipped(mode))
 	}
 	return nil
 }

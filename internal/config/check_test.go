@@ -39,7 +39,7 @@ func TestWhatCannotBeInAServer(t *testing.T) {
 		"an argument of two lines": {ServerEdit{Launch: Launch{Command: "sh", Args: []string{"-c", "a\nb"}}}, ""},
 		"a reference":              {header("Authorization", "Bearer ${env:TOKEN}"), ""},
 	} {
-		err := c.server.Check()
+		err := c.server.CheckValues()
 		if c.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)

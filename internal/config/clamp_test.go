@@ -20,14 +20,14 @@ import (
 // TestEveryKeySaysWhetherItWidens: a key without a word of it counts as widening, so that
 // nothing is lost; but somebody has to think.
 func TestEveryKeySaysWhetherItWidens(t *testing.T) {
-	for object, keys := range map[string][]key{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(LaneRule).keys(), "hints": hintKeys(new(tool.Hints))} {
+	for object, keys := range map[string][]configKey{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(LaneRule).keys(), "hints": hintKeys(new(tool.Hints))} {
 		for _, k := range keys {
 			if k.grants.grantsMore == nil && k.grants.when == "" {
 				t.Errorf("%s: %s does not say which of its changes widen", object, k.name)
 			}
 		}
 	}
-	if !(grantRule{}).grants(1, 2) || (grantRule{}).grants([]string{"a"}, []string{"a"}) {
+	if !(grantRule{}).grantsAccess(1, 2) || (grantRule{}).grantsAccess([]string{"a"}, []string{"a"}) {
 		t.Error("a change of a key that says nothing does not widen")
 	}
 }
@@ -44,7 +44,7 @@ func widened(t testing.TB, was, next string) []string {
 	if err != nil {
 		t.Fatalf("%s: %v", next, err)
 	}
-	return differenceKeys(grants(a, b))
+	return differenceKeys(findAccessGrants(a, b))
 }
 
 // directions are, for each key, a file that says it and changes of it: one that widens
@@ -197,7 +197,7 @@ func TestDirections(t *testing.T) {
 		check(key, c.a, c.b, c.widens)
 		check(key, c.b, c.a, c.widens)
 	}
-	all := func(object string, keys []key) {
+	all := func(object string, keys []configKey) {
 		for _, k := range keys {
 			if !tried[object+k.name] {
 				t.Errorf("%s%s is not tried", object, k.name)
@@ -235,7 +235,7 @@ func TestServersAndProfilesThatAreNew(t *testing.T) {
 func TestWhatIsShownOfWhatWidens(t *testing.T) {
 	a := parsed(t, `{"api_key": "s3cret-one", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-two"}}}}`)
 	b := parsed(t, `{"api_key": "s3cret-six", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-ten"}}, "b": {"url": "https://u:s3cret@h/?token=s3cret-xyz", "headers": {"H": "s3cret-hdr"}}}}`)
-	all := grants(a, b)
+	all := findAccessGrants(a, b)
 	if text := fmt.Sprintf("%s", all); len(all) != 3 || strings.Contains(text, "s3cret") {
 		t.Errorf("%s", text)
 	}
@@ -339,17 +339,17 @@ func TestClamp(t *testing.T) {
 		if next2 := rapid.SampledFrom([]string{"other", "same"}).Draw(t, "next is"); next2 == "same" {
 			next = was
 		}
-		live, found := clampExcept(was, next, nil)
-		if again := grants(was, live); len(again) != 0 {
+		live, found := clampAccessExcept(was, next, nil)
+		if again := findAccessGrants(was, live); len(again) != 0 {
 			t.Fatalf("what is clamped widens %s", differenceKeys(again))
 		}
 		if len(found) == 0 && !sameConfig(live, next) {
-			a, _ := live.canonical()
-			b, _ := next.canonical()
-			t.Fatalf("nothing widens, and yet it is not next: %s\n%s\n%s", differenceKeys(differences(live, next)), a, b)
+			a, _ := live.canonicalJSON()
+			b, _ := next.canonicalJSON()
+			t.Fatalf("nothing widens, and yet it is not next: %s\n%s\n%s", differenceKeys(findDifferences(live, next)), a, b)
 		}
 		// What differs from next is what was found, and nothing else.
-		differ := differenceKeys(differences(live, next))
+		differ := differenceKeys(findDifferences(live, next))
 		for _, d := range differ {
 			if strings.HasSuffix(d, "abled_tools") && slices.ContainsFunc(differenceKeys(found), func(f string) bool { return strings.HasSuffix(f, "abled_tools") }) {
 				continue // the two exclude each other
@@ -363,13 +363,13 @@ func TestClamp(t *testing.T) {
 				t.Fatalf("%s widens, and is as in next: %s", f.Key, differ)
 			}
 		}
-		if twice := Clamp(was, live); !sameConfig(twice, live) {
-			t.Fatalf("clamping twice is not as once: %s", differenceKeys(differences(twice, live)))
+		if twice := ClampAccess(was, live); !sameConfig(twice, live) {
+			t.Fatalf("clamping twice is not as once: %s", differenceKeys(findDifferences(twice, live)))
 		}
-		if let, rest := clampExcept(was, next, func(string) bool { return true }); len(rest) != 0 || !sameConfig(let, next) {
-			a, _ := let.canonical()
-			b, _ := next.canonical()
-			t.Fatalf("what is let through is not next: %s\n%s\n%s\n%s\n%s", differenceKeys(differences(let, next)), a, b, asText(let.shown), asText(next.shown))
+		if let, rest := clampAccessExcept(was, next, func(string) bool { return true }); len(rest) != 0 || !sameConfig(let, next) {
+			a, _ := let.canonicalJSON()
+			b, _ := next.canonicalJSON()
+			t.Fatalf("what is let through is not next: %s\n%s\n%s\n%s\n%s", differenceKeys(findDifferences(let, next)), a, b, marshalToString(let.shown), marshalToString(next.shown))
 		}
 	})
 }
@@ -379,17 +379,17 @@ func writtenAlone(d Difference) bool { return strings.Contains(string(d.From)+st
 
 // sameConfig reports whether two configurations say the same, in all of their forms.
 func sameConfig(a, b *Config) bool {
-	textA, errA := a.canonical()
-	textB, errB := b.canonical()
-	return errA == nil && errB == nil && bytes.Equal(textA, textB) && len(differences(a, b)) == 0 && a.revision == b.revision && a.sharedRevision == b.sharedRevision
+	textA, errA := a.canonicalJSON()
+	textB, errB := b.canonicalJSON()
+	return errA == nil && errB == nil && bytes.Equal(textA, textB) && len(findDifferences(a, b)) == 0 && a.revision == b.revision && a.sharedRevision == b.sharedRevision
 }
 
 // TestCanonicalTextSaysTheSame: read again, it is the same configuration, to the launch and
 // the rules of profiles.
 func TestCanonicalTextSaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := Clamp(parsedAny(t, "was"), parsedAny(t, "next"))
-		text, err := c.canonical()
+		c := ClampAccess(parsedAny(t, "was"), parsedAny(t, "next"))
+		text, err := c.canonicalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,7 +407,7 @@ func TestCanonicalTextSaysTheSame(t *testing.T) {
 				t.Fatalf("the rule of %s is another one", p.Name)
 			}
 		}
-		if again, err := back.canonical(); err != nil || !bytes.Equal(again, text) {
+		if again, err := back.canonicalJSON(); err != nil || !bytes.Equal(again, text) {
 			t.Fatalf("%s, want %s", again, text)
 		}
 	})
@@ -419,7 +419,7 @@ func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 	names := []string{"a", "b", "a1", "ab", "t"}
 	rapid.Check(t, func(t *rapid.T) {
 		was := parsedAny(t, "was")
-		live := Clamp(was, parsedAny(t, "next"))
+		live := ClampAccess(was, parsedAny(t, "next"))
 		name := rapid.SampledFrom(names).Draw(t, "tool")
 		id := tool.ID{Server: rapid.SampledFrom([]string{"alpha", "beta"}).Draw(t, "server"), Tool: name}
 		s, before := live.Server(id.Server), was.Server(id.Server)
@@ -436,7 +436,7 @@ func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 		if denies(before) && !denies(s) {
 			t.Fatalf("%s is no longer denied", id)
 		}
-		tri := rapid.SampledFrom([]tool.Tri{tool.Unset, tool.False, tool.True})
+		tri := rapid.SampledFrom([]tool.TriBool{tool.Unset, tool.False, tool.True})
 		says := tool.Hints{ReadOnly: tri.Draw(t, "ro"), Destructive: tri.Draw(t, "d"), Idempotent: tri.Draw(t, "i"), OpenWorld: tri.Draw(t, "o")}
 		effective := func(s *Server) tool.Hints {
 			h := says
@@ -447,7 +447,7 @@ func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 			}
 			return h
 		}
-		rank := func(t, strict tool.Tri) int {
+		rank := func(t, strict tool.TriBool) int {
 			switch t {
 			case strict:
 				return 0
@@ -464,18 +464,18 @@ func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 		for _, p := range append(slices.Clone(live.Profiles), Profile{}) {
 			within := policy.NewScope(live.ProfileRule(p.Name))
 			if p.Name != "" {
-				if former := policy.NewScope(was.ProfileRule(p.Name)); within.Tool(id.Server, name) && !former.Tool(id.Server, name) || within.Lanes()&^former.Lanes() != 0 {
+				if former := policy.NewScope(was.ProfileRule(p.Name)); within.AllowsTool(id.Server, name) && !former.AllowsTool(id.Server, name) || within.Lanes()&^former.Lanes() != 0 {
 					t.Fatalf("profile %s lets %s through", p.Name, id)
 				}
 			}
 			for lane := policy.Read; lane <= policy.Destructive; lane++ {
-				if was.Asks(id, policy.NewScope(was.ProfileRule(p.Name)), lane).IsSet() && !live.Asks(id, within, lane).IsSet() {
+				if was.AskRuleFor(id, policy.NewScope(was.ProfileRule(p.Name)), lane).IsSet() && !live.AskRuleFor(id, within, lane).IsSet() {
 					t.Fatalf("nobody is asked about %s in the lane %v", id, lane)
 				}
 			}
 		}
-		if strict := map[Validation]int{ValidateReject: 0, ValidateWarn: 1, ValidateOff: 2}; strict[live.Validation(id.Server)] > strict[was.Validation(id.Server)] {
-			t.Fatalf("arguments: %s, was %s", live.Validation(id.Server), was.Validation(id.Server))
+		if strict := map[Validation]int{ValidateReject: 0, ValidateWarn: 1, ValidateOff: 2}; strict[live.ValidationMode(id.Server)] > strict[was.ValidationMode(id.Server)] {
+			t.Fatalf("arguments: %s, was %s", live.ValidationMode(id.Server), was.ValidationMode(id.Server))
 		}
 		if !maps.Equal(s.Env, before.Env) || !maps.Equal(s.Headers, before.Headers) || s.LaunchFingerprint() != before.LaunchFingerprint() {
 			t.Fatalf("another launch: %+v, was %+v, %+v %+v", s.Launch, before.Launch, s.ExactLaunch(), before.ExactLaunch())

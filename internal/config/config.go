@@ -1,8 +1,24 @@
-// Package config reads the configuration file: the table of its keys (keys.go; tests
-// generate the JSON Schema and the reference from it), strict decoding with positions,
-// defaults, validation, and Live (live.go), which applies changes in two phases.
-// confirmed.go and clamp.go withhold changes that grant more access until a user confirms
-// them. edit*.go and text.go change the file.
+// Package config reads, validates, edits and reloads the configuration file.
+//
+// Files:
+//   - config.go: Config and its parts; launch.go: how a server is started or reached.
+//   - config_key.go: a key of the file; keys.go: the tables of all keys, from which
+//     tests generate the JSON Schema and the reference; setting.go documents them.
+//   - parse.go, decode.go, decode_*.go: strict decoding with positions and defaults;
+//     check.go checks values; mistake.go and warning.go report.
+//   - expand.go: resolves ${env:NAME}; resolve_secrets.go: resolves ${keyring:NAME} when a
+//     server starts; unset_variable.go: variables that are not set.
+//   - foreign_keys.go, foreign_references.go: advice for the syntax of other clients.
+//   - live.go: LiveConfig, the configuration in force: a changed file is applied to all
+//     components in two phases. watch.go watches the file.
+//   - clamp.go, access_grants.go: which changes grant more access; confirmed.go,
+//     unconfirmed.go and confirm.go withhold those until a user confirms them.
+//   - edit.go, edit_hints.go, file_text.go: change the file.
+//   - difference.go, change.go: the differences between two configurations.
+//   - masked_json.go, mask.go, secret_spans.go: show a configuration without its secrets.
+//   - ask_rules.go: which rule makes a call wait for approval.
+//   - selfreference.go: rejects a server that is this MCPProxy.
+//   - paths.go: where the file and the data directory are.
 //
 // Guarantees:
 //   - A bad file changes nothing. Its errors are reported completely, with line, column
@@ -11,7 +27,7 @@
 //     resolved reference.
 //   - It writes to the file only on a command, and keeps the rest of it byte for byte.
 //
-// No code stores a *Config: it asks Live for the current one, or is a Component that
+// No code stores a *Config: it asks LiveConfig for the current one, or is a Component that
 // prepares for the next.
 package config
 
@@ -106,8 +122,8 @@ func (c *Config) ProfileRule(name string) *policy.ScopeRule {
 	return nil
 }
 
-// Validation returns the mode of argument validation for a server's tools.
-func (c *Config) Validation(server string) Validation {
+// ValidationMode returns the mode of argument validation for a server's tools.
+func (c *Config) ValidationMode(server string) Validation {
 	if s := c.Server(server); s != nil && s.ValidateArguments != "" {
 		return s.ValidateArguments
 	}
@@ -210,8 +226,8 @@ func NewSelection(pattern, expression string) (Selection, error) {
 	return Selection{pattern, expression, compiled}, err
 }
 
-// Selection returns the selection for a tool's results; nil for none.
-func (c *Config) Selection(id tool.ID) *policy.Selection {
+// SelectionFor returns the selection for a tool's results; nil for none.
+func (c *Config) SelectionFor(id tool.ID) *policy.Selection {
 	s := c.Server(id.Server)
 	if s == nil {
 		return nil
@@ -264,25 +280,25 @@ const (
 	PresencePasskey    Presence = "passkey"
 )
 
-// TrustWords returns the values of trust.
-func TrustWords() []string {
+// TrustValues returns the values of trust.
+func TrustValues() []string {
 	return []string{string(TrustManual), string(TrustScan), string(TrustAuto)}
 }
 
-// InferWords returns the values of infer_hints.
-func InferWords() []string {
+// InferValues returns the values of infer_hints.
+func InferValues() []string {
 	return []string{string(policy.InferOff), string(policy.InferAdvise), string(policy.InferEnforce)}
 }
 
-// judgeWords returns the values of judge_arguments.
-func judgeWords() []string {
+// judgeValues returns the values of judge_arguments.
+func judgeValues() []string {
 	return []string{string(policy.ArgumentsOff), string(policy.ArgumentsAdvise), string(policy.ArgumentsEnforce)}
 }
 
-// ShownLaunch returns the launch of s as it may be shown.
-func (s Server) ShownLaunch() LaunchView { return launchOf(s.Shown()) }
+// MaskedLaunch returns the launch of s as it may be shown.
+func (s Server) MaskedLaunch() LaunchView { return newLaunchView(s.Masked()) }
 
-func launchOf(s Server) LaunchView {
+func newLaunchView(s Server) LaunchView {
 	return LaunchView{
 		Protocol: s.Protocol, Command: s.Command, Args: append([]string{}, s.Args...), WorkingDir: s.WorkingDir, URL: s.URL,
 		Env: slices.Sorted(maps.Keys(s.Env)), Headers: slices.Sorted(maps.Keys(s.Headers)),
@@ -296,7 +312,7 @@ func (s Server) ExactLaunch() LaunchView {
 	if s.launch != nil {
 		return *s.launch
 	}
-	return launchOf(s)
+	return newLaunchView(s)
 }
 
 // LaunchFingerprint identifies the launch of s as in the file: with references instead of
@@ -305,5 +321,5 @@ func (s Server) LaunchFingerprint() tool.Fingerprint {
 	if s.launchFingerprint != nil {
 		return *s.launchFingerprint
 	}
-	return launchOf(s).fingerprint()
+	return newLaunchView(s).fingerprint()
 }

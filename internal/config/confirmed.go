@@ -20,10 +20,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Permit asks a user to sign the claims before a change grants more access. It is called
+// ConfirmFunc asks a user to sign the claims before a change grants more access. It is called
 // once per change, before anything changes, perhaps without a claim. If it fails, nothing
 // changes.
-type Permit func(claims ...Claim) error
+type ConfirmFunc func(claims ...Claim) error
 
 // Claim is what a user signs: a text and values. See presence.NewClaim.
 type Claim struct {
@@ -72,23 +72,23 @@ const (
 	maxSeal       = 16 << 20
 )
 
-// claims returns what a user signs: the text, and that its number exists.
-func (b *confirmedConfig) claims(s signedConfig) []Claim {
+// claimsFor returns what a user signs: the text, and that its number exists.
+func (b *confirmedConfig) claimsFor(s signedConfig) []Claim {
 	h := sha256.New()
 	h.Write([]byte("mcpproxy configuration v1\n" + s.Salt + "\n"))
 	h.Write(s.text)
-	return []Claim{b.numberClaim(s.Number), {"configuration text", []string{b.instance, strconv.Itoa(s.Number), "sha256:" + hex.EncodeToString(h.Sum(nil))}}}
+	return []Claim{b.newNumberClaim(s.Number), {"configuration text", []string{b.instance, strconv.Itoa(s.Number), "sha256:" + hex.EncodeToString(h.Sum(nil))}}}
 }
 
-func (b *confirmedConfig) numberClaim(n int) Claim {
+func (b *confirmedConfig) newNumberClaim(n int) Claim {
 	return Claim{"configuration number", []string{b.instance, strconv.Itoa(n)}}
 }
 
 // Bounds on the value that a claim shows.
 const maxClaimValue = 4 << 10
 
-// claimsOf returns the claims for changes that grant more access.
-func claimsOf(all []Difference) (claims []Claim) {
+// toClaims returns the claims for changes that grant more access.
+func toClaims(all []Difference) (claims []Claim) {
 	for _, d := range all {
 		value := string(d.To)
 		if len(value) > maxClaimValue {
@@ -99,9 +99,9 @@ func claimsOf(all []Difference) (claims []Claim) {
 	return claims
 }
 
-// load loads the confirmed configuration. wanted is the configuration of the file; parse
+// loadConfirmed loads the confirmed configuration. wanted is the configuration of the file; parse
 // parses a text.
-func (b *confirmedConfig) load(wanted *Config, parse func(text []byte) (*Config, error)) error {
+func (b *confirmedConfig) loadConfirmed(wanted *Config, parse func(text []byte) (*Config, error)) error {
 	b.limit, b.invalidReason, b.remedy = nil, "no configuration was confirmed", ""
 	s, found := b.findSigned()
 	switch off := wanted.Presence == PresenceNone; {
@@ -110,57 +110,57 @@ func (b *confirmedConfig) load(wanted *Config, parse func(text []byte) (*Config,
 		return nil
 	case off && b.verifier != nil && !b.verifier.IsOn():
 		b.invalidReason = ""
-		return b.remove()
+		return b.removeFiles()
 	case !found:
 		if b.verifier != nil {
 			if why, remedy := b.verifier.VoidReason(); why != "" {
-				b.invalidReason, b.remedy = asClause(why), asClause(remedy)
+				b.invalidReason, b.remedy = toClause(why), toClause(remedy)
 			}
 		}
-		return b.rejectAll(parse)
+		return b.limitToEmpty(parse)
 	}
 	limit, err := parse(s.text)
 	if err != nil {
 		b.invalidReason = fmt.Sprintf("what was confirmed is no configuration any more: %v", err)
-		return b.rejectAll(parse)
+		return b.limitToEmpty(parse)
 	}
 	b.limit, b.invalidReason = limit, ""
-	if narrowed, err := os.ReadFile(b.path(narrowedFile)); err == nil {
-		if c, err := parse(narrowed); err == nil && len(grants(limit, c)) == 0 {
+	if narrowed, err := os.ReadFile(b.filePath(narrowedFile)); err == nil {
+		if c, err := parse(narrowed); err == nil && len(findAccessGrants(limit, c)) == 0 {
 			b.limit = c
 		}
 	}
 	return nil
 }
 
-// asClause returns a sentence for use within another one.
-func asClause(sentence string) string {
+// toClause returns a sentence for use within another one.
+func toClause(sentence string) string {
 	if sentence == "" {
 		return ""
 	}
 	return strings.ToLower(sentence[:1]) + strings.TrimSuffix(sentence[1:], ".")
 }
 
-// unconfirmed returns the unconfirmed changes of a file with that presence.
-func (b *confirmedConfig) unconfirmed(found []Difference, demanded Presence) *Unconfirmed {
-	return &Unconfirmed{found, b.invalidReason, b.remedy, demanded}
+// newUnconfirmed returns the unconfirmed changes of a file with that presence.
+func (b *confirmedConfig) newUnconfirmed(found []Difference, demanded Presence) *UnconfirmedChanges {
+	return &UnconfirmedChanges{found, b.invalidReason, b.remedy, demanded}
 }
 
 // findSigned returns the valid signed configuration. The one in nextFile was signed but
 // not renamed yet.
 func (b *confirmedConfig) findSigned() (signedConfig, bool) {
 	if b.verifier != nil {
-		if s, err := b.read(nextFile); err == nil && b.invalidity(s) == "" {
-			if err := os.Rename(b.path(nextFile), b.path(confirmedFile)); err != nil {
+		if s, err := b.readSigned(nextFile); err == nil && b.invalidityReason(s) == "" {
+			if err := os.Rename(b.filePath(nextFile), b.filePath(confirmedFile)); err != nil {
 				b.logger.Error("what was confirmed cannot be kept", "dir", b.dir, "error", err)
 			}
 			return s, true
 		}
 	}
-	s, err := b.read(confirmedFile)
+	s, err := b.readSigned(confirmedFile)
 	switch {
 	case err == nil:
-		b.invalidReason = b.invalidity(s)
+		b.invalidReason = b.invalidityReason(s)
 		return s, b.invalidReason == ""
 	case !errors.Is(err, fs.ErrNotExist):
 		b.invalidReason = fmt.Sprintf("what was confirmed cannot be read: %v", err)
@@ -168,56 +168,56 @@ func (b *confirmedConfig) findSigned() (signedConfig, bool) {
 	return s, false
 }
 
-// remove deletes the confirmed configuration from before presence was none.
-func (b *confirmedConfig) remove() (err error) {
+// removeFiles deletes the confirmed configuration from before presence was none.
+func (b *confirmedConfig) removeFiles() (err error) {
 	for _, name := range []string{confirmedFile, narrowedFile} {
-		if e := os.Remove(b.path(name)); !errors.Is(e, fs.ErrNotExist) {
+		if e := os.Remove(b.filePath(name)); !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
 	}
 	return err
 }
 
-// rejectAll sets the limit to the empty configuration.
-func (b *confirmedConfig) rejectAll(parse func(text []byte) (*Config, error)) (err error) {
+// limitToEmpty sets the limit to the empty configuration.
+func (b *confirmedConfig) limitToEmpty(parse func(text []byte) (*Config, error)) (err error) {
 	if b.limit, err = parse([]byte("{}")); err != nil { // listen comes from the command line
 		b.limit, err = parse([]byte(`{"require_mcp_auth": true}`))
 	}
 	return err
 }
 
-// invalidity returns why a signed configuration does not count: it is unsigned, or a
+// invalidityReason returns why a signed configuration does not count: it is unsigned, or a
 // later one is signed. While signatures are unknown, a stored one counts.
-func (b *confirmedConfig) invalidity(s signedConfig) string {
+func (b *confirmedConfig) invalidityReason(s signedConfig) string {
 	if b.verifier == nil {
 		return ""
 	}
-	for _, claim := range b.claims(s) {
+	for _, claim := range b.claimsFor(s) {
 		if !b.verifier.IsConfirmed(claim) {
 			return "the text of the configuration that was confirmed is not what was signed"
 		}
 	}
-	if b.verifier.IsConfirmed(b.numberClaim(s.Number + 1)) {
+	if b.verifier.IsConfirmed(b.newNumberClaim(s.Number + 1)) {
 		return "a later configuration was confirmed, and its text is gone"
 	}
 	return ""
 }
 
-// withhold returns the part of next that takes effect, and the differences that await
+// withholdGrants returns the part of next that takes effect, and the differences that await
 // confirmation.
-func (b *confirmedConfig) withhold(next *Config) (*Config, []Difference) {
+func (b *confirmedConfig) withholdGrants(next *Config) (*Config, []Difference) {
 	if b.limit == nil {
 		return next, nil
 	}
-	return clampExcept(b.limit, next, nil)
+	return clampAccessExcept(b.limit, next, nil)
 }
 
-// limitFor returns the limit, extended by the given keys of next; nil without a limit.
-func (b *confirmedConfig) limitFor(next *Config, changes func(key string) bool) *Config {
+// extendedLimit returns the limit, extended by the given keys of next; nil without a limit.
+func (b *confirmedConfig) extendedLimit(next *Config, changes func(key string) bool) *Config {
 	if b.limit == nil {
 		return nil
 	}
-	limit, _ := clampExcept(b.limit, next, changes)
+	limit, _ := clampAccessExcept(b.limit, next, changes)
 	return limit
 }
 
@@ -227,35 +227,35 @@ func (b *confirmedConfig) saveRestricted(live *Config) {
 	if b.limit == nil || b.invalidReason != "" {
 		return
 	}
-	text, err := live.canonical()
+	text, err := live.canonicalJSON()
 	if err == nil {
 		var before []byte
-		if before, err = b.limit.canonical(); err == nil && bytes.Equal(before, text) {
+		if before, err = b.limit.canonicalJSON(); err == nil && bytes.Equal(before, text) {
 			return
 		}
 	}
 	b.limit = live
 	if err == nil {
-		err = b.write(narrowedFile, text)
+		err = b.writeFile(narrowedFile, text)
 	}
 	if err != nil {
 		b.logger.Error("what was narrowed cannot be kept, and can be undone after a restart", "dir", b.dir, "error", err)
 	}
 }
 
-// replace makes limit the confirmed configuration, once it is signed.
-func (b *confirmedConfig) replace(limit *Config, permit Permit) error {
+// replaceLimit makes limit the confirmed configuration, once it is signed.
+func (b *confirmedConfig) replaceLimit(limit *Config, permit ConfirmFunc) error {
 	if b.limit == nil {
-		return permit.confirm()
+		return permit.requestConfirmation()
 	}
-	widened := grants(b.limit, limit)
+	widened := findAccessGrants(b.limit, limit)
 	if len(widened) == 0 {
-		return permit.confirm()
+		return permit.requestConfirmation()
 	}
-	return b.confirm(limit, widened, permit)
+	return b.confirmLimit(limit, widened, permit)
 }
 
-func (p Permit) confirm(claims ...Claim) error {
+func (p ConfirmFunc) requestConfirmation(claims ...Claim) error {
 	if p != nil {
 		return p(claims...)
 	}
@@ -265,68 +265,68 @@ func (p Permit) confirm(claims ...Claim) error {
 	return nil
 }
 
-func (b *confirmedConfig) confirm(limit *Config, widened []Difference, permit Permit) error {
+func (b *confirmedConfig) confirmLimit(limit *Config, widened []Difference, permit ConfirmFunc) error {
 	if permit == nil { // no one would sign
-		return permit.confirm(claimsOf(widened)...)
+		return permit.requestConfirmation(toClaims(widened)...)
 	}
-	s, err := b.prepare(limit)
+	s, err := b.prepareSigned(limit)
 	if err != nil {
 		return problem.New(problem.AuditUnavailable, "What is to be confirmed cannot be kept.", "Make room on the disk of "+b.dir+", and see that it can be written.").Because(err)
 	}
-	if err := permit.confirm(append(claimsOf(widened), b.claims(s)...)...); err != nil {
+	if err := permit.requestConfirmation(append(toClaims(widened), b.claimsFor(s)...)...); err != nil {
 		return err
 	}
-	if err := os.Rename(b.path(nextFile), b.path(confirmedFile)); err != nil {
+	if err := os.Rename(b.filePath(nextFile), b.filePath(confirmedFile)); err != nil {
 		return err
 	}
-	if err := os.Remove(b.path(narrowedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(b.filePath(narrowedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		b.logger.Warn("what was narrowed before cannot be taken away", "dir", b.dir, "error", err) // it does not grant more
 	}
 	b.limit, b.invalidReason = limit, ""
 	return nil
 }
 
-// prepare stores limit for signing, once for the same limit.
-func (b *confirmedConfig) prepare(limit *Config) (signedConfig, error) {
-	text, err := limit.canonical()
+// prepareSigned stores limit for signing, once for the same limit.
+func (b *confirmedConfig) prepareSigned(limit *Config) (signedConfig, error) {
+	text, err := limit.canonicalJSON()
 	if err != nil {
 		return signedConfig{}, err
 	}
 	s := signedConfig{Number: 1, Salt: rand.Text(), text: text}
 	on := b.verifier != nil && b.verifier.IsOn()
-	for on && b.verifier.IsConfirmed(b.numberClaim(s.Number)) {
+	for on && b.verifier.IsConfirmed(b.newNumberClaim(s.Number)) {
 		s.Number++
 	}
-	if before, err := b.read(nextFile); err == nil && bytes.Equal(before.text, text) && (before.Number == s.Number || on && b.invalidity(before) == "") {
+	if before, err := b.readSigned(nextFile); err == nil && bytes.Equal(before.text, text) && (before.Number == s.Number || on && b.invalidityReason(before) == "") {
 		return before, nil // it is being signed, or just was
 	}
 	head, err := json.Marshal(s)
 	if err != nil {
 		return signedConfig{}, err
 	}
-	return s, b.write(nextFile, slices.Concat(head, []byte("\n"), text))
+	return s, b.writeFile(nextFile, slices.Concat(head, []byte("\n"), text))
 }
 
-func (b *confirmedConfig) path(name string) string { return filepath.Join(b.dir, name) }
+func (b *confirmedConfig) filePath(name string) string { return filepath.Join(b.dir, name) }
 
-func (b *confirmedConfig) write(name string, text []byte) error {
+func (b *confirmedConfig) writeFile(name string, text []byte) error {
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return err
 	}
-	return ondisk.Replace(b.path(name), text)
+	return ondisk.Replace(b.filePath(name), text)
 }
 
-func (b *confirmedConfig) read(name string) (s signedConfig, err error) {
-	if info, err := os.Stat(b.path(name)); err != nil || info.Size() > maxSeal {
+func (b *confirmedConfig) readSigned(name string) (s signedConfig, err error) {
+	if info, err := os.Stat(b.filePath(name)); err != nil || info.Size() > maxSeal {
 		return s, errors.Join(err, fs.ErrNotExist)
 	}
-	whole, err := os.ReadFile(b.path(name))
+	whole, err := os.ReadFile(b.filePath(name))
 	if err != nil {
 		return s, err
 	}
 	head, text, _ := bytes.Cut(whole, []byte("\n"))
 	if err := json.Unmarshal(head, &s); err != nil {
-		return s, fmt.Errorf("%s was changed", b.path(name))
+		return s, fmt.Errorf("%s was changed", b.filePath(name))
 	}
 	s.text = text
 	return s, nil

@@ -16,7 +16,7 @@ import (
 // decoder decodes a Config from a syntax tree and collects errors. Every value is decoded
 // twice: resolved for the configuration, and as written for the one that is shown.
 type decoder struct {
-	source
+	sourceText
 	lookup    func(string) (string, bool)
 	newServer Server // a server with the defaults
 	mistakes  []Mistake
@@ -35,17 +35,17 @@ type decoder struct {
 	unsetVariables []string
 }
 
-func newDecoder(src source, lookup func(string) (string, bool)) *decoder {
-	d := &decoder{source: src, lookup: lookup}
+func newDecoder(src sourceText, lookup func(string) (string, bool)) *decoder {
+	d := &decoder{sourceText: src, lookup: lookup}
 	setDefaults(d.newServer.keys())
 	return d
 }
 
 func (d *decoder) addMistake(offset int, path, message, hint string) {
-	if d.countOnly() {
+	if d.exceedsMistakeLimit() {
 		return
 	}
-	d.mistakes = append(d.mistakes, d.mistake(offset, path, message, hint))
+	d.mistakes = append(d.mistakes, d.newMistake(offset, path, message, hint))
 }
 
 // addGlobalMistake reports a mistake that has no position.
@@ -53,9 +53,9 @@ func (d *decoder) addGlobalMistake(path, message, hint string) {
 	d.mistakes = append(d.mistakes, Mistake{Path: path, Message: message, Hint: hint})
 }
 
-// countOnly reports whether a further mistake is only counted, and counts it: positions
+// exceedsMistakeLimit reports whether a further mistake is only counted, and counts it: positions
 // and suggestions for each would take long in a file of another kind.
-func (d *decoder) countOnly() bool {
+func (d *decoder) exceedsMistakeLimit() bool {
 	if len(d.mistakes) < maxMistakes {
 		return false
 	}
@@ -66,65 +66,65 @@ func (d *decoder) countOnly() bool {
 // objectMembers are the members of an object, by canonical key.
 type objectMembers map[string]hujson.ObjectMember
 
-// object decodes v into the fields of keys (resolved) and shown (as may be shown).
-func (d *decoder) object(v hujson.Value, path string, keys, shown []key) objectMembers {
+// decodeObject decodes v into the fields of keys (resolved) and shown (as may be shown).
+func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []configKey) objectMembers {
 	members := objectMembers{}
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
-		d.wrongType(v, path, "an object")
+		d.reportWrongType(v, path, "an object")
 		return members
 	}
-	for m, name := range d.members(obj, path) {
-		at := join(path, name)
+	for m, name := range d.eachMember(obj, path) {
+		at := joinPath(path, name)
 		if group := keysInGroup(keys, name); len(group) > 0 {
-			d.object(m.Value, at, group, keysInGroup(shown, name))
+			d.decodeObject(m.Value, at, group, keysInGroup(shown, name))
 			members[name] = m
 			continue
 		}
 		i, inverse := findKey(keys, name)
-		if d.foreign(m, path, at, name) {
+		if d.warnForeignKey(m, path, at, name) {
 			continue
 		}
 		if i < 0 {
-			d.unknown(m, at, name, keyNames(keys))
+			d.reportUnknownKey(m, at, name, suggestedNames(keys))
 			continue
 		}
 		k := keys[i]
 		if before, twice := members[k.name]; twice {
 			first, _ := before.Name.Value.(hujson.Literal)
-			d.addMistake(m.Name.StartOffset, at, fmt.Sprintf("%s says the same as %s", quote(name), quote(first.String())), "keep one of them")
+			d.addMistake(m.Name.StartOffset, at, fmt.Sprintf("%s says the same as %s", quoteClipped(name), quoteClipped(first.String())), "keep one of them")
 			continue
 		}
 		members[k.name] = m
 		value := m.Value
 		if inverse {
-			value = inverted(value)
+			value = invertBool(value)
 		}
-		if resolved, raw := d.value(value, at, k); resolved != nil {
-			k.set(resolved)
-			shown[i].set(raw)
+		if resolved, raw := d.decodeValue(value, at, k); resolved != nil {
+			k.setValue(resolved)
+			shown[i].setValue(raw)
 		}
 	}
 	return members
 }
 
-// members iterates over the members of an object. A duplicate name is a mistake and
+// eachMember iterates over the members of an object. A duplicate name is a mistake and
 // skipped.
-func (d *decoder) members(obj *hujson.Object, path string) func(yield func(hujson.ObjectMember, string) bool) {
+func (d *decoder) eachMember(obj *hujson.Object, path string) func(yield func(hujson.ObjectMember, string) bool) {
 	return func(yield func(hujson.ObjectMember, string) bool) {
 		seen := map[string]int{}
 		for _, m := range obj.Members {
-			name, ok := d.literal(m.Name, path)
+			name, ok := d.decodeStringLiteral(m.Name, path)
 			if !ok {
 				continue
 			}
 			first, twice := seen[name]
-			if twice && d.countOnly() {
+			if twice && d.exceedsMistakeLimit() {
 				continue
 			}
 			if twice {
 				line, _ := d.position(first)
-				d.addMistake(m.Name.StartOffset, join(path, name), fmt.Sprintf("%s is there twice", quote(name)),
+				d.addMistake(m.Name.StartOffset, joinPath(path, name), fmt.Sprintf("%s is there twice", quoteClipped(name)),
 					fmt.Sprintf("the first one is on line %d", line))
 				continue
 			}
@@ -138,34 +138,34 @@ func (d *decoder) members(obj *hujson.Object, path string) func(yield func(hujso
 
 // findKey returns the index of the key with that name or alias, -1 without one; inverse
 // if the name has the opposite meaning.
-func findKey(keys []key, name string) (at int, inverse bool) {
-	at = slices.IndexFunc(keys, func(k key) bool {
+func findKey(keys []configKey, name string) (at int, inverse bool) {
+	at = slices.IndexFunc(keys, func(k configKey) bool {
 		return k.name == name || slices.Contains(k.aliases, name) || k.inverse == name && name != ""
 	})
 	return at, at >= 0 && keys[at].inverse == name
 }
 
-func inverted(v hujson.Value) hujson.Value {
+func invertBool(v hujson.Value) hujson.Value {
 	if l, ok := v.Value.(hujson.Literal); ok && (l.Kind() == 't' || l.Kind() == 'f') {
 		v.Value = hujson.Bool(!l.Bool())
 	}
 	return v
 }
 
-// unknown reports an unknown key, with the nearest known one.
-func (d *decoder) unknown(m hujson.ObjectMember, path, name string, known []string) {
-	if d.countOnly() {
+// reportUnknownKey reports an unknown key, with the nearest known one.
+func (d *decoder) reportUnknownKey(m hujson.ObjectMember, path, name string, known []string) {
+	if d.exceedsMistakeLimit() {
 		return
 	}
-	hint := ownerObject(name)
+	hint := objectWithKey(name)
 	if near := search.ClosestName(name, known); near != "" && hint == "" {
-		hint = "did you mean " + quote(near) + "?"
+		hint = "did you mean " + quoteClipped(near) + "?"
 	}
-	d.addMistake(m.Name.StartOffset, path, "unknown key "+quote(name), hint)
+	d.addMistake(m.Name.StartOffset, path, "unknown key "+quoteClipped(name), hint)
 }
 
-// ownerObject says in which other object a key is known.
-func ownerObject(name string) string {
+// objectWithKey says in which other object a key is known.
+func objectWithKey(name string) string {
 	if at, _ := findKey(new(Server).keys(), name); at >= 0 {
 		return "it belongs to a server in mcpServers"
 	}
@@ -174,18 +174,18 @@ func ownerObject(name string) string {
 		case k.name == name:
 			return "it belongs to the top of the file"
 		case strings.HasSuffix(k.name, "."+name):
-			return "it belongs to " + quote(k.groupOf())
+			return "it belongs to " + quoteClipped(k.groupName())
 		}
 	}
 	return ""
 }
 
-// keyNames returns the names for suggestions.
-func keyNames(keys []key) []string {
+// suggestedNames returns the names for suggestions.
+func suggestedNames(keys []configKey) []string {
 	var out []string
 	for _, k := range keys {
 		name := k.name
-		if group := k.groupOf(); group != "" {
+		if group := k.groupName(); group != "" {
 			name = group
 		}
 		if !slices.Contains(out, name) {
@@ -195,43 +195,43 @@ func keyNames(keys []key) []string {
 	return out
 }
 
-// value decodes one value: resolved, and as written. An invalid value keeps the default,
+// decodeValue decodes one value: resolved, and as written. An invalid value keeps the default,
 // and returns nil.
-func (d *decoder) value(v hujson.Value, path string, k key) (resolved, raw any) {
+func (d *decoder) decodeValue(v hujson.Value, path string, k configKey) (resolved, raw any) {
 	switch k.kind() {
 	case text:
-		return d.text(v, path, k)
+		return d.decodeTextValue(v, path, k)
 	case boolean, tristate:
-		resolved = d.boolean(v, path, k)
+		resolved = d.decodeBool(v, path, k)
 	case integer:
-		resolved = d.integer(v, path, k)
+		resolved = d.decodeInt(v, path, k)
 	case duration:
-		resolved = d.duration(v, path, k)
+		resolved = d.decodeDuration(v, path, k)
 	case list:
-		return d.list(v, path, k)
+		return d.decodeList(v, path, k)
 	case dictionary:
-		return d.dictionary(v, path, k)
+		return d.decodeStringMap(v, path, k)
 	case overrides:
-		resolved = d.overrides(v, path)
+		resolved = d.decodeHintOverrides(v, path)
 	case laneRules:
-		return d.laneRules(v, path)
+		return d.decodeLaneRules(v, path)
 	case selections:
-		resolved = d.selections(v, path)
+		resolved = d.decodeSelections(v, path)
 	case servers:
-		return d.servers(v, path)
+		return d.decodeServers(v, path)
 	case profiles:
-		return d.profiles(v, path)
+		return d.decodeProfiles(v, path)
 	case toolLists:
-		return d.toolLists(v, path)
+		return d.decodeProfileTools(v, path)
 	}
 	return resolved, resolved
 }
 
-// literal decodes a JSON string.
-func (d *decoder) literal(v hujson.Value, path string) (string, bool) {
+// decodeStringLiteral decodes a JSON string.
+func (d *decoder) decodeStringLiteral(v hujson.Value, path string) (string, bool) {
 	l, ok := v.Value.(hujson.Literal)
 	if !ok || l.Kind() != '"' {
-		d.wrongType(v, path, "a string")
+		d.reportWrongType(v, path, "a string")
 		return "", false
 	}
 	s := l.String()
@@ -247,25 +247,25 @@ func (d *decoder) literal(v hujson.Value, path string) (string, bool) {
 }
 
 // expandString decodes a string of a key and resolves its references.
-func (d *decoder) expandString(v hujson.Value, path string, k key) (resolved, raw string, ok bool) {
-	raw, ok = d.literal(v, path)
+func (d *decoder) expandString(v hujson.Value, path string, k configKey) (resolved, raw string, ok bool) {
+	raw, ok = d.decodeStringLiteral(v, path)
 	if !ok {
 		return "", "", false
 	}
-	e := expand(raw, d.lookup)
+	e := expandReferences(raw, d.lookup)
 	switch {
 	case d.inDisabledServer:
 	case d.inServer:
 		d.addUnsetVariables(v, path, e.missing)
 	default:
 		for _, m := range e.missing {
-			e.mistakes = append(e.mistakes, m.mistake())
+			e.mistakes = append(e.mistakes, m.toMistake())
 		}
 	}
 	if !k.secrets && hasSecretReference(e.text) {
-		e.wrong("${keyring:NAME} cannot stand in "+label(path), "secrets are for how a server is started or reached, and its login; use ${env:NAME}")
+		e.addMistake("${keyring:NAME} cannot stand in "+lastPathPart(path), "secrets are for how a server is started or reached, and its login; use ${env:NAME}")
 	}
-	d.foreignReferences(v, path, raw)
+	d.warnForeignReferences(v, path, raw)
 	for _, m := range e.mistakes {
 		d.addMistake(v.StartOffset, path, m.Message, m.Hint)
 	}
@@ -281,18 +281,18 @@ func (d *decoder) addUnsetVariables(v hujson.Value, path string, missing []unset
 		if len(d.unsetVariables) < maxUnsetVariables && !slices.Contains(d.unsetVariables, string(variable)) {
 			d.unsetVariables = append(d.unsetVariables, string(variable))
 		}
-		m := variable.mistake()
-		d.warn(v.StartOffset, path, m.Message, "the server cannot start without it: "+variable.remedy())
+		m := variable.toMistake()
+		d.addWarning(v.StartOffset, path, m.Message, "the server cannot start without it: "+variable.remedyHint())
 	}
 }
 
-// unresolved reports whether the string contains an unresolved reference: its server is
+// hasUnresolvedReference reports whether the string contains an unresolved reference: its server is
 // disabled, its variable is unset or it refers to a secret.
-func (d *decoder) unresolved(s string) bool {
+func (d *decoder) hasUnresolvedReference(s string) bool {
 	return (d.inDisabledServer || d.inServer) && referencePattern.MatchString(s) || hasSecretReference(s)
 }
 
-func (d *decoder) text(v hujson.Value, path string, k key) (any, any) {
+func (d *decoder) decodeTextValue(v hujson.Value, path string, k configKey) (any, any) {
 	resolved, raw, ok := d.expandString(v, path, k)
 	if !ok {
 		return nil, nil
@@ -301,31 +301,31 @@ func (d *decoder) text(v hujson.Value, path string, k key) (any, any) {
 		resolved = meaning
 	}
 	if k.oneOf != nil {
-		if d.unresolved(resolved) {
+		if d.hasUnresolvedReference(resolved) {
 			return nil, nil
 		}
 		if !slices.Contains(k.oneOf, resolved) {
-			d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), alternatives(k.oneOf), quote(raw)), "")
+			d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", lastPathPart(path), joinAlternatives(k.oneOf), quoteClipped(raw)), "")
 			return nil, nil
 		}
 		raw = resolved
 	}
-	if !d.checked(v, path, k, resolved) {
+	if !d.passesCheck(v, path, k, resolved) {
 		return nil, nil
 	}
 	return resolved, raw
 }
 
-// checked runs the check of a key on a resolved string.
-func (d *decoder) checked(v hujson.Value, path string, k key, resolved string) bool {
-	if k.check == nil || d.unresolved(resolved) {
+// passesCheck runs the check of a key on a resolved string.
+func (d *decoder) passesCheck(v hujson.Value, path string, k configKey, resolved string) bool {
+	if k.check == nil || d.hasUnresolvedReference(resolved) {
 		return true
 	}
-	return d.reportCheck(v.StartOffset, path, k.check(resolved))
+	return d.reportCheckError(v.StartOffset, path, k.check(resolved))
 }
 
-// reportCheck reports the error of a check.
-func (d *decoder) reportCheck(offset int, path string, err error) bool {
+// reportCheckError reports the error of a check.
+func (d *decoder) reportCheckError(offset int, path string, err error) bool {
 	if err != nil {
 		message, hint, _ := strings.Cut(err.Error(), "; ")
 		d.addMistake(offset, path, message, hint)
@@ -333,127 +333,127 @@ func (d *decoder) reportCheck(offset int, path string, err error) bool {
 	return err == nil
 }
 
-func (d *decoder) boolean(v hujson.Value, path string, k key) any {
+func (d *decoder) decodeBool(v hujson.Value, path string, k configKey) any {
 	l, ok := v.Value.(hujson.Literal)
 	if !ok || l.Kind() != 't' && l.Kind() != 'f' {
-		d.wrongType(v, path, "true or false")
+		d.reportWrongType(v, path, "true or false")
 		return nil
 	}
 	if k.kind() == tristate {
-		return tool.TriOf(l.Bool())
+		return tool.ToTriBool(l.Bool())
 	}
 	return l.Bool()
 }
 
-func (d *decoder) integer(v hujson.Value, path string, k key) any {
+func (d *decoder) decodeInt(v hujson.Value, path string, k configKey) any {
 	l, ok := v.Value.(hujson.Literal)
 	if !ok || l.Kind() != '0' {
-		d.wrongType(v, path, "a whole number")
+		d.reportWrongType(v, path, "a whole number")
 		return nil
 	}
 	n, err := strconv.ParseInt(string(l), 10, 64)
 	if err != nil || n < k.min || n > k.max {
-		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be a whole number from %d to %d, not %s", label(path), k.min, k.max, clip(string(l))), "")
+		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be a whole number from %d to %d, not %s", lastPathPart(path), k.min, k.max, clipText(string(l))), "")
 		return nil
 	}
 	return n
 }
 
-func (d *decoder) duration(v hujson.Value, path string, k key) any {
+func (d *decoder) decodeDuration(v hujson.Value, path string, k configKey) any {
 	const want = `a duration such as "30s" or "2m"`
 	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '0' {
 		if string(l) == "0" && k.shortest == 0 { // zero needs no unit
 			return time.Duration(0)
 		}
-		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not a number", label(path), want), fmt.Sprintf("write %q for seconds", clip(string(l))+"s"))
+		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not a number", lastPathPart(path), want), fmt.Sprintf("write %q for seconds", clipText(string(l))+"s"))
 		return nil
 	}
 	resolved, raw, ok := d.expandString(v, path, k)
-	if !ok || d.unresolved(resolved) {
+	if !ok || d.hasUnresolvedReference(resolved) {
 		return nil
 	}
 	n, err := time.ParseDuration(resolved)
 	switch {
 	case err != nil:
-		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), want, quote(raw)), "the units are ms, s, m, h")
+		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", lastPathPart(path), want, quoteClipped(raw)), "the units are ms, s, m, h")
 		return nil
 	case n < k.shortest || n > k.longest:
-		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be from %s to %s, not %s", label(path), short(k.shortest), short(k.longest), quote(raw)), "")
+		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be from %s to %s, not %s", lastPathPart(path), formatDuration(k.shortest), formatDuration(k.longest), quoteClipped(raw)), "")
 		return nil
 	}
 	return n
 }
 
-func (d *decoder) list(v hujson.Value, path string, k key) (any, any) {
+func (d *decoder) decodeList(v hujson.Value, path string, k configKey) (any, any) {
 	array, ok := v.Value.(*hujson.Array)
 	if !ok {
-		d.wrongType(v, path, "a list of strings")
+		d.reportWrongType(v, path, "a list of strings")
 		return nil, nil
 	}
 	resolved, raw := []string{}, []string{}
 	for i, e := range array.Elements {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		r, w, ok := d.expandString(e, at, k)
-		if ok && d.checked(e, at, k, r) {
+		if ok && d.passesCheck(e, at, k, r) {
 			resolved, raw = append(resolved, r), append(raw, w)
 		}
 	}
 	return resolved, raw
 }
 
-func (d *decoder) dictionary(v hujson.Value, path string, k key) (any, any) {
+func (d *decoder) decodeStringMap(v hujson.Value, path string, k configKey) (any, any) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
-		d.wrongType(v, path, "an object of strings")
+		d.reportWrongType(v, path, "an object of strings")
 		return nil, nil
 	}
 	resolved, raw, taken := map[string]string{}, map[string]string{}, map[string]bool{}
-	for m, n := range d.members(obj, path) {
-		at := join(path, n)
-		if !d.reportCheck(m.Name.StartOffset, at, k.checkName(n)) {
+	for m, n := range d.eachMember(obj, path) {
+		at := joinPath(path, n)
+		if !d.reportCheckError(m.Name.StartOffset, at, k.checkName(n)) {
 			continue
 		}
 		if k.folded && taken[strings.ToLower(n)] {
-			d.addMistake(m.Name.StartOffset, at, quote(n)+" is there twice", "upper and lower case are the same here")
+			d.addMistake(m.Name.StartOffset, at, quoteClipped(n)+" is there twice", "upper and lower case are the same here")
 			continue
 		}
 		taken[strings.ToLower(n)] = true
 		r, w, ok := d.expandString(m.Value, at, k)
-		if ok && d.checked(m.Value, at, k, r) {
+		if ok && d.passesCheck(m.Value, at, k, r) {
 			resolved[n], raw[n] = r, w
 		}
 	}
 	return resolved, raw
 }
 
-// overrides decodes hint_overrides in file order.
-func (d *decoder) overrides(v hujson.Value, path string) any {
+// decodeHintOverrides decodes hint_overrides in file order.
+func (d *decoder) decodeHintOverrides(v hujson.Value, path string) any {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
-		d.wrongType(v, path, "an object (tool name or pattern → hints)")
+		d.reportWrongType(v, path, "an object (tool name or pattern → hints)")
 		return nil
 	}
 	out := []HintOverride{}
-	for m, pattern := range d.members(obj, path) {
-		at := join(path, pattern)
-		if !d.reportCheck(m.Name.StartOffset, at, checkPattern(pattern)) {
+	for m, pattern := range d.eachMember(obj, path) {
+		at := joinPath(path, pattern)
+		if !d.reportCheckError(m.Name.StartOffset, at, checkPattern(pattern)) {
 			continue
 		}
 		o := HintOverride{Pattern: pattern}
 		keys := hintKeys(&o.Hints)
-		d.object(m.Value, at, keys, keys)
+		d.decodeObject(m.Value, at, keys, keys)
 		out = append(out, o)
 	}
 	return out
 }
 
-// wrongType reports a value of the wrong type.
-func (d *decoder) wrongType(v hujson.Value, path, want string) {
+// reportWrongType reports a value of the wrong type.
+func (d *decoder) reportWrongType(v hujson.Value, path, want string) {
 	got, hint := "null", "take the key out to have the default"
 	if v.Value.Kind() != 'n' {
 		got, hint = map[hujson.Kind]string{'t': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "a list"}[v.Value.Kind()], ""
 	}
-	what := label(path)
+	what := lastPathPart(path)
 	switch {
 	case path == "":
 		what = "the file"

@@ -15,25 +15,25 @@ type Difference struct {
 
 var null = json.RawMessage("null")
 
-// differences returns the differences between two configurations. Masked values may look
+// findDifferences returns the differences between two configurations. Masked values may look
 // equal.
-func differences(a, b *Config) (out []Difference) {
-	from, to := a.Shown().keys(), b.Shown().keys()
+func findDifferences(a, b *Config) (out []Difference) {
+	from, to := a.Masked().keys(), b.Masked().keys()
 	after := b.keys()
 	for i, k := range a.keys() {
 		switch {
-		case k.field == nil || sameValue(k, after[i]):
+		case k.field == nil || isSameValue(k, after[i]):
 		case k.kind() == servers:
-			out = append(out, serverDifferences(a.Servers, b.Servers)...)
+			out = append(out, findServerDifferences(a.Servers, b.Servers)...)
 		default:
-			out = append(out, Difference{k.name, encodedValue(from[i]), encodedValue(to[i])})
+			out = append(out, Difference{k.name, encodeKeyValue(from[i]), encodeKeyValue(to[i])})
 		}
 	}
 	return out
 }
 
-// encodedValue returns the value of a key as in the file.
-func encodedValue(k key) json.RawMessage {
+// encodeKeyValue returns the value of a key as in the file.
+func encodeKeyValue(k configKey) json.RawMessage {
 	value, err := encodeValue(k.value())
 	if err != nil {
 		return null
@@ -41,40 +41,40 @@ func encodedValue(k key) json.RawMessage {
 	return value
 }
 
-func serverDifferences(a, b []Server) (out []Difference) {
+func findServerDifferences(a, b []Server) (out []Difference) {
 	for _, s := range a {
 		if i := indexOfServer(b, s.Name); i < 0 {
-			out = append(out, Difference{join("mcpServers", s.Name), shownServer(s), null})
+			out = append(out, Difference{joinPath("mcpServers", s.Name), maskedServerJSON(s), null})
 		} else {
-			out = append(out, serverDifference(s, b[i])...)
+			out = append(out, diffServer(s, b[i])...)
 		}
 	}
 	for _, s := range b {
 		if indexOfServer(a, s.Name) < 0 {
-			out = append(out, Difference{join("mcpServers", s.Name), null, shownServer(s)})
+			out = append(out, Difference{joinPath("mcpServers", s.Name), null, maskedServerJSON(s)})
 		}
 	}
 	ordered := slices.EqualFunc(a, b, func(s, t Server) bool { return s.Name == t.Name })
 	if len(out) == 0 && !ordered {
-		out = append(out, Difference{"mcpServers", orderOf(a), orderOf(b)})
+		out = append(out, Difference{"mcpServers", serverOrderJSON(a), serverOrderJSON(b)})
 	}
 	return out
 }
 
-func serverDifference(a, b Server) (out []Difference) {
-	shownA, shownB := a.Shown(), b.Shown()
+func diffServer(a, b Server) (out []Difference) {
+	shownA, shownB := a.Masked(), b.Masked()
 	shownA.Trust, shownB.Trust = a.Trust, b.Trust // the default if it is not set
 	from, to, after := shownA.keys(), shownB.keys(), b.keys()
 	for i, k := range a.keys() {
-		if k.field != nil && k.name != "name" && !sameValue(k, after[i]) {
-			out = append(out, Difference{keyPath(join("mcpServers", a.Name), k), encodedValue(from[i]), encodedValue(to[i])})
+		if k.field != nil && k.name != "name" && !isSameValue(k, after[i]) {
+			out = append(out, Difference{keyPath(joinPath("mcpServers", a.Name), k), encodeKeyValue(from[i]), encodeKeyValue(to[i])})
 		}
 	}
 	return out
 }
 
 // keyPath returns the path of a key of the object at path.
-func keyPath(path string, k key) string {
+func keyPath(path string, k configKey) string {
 	if path == "" {
 		return k.name
 	}
@@ -85,8 +85,8 @@ func indexOfServer(servers []Server, name string) int {
 	return slices.IndexFunc(servers, func(s Server) bool { return s.Name == name })
 }
 
-func shownServer(s Server) json.RawMessage {
-	shown := s.Shown()
+func maskedServerJSON(s Server) json.RawMessage {
+	shown := s.Masked()
 	shown.Trust = s.Trust
 	text, err := encodeServer(shown)
 	if err != nil {
@@ -95,7 +95,7 @@ func shownServer(s Server) json.RawMessage {
 	return text
 }
 
-func orderOf(servers []Server) json.RawMessage {
+func serverOrderJSON(servers []Server) json.RawMessage {
 	names := []string{}
 	for _, s := range servers {
 		names = append(names, s.Name)

@@ -32,10 +32,10 @@ type ServerEdit struct {
 	Trust       Trust `json:"trust,omitempty"`
 }
 
-// Check returns an error for a name or value of a variable or header, or an argument,
+// CheckValues returns an error for a name or value of a variable or header, or an argument,
 // that no server can have. The file is checked as a whole when it is written; this is for
 // edits that are only proposed. The error is a *problem.Problem.
-func (s ServerEdit) Check() error {
+func (s ServerEdit) CheckValues() error {
 	bad := func(parameter, where string, err error) error {
 		if err == nil {
 			return nil
@@ -64,8 +64,8 @@ func (s ServerEdit) Check() error {
 			}
 			for _, name := range slices.Sorted(maps.Keys(*v)) {
 				shown, _, _ := strings.Cut(name, "=") // the rest is meant as a value
-				if err := cmp.Or(bad(k.name, "the name "+quote(shown), k.checkName(name)),
-					bad(k.name, "the value of "+quote(shown), check((*v)[name]))); err != nil {
+				if err := cmp.Or(bad(k.name, "the name "+quoteClipped(shown), k.checkName(name)),
+					bad(k.name, "the value of "+quoteClipped(shown), check((*v)[name]))); err != nil {
 					return err
 				}
 			}
@@ -84,35 +84,35 @@ type NamedEdit struct {
 // permit confirms all that grants more access at once. Like other edits, it changes
 // nothing if the resulting file is invalid or a component rejects it; the error is a
 // *problem.Problem. Form, comments and order of the file stay.
-func (l *Live) AddServers(permit Permit, all ...NamedEdit) error {
-	names, edits, err := additions(all)
+func (l *LiveConfig) AddServers(permit ConfirmFunc, all ...NamedEdit) error {
+	names, edits, err := newServerAdditions(all)
 	if err != nil {
 		return err
 	}
-	return l.edit(permit, names, edits...)
+	return l.editServers(permit, names, edits...)
 }
 
 // CheckNewServers returns the error that AddServers would return with a user's
 // permission. It changes nothing.
-func (l *Live) CheckNewServers(all ...NamedEdit) error {
-	names, edits, err := additions(all)
+func (l *LiveConfig) CheckNewServers(all ...NamedEdit) error {
+	names, edits, err := newServerAdditions(all)
 	if err != nil {
 		return err
 	}
-	return tryEdit(l, names, edits, func(_ fileContent, _ []byte, next *Config, changes func(key string) bool) error {
+	return editWithRetry(l, names, edits, func(_ fileContent, _ []byte, next *Config, changes func(key string) bool) error {
 		live := next
-		if limit := l.confirmed.limitFor(next, changes); limit != nil {
-			live, _ = clampExcept(limit, next, nil)
+		if limit := l.confirmed.extendedLimit(next, changes); limit != nil {
+			live, _ = clampAccessExcept(limit, next, nil)
 		}
-		_, err := prepare(l.components, live)
+		_, err := prepareComponents(l.components, live)
 		return err
 	})
 }
 
-func additions(all []NamedEdit) (names []string, edits []edit, err error) {
+func newServerAdditions(all []NamedEdit) (names []string, edits []textEdit, err error) {
 	for _, s := range all {
 		if err := tool.CheckServerName(s.Name); err != nil {
-			return nil, nil, problem.Newf(problem.InvalidParameter, "The server's name %s cannot be used: %v", quote(s.Name), err).
+			return nil, nil, problem.Newf(problem.InvalidParameter, "The server's name %s cannot be used: %v", quoteClipped(s.Name), err).
 				WithHint("Choose another name.").With("parameter", "name").With("value", s.Name)
 		}
 		encoded, err := wirejson.Marshal(s.ServerEdit)
@@ -126,9 +126,9 @@ func additions(all []NamedEdit) (names []string, edits []edit, err error) {
 }
 
 // RemoveServer removes a server from the file and applies it.
-func (l *Live) RemoveServer(name string) error {
-	return l.edit(nil, []string{name}, func(d document) ([]textedit.Splice, error) {
-		servers, i := d.server(name)
+func (l *LiveConfig) RemoveServer(name string) error {
+	return l.editServers(nil, []string{name}, func(d document) ([]textedit.Splice, error) {
+		servers, i := d.findServer(name)
 		if i < 0 {
 			return nil, unknownServerError(name)
 		}
@@ -140,26 +140,26 @@ func (l *Live) RemoveServer(name string) error {
 // applies the file. field is the canonical key; an alias in the file is kept. For env and
 // headers, an object sets its members and removes those that are null; a list for command
 // is the program with its arguments, and sets args, too.
-func (l *Live) SetServer(permit Permit, name, field string, value json.RawMessage) error {
+func (l *LiveConfig) SetServer(permit ConfirmFunc, name, field string, value json.RawMessage) error {
 	if value != nil && !json.Valid(value) {
-		return problem.Newf(problem.InvalidParameter, "The value for %s is not JSON.", quote(field)).
+		return problem.Newf(problem.InvalidParameter, "The value for %s is not JSON.", quoteClipped(field)).
 			WithHint(`Write true, false, a number, a list, an object, or text in double quotes.`).With("parameter", field)
 	}
-	steps, err := splitSetting(field, value)
+	steps, err := toServerSettings(field, value)
 	if err != nil {
 		return err
 	}
-	var edits []edit
+	var edits []textEdit
 	for _, one := range steps {
 		edits = append(edits, func(d document) ([]textedit.Splice, error) {
-			servers, i := d.server(name)
+			servers, i := d.findServer(name)
 			if i < 0 {
 				return nil, unknownServerError(name)
 			}
-			return d.set(textedit.ContainerOf(servers.Items[i].Value), one)
+			return d.setServerSetting(textedit.ContainerOf(servers.Items[i].Value), one)
 		})
 	}
-	return l.edit(permit, []string{name}, edits...)
+	return l.editServers(permit, []string{name}, edits...)
 }
 
 // serverSetting is a key of a server, or a member of one, with its new value; nil removes
@@ -172,8 +172,8 @@ type serverSetting struct {
 // maxSettings bounds the settings of one change: the file is parsed for each.
 const maxSettings = 256
 
-// splitSetting returns the settings of a change, in order.
-func splitSetting(field string, value json.RawMessage) (out []serverSetting, err error) {
+// toServerSettings returns the settings of a change, in order.
+func toServerSettings(field string, value json.RawMessage) (out []serverSetting, err error) {
 	switch kind := wirejson.Kind(value); {
 	case field == "command" && kind == '[':
 		var words []json.RawMessage
@@ -194,7 +194,7 @@ func splitSetting(field string, value json.RawMessage) (out []serverSetting, err
 			return nil
 		})
 		if len(out) > maxSettings {
-			return nil, problem.Newf(problem.InvalidParameter, "The change of %s has %d members; %d is the most.", quote(field), len(out), maxSettings).
+			return nil, problem.Newf(problem.InvalidParameter, "The change of %s has %d members; %d is the most.", quoteClipped(field), len(out), maxSettings).
 				WithHint("Make several changes of it.").With("parameter", field)
 		}
 		return out, err
@@ -202,8 +202,8 @@ func splitSetting(field string, value json.RawMessage) (out []serverSetting, err
 	return []serverSetting{{key: field, value: value}}, nil
 }
 
-// set applies one setting to a server.
-func (d document) set(server textedit.Container, s serverSetting) ([]textedit.Splice, error) {
+// setServerSetting applies one setting to a server.
+func (d document) setServerSetting(server textedit.Container, s serverSetting) ([]textedit.Splice, error) {
 	if s.member == "" {
 		return d.setMember(server, s.key, s.value)
 	}
@@ -226,31 +226,31 @@ func (d document) set(server textedit.Container, s serverSetting) ([]textedit.Sp
 }
 
 func unknownServerError(name string) error {
-	return problem.Newf(problem.ServerNotFound, "Server %s is not in the configuration file.", quote(name)).
+	return problem.Newf(problem.ServerNotFound, "Server %s is not in the configuration file.", quoteClipped(name)).
 		WithHint("See which are: mcpproxy upstream list.")
 }
 
-// server finds mcpServers and the index of that server in it, -1 without one.
-func (d document) server(name string) (servers textedit.Container, at int) {
-	m := member(d.Root, "mcpServers")
+// findServer finds mcpServers and the index of that server in it, -1 without one.
+func (d document) findServer(name string) (servers textedit.Container, at int) {
+	m := findMember(d.Root, "mcpServers")
 	if m == nil {
 		return textedit.Container{}, -1
 	}
 	servers = textedit.ContainerOf(m.Value)
 	return servers, slices.IndexFunc(servers.Items, func(it textedit.Item) bool {
 		if it.Name == "" {
-			it.Name, _ = nameOf(it.Value)
+			it.Name, _ = listEntryName(it.Value)
 		}
 		return it.Name == name
 	})
 }
 
 func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, error) {
-	if _, i := d.server(name); i >= 0 {
-		return nil, problem.Newf(problem.Conflict, "There is a server with the name %s already.", quote(name)).
+	if _, i := d.findServer(name); i >= 0 {
+		return nil, problem.Newf(problem.Conflict, "There is a server with the name %s already.", quoteClipped(name)).
 			WithHint("Choose another name, or remove that server first.")
 	}
-	m := member(d.Root, "mcpServers")
+	m := findMember(d.Root, "mcpServers")
 	listed := m != nil && m.Value.Value.Kind() == '['
 	quoted, err := wirejson.Marshal(name)
 	if err != nil {
@@ -291,7 +291,7 @@ func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, err
 func (d document) setMember(server textedit.Container, field string, value json.RawMessage) ([]textedit.Splice, error) {
 	keys := new(Server).keys()
 	at, inverse := findKey(keys, field)
-	var k key
+	var k configKey
 	if at >= 0 {
 		k = keys[at]
 	}
@@ -300,10 +300,10 @@ func (d document) setMember(server textedit.Container, field string, value json.
 	}
 	if k.name == "" || inverse || k.name != field || field == "name" {
 		hint := "The keys are in the reference of the configuration file."
-		if near := cmp.Or(k.name, search.ClosestName(field, keyNames(keys))); near != "" {
-			hint = "Did you mean " + quote(near) + "?"
+		if near := cmp.Or(k.name, search.ClosestName(field, suggestedNames(keys))); near != "" {
+			hint = "Did you mean " + quoteClipped(near) + "?"
 		}
-		return nil, problem.Newf(problem.InvalidParameter, "%s is not a key of a server that can be set.", quote(field)).
+		return nil, problem.Newf(problem.InvalidParameter, "%s is not a key of a server that can be set.", quoteClipped(field)).
 			WithHint(hint).With("parameter", "field").With("value", field)
 	}
 	i := slices.IndexFunc(server.Items, func(it textedit.Item) bool {
@@ -321,7 +321,7 @@ func (d document) setObjectMember(object textedit.Container, i int, field string
 		if err != nil {
 			return nil, err
 		}
-		return []textedit.Splice{d.Replace(object.Items[i], inverted(v))}, nil
+		return []textedit.Splice{d.Replace(object.Items[i], invertBool(v))}, nil
 	}
 	return d.Put(object, i, field, value)
 }
@@ -332,21 +332,21 @@ var errFileChanged = errors.New("the file was changed meanwhile")
 // document is the text of a valid file. Edits keep everything else.
 type document struct{ *textedit.Document }
 
-// edit is one change of a file's text.
-type edit func(document) ([]textedit.Splice, error)
+// textEdit is one change of a file's text.
+type textEdit func(document) ([]textedit.Splice, error)
 
-// edit changes the file, only for these servers, and applies it.
-func (l *Live) edit(permit Permit, servers []string, changes ...edit) error {
-	return tryEdit(l, servers, changes, func(r fileContent, text []byte, next *Config, changes func(key string) bool) error {
-		return publish(l, r, text, next, changes, permit, ByCommand)
+// editServers changes the file, only for these servers, and applies it.
+func (l *LiveConfig) editServers(permit ConfirmFunc, servers []string, changes ...textEdit) error {
+	return editWithRetry(l, servers, changes, func(r fileContent, text []byte, next *Config, changes func(key string) bool) error {
+		return writeAndCommit(l, r, text, next, changes, permit, ByCommand)
 	})
 }
 
 // editResultFunc receives the resulting text and the changed keys.
 type editResultFunc func(r fileContent, text []byte, next *Config, changes func(key string) bool) error
 
-// tryEdit computes the text, and retries when the file was changed meanwhile.
-func tryEdit(l *Live, servers []string, changes []edit, then editResultFunc) error {
+// editWithRetry computes the text, and retries when the file was changed meanwhile.
+func editWithRetry(l *LiveConfig, servers []string, changes []textEdit, then editResultFunc) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const tries = 20
@@ -362,8 +362,8 @@ func tryEdit(l *Live, servers []string, changes []edit, then editResultFunc) err
 
 // editOnce makes one attempt. The caller holds mu, so that the watch does not apply the
 // file meanwhile.
-func editOnce(l *Live, servers []string, changes []edit, then editResultFunc) error {
-	r := l.read()
+func editOnce(l *LiveConfig, servers []string, changes []textEdit, then editResultFunc) error {
+	r := l.readFile()
 	switch {
 	case r.err != nil:
 		return r.err
@@ -371,58 +371,58 @@ func editOnce(l *Live, servers []string, changes []edit, then editResultFunc) er
 		return problem.Newf(problem.InvalidConfig, "%s is gone; the configuration from before stays in force.", l.path).
 			WithHint("Put the file back first.")
 	}
-	before, err := l.parse(r.data)
+	before, err := l.parseText(r.data)
 	if err != nil {
 		return problem.From(err).WithHint("Correct the file first; nothing was changed.")
 	}
 	text := r.data
 	for _, change := range changes {
-		if text, err = applyEdit(text, change); err != nil {
+		if text, err = editedText(text, change); err != nil {
 			return err
 		}
 	}
-	next, err := l.parse(text)
+	next, err := l.parseText(text)
 	if err != nil {
-		return invalidEditError(filepath.Base(l.path), err)
+		return newInvalidEditError(filepath.Base(l.path), err)
 	}
-	for _, key := range changedKeys(before, next, everyKey) {
-		if !slices.ContainsFunc(servers, func(name string) bool { return key == join("mcpServers", name) }) {
+	for _, key := range changedKeys(before, next, acceptEveryKey) {
+		if !slices.ContainsFunc(servers, func(name string) bool { return key == joinPath("mcpServers", name) }) {
 			return problem.Newf(problem.Internal, "The edit would change %s, too.", key).
 				WithHint("Edit the file by hand: " + l.path)
 		}
 	}
 	for _, name := range servers {
 		if s, was := next.Server(name), before.Server(name); s != nil && (was == nil || !reflect.DeepEqual(s.Launch, was.Launch)) {
-			if err := l.CheckNotSelf(s.Launch); err != nil {
+			if err := l.CheckNotSelfReference(s.Launch); err != nil {
 				return err
 			}
 		}
 	}
-	return then(r, text, next, keysBetween(before, next))
+	return then(r, text, next, newChangedKeyFunc(before, next))
 }
 
-// publish prepares the components for next, gets the user's permission for the changed
+// writeAndCommit prepares the components for next, gets the user's permission for the changed
 // keys that grant more access, writes the text and commits. Other withheld changes of
 // next stay withheld.
-func publish(l *Live, r fileContent, text []byte, next *Config, changes func(key string) bool, permit Permit, by string) error {
-	limit := l.confirmed.limitFor(next, changes)
+func writeAndCommit(l *LiveConfig, r fileContent, text []byte, next *Config, changes func(key string) bool, permit ConfirmFunc, by string) error {
+	limit := l.confirmed.extendedLimit(next, changes)
 	live, found := next, []Difference(nil)
 	if limit != nil {
-		live, found = clampExcept(limit, next, nil)
+		live, found = clampAccessExcept(limit, next, nil)
 	}
-	commits, err := prepare(l.components, live)
+	commits, err := prepareComponents(l.components, live)
 	if err != nil {
 		return err
 	}
-	if !l.read().same(r) {
+	if !l.readFile().equals(r) {
 		return errFileChanged
 	}
-	if err := l.confirmed.replace(limit, permit); err != nil {
+	if err := l.confirmed.replaceLimit(limit, permit); err != nil {
 		return err
 	}
 	if !bytes.Equal(text, r.data) {
 		// As late as possible, so that a user's save is not lost.
-		if !l.read().same(r) {
+		if !l.readFile().equals(r) {
 			return errFileChanged
 		}
 		if err := replaceFile(l.path, text); err != nil {
@@ -431,13 +431,13 @@ func publish(l *Live, r fileContent, text []byte, next *Config, changes func(key
 		}
 	}
 	l.last, l.existed, l.wanted = fileContent{data: text}, true, next
-	l.unconfirmed.Store(l.confirmed.unconfirmed(found, next.Presence))
-	l.commitText(live, commits, by)
+	l.unconfirmed.Store(l.confirmed.newUnconfirmed(found, next.Presence))
+	l.commitAppliedText(live, commits, by)
 	return nil
 }
 
-// applyEdit returns the new text of a file; nil is no file.
-func applyEdit(data []byte, change edit) ([]byte, error) {
+// editedText returns the new text of a file; nil is no file.
+func editedText(data []byte, change textEdit) ([]byte, error) {
 	text, mark := bytes.CutPrefix(data, []byte(byteOrderMark))
 	ending := ""
 	if data == nil {
@@ -458,9 +458,9 @@ func applyEdit(data []byte, change edit) ([]byte, error) {
 	return out, nil
 }
 
-// invalidEditError returns the error for an invalid resulting file, without lines and
+// newInvalidEditError returns the error for an invalid resulting file, without lines and
 // columns, because that text exists nowhere.
-func invalidEditError(file string, err error) error {
+func newInvalidEditError(file string, err error) error {
 	p := problem.From(err)
 	mistakes, ok := p.Detail("problems").([]Mistake)
 	if !ok {
@@ -470,7 +470,7 @@ func invalidEditError(file string, err error) error {
 	for i := range mistakes {
 		mistakes[i].Line, mistakes[i].Column = 0, 0
 	}
-	return mistakesError(file, mistakes, 0).WithHint("Nothing was changed.")
+	return newMistakesError(file, mistakes, 0).WithHint("Nothing was changed.")
 }
 
 // replaceFile replaces the file atomically. A symbolic link stays a link.

@@ -217,7 +217,7 @@ func TestEditedFileIsPrivate(t *testing.T) {
 		t.Skip("there are no modes")
 	}
 	dir := filepath.Join(t.TempDir(), "new")
-	l, err := Open(filepath.Join(dir, FileName), Options{Lookup: env})
+	l, err := OpenLiveConfig(filepath.Join(dir, FileName), Options{Lookup: env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestEditThroughALink(t *testing.T) {
 	if err := os.Symlink("dotfiles.json", link); err != nil {
 		t.Skip(err)
 	}
-	l, err := Open(link, Options{Lookup: env})
+	l, err := OpenLiveConfig(link, Options{Lookup: env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestEditThroughALink(t *testing.T) {
 	if err := os.Symlink("nowhere.json", link); err != nil {
 		t.Fatal(err)
 	}
-	if l, err = Open(link, Options{Lookup: env}); err != nil {
+	if l, err = OpenLiveConfig(link, Options{Lookup: env}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.AddServers(nil, NamedEdit{"b", plainServer}); err == nil || !strings.Contains(err.Error(), "a link to a file that is not there") {
@@ -326,7 +326,7 @@ func TestKilledWhileEditing(t *testing.T) {
 			t.Fatalf("the file has %v", serverNames(got))
 		}
 	}
-	l, err := Open(path, Options{Lookup: env})
+	l, err := OpenLiveConfig(path, Options{Lookup: env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestKilledWhileEditing(t *testing.T) {
 
 // editForever adds and removes a server, and tells of each edit.
 func editForever(path string) {
-	l, err := Open(path, Options{Lookup: env})
+	l, err := OpenLiveConfig(path, Options{Lookup: env})
 	if err != nil {
 		panic(err)
 	}

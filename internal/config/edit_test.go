@@ -136,7 +136,7 @@ func FuzzEdit(f *testing.F) {
 			return // there is one
 		}
 		after := mustParse(t, string(added))
-		if diff := cmp.Diff([]string{"mcpServers." + name}, changedKeys(before, after, everyKey)); diff != "" {
+		if diff := cmp.Diff([]string{"mcpServers." + name}, changedKeys(before, after, acceptEveryKey)); diff != "" {
 			t.Fatalf("added:\n%s\n%s", added, diff)
 		}
 		if got, want := comments(t, added), comments(t, []byte(text)); !cmp.Equal(got, want) {
@@ -147,10 +147,10 @@ func FuzzEdit(f *testing.F) {
 			t.Errorf("added %v", last)
 		}
 		removed := fuzzed(t, string(added), func(d document) ([]textedit.Splice, error) {
-			servers, i := d.server(name)
+			servers, i := d.findServer(name)
 			return d.Remove(servers, i), nil
 		})
-		if keys := changedKeys(before, mustParse(t, string(removed)), everyKey); keys != nil {
+		if keys := changedKeys(before, mustParse(t, string(removed)), acceptEveryKey); keys != nil {
 			t.Errorf("added and removed, and %v changed:\n%s\n%s\n%s", keys, text, added, removed)
 		}
 		if got, want := comments(t, removed), comments(t, []byte(text)); !cmp.Equal(got, want) {
@@ -162,16 +162,16 @@ func FuzzEdit(f *testing.F) {
 		for i := range before.Servers {
 			for _, field := range []string{"enabled", "args", "quarantined", "hint_overrides", "command"} {
 				set := fuzzed(t, text, func(d document) ([]textedit.Splice, error) {
-					servers, at := d.server(before.Servers[i].Name)
+					servers, at := d.findServer(before.Servers[i].Name)
 					return d.setMember(textedit.ContainerOf(servers.Items[at].Value), field, json.RawMessage(value))
 				})
 				if c, err := Parse(set, env); err == nil {
-					for _, key := range changedKeys(before, c, everyKey) {
-						if key != join("mcpServers", before.Servers[i].Name) {
+					for _, key := range changedKeys(before, c, acceptEveryKey) {
+						if key != joinPath("mcpServers", before.Servers[i].Name) {
 							t.Errorf("%s changed:\n%s", key, set)
 						}
 					}
-				} else if _, mistake := (source{set}).parse(); mistake != nil && len(set) < textedit.MaxSize {
+				} else if _, mistake := (sourceText{set}).parseTree(); mistake != nil && len(set) < textedit.MaxSize {
 					t.Errorf("no JSON any more: %v\n%s", mistake, set)
 				}
 			}
@@ -181,7 +181,7 @@ func FuzzEdit(f *testing.F) {
 
 // fuzzed edits a text, and returns nil when the edit is refused.
 func fuzzed(t *testing.T, text string, change func(document) ([]textedit.Splice, error)) []byte {
-	out, err := applyEdit([]byte(text), change)
+	out, err := editedText([]byte(text), change)
 	if err != nil && !errors.Is(err, problem.From(err)) {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func fuzzed(t *testing.T, text string, change func(document) ([]textedit.Splice,
 
 // comments are the texts between the values, without white space and commas.
 func comments(t *testing.T, text []byte) []string {
-	v, mistake := source{[]byte(strings.TrimPrefix(string(text), byteOrderMark))}.parse()
+	v, mistake := sourceText{[]byte(strings.TrimPrefix(string(text), byteOrderMark))}.parseTree()
 	if mistake != nil {
 		t.Fatalf("%v\n%s", mistake, text)
 	}
@@ -244,14 +244,14 @@ func TestOverrideHints(t *testing.T) {
 	} {
 		f := open(t, file)
 		for range 2 { // the second time it says so already
-			if err := f.OverrideHints(nil, "a", "t", []byte(hints)); err != nil {
+			if err := f.SetHintOverride(nil, "a", "t", []byte(hints)); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(want, contents(t, f.path)); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
 		}
-		if err := f.OverrideHints(nil, "b", "t", []byte(hints)); problem.From(err).Code != problem.ServerNotFound {
+		if err := f.SetHintOverride(nil, "b", "t", []byte(hints)); problem.From(err).Code != problem.ServerNotFound {
 			t.Errorf("another server: %v", err)
 		}
 	}

@@ -26,8 +26,8 @@ type expansion struct {
 	missing  []unsetVariable // unset variables
 }
 
-// expand resolves the references in raw.
-func expand(raw string, lookup func(string) (string, bool)) expansion {
+// expandReferences resolves the references in raw.
+func expandReferences(raw string, lookup func(string) (string, bool)) expansion {
 	var out expansion
 	rest := raw
 	var text strings.Builder
@@ -44,7 +44,7 @@ func expand(raw string, lookup func(string) (string, bool)) expansion {
 		}
 		text.WriteString(rest[:i])
 		rest = rest[i:]
-		n, value := out.resolve(rest, lookup)
+		n, value := out.resolveReference(rest, lookup)
 		text.WriteString(value)
 		rest = rest[n:]
 	}
@@ -52,30 +52,30 @@ func expand(raw string, lookup func(string) (string, bool)) expansion {
 	return out
 }
 
-// resolve parses the "${" at the start of s and returns its length and its value, which
+// resolveReference parses the "${" at the start of s and returns its length and its value, which
 // is the text itself if it is no reference.
-func (out *expansion) resolve(s string, lookup func(string) (string, bool)) (n int, value string) {
+func (out *expansion) resolveReference(s string, lookup func(string) (string, bool)) (n int, value string) {
 	scheme, name, isReference := strings.Cut(s[2:], ":")
 	if !isReference || !referenceSchemes[scheme] {
 		return 2, "${"
 	}
 	name, _, closed := strings.Cut(name, "}")
 	if !closed {
-		out.wrong("the reference ${"+scheme+": has no closing brace", `for the text itself write "$${"`)
+		out.addMistake("the reference ${"+scheme+": has no closing brace", `for the text itself write "$${"`)
 		return len(s), s
 	}
 	whole := "${" + scheme + ":" + name + "}"
 	switch {
 	case scheme == "keyring":
 		if !secretName.MatchString(name) {
-			out.wrong(clip(whole)+" does not name a secret", "a name has letters, digits, underscores, dots and dashes, and up to 128 characters")
+			out.addMistake(clipText(whole)+" does not name a secret", "a name has letters, digits, underscores, dots and dashes, and up to 128 characters")
 			return len(whole), whole
 		}
 		return len(whole), secretMark + name + secretMark
 	case scheme != "env":
-		out.wrong(clip(whole)+" is not supported yet in this version", "use ${env:NAME} or ${keyring:NAME}")
+		out.addMistake(clipText(whole)+" is not supported yet in this version", "use ${env:NAME} or ${keyring:NAME}")
 	case !envName.MatchString(name):
-		out.wrong(clip(whole)+" does not name an environment variable", "a name has letters, digits and underscores")
+		out.addMistake(clipText(whole)+" does not name an environment variable", "a name has letters, digits and underscores")
 	default:
 		if v, ok := lookup(name); ok {
 			return len(whole), v
@@ -85,13 +85,13 @@ func (out *expansion) resolve(s string, lookup func(string) (string, bool)) (n i
 	return len(whole), whole
 }
 
-func (out *expansion) wrong(message, hint string) {
+func (out *expansion) addMistake(message, hint string) {
 	out.mistakes = append(out.mistakes, Mistake{Message: message, Hint: hint})
 }
 
-// onlyReferences reports whether s contains nothing secret: only references, perhaps
+// hasOnlyReferences reports whether s contains nothing secret: only references, perhaps
 // after an authorization scheme.
-func onlyReferences(s string) bool {
+func hasOnlyReferences(s string) bool {
 	found := false
 	rest := referencePattern.ReplaceAllStringFunc(s, func(string) string { found = true; return "" })
 	switch strings.ToLower(strings.TrimSpace(rest)) {

@@ -53,7 +53,7 @@ func TestItself(t *testing.T) {
 		{stdio("other", "stdio"), false},
 		{stdio("mcpproxy-tools", "stdio"), false},
 	} {
-		err := f.CheckNotSelf(c.launch)
+		err := f.CheckNotSelfReference(c.launch)
 		if (err != nil) != c.itself || err != nil && problem.From(err).Code != problem.InvalidParameter {
 			t.Errorf("%+v: %v", c.launch, err)
 		}

@@ -57,10 +57,10 @@ const (
 
 // objectNode is the schema of an object with these keys, whose texts go by their
 // names behind the prefix.
-func objectNode(keys []key, texts map[string]string, prefix string) node {
+func objectNode(keys []configKey, texts map[string]string, prefix string) node {
 	properties := node{}
 	for _, k := range keys {
-		group := k.groupOf()
+		group := k.groupName()
 		switch {
 		case group != "":
 			if properties[group] == nil {
@@ -79,7 +79,7 @@ func objectNode(keys []key, texts map[string]string, prefix string) node {
 }
 
 // node is the schema of the key's value.
-func (k key) node(name, doc string) node {
+func (k configKey) node(name, doc string) node {
 	n := valueNode(k)
 	n["description"] = plain(doc)
 	if name != k.name {
@@ -88,13 +88,13 @@ func (k key) node(name, doc string) node {
 	if k.defaultValue != nil {
 		n["default"] = k.defaultValue
 		if d, ok := k.defaultValue.(time.Duration); ok {
-			n["default"] = short(d)
+			n["default"] = formatDuration(d)
 		}
 	}
 	return n
 }
 
-func valueNode(k key) node {
+func valueNode(k configKey) node {
 	switch k.kind() {
 	case boolean, tristate:
 		return node{"type": "boolean"}
@@ -139,7 +139,7 @@ func oneOfKeys(name string) node {
 	return node{"anyOf": any}
 }
 
-func keyNamed(keys []key, name string) key {
+func keyNamed(keys []configKey, name string) configKey {
 	at, _ := findKey(keys, name)
 	return keys[at]
 }

@@ -12,12 +12,12 @@ import (
 // documentation.
 
 // keys returns the top-level keys, bound to c.
-func (c *Config) keys() []key {
-	return []key{
+func (c *Config) keys() []configKey {
+	return []configKey{
 		{name: "$schema", grants: never},
 		{name: "listen", field: &c.Listen, grants: exposed, defaultValue: "127.0.0.1:8080", check: checkListen, restart: true},
 		{name: "data_dir", field: &c.DataDir, grants: always, defaultValue: "~/.mcpproxy", check: checkDir, restart: true},
-		{name: "database", field: &c.Database, grants: always, defaultValue: "sqlite", check: checkDatabase, restart: true, secret: true, mask: maskedDatabase},
+		{name: "database", field: &c.Database, grants: always, defaultValue: "sqlite", check: checkDatabase, restart: true, secret: true, mask: maskDatabaseURL},
 		{name: "api_key", field: &c.APIKey, grants: always, check: checkAPIKey, restart: true, secret: true},
 		{name: "require_mcp_auth", field: &c.RequireMCPAuth, grants: off},
 		{name: "trusted_hosts", field: &c.TrustedHosts, grants: adds, check: checkHost},
@@ -26,7 +26,7 @@ func (c *Config) keys() []key {
 		{name: "discovery_limit", field: &c.DiscoveryLimit, grants: never, defaultValue: 40_000, min: 2000, max: 1 << 20},
 		{name: "learn_from_use", field: &c.LearnFromUse, grants: never},
 		{name: "result_limit", field: &c.ResultLimit, grants: never, defaultValue: 60_000, max: 1 << 30},
-		{name: "mcp_management", field: &c.MCPManagement, grants: towards(string(ManageOff), string(ManageRead), string(ManagePropose)), defaultValue: ManagePropose, oneOf: []string{"propose", "read", "off"}},
+		{name: "mcp_management", field: &c.MCPManagement, grants: newOrderedGrantRule(string(ManageOff), string(ManageRead), string(ManagePropose)), defaultValue: ManagePropose, oneOf: []string{"propose", "read", "off"}},
 		{name: "call_timeout", field: &c.CallTimeout, grants: never, defaultValue: 2 * time.Minute, shortest: time.Millisecond, longest: 24 * time.Hour},
 		{name: "connect_timeout", field: &c.ConnectTimeout, grants: never, defaultValue: 30 * time.Second, shortest: time.Millisecond, longest: time.Hour},
 		{name: "idle_timeout", field: &c.IdleTimeout, grants: never, longest: 365 * 24 * time.Hour},
@@ -38,33 +38,33 @@ func (c *Config) keys() []key {
 		{name: "activity_max_records", field: &c.Activity.MaxRecords, grants: less, defaultValue: 1_000_000, min: 1000, max: math.MaxInt32},
 		{name: "activity_max_size_mb", field: &c.Activity.MaxSizeMB, grants: less, defaultValue: 1024, min: 16, max: 1 << 20},
 		{name: "activity_max_response_size", field: &c.Activity.MaxResponseSize, grants: less, defaultValue: 65_536, max: 16 << 20, restart: true},
-		{name: "activity_durability", field: &c.Activity.Durability, grants: towards(string(SurvivePower), string(SurviveProcess)), defaultValue: SurviveProcess, oneOf: []string{"process", "power"}, restart: true},
+		{name: "activity_durability", field: &c.Activity.Durability, grants: newOrderedGrantRule(string(SurvivePower), string(SurviveProcess)), defaultValue: SurviveProcess, oneOf: []string{"process", "power"}, restart: true},
 		{name: "intent_declaration.strict_server_validation", field: &c.Intent.StrictServerValidation, grants: off, defaultValue: true},
 		{name: "intent_declaration.require_intent", field: &c.Intent.RequireIntent, grants: off},
-		{name: "intent_declaration.infer_hints", field: &c.Intent.InferHints, grants: inferred, defaultValue: policy.InferAdvise, oneOf: InferWords()},
-		{name: "intent_declaration.judge_arguments", field: &c.Intent.JudgeArguments, grants: judged, defaultValue: policy.ArgumentsAdvise, oneOf: judgeWords()},
+		{name: "intent_declaration.infer_hints", field: &c.Intent.InferHints, grants: inferred, defaultValue: policy.InferAdvise, oneOf: InferValues()},
+		{name: "intent_declaration.judge_arguments", field: &c.Intent.JudgeArguments, grants: judged, defaultValue: policy.ArgumentsAdvise, oneOf: judgeValues()},
 		{name: "ask.write", field: &c.Ask.Write, grants: asked, defaultValue: policy.AskOff, oneOf: policy.AskModeNames()},
 		{name: "ask.destructive", field: &c.Ask.Destructive, grants: asked, defaultValue: policy.AskOff, oneOf: policy.AskModeNames()},
-		{name: "ask.tools", field: &c.Ask.Tools, grants: askedTools, checkName: checkToolPattern, check: checkAsk},
+		{name: "ask.tools", field: &c.Ask.Tools, grants: askedTools, checkName: checkToolPattern, check: checkAskMode},
 		{name: "ask.wait", field: &c.Ask.Wait, grants: never, defaultValue: 45 * time.Second, shortest: shortestWait, longest: longestWait},
-		{name: "ask.answer_by_client", field: &c.AnswerByClient, grants: adds, check: checkToken},
+		{name: "ask.answer_by_client", field: &c.AnswerByClient, grants: adds, check: checkTokenName},
 		{name: "presence", field: &c.Presence, grants: proved, defaultValue: PresenceNone, oneOf: []string{"none", "passphrase", "passkey"}},
 		{name: "quarantine_enabled", field: &c.QuarantineEnabled, grants: off, defaultValue: true},
 		{name: "log.level", field: &c.LogLevel, grants: never, defaultValue: "info", oneOf: []string{"debug", "info", "warn", "error"}},
 		{name: "log.format", field: &c.LogFormat, grants: never, defaultValue: "text", oneOf: []string{"text", "json"}, restart: true},
 		{name: "mcpServers", field: &c.Servers, grants: inside},
 		{name: "profiles", field: &c.Profiles, grants: inside},
-		{name: "telemetry.endpoint", field: &c.TelemetryEndpoint, grants: sent, check: checkEndpoint, restart: true},
+		{name: "telemetry.endpoint", field: &c.TelemetryEndpoint, grants: sent, check: checkTelemetryEndpoint, restart: true},
 	}
 }
 
 // keys returns the keys of an mcpServers entry, bound to s.
-func (s *Server) keys() []key {
-	return []key{
+func (s *Server) keys() []configKey {
+	return []configKey{
 		{name: "name", field: &s.Name, grants: never, check: tool.CheckServerName},
 		{name: "protocol", field: &s.Protocol, grants: always, defaultValue: "auto", oneOf: []string{"auto", "stdio", "http", "sse"}, aliases: []string{"type", "transport"},
 			spellings: map[string]string{"local": "stdio", "remote": "auto", "streamable-http": "http", "streamableHttp": "http", "streamable_http": "http"}},
-		{name: "command", field: &s.Command, grants: always, secrets: true, check: checkFilled},
+		{name: "command", field: &s.Command, grants: always, secrets: true, check: checkNotEmpty},
 		{name: "args", field: &s.Args, grants: always, secrets: true},
 		{name: "env", field: &s.Env, grants: always, secrets: true, aliases: []string{"environment"}, checkName: checkEnvName, secret: true},
 		{name: "working_dir", field: &s.WorkingDir, grants: always, secrets: true, check: checkDir, aliases: []string{"cwd"}},
@@ -73,46 +73,46 @@ func (s *Server) keys() []key {
 		{name: "allow_private", field: &s.AllowPrivate, grants: on},
 		{name: "oauth.client_id", field: &s.OAuth.ClientID, grants: always, secrets: true, check: checkOneLine},
 		{name: "oauth.client_secret", field: &s.OAuth.ClientSecret, grants: always, secrets: true, check: checkOneLine, secret: true},
-		{name: "oauth.client_metadata_url", field: &s.OAuth.ClientMetadataURL, grants: always, secrets: true, check: checkDocumentURL},
+		{name: "oauth.client_metadata_url", field: &s.OAuth.ClientMetadataURL, grants: always, secrets: true, check: checkMetadataURL},
 		{name: "oauth.authorization_server", field: &s.OAuth.AuthorizationServer, grants: always, secrets: true, check: checkURL},
-		{name: "oauth.scopes", field: &s.OAuth.Scopes, grants: always, secrets: true, check: checkScope},
+		{name: "oauth.scopes", field: &s.OAuth.Scopes, grants: always, secrets: true, check: checkOAuthScope},
 		{name: "oauth.redirect_port", field: &s.OAuth.RedirectPort, grants: always, max: 65535},
 		{name: "enabled", field: &s.Enabled, grants: on, defaultValue: true, inverse: "disabled"},
 		{name: "quarantined", field: &s.Quarantined, grants: off},
 		{name: "lazy", field: &s.Lazy, grants: never},
-		{name: "session", field: &s.Session, grants: towards(string(SessionPerClient), string(SessionShared)), defaultValue: SessionPerClient, oneOf: []string{"per_client", "shared"}},
-		{name: "trust", field: &s.Trust, grants: towards(TrustWords()...), oneOf: TrustWords()},
+		{name: "session", field: &s.Session, grants: newOrderedGrantRule(string(SessionPerClient), string(SessionShared)), defaultValue: SessionPerClient, oneOf: []string{"per_client", "shared"}},
+		{name: "trust", field: &s.Trust, grants: newOrderedGrantRule(TrustValues()...), oneOf: TrustValues()},
 		{name: "enabled_tools", field: &s.EnabledTools, grants: admits, check: checkPattern, aliases: []string{"enabledTools", "includeTools", "tools"}},
 		{name: "disabled_tools", field: &s.DisabledTools, grants: drops, check: checkPattern, aliases: []string{"disabledTools", "excludeTools"}},
 		{name: "hint_overrides", field: &s.HintOverrides, grants: inside},
 		{name: "call_timeout", field: &s.CallTimeout, grants: never, shortest: time.Millisecond, longest: 24 * time.Hour},
 		{name: "max_concurrent_calls", field: &s.MaxConcurrent, grants: never, max: 1_000_000},
 		{name: "validate_arguments", field: &s.ValidateArguments, grants: validated, oneOf: []string{"reject", "warn", "off"}},
-		{name: "infer_hints", field: &s.InferHints, grants: inferred, oneOf: InferWords()},
+		{name: "infer_hints", field: &s.InferHints, grants: inferred, oneOf: InferValues()},
 		{name: "lanes", field: &s.Lanes, grants: inside},
 		{name: "ask.write", field: &s.Ask.Write, grants: asked, oneOf: policy.AskModeNames()},
 		{name: "ask.destructive", field: &s.Ask.Destructive, grants: asked, oneOf: policy.AskModeNames()},
-		{name: "ask.tools", field: &s.Ask.Tools, grants: askedTools, checkName: checkPattern, check: checkAsk},
+		{name: "ask.tools", field: &s.Ask.Tools, grants: askedTools, checkName: checkPattern, check: checkAskMode},
 		{name: "ask.wait", field: &s.Ask.Wait, grants: never, shortest: shortestWait, longest: longestWait},
 		{name: "select", field: &s.Selections, grants: never},
 	}
 }
 
 // keys returns the keys of a profiles entry, bound to p.
-func (p *Profile) keys() []key {
-	return []key{
+func (p *Profile) keys() []configKey {
+	return []configKey{
 		{name: "servers", field: &p.Servers, grants: admits, check: checkServerPattern},
 		{name: "tools", field: &p.Tools, grants: inside},
-		{name: "lanes", field: &p.Lanes, grants: admits, check: checkLane},
+		{name: "lanes", field: &p.Lanes, grants: admits, check: checkLaneName},
 		{name: "ask.write", field: &p.Ask.Write, grants: asked, oneOf: policy.AskModeNames()},
 		{name: "ask.destructive", field: &p.Ask.Destructive, grants: asked, oneOf: policy.AskModeNames()},
-		{name: "ask.tools", field: &p.Ask.Tools, grants: askedTools, checkName: checkToolPattern, check: checkAsk},
+		{name: "ask.tools", field: &p.Ask.Tools, grants: askedTools, checkName: checkToolPattern, check: checkAskMode},
 	}
 }
 
 // keys returns the keys of a lanes entry, bound to r.
-func (r *LaneRule) keys() []key {
-	return []key{
+func (r *LaneRule) keys() []configKey {
+	return []configKey{
 		{name: "by", field: &r.By, grants: always, oneOf: policy.ArgumentKindNames()},
 		{name: "argument", field: &r.Argument, grants: always, check: checkArgumentPath},
 		{name: "read", field: &r.Read, grants: adds, check: checkPattern},
@@ -122,12 +122,12 @@ func (r *LaneRule) keys() []key {
 }
 
 // hintKeys returns the keys of a hint_overrides entry, bound to h.
-func hintKeys(h *tool.Hints) []key {
-	return []key{
+func hintKeys(h *tool.Hints) []configKey {
+	return []configKey{
 		{name: "title", field: &h.Title, grants: always},
-		{name: "readOnlyHint", field: &h.ReadOnly, grants: harmless(tool.True)},
-		{name: "destructiveHint", field: &h.Destructive, grants: harmless(tool.False)},
-		{name: "idempotentHint", field: &h.Idempotent, grants: harmless(tool.True)},
-		{name: "openWorldHint", field: &h.OpenWorld, grants: harmless(tool.False)},
+		{name: "readOnlyHint", field: &h.ReadOnly, grants: newHintGrantRule(tool.True)},
+		{name: "destructiveHint", field: &h.Destructive, grants: newHintGrantRule(tool.False)},
+		{name: "idempotentHint", field: &h.Idempotent, grants: newHintGrantRule(tool.True)},
+		{name: "openWorldHint", field: &h.OpenWorld, grants: newHintGrantRule(tool.False)},
 	}
 }

@@ -10,7 +10,7 @@ func TestLaunchFingerprints(t *testing.T) {
 		t.Helper()
 		lookup := func(name string) (string, bool) { return "value of " + name, true }
 		in := parseInput{file: "test", data: []byte(`{"mcpServers":{"s":` + server + `}}`), lookup: lookup, dataDir: "/tmp"}
-		c, err := in.parse()
+		c, err := in.parseConfig()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestLaunchFingerprints(t *testing.T) {
 	if !slices.Equal(exact.Args, []string{"--token=abcdef0123456789abcdef", "${env:X}"}) || !slices.Equal(exact.Env, []string{"A", "B"}) {
 		t.Errorf("exactly: %+v", exact)
 	}
-	if shown := parse(base).ShownLaunch(); shown.Args[0] == exact.Args[0] {
+	if shown := parse(base).MaskedLaunch(); shown.Args[0] == exact.Args[0] {
 		t.Errorf("shown: %+v", shown)
 	}
 	seen := map[string]bool{want.String(): true}

@@ -45,13 +45,13 @@ type Options struct {
 	// Observe receives every change and every rejected file, sequentially. It must not
 	// call Reload.
 	Observe func(Change)
-	// Applied receives every applied text, sequentially, except that of Open. It must not
+	// Applied receives every applied text, sequentially, except that of OpenLiveConfig. It must not
 	// change the file.
 	Applied func(AppliedText)
 }
 
-// Live is the configuration in force.
-type Live struct {
+// LiveConfig is the configuration in force.
+type LiveConfig struct {
 	path    string
 	named   bool // the path was set by flag or variable
 	options Options
@@ -64,11 +64,11 @@ type Live struct {
 	current     atomic.Pointer[Config]
 	loadResult  atomic.Pointer[loadResult]
 	appliedText atomic.Pointer[AppliedText]
-	unconfirmed atomic.Pointer[Unconfirmed]
+	unconfirmed atomic.Pointer[UnconfirmedChanges]
 
 	mu         sync.Mutex // held while a file is applied; guards the fields below
 	components []Component
-	swapped    bool // the current configuration is not that of Open
+	swapped    bool // the current configuration is not that of OpenLiveConfig
 	existed    bool // there was a file
 	last       fileContent
 	confirmed  confirmedConfig
@@ -81,7 +81,7 @@ type fileContent struct {
 	err  error
 }
 
-func (r fileContent) same(o fileContent) bool {
+func (r fileContent) equals(o fileContent) bool {
 	if r.err != nil || o.err != nil {
 		return r.err != nil && o.err != nil && r.err.Error() == o.err.Error()
 	}
@@ -94,9 +94,9 @@ type loadResult struct {
 	warnings []string
 }
 
-// Open reads the file at path ("" means ResolvePath); a missing file means the defaults.
+// OpenLiveConfig reads the file at path ("" means ResolvePath); a missing file means the defaults.
 // Run watches it.
-func Open(path string, opt Options) (*Live, error) {
+func OpenLiveConfig(path string, opt Options) (*LiveConfig, error) {
 	opt.Lookup = lookupOrEnv(opt.Lookup)
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -107,16 +107,16 @@ func Open(path string, opt Options) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{path: path, named: named, options: opt, settleTime: 100 * time.Millisecond, pollInterval: 2 * time.Second}
+	l := &LiveConfig{path: path, named: named, options: opt, settleTime: 100 * time.Millisecond, pollInterval: 2 * time.Second}
 	if l.dataDir, err = dataDirOverride(opt); err != nil {
 		return nil, err
 	}
-	l.last = l.read()
+	l.last = l.readFile()
 	if l.last.err != nil {
 		return nil, l.last.err
 	}
 	l.existed = l.last.data != nil
-	if l.wanted, err = l.parse(l.last.data); err != nil {
+	if l.wanted, err = l.parseText(l.last.data); err != nil {
 		return nil, err
 	}
 	c, err := initialConfig(l, l.wanted)
@@ -125,27 +125,27 @@ func Open(path string, opt Options) (*Live, error) {
 	}
 	l.started = c
 	l.current.Store(c)
-	l.appliedText.Store(&AppliedText{Data: l.last.data, Since: time.Now(), By: ByHand, Keys: differenceKeys(differences(Default(), c))})
+	l.appliedText.Store(&AppliedText{Data: l.last.data, Since: time.Now(), By: ByHand, Keys: differenceKeys(findDifferences(DefaultConfig(), c))})
 	l.setLoadResult(nil)
 	return l, nil
 }
 
 // initialConfig returns the configuration at the start, before signatures are known.
-func initialConfig(l *Live, wanted *Config) (*Config, error) {
-	l.unconfirmed.Store(&Unconfirmed{Presence: wanted.Presence})
+func initialConfig(l *LiveConfig, wanted *Config) (*Config, error) {
+	l.unconfirmed.Store(&UnconfirmedChanges{Presence: wanted.Presence})
 	if !l.options.Presence {
 		return wanted, nil
 	}
-	dir, err := absolute(wanted.DataDir, l.options.Lookup)
+	dir, err := toAbsolutePath(wanted.DataDir, l.options.Lookup)
 	if err != nil {
 		return nil, err
 	}
 	l.confirmed = confirmedConfig{dir: filepath.Join(dir, baselineDir), logger: l.options.Logger}
-	if err := l.confirmed.load(wanted, l.parse); err != nil {
+	if err := l.confirmed.loadConfirmed(wanted, l.parseText); err != nil {
 		return nil, err
 	}
-	live, found := l.confirmed.withhold(wanted)
-	l.unconfirmed.Store(l.confirmed.unconfirmed(found, wanted.Presence))
+	live, found := l.confirmed.withholdGrants(wanted)
+	l.unconfirmed.Store(l.confirmed.newUnconfirmed(found, wanted.Presence))
 	return live, nil
 }
 
@@ -155,110 +155,110 @@ func dataDirOverride(opt Options) (string, error) {
 	if dir == "" {
 		return "", nil
 	}
-	return absolute(dir, opt.Lookup)
+	return toAbsolutePath(dir, opt.Lookup)
 }
 
 // Current returns the configuration in force: one atomic load. Do not store it.
-func (l *Live) Current() *Config { return l.current.Load() }
+func (l *LiveConfig) Current() *Config { return l.current.Load() }
 
 // Path returns the path of the file, which may not exist.
-func (l *Live) Path() string { return l.path }
+func (l *LiveConfig) Path() string { return l.path }
 
 // LastError returns why the last file was rejected; nil after a good one.
-func (l *Live) LastError() error { return l.loadResult.Load().err }
+func (l *LiveConfig) LastError() error { return l.loadResult.Load().err }
 
 // Warnings returns problems that are no errors, such as a file that other users can read.
-func (l *Live) Warnings() []string { return l.loadResult.Load().warnings }
+func (l *LiveConfig) Warnings() []string { return l.loadResult.Load().warnings }
 
 // NeedsRestart returns the keys whose value in the file needs a restart.
-func (l *Live) NeedsRestart() []string {
-	return changedKeys(l.started, l.Current(), func(k key) bool { return k.restart })
+func (l *LiveConfig) NeedsRestart() []string {
+	return changedKeys(l.started, l.Current(), func(k configKey) bool { return k.restart })
 }
 
 // setComponents registers the components of Run. They may have been created with an
 // earlier configuration than the current one.
-func (l *Live) setComponents(components []Component) {
+func (l *LiveConfig) setComponents(components []Component) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.components = components
 	if !l.swapped {
 		return
 	}
-	commits, err := prepare(l.components, l.Current())
+	commits, err := prepareComponents(l.components, l.Current())
 	if err != nil {
-		l.reject(err)
+		l.rejectFile(err)
 		return
 	}
-	commit(commits)
+	runCommits(commits)
 }
 
 // reloadIfChanged applies the file if it has changed.
-func (l *Live) reloadIfChanged() {
+func (l *LiveConfig) reloadIfChanged() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.read()
-	if r.same(l.last) {
+	r := l.readFile()
+	if r.equals(l.last) {
 		l.setLoadResult(l.LastError()) // its mode may have changed
 		return
 	}
-	_ = l.apply(r) // stored as LastError, logged and observed
+	_ = l.applyContent(r) // stored as LastError, logged and observed
 }
 
-// apply applies the file content. The caller holds mu.
-func (l *Live) apply(r fileContent) error {
+// applyContent applies the file content. The caller holds mu.
+func (l *LiveConfig) applyContent(r fileContent) error {
 	l.last = r
 	switch {
 	case r.err != nil:
-		return l.reject(r.err)
+		return l.rejectFile(r.err)
 	case r.data == nil && l.existed:
 		// Not the defaults: that would stop every server while an editor replaces the
 		// file.
-		return l.reject(problem.Newf(problem.InvalidConfig, "%s is gone; the configuration from before stays in force.", l.path).
+		return l.rejectFile(problem.Newf(problem.InvalidConfig, "%s is gone; the configuration from before stays in force.", l.path).
 			WithHint("Put the file back, or restart MCPProxy to have the defaults."))
 	}
 	l.existed = l.existed || r.data != nil
-	next, err := l.parse(r.data)
+	next, err := l.parseText(r.data)
 	if err != nil {
-		return l.reject(err)
+		return l.rejectFile(err)
 	}
-	return l.enforce(next, ByHand)
+	return l.applyAllowed(next, ByHand)
 }
 
-// enforce applies next, except for what awaits confirmation. The caller holds mu.
-func (l *Live) enforce(next *Config, by string) error {
-	live, found := l.confirmed.withhold(next)
-	keys := changedKeys(l.Current(), live, everyKey)
+// applyAllowed applies next, except for what awaits confirmation. The caller holds mu.
+func (l *LiveConfig) applyAllowed(next *Config, by string) error {
+	live, found := l.confirmed.withholdGrants(next)
+	keys := changedKeys(l.Current(), live, acceptEveryKey)
 	var commits []func()
 	if len(keys) > 0 {
 		var err error
-		if commits, err = prepare(l.components, live); err != nil {
-			return l.reject(err)
+		if commits, err = prepareComponents(l.components, live); err != nil {
+			return l.rejectFile(err)
 		}
 	}
 	l.wanted = next
 	told := setUnconfirmed(l, found)
-	l.commitText(live, commits, by)
+	l.commitAppliedText(live, commits, by)
 	told()
 	return nil
 }
 
 // setUnconfirmed sets the changes that await confirmation, and returns a function that
 // reports them.
-func setUnconfirmed(l *Live, found []Difference) (tell func()) {
+func setUnconfirmed(l *LiveConfig, found []Difference) (tell func()) {
 	before := differenceKeys(l.Unconfirmed().Differences)
-	l.unconfirmed.Store(l.confirmed.unconfirmed(found, l.wanted.Presence))
+	l.unconfirmed.Store(l.confirmed.newUnconfirmed(found, l.wanted.Presence))
 	return func() {
 		if keys := differenceKeys(found); len(keys) > 0 && !slices.Equal(keys, before) {
-			l.options.observe(Change{Unconfirmed: keys, NeedsRestart: l.NeedsRestart()})
+			l.options.notifyObserver(Change{Unconfirmed: keys, NeedsRestart: l.NeedsRestart()})
 		}
 	}
 }
 
-// commitText makes next, for which components are prepared, the configuration in force
+// commitAppliedText makes next, for which components are prepared, the configuration in force
 // for the last text.
-func (l *Live) commitText(next *Config, commits []func(), by string) {
-	applied := AppliedText{Data: l.last.data, Since: time.Now(), By: by, Keys: differenceKeys(differences(l.Current(), next))}
-	tell := l.swap(next, commits)
+func (l *LiveConfig) commitAppliedText(next *Config, commits []func(), by string) {
+	applied := AppliedText{Data: l.last.data, Since: time.Now(), By: by, Keys: differenceKeys(findDifferences(l.Current(), next))}
+	tell := l.swapCurrent(next, commits)
 	l.setLoadResult(nil)
 	before := l.AppliedText()
 	another := applied.ETag() != before.ETag()
@@ -271,28 +271,28 @@ func (l *Live) commitText(next *Config, commits []func(), by string) {
 	}
 }
 
-// swap makes next, for which components are prepared, the configuration in force, and
+// swapCurrent makes next, for which components are prepared, the configuration in force, and
 // returns a function that reports it.
-func (l *Live) swap(next *Config, commits []func()) (tell func()) {
-	keys := changedKeys(l.Current(), next, everyKey)
+func (l *LiveConfig) swapCurrent(next *Config, commits []func()) (tell func()) {
+	keys := changedKeys(l.Current(), next, acceptEveryKey)
 	l.current.Store(next)
 	l.confirmed.saveRestricted(next)
-	commit(commits)
+	runCommits(commits)
 	if len(keys) == 0 {
 		return func() {}
 	}
 	l.swapped = true
 	l.options.Logger.Info("the configuration is applied", "file", l.path, "changed", keys, "needs_restart", l.NeedsRestart())
-	return func() { l.options.observe(Change{Keys: keys, NeedsRestart: l.NeedsRestart()}) }
+	return func() { l.options.notifyObserver(Change{Keys: keys, NeedsRestart: l.NeedsRestart()}) }
 }
 
-// prepare prepares every component; if one rejects next, nothing changes.
-func prepare(all []Component, next *Config) ([]func(), error) {
+// prepareComponents prepares every component; if one rejects next, nothing changes.
+func prepareComponents(all []Component, next *Config) ([]func(), error) {
 	var commits []func()
 	for _, c := range all {
 		commit, err := c.Prepare(next)
 		if err != nil {
-			return nil, componentError(err)
+			return nil, toComponentError(err)
 		}
 		if commit != nil {
 			commits = append(commits, commit)
@@ -301,14 +301,14 @@ func prepare(all []Component, next *Config) ([]func(), error) {
 	return commits, nil
 }
 
-func commit(commits []func()) {
+func runCommits(commits []func()) {
 	for _, c := range commits {
 		c()
 	}
 }
 
-// componentError returns a component's error for people to read.
-func componentError(err error) error {
+// toComponentError returns a component's error for people to read.
+func toComponentError(err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) {
 		return p
@@ -316,22 +316,22 @@ func componentError(err error) error {
 	return problem.Newf(problem.InvalidConfig, "The configuration cannot be applied: %v", err).Because(err)
 }
 
-// reject stores and reports err.
-func (l *Live) reject(err error) error {
+// rejectFile stores and reports err.
+func (l *LiveConfig) rejectFile(err error) error {
 	l.setLoadResult(err)
 	l.options.Logger.Warn("the configuration file is refused, the one before stays in force", "file", l.path, "error", err)
-	l.options.observe(Change{Err: err, NeedsRestart: l.NeedsRestart()})
+	l.options.notifyObserver(Change{Err: err, NeedsRestart: l.NeedsRestart()})
 	return err
 }
 
-func (o *Options) observe(c Change) {
+func (o *Options) notifyObserver(c Change) {
 	if o.Observe != nil {
 		o.Observe(c)
 	}
 }
 
 // setLoadResult stores the outcome of the last file.
-func (l *Live) setLoadResult(err error) {
+func (l *LiveConfig) setLoadResult(err error) {
 	next := &loadResult{err: err, warnings: slices.Concat(l.Unconfirmed().Warnings(), missingFileWarnings(l), fileModeWarnings(l.path), l.selfReferenceWarnings(l.Current()))}
 	if err == nil { // else the line numbers are those of another text
 		next.warnings = append(next.warnings, l.Current().warnings...)
@@ -346,7 +346,7 @@ func (l *Live) setLoadResult(err error) {
 
 // missingFileWarnings warns of a configured path without a file: it may be misspelled.
 // LastError reports a file that was removed.
-func missingFileWarnings(l *Live) []string {
+func missingFileWarnings(l *LiveConfig) []string {
 	if _, err := os.Stat(l.path); !l.named || l.existed || !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -362,9 +362,9 @@ func fileModeWarnings(path string) []string {
 	return []string{fmt.Sprintf("%s has the mode %04o, so that other users can get at it; run: chmod 600 %s", path, info.Mode().Perm(), path)}
 }
 
-// read reads the file; a missing one is no error.
-func (l *Live) read() fileContent {
-	data, err := read(l.path)
+// readFile reads the file; a missing one is no error.
+func (l *LiveConfig) readFile() fileContent {
+	data, err := readConfigFile(l.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fileContent{}
@@ -375,22 +375,22 @@ func (l *Live) read() fileContent {
 	return fileContent{data: append([]byte{}, data...)}
 }
 
-// parse parses the text of the file, nil for no file.
-func (l *Live) parse(data []byte) (*Config, error) {
+// parseText parses the text of the file, nil for no file.
+func (l *LiveConfig) parseText(data []byte) (*Config, error) {
 	if data == nil {
 		data = []byte("{}")
 	}
 	in := parseInput{file: filepath.Base(l.path), data: data, lookup: l.options.Lookup, listen: l.options.Listen, dataDir: l.dataDir}
-	c, err := in.parse()
+	c, err := in.parseConfig()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := absolute(c.DataDir, l.options.Lookup); err != nil {
+	if _, err := toAbsolutePath(c.DataDir, l.options.Lookup); err != nil {
 		return nil, err
 	}
-	if l.started != nil && !loopback(l.started.Listen) && !c.RequireMCPAuth {
+	if l.started != nil && !isLoopbackAddress(l.started.Listen) && !c.RequireMCPAuth {
 		// The new listen needs a restart, require_mcp_auth does not.
-		return nil, mistakesError(in.file, []Mistake{{Path: "require_mcp_auth",
+		return nil, newMistakesError(in.file, []Mistake{{Path: "require_mcp_auth",
 			Message: "MCPProxy listens on " + l.started.Listen + " until it is restarted, and needs require_mcp_auth as long",
 			Hint:    "restart it to have both changes"}}, 0)
 	}

@@ -22,10 +22,10 @@ import (
 
 // Reload reads the file, prepares all components, swaps and commits; on any
 // failure nothing changes.
-func (l *Live) Reload() error {
+func (l *LiveConfig) Reload() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.apply(l.read())
+	return l.applyContent(l.readFile())
 }
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 // fixture is a file and the Live that follows it.
 type fixture struct {
-	*Live
+	*LiveConfig
 	path    string
 	changes chan Change
 }
@@ -51,12 +51,12 @@ func open(t *testing.T, text string, set ...func(*Options)) *fixture {
 	for _, s := range set {
 		s(&opt)
 	}
-	live, err := Open(f.path, opt)
+	live, err := OpenLiveConfig(f.path, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	live.settleTime = 10 * time.Millisecond
-	f.Live = live
+	f.LiveConfig = live
 	return f
 }
 
@@ -106,7 +106,7 @@ type part struct {
 	name    string
 	refuse  error
 	journal *[]string
-	live    *Live
+	live    *LiveConfig
 }
 
 func (p *part) Prepare(next *Config) (func(), error) {
@@ -122,7 +122,7 @@ func (p *part) Prepare(next *Config) (func(), error) {
 func TestReloadIsTwoPhase(t *testing.T) {
 	f := open(t, limit(1))
 	var journal []string
-	a, b := &part{"a", nil, &journal, f.Live}, &part{"b", errors.New("the port is taken"), &journal, f.Live}
+	a, b := &part{"a", nil, &journal, f.LiveConfig}, &part{"b", errors.New("the port is taken"), &journal, f.LiveConfig}
 	f.components = []Component{a, b, nothing{}}
 	write(t, f.path, limit(2))
 	err := f.Reload()
@@ -153,7 +153,7 @@ func (nothing) Prepare(*Config) (func(), error) { return nil, nil }
 func TestProblemOfAComponent(t *testing.T) {
 	f := open(t, limit(1))
 	p := problem.New(problem.Overloaded, "Too many servers.", "Take some out.")
-	f.components = []Component{&part{"a", fmt.Errorf("wrapped: %w", p), new([]string), f.Live}}
+	f.components = []Component{&part{"a", fmt.Errorf("wrapped: %w", p), new([]string), f.LiveConfig}}
 	write(t, f.path, limit(2))
 	if err := f.Reload(); !errors.Is(err, p) {
 		t.Errorf("got %v", err)
@@ -167,7 +167,7 @@ func TestComponentsLearnWhatChangedBeforeRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var journal []string
-	f.setComponents([]Component{&part{"a", nil, &journal, f.Live}})
+	f.setComponents([]Component{&part{"a", nil, &journal, f.LiveConfig}})
 	if want := []string{"prepare a 2", "commit a 2"}; !slices.Equal(journal, want) {
 		t.Errorf("got %q", journal)
 	}
@@ -308,7 +308,7 @@ func TestFileAppearsLater(t *testing.T) {
 func TestDirectoryAppearsLater(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sub")
 	changes := make(chan Change, 100)
-	l, err := Open(filepath.Join(dir, FileName), Options{Lookup: env, Observe: func(c Change) { changes <- c }})
+	l, err := OpenLiveConfig(filepath.Join(dir, FileName), Options{Lookup: env, Observe: func(c Change) { changes <- c }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestLinks(t *testing.T) {
 		t.Skip(err)
 	}
 	changes := make(chan Change, 100)
-	l, err := Open(filepath.Join(link, FileName), Options{Lookup: env, Observe: func(c Change) { changes <- c }})
+	l, err := OpenLiveConfig(filepath.Join(link, FileName), Options{Lookup: env, Observe: func(c Change) { changes <- c }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +416,7 @@ func TestFlagsOutrankTheFile(t *testing.T) {
 		"0.0.0.0:80": `--listen: 0.0.0.0:80 is not a loopback address, so that others can reach it (listen on 127.0.0.1, or set "require_mcp_auth": true in mcp_config.json)`,
 		"80":         "--listen: listen must be address:port (such as 127.0.0.1:8080)",
 	} {
-		if _, err := Open(f.path, Options{Lookup: env, Listen: listen}); err == nil || err.Error() != want || problem.From(err).Code != problem.Usage {
+		if _, err := OpenLiveConfig(f.path, Options{Lookup: env, Listen: listen}); err == nil || err.Error() != want || problem.From(err).Code != problem.Usage {
 			t.Errorf("%s gives %v", listen, err)
 		}
 	}
@@ -444,7 +444,7 @@ func TestNoFile(t *testing.T) {
 		}
 		return "", false
 	}
-	l, err := Open("", Options{Lookup: lookup})
+	l, err := OpenLiveConfig("", Options{Lookup: lookup})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -452,7 +452,7 @@ func TestNoFile(t *testing.T) {
 		t.Errorf("warnings for no file at all: %q", w)
 	}
 	path := filepath.Join(home, "mcp_confg.json")
-	if l, err = Open(path, Options{Lookup: lookup}); err != nil {
+	if l, err = OpenLiveConfig(path, Options{Lookup: lookup}); err != nil {
 		t.Fatal(err)
 	}
 	if w := l.Warnings(); len(w) != 1 || !strings.HasPrefix(w[0], path+" does not exist") {
@@ -499,7 +499,7 @@ func TestOpenRefuses(t *testing.T) {
 		"no home":              {"", "There is no home directory: HOME is not set.", Options{Lookup: func(string) (string, bool) { return "", false }}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Open(c.path, c.opt); err == nil || err.Error() != c.want {
+			if _, err := OpenLiveConfig(c.path, c.opt); err == nil || err.Error() != c.want {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
@@ -612,7 +612,7 @@ func TestResolvePaths(t *testing.T) {
 	t.Run("working directory", func(t *testing.T) {
 		t.Chdir(dir)
 		write(t, file, limit(3))
-		l, err := Open("", Options{Lookup: with(map[string]string{"HOME": t.TempDir()})})
+		l, err := OpenLiveConfig("", Options{Lookup: with(map[string]string{"HOME": t.TempDir()})})
 		if err != nil || l.Current().ToolsLimit != 10 {
 			t.Errorf("the file in the working directory counts: %v", err)
 		}

@@ -5,31 +5,31 @@ import "strings"
 // mask replaces a secret in a shown configuration.
 const mask = "***"
 
-// masked returns what may be shown of a secret in the file: references are shown.
-func masked(raw string) string {
-	if raw == "" || onlyReferences(raw) {
+// maskSecret returns what may be shown of a secret in the file: references are shown.
+func maskSecret(raw string) string {
+	if raw == "" || hasOnlyReferences(raw) {
 		return raw
 	}
 	return mask
 }
 
-// maskedDatabase masks the password in a database URL; one without a user is masked as a
+// maskDatabaseURL masks the password in a database URL; one without a user is masked as a
 // whole, because a colon may be missing.
-func maskedDatabase(raw string) string {
+func maskDatabaseURL(raw string) string {
 	scheme, rest, isAddress := strings.Cut(raw, "://")
 	if !isAddress {
 		if raw == "sqlite" {
 			return raw
 		}
-		return masked(raw)
+		return maskSecret(raw)
 	}
 	address, query, more := strings.Cut(rest, "?")
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {
 		user, password, has := strings.Cut(address[:at], ":")
 		if has {
-			address = user + ":" + masked(password) + address[at:]
+			address = user + ":" + maskSecret(password) + address[at:]
 		} else {
-			address = masked(user) + address[at:]
+			address = maskSecret(user) + address[at:]
 		}
 	}
 	if !more {
@@ -38,7 +38,7 @@ func maskedDatabase(raw string) string {
 	params := strings.Split(query, "&")
 	for i, p := range params {
 		if name, value, _ := strings.Cut(p, "="); strings.Contains(strings.ToLower(name), "password") {
-			params[i] = name + "=" + masked(value)
+			params[i] = name + "=" + maskSecret(value)
 		}
 	}
 	return scheme + "://" + address + "?" + strings.Join(params, "&")

@@ -26,16 +26,16 @@ type Mistake struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// ofFlag reports whether the mistake is in a command line flag.
-func (m Mistake) ofFlag() bool { return strings.HasPrefix(m.Path, "--") }
+// isInFlag reports whether the mistake is in a command line flag.
+func (m Mistake) isInFlag() bool { return strings.HasPrefix(m.Path, "--") }
 
-// text returns the line for people to read.
-func (m Mistake) text(file string) string {
+// formatText returns the line for people to read.
+func (m Mistake) formatText(file string) string {
 	s := file + ": "
 	switch {
 	case m.Line > 0:
 		s = fmt.Sprintf("%s:%d:%d: ", file, m.Line, m.Column)
-	case m.ofFlag():
+	case m.isInFlag():
 		s = ""
 	}
 	s += m.Message
@@ -45,9 +45,9 @@ func (m Mistake) text(file string) string {
 	return s
 }
 
-// mistakesError returns the error for a file with mistakes, in file order, and more that
+// newMistakesError returns the error for a file with mistakes, in file order, and more that
 // are only counted.
-func mistakesError(file string, mistakes []Mistake, more int) *problem.Problem {
+func newMistakesError(file string, mistakes []Mistake, more int) *problem.Problem {
 	slices.SortStableFunc(mistakes, func(a, b Mistake) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
@@ -56,13 +56,13 @@ func mistakesError(file string, mistakes []Mistake, more int) *problem.Problem {
 	})
 	var lines []string
 	for _, m := range mistakes {
-		lines = append(lines, m.text(file))
+		lines = append(lines, m.formatText(file))
 	}
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("%s: and %d more", file, more))
 	}
 	code, hint := problem.InvalidConfig, "Correct the file; until then nothing of it is applied."
-	if !slices.ContainsFunc(mistakes, func(m Mistake) bool { return !m.ofFlag() }) {
+	if !slices.ContainsFunc(mistakes, func(m Mistake) bool { return !m.isInFlag() }) {
 		code, hint = problem.Usage, "Correct the flag."
 	}
 	return problem.New(code, strings.Join(lines, "\n"), hint).With("problems", mistakes)
@@ -77,10 +77,10 @@ type warnings struct {
 	more int // number beyond the bound
 }
 
-func (w warnings) texts(file string) []string {
+func (w warnings) toTexts(file string) []string {
 	var out []string
 	for _, m := range w.list {
-		out = append(out, m.text(file))
+		out = append(out, m.formatText(file))
 	}
 	if w.more > 0 {
 		out = append(out, fmt.Sprintf("%s: and %d more of this kind", file, w.more))

@@ -20,53 +20,53 @@ type parseInput struct {
 	dataDir string // --data-dir or MCPPROXY_DATA_DIR
 }
 
-// Default returns the configuration of an empty file. DataDir is "~/.mcpproxy" until the
+// DefaultConfig returns the configuration of an empty file. DataDir is "~/.mcpproxy" until the
 // home directory is known.
-func Default() *Config {
+func DefaultConfig() *Config {
 	c := &Config{}
 	setDefaults(c.keys())
 	return c
 }
 
-func (in parseInput) parse() (*Config, error) {
+func (in parseInput) parseConfig() (*Config, error) {
 	if in.lookup == nil {
 		in.lookup = func(string) (string, bool) { return "", false }
 	}
-	src := source{bytes.TrimPrefix(in.data, []byte(byteOrderMark))}
-	tree, mistake := src.parse()
+	src := sourceText{bytes.TrimPrefix(in.data, []byte(byteOrderMark))}
+	tree, mistake := src.parseTree()
 	if mistake != nil {
-		return nil, mistakesError(in.file, []Mistake{*mistake}, 0)
+		return nil, newMistakesError(in.file, []Mistake{*mistake}, 0)
 	}
 	d := newDecoder(src, in.lookup)
-	c, shown := Default(), Default()
-	g := d.object(tree, "", c.keys(), shown.keys())
+	c, shown := DefaultConfig(), DefaultConfig()
+	g := d.decodeObject(tree, "", c.keys(), shown.keys())
 	written := *shown
 	in.applyOverrides(c)
 	in.applyOverrides(shown)
 	in.checkExposure(d, g, c)
-	d.expandHome(g, c, shown)
+	d.expandHomeDirs(g, c, shown)
 	setDefaultTrust(c)
 	d.warnUnknownServers(g, c)
 	if len(d.mistakes) > 0 {
-		return nil, mistakesError(in.file, d.mistakes, d.more)
+		return nil, newMistakesError(in.file, d.mistakes, d.more)
 	}
 	maskKeys(shown.keys())
 	written.Servers = nil
 	for _, s := range c.Servers {
 		written.Servers = append(written.Servers, *s.asWritten)
 	}
-	c.asWritten, c.shown, c.revision, c.sharedRevision = &written, shown, revisionOf(shown), sharedRevisionOf(shown)
-	c.warnings = d.warnings.texts(in.file)
+	c.asWritten, c.shown, c.revision, c.sharedRevision = &written, shown, computeRevision(shown), computeSharedRevision(shown)
+	c.warnings = d.warnings.toTexts(in.file)
 	return c, nil
 }
 
-func revisionOf(shown *Config) string {
-	sum := sha256.Sum256([]byte(asText(shown)))
+func computeRevision(shown *Config) string {
+	sum := sha256.Sum256([]byte(marshalToString(shown)))
 	return hex.EncodeToString(sum[:6])
 }
 
-func sharedRevisionOf(shown *Config) string {
-	text, err := encodeObject(shown.keys(), func(k key) bool { return !k.restart })
+func computeSharedRevision(shown *Config) string {
+	text, err := encodeObject(shown.keys(), func(k configKey) bool { return !k.restart })
 	if err != nil {
 		return "" // strings and numbers always encode
 	}
@@ -110,7 +110,7 @@ func (in parseInput) checkExposure(d *decoder, g objectMembers, c *Config) {
 			return
 		}
 	}
-	if c.RequireMCPAuth || loopback(c.Listen) {
+	if c.RequireMCPAuth || isLoopbackAddress(c.Listen) {
 		return
 	}
 	const message, hint = "listen is not a loopback address, so that others can reach it", `set "require_mcp_auth": true, or listen on 127.0.0.1`
@@ -125,8 +125,8 @@ func (in parseInput) checkExposure(d *decoder, g objectMembers, c *Config) {
 	}
 }
 
-// expandHome replaces "~" by the home directory.
-func (d *decoder) expandHome(g objectMembers, c, shown *Config) {
+// expandHomeDirs replaces "~" by the home directory.
+func (d *decoder) expandHomeDirs(g objectMembers, c, shown *Config) {
 	home := homeDir(d.lookup)
 	if home != "" {
 		c.DataDir, shown.DataDir = expandTilde(c.DataDir, home), expandTilde(shown.DataDir, home)
@@ -140,26 +140,26 @@ func (d *decoder) expandHome(g objectMembers, c, shown *Config) {
 	}
 	for _, s := range c.Servers {
 		if strings.HasPrefix(s.WorkingDir, "~") {
-			d.addGlobalMistake(join(join("mcpServers", s.Name), "working_dir"), "~ stands for the home directory, but HOME is not set", "write an absolute path")
+			d.addGlobalMistake(joinPath(joinPath("mcpServers", s.Name), "working_dir"), "~ stands for the home directory, but HOME is not set", "write an absolute path")
 		}
 	}
 }
 
-// CheckServer returns the mistakes in a server entry, without lines and columns.
+// CheckServerEntry returns the mistakes in a server entry, without lines and columns.
 // References are not resolved.
-func CheckServer(name string, entry json.RawMessage) []Mistake {
+func CheckServerEntry(name string, entry json.RawMessage) []Mistake {
 	quoted, err := wirejson.Marshal(name)
 	if err != nil {
 		return []Mistake{{Message: err.Error()}}
 	}
-	src := source{slices.Concat([]byte(`{"mcpServers": {`), quoted, []byte(": "), entry, []byte("}}"))}
-	tree, mistake := src.parse()
+	src := sourceText{slices.Concat([]byte(`{"mcpServers": {`), quoted, []byte(": "), entry, []byte("}}"))}
+	tree, mistake := src.parseTree()
 	if mistake != nil {
 		return []Mistake{*mistake}
 	}
 	d := newDecoder(src, func(string) (string, bool) { return "", false })
 	d.keepReferences = true
-	d.object(tree, "", new(Config).keys(), new(Config).keys())
+	d.decodeObject(tree, "", new(Config).keys(), new(Config).keys())
 	for i := range d.mistakes {
 		d.mistakes[i].Line, d.mistakes[i].Column = 0, 0
 	}

@@ -26,7 +26,7 @@ var exported = cmpopts.IgnoreUnexported(Config{}, Server{}, Profile{})
 // The error is a *problem.Problem INVALID_CONFIG that names everything that is
 // wrong; its detail "problems" is a []Mistake.
 func Parse(data []byte, lookup func(name string) (string, bool)) (*Config, error) {
-	return parseInput{file: FileName, data: data, lookup: lookup}.parse()
+	return parseInput{file: FileName, data: data, lookup: lookup}.parseConfig()
 }
 
 func mustParse(t testing.TB, text string) *Config {
@@ -55,7 +55,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	want.DataDir = "~/.mcpproxy"
-	if diff := cmp.Diff(want, Default(), exported); diff != "" {
+	if diff := cmp.Diff(want, DefaultConfig(), exported); diff != "" {
 		t.Errorf("Default: -want +got:\n%s", diff)
 	}
 }
@@ -90,10 +90,10 @@ func TestEverything(t *testing.T) {
 		},
 	}
 	got := mustParse(t, string(text))
-	if r := auth.ScopeOf(got.ProfileRule("research")); !r.Tool("files", "compact") || r.Tool("files", "x") || !r.Tool("github.com", "get_x") || r.Tool("other", "get_x") || r.Lanes() != 1<<auth.Read {
+	if r := auth.NewScope(got.ProfileRule("research")); !r.AllowsTool("files", "compact") || r.AllowsTool("files", "x") || !r.AllowsTool("github.com", "get_x") || r.AllowsTool("other", "get_x") || r.Lanes() != 1<<auth.Read {
 		t.Error("the rule of a profile is not what the file says")
 	}
-	if got.ProfileRule("none") != nil || auth.ScopeOf(got.ProfileRule("open")).Lanes() != auth.AllLanes {
+	if got.ProfileRule("none") != nil || auth.NewScope(got.ProfileRule("open")).Lanes() != auth.AllLanes {
 		t.Error("a profile that is not there has a rule, or one that limits nothing does")
 	}
 	if diff := cmp.Diff(want, got, exported); diff != "" {
@@ -220,12 +220,12 @@ func TestReferences(t *testing.T) {
 		"":                             "",
 		"$":                            "$",
 	} {
-		if e := expand(raw, env); e.text != want || len(e.mistakes)+len(e.missing) > 0 {
+		if e := expandReferences(raw, env); e.text != want || len(e.mistakes)+len(e.missing) > 0 {
 			t.Errorf("%q gives %+v, want %q", raw, e, want)
 		}
 	}
 	// What a variable holds is not looked at again.
-	e := expand("${env:A}", func(string) (string, bool) { return "${env:B}", true })
+	e := expandReferences("${env:A}", func(string) (string, bool) { return "${env:B}", true })
 	if e.text != "${env:B}" {
 		t.Errorf("resolved twice: %q", e.text)
 	}
@@ -251,7 +251,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := c.Shown()
+	shown := c.Masked()
 	all := map[string]string{
 		"json": string(b), "log": log.String(), "shown": fmt.Sprintf("%v", shown.Servers), "shown key": shown.APIKey,
 		"%v": fmt.Sprintf("%v %v", c, *c), "%+v": fmt.Sprintf("%+v %+v", c, *c), "%#v": fmt.Sprintf("%#v %#v", c, *c), "String": c.String(),
@@ -270,7 +270,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 }
 
 func TestShownWithoutFile(t *testing.T) {
-	c := Default()
+	c := DefaultConfig()
 	c.APIKey, c.Servers = "s3cret", []Server{{Name: "a", Launch: Launch{Env: map[string]string{"A": "s3cret"}, Headers: map[string]string{"B": "s3cret"}}}}
 	if text := fmt.Sprintf("%v %#v", c, *c); strings.Contains(text, "s3cret") {
 		t.Error(text)
@@ -294,7 +294,7 @@ func TestShownIsAFile(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	words := keyNames(new(Config).keys())
+	words := suggestedNames(new(Config).keys())
 	for name, want := range map[string]string{
 		"lisen": "listen", "dataDir": "data_dir", "apikey": "api_key", "tool_limit": "tools_limit", "mcpserver": "mcpServers",
 		"call_timout": "call_timeout", "logs": "log", "retention_days": "activity_retention_days", "schema": "$schema",
@@ -347,7 +347,7 @@ func TestLoopback(t *testing.T) {
 		"127.0.0.1:8080": true, "127.8.9.1:1": true, "[::1]:80": true, "localhost:80": true, "LOCALHOST:0": true, "[::ffff:127.0.0.1]:80": true,
 		":8080": false, "0.0.0.0:80": false, "[::]:80": false, "192.168.1.5:80": false, "localhost.example:80": false, "": false, "127.0.0.1": false,
 	} {
-		if loopback(listen) != want {
+		if isLoopbackAddress(listen) != want {
 			t.Errorf("loopback(%q) is %v", listen, !want)
 		}
 	}

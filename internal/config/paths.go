@@ -27,7 +27,7 @@ const defaultDir = "~/.mcpproxy"
 // ~/.mcpproxy/mcp_config.json. lookup nil uses the process's environment.
 func ResolvePath(flag string, lookup func(name string) (string, bool)) (string, error) {
 	lookup = lookupOrEnv(lookup)
-	return absolute(cmp.Or(flag, environmentVariable(EnvPath, lookup), defaultDir+"/"+FileName), lookup)
+	return toAbsolutePath(cmp.Or(flag, environmentVariable(EnvPath, lookup), defaultDir+"/"+FileName), lookup)
 }
 
 // ResolveDataDir returns the data directory: flag (--data-dir), MCPPROXY_DATA_DIR,
@@ -37,9 +37,9 @@ func ResolveDataDir(flag, path string, lookup func(name string) (string, bool)) 
 	lookup = lookupOrEnv(lookup)
 	dir := cmp.Or(flag, environmentVariable(EnvDataDir, lookup))
 	if dir == "" {
-		dir = cmp.Or(dataDirIn(path, lookup), defaultDir)
+		dir = cmp.Or(readDataDir(path, lookup), defaultDir)
 	}
-	return absolute(dir, lookup)
+	return toAbsolutePath(dir, lookup)
 }
 
 // environmentVariable returns the value of an environment variable.
@@ -48,17 +48,17 @@ func environmentVariable(name string, lookup func(name string) (string, bool)) s
 	return value
 }
 
-// dataDirIn reads data_dir from a file that may be otherwise invalid.
-func dataDirIn(path string, lookup func(string) (string, bool)) string {
-	data, err := read(path)
+// readDataDir reads data_dir from a file that may be otherwise invalid.
+func readDataDir(path string, lookup func(string) (string, bool)) string {
+	data, err := readConfigFile(path)
 	if err != nil {
 		return ""
 	}
-	tree, mistake := source{data}.parse()
+	tree, mistake := sourceText{data}.parseTree()
 	if mistake != nil {
 		return ""
 	}
-	m := member(tree, "data_dir")
+	m := findMember(tree, "data_dir")
 	if m == nil {
 		return ""
 	}
@@ -66,16 +66,16 @@ func dataDirIn(path string, lookup func(string) (string, bool)) string {
 	if !ok || l.Kind() != '"' {
 		return ""
 	}
-	e := expand(l.String(), lookup)
+	e := expandReferences(l.String(), lookup)
 	if len(e.mistakes)+len(e.missing) > 0 || hasSecretReference(e.text) || checkDir(e.text) != nil {
 		return ""
 	}
 	return e.text
 }
 
-// absolute expands "~" and makes a relative path of the command line or the environment
+// toAbsolutePath expands "~" and makes a relative path of the command line or the environment
 // absolute.
-func absolute(path string, lookup func(string) (string, bool)) (string, error) {
+func toAbsolutePath(path string, lookup func(string) (string, bool)) (string, error) {
 	if home := homeDir(lookup); home != "" {
 		path = expandTilde(path, home)
 	} else if strings.HasPrefix(path, "~") {
@@ -115,8 +115,8 @@ func lookupOrEnv(lookup func(string) (string, bool)) func(string) (string, bool)
 	return lookup
 }
 
-// read reads the file if it is regular and not too large.
-func read(path string) ([]byte, error) {
+// readConfigFile reads the file if it is regular and not too large.
+func readConfigFile(path string) ([]byte, error) {
 	// Before opening: opening a pipe waits for its writer.
 	info, err := os.Stat(path)
 	if err != nil {

@@ -16,7 +16,7 @@ func TestPlainValuesAreShown(t *testing.T) {
 		`{"ask": {"tools": {"a:*": "ask"}}, "mcpServers": {"b": {"env": {"M": "value"}}}}`: "value",
 	} {
 		shown := ""
-		for _, p := range SecretSpans([]byte(text), nil) {
+		for _, p := range FindSecretSpans([]byte(text), nil) {
 			shown += text[p.From:p.To]
 		}
 		if shown != want {

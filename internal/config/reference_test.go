@@ -20,7 +20,7 @@ func Reference() []byte {
 	var aliases []string
 	for _, k := range new(Server).keys() {
 		if len(k.aliases) > 0 {
-			aliases = append(aliases, fmt.Sprintf("%s for `%s`", codeList(k.aliases), k.name))
+			aliases = append(aliases, fmt.Sprintf("%s for `%s`", formatCodeList(k.aliases), k.name))
 		}
 		if k.inverse != "" {
 			aliases = append(aliases, fmt.Sprintf("`%s` for the opposite of `%s`", k.inverse, k.name))
@@ -29,7 +29,7 @@ func Reference() []byte {
 			for _, meaning := range slices.Compact(slices.Sorted(maps.Values(k.spellings))) {
 				words := slices.Sorted(maps.Keys(k.spellings))
 				words = slices.DeleteFunc(words, func(w string) bool { return k.spellings[w] != meaning })
-				aliases = append(aliases, fmt.Sprintf("the values %s of `%s` for `%s`", codeList(words), k.name, meaning))
+				aliases = append(aliases, fmt.Sprintf("the values %s of `%s` for `%s`", formatCodeList(words), k.name, meaning))
 			}
 		}
 	}
@@ -45,11 +45,11 @@ func Reference() []byte {
 }
 
 // rows are the lines of the table of keys.
-func rows(object string, keys []key, defaults bool) string {
+func rows(object string, keys []configKey, defaults bool) string {
 	var lines []string
 	texts := keyDocs(object, keys)
 	for _, k := range keys {
-		cells := []string{"`" + k.name + "`", k.typeName()}
+		cells := []string{"`" + k.name + "`", k.typeDescription()}
 		if defaults {
 			cells = append(cells, k.defaultText())
 		}
@@ -66,7 +66,7 @@ func rows(object string, keys []key, defaults bool) string {
 }
 
 // defaultText is the default as the file would have it.
-func (k key) defaultText() string {
+func (k configKey) defaultText() string {
 	switch d := k.defaultValue.(type) {
 	case nil:
 		if k.kind() == boolean {
@@ -77,7 +77,7 @@ func (k key) defaultText() string {
 		}
 		return ""
 	case time.Duration:
-		return "`\"" + short(d) + "\"`"
+		return "`\"" + formatDuration(d) + "\"`"
 	default:
 		b, err := json.Marshal(d)
 		if err != nil {

@@ -16,14 +16,14 @@ import (
 // Span is a part of a text: the bytes From, …, To-1.
 type Span struct{ From, To int }
 
-// SecretSpans returns the spans of a configuration text that must not be shown, in order,
+// FindSecretSpans returns the spans of a configuration text that must not be shown, in order,
 // not overlapping, each on one line: what Shown masks, whatever looks like a credential,
 // and values of unknown keys. In comments, and in a text that cannot be parsed, every
 // value counts unless it is known to be public: by the tables of keys, or because it is
 // public in before, an earlier text.
-func SecretSpans(text, before []byte) []Span {
+func FindSecretSpans(text, before []byte) []Span {
 	f := newSecretFinder(text)
-	tree, mistake := source{f.text}.parse()
+	tree, mistake := sourceText{f.text}.parseTree()
 	if mistake == nil {
 		f.scanFile(tree)
 		f.collectPublic(tree)
@@ -32,7 +32,7 @@ func SecretSpans(text, before []byte) []Span {
 	}
 	f.scanUnparsed(mistake != nil)
 	f.maskRepeats()
-	return f.sorted(len(text) - len(f.text))
+	return f.sortedSpans(len(text) - len(f.text))
 }
 
 // secretFinder collects the spans of secrets.
@@ -47,8 +47,8 @@ type secretFinder struct {
 func newSecretFinder(text []byte) *secretFinder {
 	f := &secretFinder{text: bytes.TrimPrefix(text, []byte(byteOrderMark)), serverNames: map[string]bool{}, publicStrings: map[string]bool{"name": true, "true": true, "false": true, "null": true}}
 	for _, k := range slices.Concat(new(Config).keys(), new(Server).keys(), new(Profile).keys(), hintKeys(new(tool.Hints))) {
-		name := strings.TrimPrefix(k.name, k.groupOf()+".")
-		for _, word := range slices.Concat([]string{name, k.groupOf(), k.inverse}, k.aliases, k.oneOf) {
+		name := strings.TrimPrefix(k.name, k.groupName()+".")
+		for _, word := range slices.Concat([]string{name, k.groupName(), k.inverse}, k.aliases, k.oneOf) {
 			f.publicStrings[word] = true
 		}
 		for word := range k.spellings {
@@ -61,7 +61,7 @@ func newSecretFinder(text []byte) *secretFinder {
 // useEarlierText adds the public strings and secrets of an earlier text.
 func (f *secretFinder) useEarlierText(before []byte) {
 	earlier := newSecretFinder(before)
-	if tree, mistake := (source{earlier.text}).parse(); mistake == nil {
+	if tree, mistake := (sourceText{earlier.text}).parseTree(); mistake == nil {
 		earlier.scanFile(tree)
 		earlier.collectPublic(tree)
 		earlier.scanUnparsed(false)
@@ -106,7 +106,7 @@ func mergeSpans(places []Span) (out []Span) {
 func (f *secretFinder) scanFile(v hujson.Value) { f.scanObject(v, new(Config).keys(), "file") }
 
 // scanObject scans an object of keys; of is its name in foreign.txt.
-func (f *secretFinder) scanObject(v hujson.Value, keys []key, of string) {
+func (f *secretFinder) scanObject(v hujson.Value, keys []configKey, of string) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
 		f.maskAll(v)
@@ -146,7 +146,7 @@ func isFlat(v hujson.Value) bool {
 
 // scanValue scans the value of a key that is not secret itself. A value of the wrong type
 // counts as unknown.
-func (f *secretFinder) scanValue(v hujson.Value, k key) {
+func (f *secretFinder) scanValue(v hujson.Value, k configKey) {
 	_, isObject := v.Value.(*hujson.Object)
 	array, isArray := v.Value.(*hujson.Array)
 	kind := v.Value.Kind()
@@ -229,7 +229,7 @@ func (f *secretFinder) scanArgs(elements []hujson.Value) {
 		raw = append(raw, l.String())
 	}
 	for i, shown := range redact.Args(raw) {
-		f.maskDifference(elements[i], raw[i], asURL(shown))
+		f.maskDifference(elements[i], raw[i], maskURLSecrets(shown))
 	}
 }
 
@@ -241,15 +241,15 @@ func (f *secretFinder) maskCredentials(v hujson.Value) {
 			continue
 		}
 		raw := l.String()
-		f.maskDifference(*one, raw, asURL(redact.Text(raw)))
+		f.maskDifference(*one, raw, maskURLSecrets(redact.Text(raw)))
 	}
 }
 
 // userinfo matches credentials in a URL with an invalid scheme.
 var userinfo = regexp.MustCompile(`/[^/\s@]*:[^/\s@]*@`)
 
-// asURL masks the secrets in a URL.
-func asURL(text string) string {
+// maskURLSecrets masks the secrets in a URL.
+func maskURLSecrets(text string) string {
 	switch {
 	case strings.Contains(text, "://"):
 		return redact.URL(text)
@@ -260,14 +260,14 @@ func asURL(text string) string {
 }
 
 // maskSecretKey masks the values of a secret key, except references.
-func (f *secretFinder) maskSecretKey(v hujson.Value, k key) {
-	for one := range leaves(v, f.maskCredentials) {
+func (f *secretFinder) maskSecretKey(v hujson.Value, k configKey) {
+	for one := range eachLiteral(v, f.maskCredentials) {
 		l, _ := one.Value.(hujson.Literal)
 		switch raw := l.String(); {
 		case l.Kind() != '"':
-			f.add(one.StartOffset, one.EndOffset)
-		case k.masked(raw) != raw:
-			f.add(one.StartOffset+1, one.EndOffset-1)
+			f.addSpan(one.StartOffset, one.EndOffset)
+		case k.maskValue(raw) != raw:
+			f.addSpan(one.StartOffset+1, one.EndOffset-1)
 			f.secretValues = append(f.secretValues, string(l[1:len(l)-1]))
 		}
 	}
@@ -275,18 +275,18 @@ func (f *secretFinder) maskSecretKey(v hujson.Value, k key) {
 
 // maskAll masks everything in a value but the names of members.
 func (f *secretFinder) maskAll(v hujson.Value) {
-	for one := range leaves(v, f.maskCredentials) {
+	for one := range eachLiteral(v, f.maskCredentials) {
 		switch l, _ := one.Value.(hujson.Literal); {
-		case l.Kind() == '"' && !onlyReferences(l.String()):
-			f.add(one.StartOffset+1, one.EndOffset-1)
+		case l.Kind() == '"' && !hasOnlyReferences(l.String()):
+			f.addSpan(one.StartOffset+1, one.EndOffset-1)
 		case l.Kind() == '0':
-			f.add(one.StartOffset, one.EndOffset)
+			f.addSpan(one.StartOffset, one.EndOffset)
 		}
 	}
 }
 
-// leaves iterates over the literals in a value; names are passed to name.
-func leaves(v hujson.Value, name func(hujson.Value)) func(yield func(hujson.Value) bool) {
+// eachLiteral iterates over the literals in a value; names are passed to name.
+func eachLiteral(v hujson.Value, name func(hujson.Value)) func(yield func(hujson.Value) bool) {
 	return func(yield func(hujson.Value) bool) {
 		names := map[int]bool{}
 		for one := range v.All() {
@@ -308,15 +308,15 @@ func leaves(v hujson.Value, name func(hujson.Value)) func(yield func(hujson.Valu
 func (f *secretFinder) maskDifference(v hujson.Value, raw, shown string) {
 	from, to := v.StartOffset+1, v.EndOffset-1
 	if string(f.text[from:to]) != raw && raw != shown {
-		f.add(from, to)
+		f.addSpan(from, to)
 		return
 	}
 	for _, part := range redact.MaskedRanges(raw, shown) {
-		f.add(from+part[0], from+part[1])
+		f.addSpan(from+part[0], from+part[1])
 	}
 }
 
-func (f *secretFinder) add(from, to int) {
+func (f *secretFinder) addSpan(from, to int) {
 	if from < to {
 		f.found = append(f.found, Span{from, to})
 	}
@@ -342,7 +342,7 @@ func (f *secretFinder) scanUnparsed(broken bool) {
 		token := f.text[at : at+n]
 		switch {
 		case token[0] == '/' && n > 1 && broken && !f.publicStrings[string(token)]:
-			f.add(at+2, at+n) // it may not be a comment
+			f.addSpan(at+2, at+n) // it may not be a comment
 		case token[0] == '/' && n > 1:
 			n0 := len(f.found)
 			if f.scanComment(at, at+n); n0 == len(f.found) {
@@ -354,11 +354,11 @@ func (f *secretFinder) scanUnparsed(broken bool) {
 			if !open {
 				end--
 			}
-			if !f.publicStrings[unquoted(token)] && !opensContainer(f.text[at+n:]) {
-				f.add(at+1, end)
+			if !f.publicStrings[unquoteLenient(token)] && !isContainerKey(f.text[at+n:]) {
+				f.addSpan(at+1, end)
 				f.secretValues = append(f.secretValues, string(f.text[at+1:end]))
 			} else {
-				f.scanBytes(at+1, end)
+				f.maskCredentialsIn(at+1, end)
 			}
 		case bytes.IndexByte([]byte(" \t\r\n{}[]:,"), token[0]) < 0:
 			n = len(word.Find(f.text[at:]))
@@ -366,15 +366,15 @@ func (f *secretFinder) scanUnparsed(broken bool) {
 				n = i
 			}
 			if n = max(n, 1); !f.publicStrings[string(f.text[at:at+n])] && !number.Match(f.text[at:at+n]) {
-				f.add(at, at+n)
+				f.addSpan(at, at+n)
 			}
 		}
 		at += max(n, 1)
 	}
 }
 
-// unquoted decodes a string that may be malformed.
-func unquoted(token []byte) string {
+// unquoteLenient decodes a string that may be malformed.
+func unquoteLenient(token []byte) string {
 	if v, err := hujson.Parse(token); err == nil {
 		if l, ok := v.Value.(hujson.Literal); ok {
 			return l.String()
@@ -383,9 +383,9 @@ func unquoted(token []byte) string {
 	return string(bytes.Trim(token, `"`))
 }
 
-// opensContainer reports whether a string is followed by an object or list, as server
+// isContainerKey reports whether a string is followed by an object or list, as server
 // names are.
-func opensContainer(rest []byte) bool {
+func isContainerKey(rest []byte) bool {
 	rest = bytes.TrimLeft(rest, " \t\r\n")
 	rest, colon := bytes.CutPrefix(rest, []byte(":"))
 	rest = bytes.TrimLeft(rest, " \t\r\n")
@@ -395,19 +395,19 @@ func opensContainer(rest []byte) bool {
 // scanComment scans a comment for credentials and, because it may be commented-out
 // configuration, for string values.
 func (f *secretFinder) scanComment(from, to int) {
-	f.scanBytes(from, to)
+	f.maskCredentialsIn(from, to)
 	for _, m := range quotedValue.FindAllSubmatchIndex(f.text[from:to], -1) {
 		if !f.publicStrings[string(f.text[from+m[2]:from+m[3]])] {
-			f.add(from+m[2], from+m[3])
+			f.addSpan(from+m[2], from+m[3])
 		}
 	}
 }
 
-// scanBytes masks what looks like a credential in a range, line by line and as a whole.
-func (f *secretFinder) scanBytes(from, to int) {
+// maskCredentialsIn masks what looks like a credential in a range, line by line and as a whole.
+func (f *secretFinder) maskCredentialsIn(from, to int) {
 	whole := string(f.text[from:to])
 	for _, part := range redact.MaskedRanges(whole, redact.Text(whole)) {
-		f.add(from+part[0], from+part[1])
+		f.addSpan(from+part[0], from+part[1])
 	}
 }
 
@@ -425,7 +425,7 @@ func (f *secretFinder) maskRepeats() {
 	for at := 0; len(byStart) > 0 && at+minSecret <= len(f.text); at++ {
 		for _, value := range byStart[[minSecret]byte(f.text[at:])] {
 			if bytes.HasPrefix(f.text[at:], []byte(value)) {
-				f.add(at, at+len(value))
+				f.addSpan(at, at+len(value))
 			}
 		}
 	}
@@ -434,8 +434,8 @@ func (f *secretFinder) maskRepeats() {
 // nonWordCharacter matches characters that words and paths do not have.
 var nonWordCharacter = regexp.MustCompile(`[^A-Za-z_./-]`)
 
-// sorted returns the spans in order, merged, each on one line, shifted by shift bytes.
-func (f *secretFinder) sorted(shift int) []Span {
+// sortedSpans returns the spans in order, merged, each on one line, shifted by shift bytes.
+func (f *secretFinder) sortedSpans(shift int) []Span {
 	var lines []Span
 	for _, p := range mergeSpans(f.found) {
 		for from := p.From; from < p.To; {

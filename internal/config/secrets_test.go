@@ -16,7 +16,7 @@ func TestSecretsOfAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range [][]string{{"from-command", "from-arg", "from-env-key"}, {"from-url", "Bearer from-header"}} {
-		got := cfg.Servers[i].Secrets()
+		got := cfg.Servers[i].SecretValues()
 		for _, secret := range want {
 			if !slices.ContainsFunc(got, func(s string) bool { return s == secret || strings.HasSuffix(s, secret) }) {
 				t.Errorf("%s: %q is not in %q", cfg.Servers[i].Name, secret, got)

@@ -13,11 +13,11 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// CheckNotSelf rejects a server that is this MCPProxy: one of its addresses, or `mcpproxy
+// CheckNotSelfReference rejects a server that is this MCPProxy: one of its addresses, or `mcpproxy
 // stdio` for the same data directory. It would find and call its own tools. References in
 // the launch are not resolved.
-func (l *Live) CheckNotSelf(launch Launch) error {
-	how := l.selfReference(l.Current(), launch)
+func (l *LiveConfig) CheckNotSelfReference(launch Launch) error {
+	how := l.selfReferenceReason(l.Current(), launch)
 	if how == "" {
 		return nil
 	}
@@ -25,15 +25,15 @@ func (l *Live) CheckNotSelf(launch Launch) error {
 		"Add the servers that you want behind it; clients find MCPProxy itself at the addresses that `mcpproxy status` shows.")
 }
 
-// selfReference says how a launch leads to this MCPProxy; "" if it does not.
-func (l *Live) selfReference(c *Config, launch Launch) string {
+// selfReferenceReason says how a launch leads to this MCPProxy; "" if it does not.
+func (l *LiveConfig) selfReferenceReason(c *Config, launch Launch) string {
 	if launch.URL != "" {
 		if l.servesURL(c, launch.URL) {
 			return "the URL is one of its own addresses"
 		}
 		return ""
 	}
-	if l.isOwnBridge(c, launch) {
+	if l.isOwnStdioRelay(c, launch) {
 		return "the command is its own `mcpproxy stdio`"
 	}
 	return ""
@@ -41,7 +41,7 @@ func (l *Live) selfReference(c *Config, launch Launch) string {
 
 // servesURL reports whether a URL leads to a listener of this MCPProxy, by a local
 // address or a trusted host name.
-func (l *Live) servesURL(c *Config, text string) bool {
+func (l *LiveConfig) servesURL(c *Config, text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {
 		return false
@@ -56,17 +56,17 @@ func (l *Live) servesURL(c *Config, text string) bool {
 	host, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), dialpolicy.Port(u.Scheme, u.Port())
 	return slices.ContainsFunc(listeners, func(listener string) bool {
 		at, its, err := net.SplitHostPort(listener)
-		return err == nil && its == port && (sameHost(strings.ToLower(at), host) || slices.ContainsFunc(c.TrustedHosts, func(name string) bool { return strings.EqualFold(name, host) }))
+		return err == nil && its == port && (isSameHost(strings.ToLower(at), host) || slices.ContainsFunc(c.TrustedHosts, func(name string) bool { return strings.EqualFold(name, host) }))
 	})
 }
 
-// sameHost reports whether a URL's host is that of a listener.
-func sameHost(listener, host string) bool {
-	everywhere := listener == "" || unspecified(listener)
+// isSameHost reports whether a URL's host is that of a listener.
+func isSameHost(listener, host string) bool {
+	everywhere := listener == "" || isUnspecifiedAddress(listener)
 	switch {
 	case listener == host:
 		return true
-	case dialpolicy.IsLocalName(host), unspecified(host), strings.HasSuffix(host, ".localhost"):
+	case dialpolicy.IsLocalName(host), isUnspecifiedAddress(host), strings.HasSuffix(host, ".localhost"):
 		return everywhere || dialpolicy.IsLocalName(listener)
 	case !everywhere:
 		return false
@@ -81,15 +81,15 @@ func sameHost(listener, host string) bool {
 	})
 }
 
-// unspecified reports whether a host means every local address.
-func unspecified(host string) bool {
+// isUnspecifiedAddress reports whether a host means every local address.
+func isUnspecifiedAddress(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsUnspecified()
 }
 
-// isOwnBridge reports whether a command is `mcpproxy stdio` for the data directory of c.
+// isOwnStdioRelay reports whether a command is `mcpproxy stdio` for the data directory of c.
 // With another one it is another MCPProxy.
-func (l *Live) isOwnBridge(c *Config, launch Launch) bool {
+func (l *LiveConfig) isOwnStdioRelay(c *Config, launch Launch) bool {
 	if !slices.Contains(launch.Args, "stdio") || !isMCPProxy(launch.Command) {
 		return false
 	}
@@ -124,7 +124,7 @@ func (l *Live) isOwnBridge(c *Config, launch Launch) bool {
 		return true
 	}
 	dir, err := ResolveDataDir(given["--data-dir"], path, lookup)
-	own, ownErr := absolute(c.DataDir, l.options.Lookup)
+	own, ownErr := toAbsolutePath(c.DataDir, l.options.Lookup)
 	return err != nil || ownErr != nil || dir == own
 }
 
@@ -147,10 +147,10 @@ func isMCPProxy(command string) bool {
 }
 
 // selfReferenceWarnings warns of configured servers that are this MCPProxy.
-func (l *Live) selfReferenceWarnings(c *Config) (out []string) {
+func (l *LiveConfig) selfReferenceWarnings(c *Config) (out []string) {
 	for _, s := range c.Servers {
-		if how := l.selfReference(c, s.Launch); s.Enabled && how != "" {
-			out = append(out, join("mcpServers", s.Name)+" is MCPProxy itself: "+how+"; take it out with `mcpproxy upstream remove "+s.Name+"`")
+		if how := l.selfReferenceReason(c, s.Launch); s.Enabled && how != "" {
+			out = append(out, joinPath("mcpServers", s.Name)+" is MCPProxy itself: "+how+"; take it out with `mcpproxy upstream remove "+s.Name+"`")
 		}
 	}
 	return out

@@ -24,44 +24,44 @@ type Setting struct {
 	Set     bool // it is set in the file
 }
 
-// Settings returns all settings in reference order, with the values of c; text is the
+// ListSettings returns all settings in reference order, with the values of c; text is the
 // file, nil for none.
-func Settings(c *Config, text []byte) (out []Setting) {
-	tree, mistake := source{bytes.TrimPrefix(text, []byte(byteOrderMark))}.parse()
+func ListSettings(c *Config, text []byte) (out []Setting) {
+	tree, mistake := sourceText{bytes.TrimPrefix(text, []byte(byteOrderMark))}.parseTree()
 	texts := keyDocs("file", c.keys())
-	shown := c.Shown().keys()
-	untouched := Default().keys()
+	shown := c.Masked().keys()
+	untouched := DefaultConfig().keys()
 	for i, k := range c.keys() {
 		if k.kind() == ignored || k.kind() == servers || k.kind() == profiles || k.kind() == dictionary {
 			continue
 		}
-		s := Setting{Key: k.name, Doc: texts[k.name], Value: encodedValue(shown[i]), Default: encodedValue(untouched[i]),
+		s := Setting{Key: k.name, Doc: texts[k.name], Value: encodeKeyValue(shown[i]), Default: encodeKeyValue(untouched[i]),
 			Allowed: k.oneOf, Restart: k.restart, Secret: k.secret}
-		s.Type, s.Range = k.typeWord()
+		s.Type, s.Range = k.typeAndBounds()
 		if mistake == nil {
 			name, at := k.name, tree
-			if group := k.groupOf(); group != "" {
+			if group := k.groupName(); group != "" {
 				name = k.name[len(group)+1:]
-				if m := member(tree, group); m != nil {
+				if m := findMember(tree, group); m != nil {
 					at = m.Value
 				}
 			}
-			s.Set = member(at, name) != nil && (at.StartOffset != tree.StartOffset || k.groupOf() == "")
+			s.Set = findMember(at, name) != nil && (at.StartOffset != tree.StartOffset || k.groupName() == "")
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-// typeWord returns the type of a key's value for programs, and its bounds in words.
-func (k key) typeWord() (word, bounds string) {
+// typeAndBounds returns the type of a key's value for programs, and its bounds in words.
+func (k configKey) typeAndBounds() (word, bounds string) {
 	switch k.kind() {
 	case boolean:
 		return "boolean", ""
 	case integer:
-		return "integer", k.typeName()
+		return "integer", k.typeDescription()
 	case duration:
-		return "duration", k.typeName()
+		return "duration", k.typeDescription()
 	case list:
 		return "list", ""
 	}
@@ -72,7 +72,7 @@ func (k key) typeWord() (word, bounds string) {
 var keyTexts string
 
 // keyDocs returns the documentation of the keys of an object. Each key has one.
-func keyDocs(object string, keys []key) map[string]string {
+func keyDocs(object string, keys []configKey) map[string]string {
 	texts := map[string]string{}
 	for _, line := range wordlist.Read(keyTexts).Of(object).Lines {
 		name, text, _ := strings.Cut(line, " ")
@@ -89,15 +89,15 @@ func keyDocs(object string, keys []key) map[string]string {
 	return texts
 }
 
-// typeName returns the type of a key's value, in words.
-func (k key) typeName() string {
+// typeDescription returns the type of a key's value, in words.
+func (k configKey) typeDescription() string {
 	switch k.kind() {
 	case boolean, tristate:
 		return "true, false"
 	case integer:
 		return fmt.Sprintf("%d to %d", k.min, k.max)
 	case duration:
-		return fmt.Sprintf("duration, %s to %s", short(k.shortest), short(k.longest))
+		return fmt.Sprintf("duration, %s to %s", formatDuration(k.shortest), formatDuration(k.longest))
 	case list:
 		return "list of strings"
 	case dictionary:
@@ -108,12 +108,12 @@ func (k key) typeName() string {
 		return "object or list"
 	}
 	if k.oneOf != nil {
-		return codeList(k.oneOf)
+		return formatCodeList(k.oneOf)
 	}
 	return "string"
 }
 
-func codeList(words []string) string {
+func formatCodeList(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = "`" + w + "`"

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Unconfirmed is the part of the file that is not in force, because it grants more access
+// UnconfirmedChanges is the part of the file that is not in force, because it grants more access
 // than a user has confirmed.
-type Unconfirmed struct {
+type UnconfirmedChanges struct {
 	Differences []Difference // from the configuration in force
 	// Why is why no confirmation counts; "" if one does, or none is needed.
 	Why string
@@ -19,7 +19,7 @@ type Unconfirmed struct {
 }
 
 // Count returns the number of changes that await confirmation.
-func (u Unconfirmed) Count() int {
+func (u UnconfirmedChanges) Count() int {
 	if u.Why != "" {
 		return max(1, len(u.Differences))
 	}
@@ -27,7 +27,7 @@ func (u Unconfirmed) Count() int {
 }
 
 // Warnings returns the warnings about it.
-func (u Unconfirmed) Warnings() (all []string) {
+func (u UnconfirmedChanges) Warnings() (all []string) {
 	const most = 10
 	if u.Why != "" {
 		all = append(all, "nothing of the configuration that widens counts: "+u.Why+"; "+cmp.Or(u.Remedy, "look at it and confirm it with `mcpproxy config confirm`"))

@@ -51,9 +51,9 @@ func TestWarned(t *testing.T) {
 // to be, is not taken for one of another client.
 func TestForeignKeysHideNothing(t *testing.T) {
 	for object, table := range foreignKeys {
-		known := keyNames(new(Config).keys())
+		known := suggestedNames(new(Config).keys())
 		if object == "server" {
-			known = keyNames(new(Server).keys())
+			known = suggestedNames(new(Server).keys())
 		}
 		for name, advice := range table {
 			name, _, typed := strings.Cut(name, "=")
@@ -77,7 +77,7 @@ func TestWarningsAreLive(t *testing.T) {
 		}
 	}
 	write(`{"mcpServers": {"a": {"command": "x", "env": {"TOKEN": "${TOKEN}"}}}}`)
-	l, err := Open(path, Options{Lookup: env})
+	l, err := OpenLiveConfig(path, Options{Lookup: env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestCheckServer(t *testing.T) {
 		`{"args": []}`:       "the server has neither command nor url",
 	} {
 		var got string
-		for _, m := range CheckServer("a", []byte(entry)) {
+		for _, m := range CheckServerEntry("a", []byte(entry)) {
 			got += m.Message
 		}
 		if got != want {

@@ -16,17 +16,17 @@ import (
 // file ends its watch, which is then set again. In addition, Run polls the file for
 // changes that no watch reports: network drives, moved links, and systems without free
 // watches.
-func (l *Live) Run(ctx context.Context, components ...Component) {
+func (l *LiveConfig) Run(ctx context.Context, components ...Component) {
 	l.setComponents(components)
-	w := newWatch(l.path)
+	w := newFileWatch(l.path)
 	defer w.close()
 	rest := time.NewTimer(l.settleTime)
 	rest.Stop()
 	defer rest.Stop()
 	look := time.NewTicker(l.pollInterval)
 	defer look.Stop()
-	w.set()
-	last := stat(l.path) // before the read, so that a later change is seen
+	w.setWatch()
+	last := statFile(l.path) // before the read, so that a later change is seen
 	var busySince time.Time
 	if isEmptied(last) {
 		busySince = time.Now()
@@ -39,23 +39,23 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 		case <-ctx.Done():
 			return
 		case event, ok := <-w.events():
-			if !ok || !w.concerns(event) {
+			if !ok || !w.isAboutFile(event) {
 				continue
 			}
 		case <-w.errors():
 			// Events may be lost: check the file as after an event.
 		case <-look.C:
-			if sameFile(last, stat(l.path)) {
+			if isSameFile(last, statFile(l.path)) {
 				continue
 			}
 		case <-rest.C:
-			if isEmptied(stat(l.path)) && time.Since(busySince) < 10*l.settleTime {
+			if isEmptied(statFile(l.path)) && time.Since(busySince) < 10*l.settleTime {
 				rest.Reset(l.settleTime)
 				continue
 			}
 			busySince = time.Time{}
-			w.set()
-			last = stat(l.path)
+			w.setWatch()
+			last = statFile(l.path)
 			l.reloadIfChanged()
 			continue
 		}
@@ -73,8 +73,8 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 // they write, so Run waits.
 func isEmptied(info os.FileInfo) bool { return info != nil && info.Size() == 0 }
 
-// stat returns the file's info to detect changes, nil without a file.
-func stat(path string) os.FileInfo {
+// statFile returns the file's info to detect changes, nil without a file.
+func statFile(path string) os.FileInfo {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil
@@ -82,7 +82,7 @@ func stat(path string) os.FileInfo {
 	return info
 }
 
-func sameFile(a, b os.FileInfo) bool {
+func isSameFile(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
@@ -97,7 +97,7 @@ type fileWatch struct {
 	on      string            // the watched path
 }
 
-func newWatch(path string) *fileWatch {
+func newFileWatch(path string) *fileWatch {
 	w := &fileWatch{path: path}
 	if watcher, err := fsnotify.NewWatcher(); err == nil {
 		w.watcher = watcher
@@ -105,8 +105,8 @@ func newWatch(path string) *fileWatch {
 	return w
 }
 
-// set watches the current file, or its directory.
-func (w *fileWatch) set() {
+// setWatch watches the current file, or its directory.
+func (w *fileWatch) setWatch() {
 	if w.watcher == nil {
 		return
 	}
@@ -122,8 +122,8 @@ func (w *fileWatch) set() {
 	}
 }
 
-// concerns reports whether the event is about the file.
-func (w *fileWatch) concerns(e fsnotify.Event) bool {
+// isAboutFile reports whether the event is about the file.
+func (w *fileWatch) isAboutFile(e fsnotify.Event) bool {
 	return filepath.Base(e.Name) == filepath.Base(w.path)
 }
 

@@ -86,7 +86,7 @@ func (s *AggregateSurface) answerRequest(ctx context.Context, r *session.Request
 	modern := open == nil
 	var a session.Reply
 	var err error
-	switch list, lists := catalog.ListKindOf(r.Method); {
+	switch list, lists := catalog.ListKindOfMethod(r.Method); {
 	case isSingleServerMethod(r.Method):
 		a, err = s.forwardToServer(ctx, r, open)
 		if !modern && a.Error != nil && a.Status == http.StatusNotFound {
@@ -149,7 +149,7 @@ const maxScopedTables = 64
 // snapshot.
 func (s *AggregateSurface) toolTableForCaller(r *session.Request) *aggregateToolTable {
 	whole := s.Catalog.Current()
-	snapshot := whole.Within(r.Caller.Scope())
+	snapshot := whole.ScopedTo(r.Caller.Scope())
 	if snapshot != whole {
 		return s.scopedToolTable(snapshot)
 	}
@@ -184,7 +184,7 @@ func (s *AggregateSurface) scopedToolTable(snapshot *catalog.Snapshot) *aggregat
 // currentListDigests returns the digests of the lists for the client of a request, and a channel that
 // is closed when they may have changed.
 func (s *AggregateSurface) currentListDigests(r *session.Request) (listDigests, <-chan struct{}) {
-	replaced := s.Catalog.Current().Replaced()
+	replaced := s.Catalog.Current().ReplacedChan()
 	l := listDigests{catalog.ListTools: s.toolTableForCaller(r).digest} // of this snapshot, or of one that has replaced it
 	servers := s.readableServers(r)
 	for _, list := range []catalog.ListKind{catalog.ListPrompts, catalog.ListResources} {
@@ -193,7 +193,7 @@ func (s *AggregateSurface) currentListDigests(r *session.Request) (listDigests, 
 			if catalog.HasCapability(server, list.Capability()) {
 				decisions := s.Catalog.CurrentPrimitives(server.Name).DecisionsHash()
 				sum.addPart([]byte(server.Name))
-				sum.addNumber(server.State.Offers)
+				sum.addNumber(server.State.PrimitivesVersion)
 				sum.addPart(decisions[:])
 			}
 		}

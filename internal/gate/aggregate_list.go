@@ -47,7 +47,7 @@ func (s *AggregateSurface) listPage(ctx context.Context, r *session.Request, mod
 	if found {
 		at++
 	}
-	out := append(wirejson.AppendString(bytes.Clone(s.Reply.Front(modern)), []byte(l.Member())), ":["...)
+	out := append(wirejson.AppendString(bytes.Clone(s.Reply.Front(modern)), []byte(l.ResultMember())), ":["...)
 	items, size, last, next := 0, 0, "", ""
 	for _, e := range all[at:] {
 		raw := e.renamedDefinition(l)

@@ -26,10 +26,10 @@ type aggregateListEntry struct {
 func (e *aggregateListEntry) renamedDefinition(l catalog.ListKind) json.RawMessage {
 	raw := e.raw
 	if e.name != e.own {
-		raw = wirejson.SetMember(raw, l.Key(), wirejson.AppendString(nil, e.name))
+		raw = wirejson.SetMember(raw, l.ElementKey(), wirejson.AppendString(nil, e.name))
 	}
 	if e.tool != nil {
-		raw = e.tool.Effective.ReplaceIn(repairToolDefinition(raw), e.tool.Hints)
+		raw = e.tool.Effective.ReplaceHintsIn(repairToolDefinition(raw), e.tool.Hints)
 	}
 	return raw
 }
@@ -54,7 +54,7 @@ func newAggregateToolTable(s *catalog.Snapshot) *aggregateToolTable {
 	all := &aggregateToolTable{version: s.Version(), byHashedName: map[string]*catalog.Tool{}}
 	for _, server := range s.Servers() {
 		for _, t := range server.Tools {
-			name := tool.Alias(t.ID.Server, t.ID.Tool)
+			name := tool.ToAlias(t.ID.Server, t.ID.Tool)
 			if tool.IsDigestedAlias(name) {
 				all.byHashedName[name] = t
 			}
@@ -85,9 +85,9 @@ func assignPrimitiveNames(l catalog.ListKind, all []*aggregateListEntry) {
 	for _, e := range all {
 		switch {
 		case l == catalog.ListPrompts:
-			e.name = tool.Alias(e.server, e.own)
+			e.name = tool.ToAlias(e.server, e.own)
 		case owners[e.own] > 1 || tool.LooksLikeAliasURI(e.own):
-			e.name = tool.AliasURI(e.server, e.own)
+			e.name = tool.ToAliasURI(e.server, e.own)
 		default:
 			e.name = e.own
 		}

@@ -233,7 +233,7 @@ func (s *AggregateSurface) routeResource(ctx context.Context, r *routedRequest, 
 		return uri, nil
 	}
 	return "", problem.Newf(problem.InvalidParameter, "There is no resource '%s'.", problem.Brief(uri)).
-		WithHint("Use an address of resources/list, or name the server in it: "+tool.AliasURI("SERVER", problem.Brief(uri))+".").With("parameter", "uri")
+		WithHint("Use an address of resources/list, or name the server in it: "+tool.ToAliasURI("SERVER", problem.Brief(uri))+".").With("parameter", "uri")
 }
 
 // maxOwners limits the servers that the problem of an ambiguous URI names.
@@ -242,7 +242,7 @@ const maxOwners = 5
 func ambiguousResourceProblem(uri string, owners []string) *problem.Problem {
 	var named []string
 	for _, server := range owners[:min(len(owners), maxOwners)] {
-		named = append(named, tool.AliasURI(server, problem.Brief(uri)))
+		named = append(named, tool.ToAliasURI(server, problem.Brief(uri)))
 	}
 	return problem.Newf(problem.InvalidParameter, "Several servers have a resource '%s'.", problem.Brief(uri)).
 		WithHint("Name the server in the address: "+strings.Join(named, ", ")+".").With("parameter", "uri")

@@ -21,7 +21,7 @@ const hello = `{"protocolVersion":"2025-03-26","capabilities":{"roots":{}},"clie
 // aggregateClient is a legacy client of all servers.
 type aggregateClient struct {
 	*aggregateWorld
-	*catalogtest.RelayServers
+	*catalogtest.ScriptedServers
 	session.Session
 }
 
@@ -205,9 +205,9 @@ func TestChangesAreTold(t *testing.T) {
 		told, subscribed = nil, nil
 		for range 3 { // all at once
 			state := c.Catalog.Current().Server("t").State
-			state.Offers++
+			state.PrimitivesVersion++
 			c.Catalog.StateChanged(state)
-			c.Catalog.Refresh()
+			c.Catalog.Publish()
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()

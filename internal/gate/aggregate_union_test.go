@@ -79,7 +79,7 @@ func TestAllTools(t *testing.T) {
 		`{"name":"s__bare","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
 		`{"name":"s__deletes","annotations":{"destructiveHint":false,"openWorldHint":true},"inputSchema":{"type":"object"}}`,
 		strings.Replace(aggregateReads, `"reads"`, `"s__reads"`, 1),
-		`{"name":"` + tool.Alias("s", "x/y") + `","inputSchema":{"type":"object"}}`,
+		`{"name":"` + tool.ToAlias("s", "x/y") + `","inputSchema":{"type":"object"}}`,
 	}
 	if a.Error != nil || p.next != "" || len(p.items) != len(want) {
 		t.Fatalf("%s %v", p.items, a.Error)
@@ -208,7 +208,7 @@ func TestAllCall(t *testing.T) {
 		sent = append(sent, *r)
 		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}
-	for name, own := range map[string]string{"s__reads": "reads", "s__deletes": "deletes", "s__a__b": "a__b", tool.Alias("s", "x/y"): "x/y"} {
+	for name, own := range map[string]string{"s__reads": "reads", "s__deletes": "deletes", "s__a__b": "a__b", tool.ToAlias("s", "x/y"): "x/y"} {
 		w.Begun, sent = nil, nil
 		q := catalogtest.NewRequest("tools/call", `{"_meta":{"progressToken":1}, "name":"`+name+`","arguments":{"n":9007199254740993}}`)
 		q.Headers = []mcp.Header{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: name}}
@@ -270,7 +270,7 @@ func TestAllOffers(t *testing.T) {
 		key    string
 		want   []string
 	}{
-		{"prompts/list", "name", []string{"s__greet", tool.Alias("s", "odd one"), "t__greet"}},
+		{"prompts/list", "name", []string{"s__greet", tool.ToAlias("s", "odd one"), "t__greet"}},
 		{"resources/list", "uri", []string{"demo://1", "demo://2", "mcpproxy://s/both://x", "mcpproxy://s/mcpproxy://t/demo://2", "mcpproxy://t/both://x"}},
 		{"resources/templates/list", "uriTemplate", []string{"t://{id}"}},
 	} {
@@ -281,7 +281,7 @@ func TestAllOffers(t *testing.T) {
 	}
 	for _, c := range []struct{ method, params, want, server string }{
 		{"prompts/get", `{"name":"t__greet"}`, `{"name":"greet"}`, "t"},
-		{"prompts/get", `{"name":"` + tool.Alias("s", "odd one") + `"}`, `{"name":"odd one"}`, "s"},
+		{"prompts/get", `{"name":"` + tool.ToAlias("s", "odd one") + `"}`, `{"name":"odd one"}`, "s"},
 		{"resources/read", `{"uri":"demo://2"}`, `{"uri":"demo://2"}`, "t"},
 		{"resources/read", `{"uri":"mcpproxy://s/both://x"}`, `{"uri":"both://x"}`, "s"},
 		{"resources/read", `{"uri":"mcpproxy://t/anything"}`, `{"uri":"anything"}`, "t"},
@@ -347,7 +347,7 @@ func TestListedNow(t *testing.T) {
 		w, _ := allWorld(t, nil, aggregateReads)
 		before, again := w.all.currentListDigests(catalogtest.NewRequest("", ""))
 		w.Catalog.StateChanged(upstream.State{Name: "other"})
-		w.Catalog.Refresh()
+		w.Catalog.Publish()
 		<-again
 		same, again := w.all.currentListDigests(catalogtest.NewRequest("", ""))
 		if same != before {
@@ -359,8 +359,8 @@ func TestListedNow(t *testing.T) {
 		if tools[0] == before[0] || tools[1] != before[1] || tools[2] != before[2] {
 			t.Error("the tools have changed, and nothing else")
 		}
-		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, Offers: 9, Capabilities: json.RawMessage(`{"prompts":{}}`)})
-		w.Catalog.Refresh()
+		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, PrimitivesVersion: 9, Capabilities: json.RawMessage(`{"prompts":{}}`)})
+		w.Catalog.Publish()
 		<-again
 		if now, _ := w.all.currentListDigests(catalogtest.NewRequest("", "")); now[0] != tools[0] || now[1] == tools[1] || now[2] == tools[2] {
 			t.Error("the prompts and resources have changed, and nothing else")
@@ -369,7 +369,7 @@ func TestListedNow(t *testing.T) {
 			t.Errorf("together: %s", got)
 		}
 		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Connecting})
-		w.Catalog.Refresh()
+		w.Catalog.Publish()
 		if got := w.all.mergedCapabilitiesJSON(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}` {
 			t.Errorf("with one that is not known: %s", got)
 		}
@@ -430,7 +430,7 @@ func TestAllHasNoToolsForClients(t *testing.T) {
 	}
 	theirs.ForClients = true
 	w.Catalog.ToolsListed("s", []*tool.Definition{&ours, &theirs})
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	p, _ := w.page("tools/list", "")
 	if got := fmt.Sprintf("%s", p.items); !strings.Contains(got, "s__ours") || strings.Contains(got, "theirs") {
 		t.Errorf("among all: %s", got)

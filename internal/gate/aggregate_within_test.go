@@ -37,13 +37,13 @@ func TestChangesOutsideAreNoNews(t *testing.T) {
 			all = append(all, &d)
 		}
 		w.Catalog.ToolsListed(server, all)
-		w.Catalog.Refresh()
+		w.Catalog.Publish()
 	}
 	list("s", "a")
 	before, _ := w.all.currentListDigests(asked())
 	whole, _ := w.all.currentListDigests(catalogtest.NewRequest("", ""))
 	list("t", "b", "c")
-	w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, Offers: 99, Capabilities: []byte(`{"tools":{},"prompts":{},"resources":{}}`)})
+	w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, PrimitivesVersion: 99, Capabilities: []byte(`{"tools":{},"prompts":{},"resources":{}}`)})
 	list("s", "a", "wipe") // in no lane of the client
 	after, _ := w.all.currentListDigests(asked())
 	if after != before {

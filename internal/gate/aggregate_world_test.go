@@ -15,32 +15,32 @@ import (
 
 // aggregateWorld has the servers s and t, with what they offer, and all of it at once.
 type aggregateWorld struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	all *AggregateSurface
 }
 
 func newAggregateWorld(t testing.TB, change func(*config.Config), definitions ...string) *aggregateWorld {
 	t.Helper()
-	w := &aggregateWorld{World: catalogtest.New(t, func(c *config.Config) {
+	w := &aggregateWorld{Harness: catalogtest.New(t, func(c *config.Config) {
 		c.Servers = append(c.Servers, config.Server{Name: "t", Protocol: "stdio", Enabled: true, Trust: config.TrustAuto})
 		if change != nil {
 			change(c)
 		}
 	}, definitions...)}
-	deps := depsOf(w.World)
+	deps := depsOf(w.Harness)
 	w.all = NewAggregateSurface(AggregateDeps{Catalog: w.Catalog, Offers: deps.Offers, Reply: session.NewReplyWriter("test", catalogtest.Logger), Gate: New(deps)})
 	return w
 }
 
-func allWorld(t *testing.T, change func(*config.Config), definitions ...string) (*aggregateWorld, *catalogtest.RelayServers) {
+func allWorld(t *testing.T, change func(*config.Config), definitions ...string) (*aggregateWorld, *catalogtest.ScriptedServers) {
 	w := newAggregateWorld(t, change, definitions...)
-	r := w.Upstreams.(*catalogtest.RelayServers)
+	r := w.Upstreams.(*catalogtest.ScriptedServers)
 	r.Primitives = map[string][]json.RawMessage{}
 	for i, name := range []string{"s", "t"} {
-		w.Catalog.StateChanged(upstream.State{Name: name, Phase: upstream.Ready, Offers: uint64(i + 1),
+		w.Catalog.StateChanged(upstream.State{Name: name, Phase: upstream.Ready, PrimitivesVersion: uint64(i + 1),
 			Capabilities: json.RawMessage(`{"tools":{},"prompts":{"listChanged":true},"resources":{}}`)})
 	}
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	return w, r
 }
 

@@ -45,11 +45,11 @@ type approvalOutcome struct {
 // counts as.
 func (s *resolvedCall) approvalRule(c *call, does policy.ArgumentEffect) (policy.ApprovalRule, policy.Operation) {
 	within := c.caller.Scope()
-	if s.tool == nil || !s.cfg.MayAsk(s.tool.ID.Server, within) {
+	if s.tool == nil || !s.cfg.MayAskUser(s.tool.ID.Server, within) {
 		return policy.ApprovalRule{}, policy.NoOperation
 	}
 	lane := WorstLane(s.tool, s.request.CallTool, s.request.OwnNames, &does)
-	return s.cfg.Asks(s.tool.ID, within, lane), lane
+	return s.cfg.AskRuleFor(s.tool.ID, within, lane), lane
 }
 
 // errApprovalOutdated says that the call no longer matches what the user was asked about.
@@ -165,7 +165,7 @@ func (h *approvalWait) laneReasonText() string {
 	case v.tool.CallWith.Operation() == lane:
 		return "it has no hints, which counts as a write"
 	case v.tool.BaseLane() == lane:
-		return "it has no hints, and seems so: " + v.tool.Inferred().Reason
+		return "it has no hints, and seems so: " + v.tool.Inference().Reason
 	}
 	return "it was called with " + v.request.CallTool.String()
 }

@@ -89,11 +89,11 @@ func checkAgainstSchema(t *catalog.Tool, args json.RawMessage, mode config.Valid
 	if mode == config.ValidateOff {
 		return "", nil, nil
 	}
-	s := t.Arguments()
-	if err := s.Broken(); err != nil {
+	s := t.ArgumentSchema()
+	if err := s.BrokenError(); err != nil {
 		return "", []string{fmt.Sprintf("The input schema of '%s' cannot be used, so the arguments were not checked: %v", t.ID, err)}, nil
 	}
-	violations, err := s.Check(args)
+	violations, err := s.CheckArguments(args)
 	if err != nil {
 		// The caller causes this error: without a refusal every caller could switch the check off.
 		violations = []schema.Violation{{Message: err.Error()}}

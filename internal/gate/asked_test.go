@@ -46,7 +46,7 @@ func newAsking(t testing.TB, text string, definitions ...string) *asking {
 	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	live, err := config.Open(file, config.Options{DataDir: a.dir})
+	live, err := config.OpenLiveConfig(file, config.Options{DataDir: a.dir})
 	if err != nil {
 		t.Fatal(err)
 	}

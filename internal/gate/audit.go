@@ -145,11 +145,11 @@ func (g *Gate) toRecordDecision(c *call, v *verdict, refused policy.Check) activ
 	if a := &v.does; a.Operation != policy.NoOperation {
 		d.Lane = &activity.ArgumentLane{Operation: a.Operation.String(), Word: a.Word, By: string(a.By), Argument: a.Path, Declared: a.Declared, Unread: a.Unread}
 	}
-	if within := c.caller.Scope(); within.Bounded() {
-		d.Profile = within.Profiles()
+	if within := c.caller.Scope(); within.IsBounded() {
+		d.Profile = within.ProfileNames()
 	}
 	if v.tool != nil {
-		d.Facts = v.tool.Facts()
+		d.DecisionFacts = v.tool.ActivityFacts()
 	}
 	if v.tool != nil && refused != policy.NoCheck && refused <= policy.CheckCallable {
 		for _, s := range g.Catalog.LockReasons(v.tool) { // hidden by the first one, or by an earlier check

@@ -61,7 +61,7 @@ func BenchmarkDecide(b *testing.B) {
 	}{{"without a scope", policy.Scope{}}, {"token", policy.NewScope(rule())}, {"token, profile and address", policy.NewScope(rule(), rule(), rule())}} {
 		b.Run(of.name, func(b *testing.B) {
 			c, s, now := w.readsCall()
-			if of.scope.Bounded() {
+			if of.scope.IsBounded() {
 				c.caller.Bounds = bounded(of.scope)
 			}
 			b.ReportAllocs()

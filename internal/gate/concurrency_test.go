@@ -8,7 +8,7 @@ import (
 
 // A reload lifts no limit that it does not change.
 func TestAReloadKeepsThePlaces(t *testing.T) {
-	cfg := config.Default()
+	cfg := config.DefaultConfig()
 	cfg.MaxConcurrent = 8
 	cfg.Servers = []config.Server{{Name: "a"}, {Name: "b", MaxConcurrent: 3}}
 	before := newConcurrencyLimiter(cfg, nil)

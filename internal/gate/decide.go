@@ -56,7 +56,7 @@ func (v *verdict) validateArguments(unknown []UnknownArgument) *problem.Problem 
 	if p := misplacedArgsProblem(unknown, v.tool, v.args.sent); p != nil {
 		return p
 	}
-	fit, warnings, p := checkAgainstSchema(v.tool, v.args.sent, v.cfg.Validation(v.request.ID.Server))
+	fit, warnings, p := checkAgainstSchema(v.tool, v.args.sent, v.cfg.ValidationMode(v.request.ID.Server))
 	v.fit = fit
 	v.Warnings = append(v.Warnings, warnings...)
 	return p
@@ -82,7 +82,7 @@ func (s *resolvedCall) classifyArguments() policy.ArgumentEffect {
 // the arguments.
 func (s *resolvedCall) dependsOnArgumentLane(c *call) bool {
 	within := c.caller.Scope()
-	return !within.AllLanes() || s.cfg.MayAsk(s.request.ID.Server, within)
+	return !within.AllowsAllLanes() || s.cfg.MayAskUser(s.request.ID.Server, within)
 }
 
 // PolicyRulesFor returns the configured rules for a call of a tool (nil: there is none). A caller that
@@ -103,10 +103,10 @@ func PolicyRulesFor(cfg *config.Config, t *catalog.Tool, declares bool) policy.R
 func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does policy.ArgumentEffect) policy.Facts {
 	within := c.caller.Scope()
 	id, t := s.request.ID, s.tool
-	facts := policy.Facts{InScope: within.Tool(id.Server, id.Tool), Lanes: within.Lanes()}
+	facts := policy.Facts{InScope: within.AllowsTool(id.Server, id.Tool), Lanes: within.Lanes()}
 	switch {
 	case s.request.NameErr != nil:
-		facts.Nearest = now.Within(within).SuggestByToolName(s.request.Name)
+		facts.Nearest = now.ScopedTo(within).SuggestByToolName(s.request.Name)
 		return facts
 	case !facts.InScope:
 		return facts
@@ -118,7 +118,7 @@ func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does
 		}
 		facts.Existence, facts.Unlisted = missingToolReason(server)
 		facts.LoginNeeded = facts.Existence == policy.Unlisted && g.NeedsLogin(server.Name)
-		facts.Nearest = now.Within(within).SuggestIDs(id)
+		facts.Nearest = now.ScopedTo(within).SuggestIDs(id)
 		return facts
 	}
 	return ToolFacts(t, within, now.Server(t.ID.Server).Quarantined, g.Catalog.CurrentStatus(t), does)
@@ -128,7 +128,7 @@ func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does
 // that its server is quarantined; does is the effect of the arguments.
 func ToolFacts(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.Status, does policy.ArgumentEffect) policy.Facts {
 	facts := policy.Facts{InScope: true, Lanes: within.Lanes(), Existence: policy.Exists, Status: status, Hints: t.Effective, ServerHints: t.Hints}
-	if !within.AllLanes() && !quarantined { // the hints of a quarantined server are not shown
+	if !within.AllowsAllLanes() && !quarantined { // the hints of a quarantined server are not shown
 		facts.Lane = t.Lane()
 		if does.Operation != policy.NoOperation {
 			own := t.BaseLane()
@@ -137,7 +137,7 @@ func ToolFacts(t *catalog.Tool, within policy.Scope, quarantined bool, status po
 		}
 	}
 	facts.Arguments = does
-	in := t.Inferred()
+	in := t.Inference()
 	facts.Inferred, facts.InferredWhy, facts.InferredUnsure = in.Operation, in.Reason, in.Unsure
 	return facts
 }
@@ -169,7 +169,7 @@ func missingToolReason(s *catalog.Server) (what policy.Existence, unlisted strin
 // OutOfScopeProblem returns the problem of a server outside the caller's scope, whether the server
 // exists or not; nil if it is in scope.
 func OutOfScopeProblem(c *auth.Caller, server string) *problem.Problem {
-	if within := c.Scope(); within.Server(server) {
+	if within := c.Scope(); within.AllowsServer(server) {
 		return nil
 	}
 	return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", problem.Brief(server)).
@@ -188,7 +188,7 @@ func (g *Gate) CheckReachable(server string, c *auth.Caller) *problem.Problem {
 	case p != nil:
 		return p
 	case s == nil:
-		return ServerNotFoundProblem(snapshot.Within(c.Scope()), server)
+		return ServerNotFoundProblem(snapshot.ScopedTo(c.Scope()), server)
 	case !s.Enabled:
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' is disabled", server).
 			WithHint("A person must enable the server first.").With("server", server)

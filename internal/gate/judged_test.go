@@ -70,7 +70,7 @@ func TestARefusalNamesItsCheck(t *testing.T) {
 				t.Fatalf("%+v", d)
 			}
 			if known := len(d.Fingerprint) == 64 && d.Hints != nil && d.CallWith != "" && d.ApprovedBy == "trust:auto" && d.ApprovedAt != nil; known != c.known {
-				t.Errorf("of the tool: %+v", d.Facts)
+				t.Errorf("of the tool: %+v", d.DecisionFacts)
 			}
 			if got := string(r.Metadata.Intent.Declared); got != c.declared {
 				t.Errorf("declared %s, want %s", got, c.declared)
@@ -225,10 +225,10 @@ func TestFactsToJudgeAgain(t *testing.T) {
 		t.Errorf("nobody has checked these arguments: %+v", d)
 	}
 	d = facts(call("s:destroys", `{}`))
-	if hints := d.Facts.Declared(); hints != (tool.Hints{Destructive: tool.True}) || d.Hints.Destructive.From != tool.FromOverride {
+	if hints := d.DecisionFacts.DeclaredHints(); hints != (tool.Hints{Destructive: tool.True}) || d.Hints.Destructive.From != tool.FromOverride {
 		t.Errorf("beneath an override: %+v, %+v", hints, d)
 	}
-	if d = facts(call("s:delete_user", `{}`)); d.Inferred != "destructive" || d.Facts.Declared() != (tool.Hints{}) || d.CallWith != "call_tool_read" {
+	if d = facts(call("s:delete_user", `{}`)); d.Inferred != "destructive" || d.DecisionFacts.DeclaredHints() != (tool.Hints{}) || d.CallWith != "call_tool_read" {
 		t.Errorf("a tool whose server says nothing: %+v", d)
 	}
 	if err := w.Book.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {

@@ -43,7 +43,7 @@ func (f *gatedSurface) Open(ctx context.Context, initialize *session.Request) (s
 	}
 	s, reply, err := f.open.Open(ctx, initialize)
 	if reply.Result != nil {
-		reply.Result, _ = f.gate.Offers.FilterResult(ctx, f.target.server, mcp.Initialize, reply.Result, catalog.Audience{Scope: caller.Scope()})
+		reply.Result, _ = f.gate.Offers.FilterResult(ctx, f.target.server, mcp.Initialize, reply.Result, catalog.Recipient{Scope: caller.Scope()})
 	}
 	if s == nil {
 		return nil, reply, err
@@ -150,7 +150,7 @@ func (g *Gate) relayRequest(ctx context.Context, w requestTarget, r *session.Req
 	asked := time.Now()
 	reply, err := w.sendTracked(ctx, r)
 	if err == nil && reply.Error == nil {
-		reply.Result, err = g.Offers.FilterResult(ctx, w.server, r.Method, reply.Result, catalog.Audience{Scope: r.Caller.Scope(), RequestedAt: asked})
+		reply.Result, err = g.Offers.FilterResult(ctx, w.server, r.Method, reply.Result, catalog.Recipient{Scope: r.Caller.Scope(), RequestedAt: asked})
 	}
 	if err == nil && r.Method == mcp.ListTasks {
 		reply.Result = g.tasks.filterListResult(w.server, r, reply.Result)

@@ -129,7 +129,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 	question := session.Event{Method: "elicitation/create", ID: json.RawMessage(`7`)}
 	for name, ask := range map[string]func(s *gatedSession, r *session.Request){
 		"with the call":  func(_ *gatedSession, r *session.Request) { r.Say(question) },
-		"on the stream":  func(s *gatedSession, _ *session.Request) { s.Session.(*catalogtest.Session).Emit(question) },
+		"on the stream":  func(s *gatedSession, _ *session.Request) { s.Session.(*catalogtest.FakeSession).Emit(question) },
 		"nobody answers": nil,
 	} {
 		for _, method := range []string{"tools/call", "prompts/get"} {
@@ -197,7 +197,7 @@ func TestSessionsAreBehindTheDoor(t *testing.T) {
 		t.Errorf("%v, %q", err, w.Events)
 	}
 	foreign := func(context.Context, string) (session.Session, error) {
-		s, _, err := w.World.Surface("s").Open(t.Context(), call)
+		s, _, err := w.Harness.Surface("s").Open(t.Context(), call)
 		return s, err
 	}
 	w.Events = nil

@@ -142,7 +142,7 @@ func TestVisible(t *testing.T) {
 			t.Errorf("%s: %s %v", twice, a.Result, err)
 		}
 	}
-	if a, err := w.gate.Offers.FilterResult(t.Context(), "s", "tools/list", json.RawMessage(`{"Tools":[{"name":"reads"}]}`), catalog.Audience{RequestedAt: time.Now()}); err == nil {
+	if a, err := w.gate.Offers.FilterResult(t.Context(), "s", "tools/list", json.RawMessage(`{"Tools":[{"name":"reads"}]}`), catalog.Recipient{RequestedAt: time.Now()}); err == nil {
 		t.Errorf("a list under another name: %s", a)
 	}
 	r.ToolsLearned, r.Tools = true, reads+`,{"name":"for this client"}`

@@ -20,7 +20,7 @@ import (
 
 // everything is all servers at once, of which there is one, with a real gate.
 type everything struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	*throughSet
 	state upstream.State
 }
@@ -33,7 +33,7 @@ func (e *everything) change(tools bool, capabilities string) {
 	}
 	e.state.Capabilities = json.RawMessage(capabilities)
 	e.Catalog.StateChanged(e.state)
-	e.Catalog.Refresh()
+	e.Catalog.Publish()
 }
 
 const twoKinds = `{"tools":{},"prompts":{"listChanged":true},"logging":{}}`
@@ -46,18 +46,18 @@ func allHarness(t *testing.T) (*harness, *everything, *mcptest.Server) {
 // serveAll puts the server one of a set behind /mcp/all.
 func serveAll(t *testing.T, h *harness, set *throughSet) *everything {
 	e := &everything{throughSet: set, state: upstream.State{Name: "one", Phase: upstream.Ready, Capabilities: json.RawMessage(twoKinds)},
-		World: catalogtest.New(t, func(c *config.Config) {
+		Harness: catalogtest.New(t, func(c *config.Config) {
 			c.Servers = []config.Server{{Name: "one", Protocol: "http", Enabled: true, Trust: config.TrustAuto}}
 		})}
-	e.Upstreams.(*catalogtest.RelayServers).Primitives = map[string][]json.RawMessage{"one prompts/list": {json.RawMessage(`{"name":"a"}`), json.RawMessage(`{"name":"b"}`)}}
+	e.Upstreams.(*catalogtest.ScriptedServers).Primitives = map[string][]json.RawMessage{"one prompts/list": {json.RawMessage(`{"name":"a"}`), json.RawMessage(`{"name":"b"}`)}}
 	var tools []string
 	for _, name := range []string{"echo", "x", "call_tool_read", "retrieve_tools", "upstream_servers", "call_tool"} {
 		tools = append(tools, `{"name":"`+name+`"}`)
 	}
 	e.SetToolsOn("one", tools...)
 	e.Catalog.StateChanged(e.state)
-	e.Catalog.Refresh()
-	deps := gatetest.NewDeps(e.World)
+	e.Catalog.Publish()
+	deps := gatetest.NewDeps(e.Harness)
 	deps.UpstreamSurface = set.At
 	h.srv.All = gate.NewAggregateSurface(gate.AggregateDeps{Catalog: e.Catalog, Offers: deps.Offers, Reply: h.srv.Reply, Gate: gate.New(deps)})
 	return e

@@ -13,8 +13,8 @@ import (
 // admit authenticates a request by its headers, before anything is read.
 func (x *request) admit() bool {
 	cfg := x.s.Config()
-	socket := auth.FromSocket(x.r.Context())
-	if why := auth.RefuseOrigin(x.r, cfg.TrustedHosts); why != "" {
+	socket := auth.IsFromSocket(x.r.Context())
+	if why := auth.HostOrOriginRefusal(x.r, cfg.TrustedHosts); why != "" {
 		x.turnAway(http.StatusForbidden, "Forbidden: "+why+".")
 		return false
 	}
@@ -25,7 +25,7 @@ func (x *request) admit() bool {
 		r = r.WithContext(context.Background())
 	}
 	var err error
-	x.actor, x.token, err = x.s.Auth.Actor(r)
+	x.actor, x.token, err = x.s.Auth.IdentifyRequest(r)
 	unproven := x.actor == auth.Actor{Kind: auth.Agent}
 	switch {
 	case err != nil:
@@ -42,7 +42,7 @@ func (x *request) admit() bool {
 		x.turnAway(http.StatusNotFound, "There is no profile "+session.QuoteText(x.profile)+" that this client may use. The user sees the profiles with `mcpproxy profile list`.")
 		return false
 	}
-	x.bounds = auth.CallerBounds(x.token, x.profile, x.s.Profiles)
+	x.bounds = auth.NewCallerBounds(x.token, x.profile, x.s.Profiles)
 	return true
 }
 

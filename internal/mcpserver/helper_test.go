@@ -173,7 +173,7 @@ func (b *lockedBuffer) String() string {
 func newServer(gw Gateway, cfg func() *config.Config, logs io.Writer) *Server {
 	logger := slog.New(slog.NewJSONHandler(logs, nil))
 	w := session.NewReplyWriter("1.2.3", logger)
-	return New(Deps{BuiltIn: NewBuiltinTools(gw, cfg, w), Reply: w, Config: cfg, Auth: auth.New(testKey, nil), Logger: logger,
+	return New(Deps{BuiltIn: NewBuiltinTools(gw, cfg, w), Reply: w, Config: cfg, Auth: auth.NewAuthenticator(testKey, nil), Logger: logger,
 		Refused: func(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
 			gw.RecordRefusal(ctx, gate.SurfaceRefusal{Caller: *r.Caller, Server: server, Problem: p})
 		}})

@@ -142,7 +142,7 @@ func (h *harness) onSocketUntil() (path string, cutOff func()) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	server := &http.Server{Handler: h.srv, ConnContext: auth.ConnContext, BaseContext: func(net.Listener) context.Context { return base }}
+	server := &http.Server{Handler: h.srv, ConnContext: auth.MarkSocketConn, BaseContext: func(net.Listener) context.Context { return base }}
 	go func() { _ = server.Serve(l) }()
 	h.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -30,7 +30,7 @@ func TestOutcomes(t *testing.T) {
 	for _, version := range []string{mcp.Modern, mcp.Legacy} {
 		h, all, _ := allHarness(t)
 		address := mcptest.Serve(t, saying(version)).URL
-		all.Apply([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: address}})
+		all.ApplySpecs([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: address}})
 		for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/one", "/mcp/s/none"} {
 			o := &outcomes{h: h, all: all, out: &out, version: version, path: path}
 			o.open()

@@ -94,7 +94,7 @@ func TestHeadsAsSent(t *testing.T) {
 				}
 			})
 			h.srv.At = set.At
-			set.Apply([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: address}})
+			set.ApplySpecs([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: address}})
 			send := func(method, how string, session string) (*http.Response, string) {
 				t.Helper()
 				meta := ""
@@ -207,7 +207,7 @@ func TestNotFoundEndsNoSession(t *testing.T) {
 		{"a session that clients share", "/mcp/servers/one", "x", server, true},
 		{"one of several servers", "/mcp/all", "one__x", server, false},
 	} {
-		set.Apply([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: mcptest.Serve(t, c.server).URL, Shared: c.shared}})
+		set.ApplySpecs([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: mcptest.Serve(t, c.server).URL, Shared: c.shared}})
 		_, body, header := h.to(c.path, "", hello)
 		session := header.Get(mcp.HeaderSession)
 		for _, how := range []string{"rpc 404", "bare 404", "rpc 400"} {

@@ -79,7 +79,7 @@ func relayHarness(t *testing.T) (*harness, *throughSet, *mcptest.Server) {
 		}
 	})
 	h.srv.At = set.At
-	set.Apply([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: address}, {Name: "two", Transport: upstream.HTTP, URL: address}})
+	set.ApplySpecs([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: address}, {Name: "two", Transport: upstream.HTTP, URL: address}})
 	return h, set, server
 }
 

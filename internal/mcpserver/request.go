@@ -19,7 +19,7 @@ type request struct {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := request{from: client{s: s, closed: s.closed, origin: auth.Origin(r)}, r: r, out: response{w: w}}
+	x := request{from: client{s: s, closed: s.closed, origin: auth.ConnectionOf(r)}, r: r, out: response{w: w}}
 	x.from.endpoint, x.from.profile, x.from.surface = s.endpoint(r.URL.Path)
 	x.client = &x.from
 	defer x.recover()
@@ -29,7 +29,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPost:
 		x.post()
-	case r.Method == http.MethodGet && r.Header.Get("Upgrade") == mcp.LineProtocol && auth.FromSocket(r.Context()):
+	case r.Method == http.MethodGet && r.Header.Get("Upgrade") == mcp.LineProtocol && auth.IsFromSocket(r.Context()):
 		x.lines()
 	case r.Method == http.MethodGet:
 		x.get()

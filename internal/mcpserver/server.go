@@ -27,7 +27,7 @@ type Deps struct {
 	Config  func() *config.Config
 	Auth    *auth.Authenticator
 	// Profiles are the configured profiles.
-	Profiles auth.Profiles
+	Profiles auth.ProfileRules
 	// Instance is the prefix of session IDs, for load balancers in front of several instances.
 	Instance string
 	Logger   *slog.Logger

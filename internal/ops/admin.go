@@ -7,15 +7,15 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// Editor changes the configuration file and applies each change before it returns. config.Live implements it.
+// Editor changes the configuration file and applies each change before it returns. config.LiveConfig implements it.
 type Editor interface {
-	AddServers(permit config.Permit, all ...config.NamedEdit) error
+	AddServers(permit config.ConfirmFunc, all ...config.NamedEdit) error
 	CheckNewServers(all ...config.NamedEdit) error
 	RemoveServer(name string) error
-	SetServer(permit config.Permit, name, field string, value json.RawMessage) error
-	OverrideHints(permit config.Permit, name, tool string, hints json.RawMessage) error
+	SetServer(permit config.ConfirmFunc, name, field string, value json.RawMessage) error
+	SetHintOverride(permit config.ConfirmFunc, name, tool string, hints json.RawMessage) error
 	// Itself rejects a launch that connects back to this MCPProxy.
-	CheckNotSelf(config.Launch) error
+	CheckNotSelfReference(config.Launch) error
 }
 
 // Admin has all operations: the read operations of Gateway, and those that change servers and approvals.

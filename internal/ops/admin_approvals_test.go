@@ -211,7 +211,7 @@ func TestWithdrawOffers(t *testing.T) {
 		if kind == tool.KindInstructions {
 			id, wrong = "s", "s:x"
 		}
-		together := func(name string, kind tool.Kind, fingerprint string) problem.Code {
+		together := func(name string, kind tool.DefinitionKind, fingerprint string) problem.Code {
 			t.Helper()
 			all, err := w.gateway.ApproveTools(t.Context(), adminPerson, ToolsApproval{Tools: []NamedDefinition{{Name: name, Kind: kind, Fingerprint: fingerprint}}})
 			if err != nil || len(all) != 1 || all[0].Name != name {

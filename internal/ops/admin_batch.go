@@ -28,7 +28,7 @@ func (a *Admin) keepDestructive(ctx context.Context, c Caller, in ToolApproval) 
 			err = checkFingerprint("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)
 		}
 		if err == nil {
-			err = a.editor.OverrideHints(a.Permit(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
+			err = a.editor.SetHintOverride(a.Permit(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
 		}
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([
 
 // requireBatchPresence requires proof of presence once for all definitions of the batch that can be approved.
 func (a *Admin) requireBatchPresence(ctx context.Context, c Caller, in ToolsApproval) error {
-	if !c.Person() || !a.Presence.IsOn() {
+	if !c.IsUser() || !a.Presence.IsOn() {
 		return nil // for another actor, the decision about each definition returns the error
 	}
 	var claims []claim

@@ -37,7 +37,7 @@ func manyTools(b *testing.B) *adminWorld {
 		}
 		w.Catalog.ToolsListed(fmt.Sprintf("server%02d", i), all)
 	}
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	if n := w.Catalog.Current().CallableCount(); n != 10_000 {
 		b.Fatalf("%d tools can be called", n)
 	}

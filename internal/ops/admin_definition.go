@@ -27,13 +27,13 @@ func newDefinition(c approval.CandidateDefinition, server, status string, e appr
 }
 
 func newToolDefinition(t *catalog.Tool, decided *approval.ServerView) definition {
-	d := newDefinition(t.Candidate(), t.ID.Server, "", decided.ToolDecisions(t.ID.Tool))
+	d := newDefinition(t.ApprovalCandidate(), t.ID.Server, "", decided.ToolDecisions(t.ID.Tool))
 	d.status = statusWord(t.Status, d.evaluation.Why == approval.Blocked)
 	return d
 }
 
 func (a *Admin) primitiveDefinition(server string, o *catalog.Primitive, decided *approval.ServerView) definition {
-	d := newDefinition(o.Candidate(), server, "", decided.DecisionsOn(o.Kind, o.Name))
+	d := newDefinition(o.ApprovalCandidate(), server, "", decided.DecisionsOn(o.Kind, o.Name))
 	d.status = statusWord(a.Catalog.PrimitiveStatus(server, o), d.evaluation.Why == approval.Blocked)
 	d.forClients = o.ForClients
 	return d
@@ -114,7 +114,7 @@ func (a *Admin) compareToApproved(ctx context.Context, d *definition) (Compared,
 	return c, nil
 }
 
-func parseFingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, error) {
+func parseFingerprint(kind tool.DefinitionKind, server string, raw []byte) (tool.Fingerprint, error) {
 	if kind == tool.KindTool {
 		d, err := tool.ParseDefinition(server, raw)
 		if err != nil {

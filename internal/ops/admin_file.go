@@ -10,10 +10,10 @@ import (
 
 // ConfigFile has the operations on servers that work without a daemon. They edit the configuration file with the daemon's validation. As with an edit by
 // hand, nothing is recorded, and decisions about servers stay.
-type ConfigFile struct{ live *config.Live }
+type ConfigFile struct{ live *config.LiveConfig }
 
 // NewConfigFile returns a ConfigFile for a configuration that no daemon uses.
-func NewConfigFile(live *config.Live) ConfigFile { return ConfigFile{live} }
+func NewConfigFile(live *config.LiveConfig) ConfigFile { return ConfigFile{live} }
 
 // offlineWarning is the warning that each change carries.
 func (f ConfigFile) offlineWarning() string {

@@ -37,7 +37,7 @@ func TestQuarantineFailsClosed(t *testing.T) {
 	if _, err := w.gateway.QuarantineServer(context.Background(), adminPerson, ServerRef{Name: "new"}); err == nil {
 		t.Error("quarantined without the file")
 	}
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	if s := w.status("new:reads"); s != "server_quarantined" || len(running()) > 0 {
 		t.Errorf("without the file: %s, running %v", s, running())
 	}

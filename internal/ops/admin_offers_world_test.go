@@ -23,13 +23,13 @@ import (
 // alike.
 type offerWorld struct {
 	*adminWorld
-	r *catalogtest.RelayServers
+	r *catalogtest.ScriptedServers
 	// to clients is what clients are listed; nil: the same.
 	toClients map[string][]json.RawMessage
 	version   uint64
 }
 
-var listMethods = map[tool.Kind]catalog.ListKind{tool.KindPrompt: catalog.ListPrompts, tool.KindResource: catalog.ListResources, tool.KindTemplate: catalog.ListTemplates}
+var listMethods = map[tool.DefinitionKind]catalog.ListKind{tool.KindPrompt: catalog.ListPrompts, tool.KindResource: catalog.ListResources, tool.KindTemplate: catalog.ListTemplates}
 
 func newOfferWorld(t *testing.T, kind config.Trust) *offerWorld {
 	t.Helper()
@@ -44,9 +44,9 @@ func newOfferWorld(t *testing.T, kind config.Trust) *offerWorld {
 // changed is what the server says when its offers have changed.
 func (w *offerWorld) changed() {
 	w.version++
-	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready, Offers: w.version, Instructions: w.instructions(),
+	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready, PrimitivesVersion: w.version, Instructions: w.instructions(),
 		Capabilities: json.RawMessage(`{"tools":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}}`)})
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 }
 
 func (w *offerWorld) instructions() string {
@@ -57,7 +57,7 @@ func (w *offerWorld) instructions() string {
 	return text
 }
 
-func (w *offerWorld) method(kind tool.Kind) string {
+func (w *offerWorld) method(kind tool.DefinitionKind) string {
 	if kind == tool.KindInstructions {
 		return "instructions"
 	}
@@ -65,7 +65,7 @@ func (w *offerWorld) method(kind tool.Kind) string {
 }
 
 // offers has the server offer these of a kind, and say so.
-func (w *offerWorld) offers(kind tool.Kind, raws ...string) {
+func (w *offerWorld) offers(kind tool.DefinitionKind, raws ...string) {
 	var all []json.RawMessage
 	for _, raw := range raws {
 		all = append(all, json.RawMessage(raw))
@@ -75,7 +75,7 @@ func (w *offerWorld) offers(kind tool.Kind, raws ...string) {
 }
 
 // shows has it show these to clients, whatever it lists to MCPProxy.
-func (w *offerWorld) shows(kind tool.Kind, raws ...string) {
+func (w *offerWorld) shows(kind tool.DefinitionKind, raws ...string) {
 	all := []json.RawMessage{}
 	for _, raw := range raws {
 		all = append(all, json.RawMessage(raw))
@@ -111,7 +111,7 @@ func (w *offerWorld) Relay(ctx context.Context, server string, q *session.Reques
 	if q.Method == mcp.Discover || q.Method == mcp.Initialize {
 		return session.Reply{Result: w.greeting()}, nil
 	}
-	o, lists := catalog.ListKindOf(q.Method)
+	o, lists := catalog.ListKindOfMethod(q.Method)
 	if !lists || o == catalog.ListTools {
 		return w.r.Relay(ctx, server, q)
 	}
@@ -119,11 +119,11 @@ func (w *offerWorld) Relay(ctx context.Context, server string, q *session.Reques
 	for _, raw := range w.clientList(q.Method) {
 		parts = append(parts, string(raw))
 	}
-	return session.Reply{Result: json.RawMessage(`{"_meta":{"n":9007199254740993}, "` + o.Member() + `":[` + strings.Join(parts, " , ") + `],"nextCursor":"c"}`)}, nil
+	return session.Reply{Result: json.RawMessage(`{"_meta":{"n":9007199254740993}, "` + o.ResultMember() + `":[` + strings.Join(parts, " , ") + `],"nextCursor":"c"}`)}, nil
 }
 
 // seen is what a client sees of a kind on the server's own address.
-func (w *offerWorld) seen(kind tool.Kind) []string {
+func (w *offerWorld) seen(kind tool.DefinitionKind) []string {
 	w.T.Helper()
 	if kind == tool.KindInstructions {
 		_, a, err := w.gateway.GatedSurface("s").Open(w.T.Context(), passed("initialize", `{}`))
@@ -143,7 +143,7 @@ func (w *offerWorld) seen(kind tool.Kind) []string {
 		w.T.Fatal(err)
 	}
 	var all []string
-	_ = wirejson.Elements(wirejson.Find(a.Result, o.Member()), func(raw []byte) error {
+	_ = wirejson.Elements(wirejson.Find(a.Result, o.ResultMember()), func(raw []byte) error {
 		all = append(all, string(raw))
 		return nil
 	})
@@ -151,7 +151,7 @@ func (w *offerWorld) seen(kind tool.Kind) []string {
 }
 
 // amongAll is what clients of all servers see.
-func (w *offerWorld) amongAll(kind tool.Kind) int {
+func (w *offerWorld) amongAll(kind tool.DefinitionKind) int {
 	w.T.Helper()
 	if kind == tool.KindInstructions {
 		return len(w.seen(kind))
@@ -161,13 +161,13 @@ func (w *offerWorld) amongAll(kind tool.Kind) int {
 		w.T.Fatal(err, a.Error)
 	}
 	n := 0
-	_ = wirejson.Elements(wirejson.Find(a.Result, listMethods[kind].Member()), func([]byte) error { n++; return nil })
+	_ = wirejson.Elements(wirejson.Find(a.Result, listMethods[kind].ResultMember()), func([]byte) error { n++; return nil })
 	return n
 }
 
 // used is what comes of a client's use of an offer, on the server's own address
 // and among all.
-func (w *offerWorld) used(kind tool.Kind) map[string]error {
+func (w *offerWorld) used(kind tool.DefinitionKind) map[string]error {
 	w.T.Helper()
 	var requests [][2]string
 	switch kind {
@@ -213,7 +213,7 @@ func lockedOffer(err error) bool {
 
 func methodOf(l catalog.ListKind) string {
 	for _, method := range []string{mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates} {
-		if o, _ := catalog.ListKindOf(method); o == l {
+		if o, _ := catalog.ListKindOfMethod(method); o == l {
 			return method
 		}
 	}

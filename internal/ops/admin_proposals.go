@@ -126,7 +126,7 @@ func (p proposals) withdrawMatching(ctx context.Context, goes func(name string) 
 // checkNameFree rejects the name of an existing server, ignoring case, and for agents also the name of a proposal. A server that a user adds has
 // priority over a proposal.
 func (p proposals) checkNameFree(name string, c Caller) error {
-	if !c.Person() && slices.ContainsFunc(p.book.Proposals(), func(other approval.ServerProposal) bool { return strings.EqualFold(other.Name, name) }) {
+	if !c.IsUser() && slices.ContainsFunc(p.book.Proposals(), func(other approval.ServerProposal) bool { return strings.EqualFold(other.Name, name) }) {
 		return nameTakenError(name)
 	}
 	return checkNameUnused(name, p.config())

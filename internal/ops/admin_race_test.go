@@ -63,7 +63,7 @@ func TestACrowdRunsNothingUnapproved(t *testing.T) {
 	c := &crowd{adminWorld: newAdminWorld(t, func(c *config.Config) { c.Intent.InferHints = policy.InferAdvise })}
 	c.AnswerCall = c.run
 	c.list(0)
-	c.Catalog.Refresh()
+	c.Catalog.Publish()
 
 	ctx, id := context.Background(), tool.ID{Server: "s", Tool: "a"}
 	call := func() error {
@@ -101,7 +101,7 @@ func TestACrowdRunsNothingUnapproved(t *testing.T) {
 		})
 	}
 	always(func() { _ = call() })
-	always(c.Catalog.Refresh)
+	always(c.Catalog.Publish)
 	always(func() { // what was seen; never the one that claims to be read-only
 		if seen := c.listed.Load(); seen.Hints.ReadOnly != tool.True {
 			_, _ = c.gateway.ApproveTool(ctx, adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: seen.Fingerprint().String()}}})

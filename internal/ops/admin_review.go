@@ -29,7 +29,7 @@ func (a *Admin) findReviewSubject(name string) (*reviewSubject, error) {
 			s.decided = a.Book.View(name)
 			return s, nil
 		}
-		s.primitivesLoaded = a.Offers.UpToDate(snapshot, s.listed)
+		s.primitivesLoaded = a.Offers.ListsUpToDate(snapshot, s.listed)
 		a.Offers.RefreshInstructions(context.Background(), s.listed) // loads what the server reported about itself
 		s.decided = a.Book.View(name)
 		for _, t := range s.listed.Tools {
@@ -104,7 +104,7 @@ func (a *Admin) Approvals(ctx context.Context, _ Caller, q WaitingQuery) (Waitin
 func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, d *definition) WaitingTool {
 	w := WaitingTool{
 		Name: d.toolID().String(), Server: d.server, Tool: d.Tool, Pending: a.pending(d), Loosened: d.evaluation.Loosened, Scanned: d.scanResult(),
-		Lane: t.CallWith.Operation().String(), Guessed: t.Undeclared(),
+		Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(),
 	}
 	if d.pin != nil {
 		w.What = a.summaries.get(d.pin.Fingerprint, d.Fingerprint, func() *approval.ChangeSummary {
@@ -150,12 +150,12 @@ func (s *reviewSubject) serverReview() ServerReview {
 		State: StateOf(s.listed), LastError: lastError(s.listed), Listed: s.toolsCurrent(), Instructions: s.instructions(),
 		Tools: []ReviewedTool{}, Offers: []ReviewedOffer{}, TotalOffers: len(s.primitives) + s.omitted,
 	}
-	said := scanResult(scan.Text("instructions", s.instructions()))
+	said := scanResult(scan.ScanText("instructions", s.instructions()))
 	r.Verdict, r.Findings = said.Verdict, said.Findings
 	if s.proposal != nil {
 		r.ProposedBy, r.ProposedAt, r.ProposedEnv = s.proposal.By, &s.proposal.At, s.config.Env
 	}
-	if launch := s.decided.ApprovedLaunch(); launch != nil && catalog.LaunchApproved(s.config, s.decided) {
+	if launch := s.decided.ApprovedLaunch(); launch != nil && catalog.IsLaunchApproved(s.config, s.decided) {
 		r.LaunchApprovedBy, r.LaunchApprovedAt = launch.By, &launch.At
 	}
 	for _, d := range s.tools {
@@ -200,7 +200,7 @@ func (a *Admin) requireReviewPresence(ctx context.Context, s *reviewSubject, sta
 	if stage != StageLaunch {
 		edit = endQuarantine
 	}
-	widens, err := requiredClaims(func(permit config.Permit) error { return edit(a.editor, permit, s) })
+	widens, err := requiredClaims(func(permit config.ConfirmFunc) error { return edit(a.editor, permit, s) })
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (a *Admin) requireReviewPresence(ctx context.Context, s *reviewSubject, sta
 }
 
 // quarantineForReview writes the server into the file, quarantined.
-func quarantineForReview(e Editor, permit config.Permit, s *reviewSubject) error {
+func quarantineForReview(e Editor, permit config.ConfirmFunc, s *reviewSubject) error {
 	switch {
 	case s.proposal != nil:
 		return e.AddServers(permit, config.NamedEdit{Name: s.name, ServerEdit: s.proposal.Edit})
@@ -219,7 +219,7 @@ func quarantineForReview(e Editor, permit config.Permit, s *reviewSubject) error
 }
 
 // endQuarantine removes the quarantine from the file.
-func endQuarantine(e Editor, permit config.Permit, s *reviewSubject) error {
+func endQuarantine(e Editor, permit config.ConfirmFunc, s *reviewSubject) error {
 	if !s.config.Quarantined {
 		return nil
 	}

@@ -149,12 +149,12 @@ func (s *reviewSubject) launchView() LaunchView {
 	if s.stage() == StageLaunch {
 		return LaunchView(s.config.ExactLaunch())
 	}
-	return LaunchView(s.config.ShownLaunch())
+	return LaunchView(s.config.MaskedLaunch())
 }
 
 // describeLaunch describes the launch for the record.
 func (s *reviewSubject) describeLaunch() string {
-	l := s.config.ShownLaunch()
+	l := s.config.MaskedLaunch()
 	if l.URL != "" {
 		return problem.Brief(l.URL)
 	}

@@ -23,7 +23,7 @@ func reviewing(t *testing.T) (w *adminWorld, running func() []string) {
 	w = newAdminWorld(t, func(c *config.Config) { c.Servers = nil; c.MCPManagement = config.ManagePropose })
 	return w, func() (may []string) {
 		for _, s := range w.Config().Servers {
-			if catalog.MayStart(s, w.Book.View(s.Name)) {
+			if catalog.MayStartServer(s, w.Book.View(s.Name)) {
 				may = append(may, s.Name)
 			}
 		}
@@ -99,7 +99,7 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 
 	// Whatever changes after the person has looked is a conflict.
 	w.Catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nasty."})
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: seen.Fingerprint}}); problem.From(err).Code != problem.Conflict {
 		t.Errorf("other instructions: %v", err)
 	}
@@ -343,7 +343,7 @@ func TestTheQuarantineEndsLast(t *testing.T) {
 	}
 	held := func(what string, err error) {
 		t.Helper()
-		w.Catalog.Refresh()
+		w.Catalog.Publish()
 		_, refused := w.call(policy.CallToolRead, "new:reads", `{"n":1}`)
 		if s, now := w.status("new:reads"), w.review("new"); err == nil || s != "server_quarantined" || refused == nil || refused.Code != problem.ToolLocked ||
 			!w.Config().Server("new").Quarantined || now.Stage != StageDefinitions || now.Fingerprint != f {

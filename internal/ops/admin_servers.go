@@ -15,7 +15,7 @@ import (
 
 // AddServer adds a server: a user's to the configuration, an agent's to the proposals, which only a user can approve.
 func (a *Admin) AddServer(ctx context.Context, c Caller, s NewServer) (ServerView, error) {
-	if c.Known() && !MayPropose(&c) {
+	if c.IsKnown() && !MayPropose(&c) {
 		return ServerView{}, problem.New(problem.OutOfScope, "To propose a server is outside what this client may do: it needs all servers and the write lane.",
 			"Ask the user to add the server.")
 	}
@@ -27,19 +27,19 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s NewServer) (ServerVie
 		return ServerView{}, err
 	}
 	switch {
-	case c.Person():
+	case c.IsUser():
 		err = a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
 			return a.editor.AddServers(a.Permit(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
 		})
-	case c.Known():
-		if err = a.editor.CheckNotSelf(edit.Launch); err == nil {
+	case c.IsKnown():
+		if err = a.editor.CheckNotSelfReference(edit.Launch); err == nil {
 			err = a.proposals.propose(ctx, s.Name, edit, c)
 		}
 	default:
 		err = problem.New(problem.Forbidden, "Nobody may add a server.", "")
 	}
 	v, err := a.viewAfter(ctx, c, ServerRef{Name: s.Name}, err)
-	if err == nil && c.Person() {
+	if err == nil && c.IsUser() {
 		a.proposals.supersede(ctx, &v, c)
 	}
 	return v, err
@@ -52,7 +52,7 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []NewServer) (view
 		return nil, nil, err
 	}
 	views, refused = make([]ServerView, len(all)), make([]error, len(all))
-	if c.Person() {
+	if c.IsUser() {
 		if refused, err = addServerBatch(ctx, a, c, all); err != nil {
 			return nil, nil, err
 		}
@@ -60,7 +60,7 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []NewServer) (view
 	for i, s := range all {
 		switch {
 		case refused[i] != nil:
-		case !c.Person():
+		case !c.IsUser():
 			views[i], refused[i] = a.AddServer(ctx, c, s)
 		default:
 			if views[i], refused[i] = a.Server(ctx, c, ServerRef{Name: s.Name}); refused[i] == nil {

@@ -16,7 +16,7 @@ const (
 	maxServer      = 64 << 10 // bytes of all its texts
 )
 
-// validateNewServer validates the name, launch and size of a new server. config.Live validates the rest when it writes the file.
+// validateNewServer validates the name, launch and size of a new server. config.LiveConfig validates the rest when it writes the file.
 func validateNewServer(s NewServer) (config.ServerEdit, error) {
 	if err := tool.CheckServerName(s.Name); err != nil {
 		return config.ServerEdit{}, invalidServer("name", "The name of the server cannot be used: "+err.Error()+".")
@@ -33,7 +33,7 @@ func validateNewServer(s NewServer) (config.ServerEdit, error) {
 	edit := config.ServerEdit{
 		Launch: s.Launch, Quarantined: s.Quarantined, Trust: config.Trust(s.Trust),
 	}
-	return edit, edit.Check()
+	return edit, edit.CheckValues()
 }
 
 // exceedsLimits reports whether a new server exceeds a size limit.

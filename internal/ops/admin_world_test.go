@@ -32,16 +32,16 @@ type operations struct {
 // adminWorld is the operations with everything around them in memory. It is the Editor
 // of its configuration.
 type adminWorld struct {
-	*catalogtest.World
-	relays  *catalogtest.RelayServers
+	*catalogtest.Harness
+	relays  *catalogtest.ScriptedServers
 	gateway operations
 	guard   *catalog.PrimitiveGuard
 }
 
 func newAdminWorld(t testing.TB, change func(*config.Config), definitions ...string) *adminWorld {
 	t.Helper()
-	w := &adminWorld{World: catalogtest.New(t, change, definitions...)}
-	w.relays = w.Upstreams.(*catalogtest.RelayServers)
+	w := &adminWorld{Harness: catalogtest.New(t, change, definitions...)}
+	w.relays = w.Upstreams.(*catalogtest.ScriptedServers)
 	w.renew(w.Book)
 	return w
 }
@@ -49,11 +49,11 @@ func newAdminWorld(t testing.TB, change func(*config.Config), definitions ...str
 // renew has everything made anew, on the catalog that there is now.
 func (w *adminWorld) renew(book *approval.Book) {
 	w.Book = book
-	deps := gatetest.NewDeps(w.World)
+	deps := gatetest.NewDeps(w.Harness)
 	w.guard = deps.Offers
 	o := &w.gateway
 	through := gate.New(deps)
-	o.Admin = NewAdmin(NewGateway(GatewayDeps{Book: book, Gate: through, Upstreams: w, Log: catalogtest.Log{World: w.World}}), w)
+	o.Admin = NewAdmin(NewGateway(GatewayDeps{Book: book, Gate: through, Upstreams: w, Log: catalogtest.QueryableLog{Harness: w.Harness}}), w)
 	o.all = gate.NewAggregateSurface(gate.AggregateDeps{Catalog: w.Catalog, Gate: through, Offers: w.guard, Reply: session.NewReplyWriter("test", catalogtest.Logger)})
 }
 
@@ -85,7 +85,7 @@ var passed = catalogtest.NewRequest
 
 // AddServers, CheckNewServers, RemoveServer and SetServer are an Editor of the configuration that
 // the world has in memory.
-func (w *adminWorld) AddServers(_ config.Permit, all ...config.NamedEdit) error {
+func (w *adminWorld) AddServers(_ config.ConfirmFunc, all ...config.NamedEdit) error {
 	return w.Edit(func(c *config.Config) error {
 		for _, s := range all {
 			trust := s.Trust
@@ -107,7 +107,7 @@ func (w *adminWorld) RemoveServer(name string) error {
 	})
 }
 
-func (w *adminWorld) SetServer(_ config.Permit, name, field string, value json.RawMessage) error {
+func (w *adminWorld) SetServer(_ config.ConfirmFunc, name, field string, value json.RawMessage) error {
 	return w.Edit(func(c *config.Config) error {
 		s := c.Server(name)
 		switch field {
@@ -124,7 +124,7 @@ func (w *adminWorld) SetServer(_ config.Permit, name, field string, value json.R
 	})
 }
 
-func (w *adminWorld) OverrideHints(_ config.Permit, name, of string, hints json.RawMessage) error {
+func (w *adminWorld) SetHintOverride(_ config.ConfirmFunc, name, of string, hints json.RawMessage) error {
 	return w.Edit(func(c *config.Config) error {
 		s := c.Server(name)
 		s.HintOverrides = append(slices.Clone(s.HintOverrides), config.HintOverride{Pattern: of, Hints: tool.ParseHints(hints)})
@@ -132,8 +132,8 @@ func (w *adminWorld) OverrideHints(_ config.Permit, name, of string, hints json.
 	})
 }
 
-// Itself is what config.Live says of one command.
-func (w *adminWorld) CheckNotSelf(l config.Launch) error {
+// Itself is what config.LiveConfig says of one command.
+func (w *adminWorld) CheckNotSelfReference(l config.Launch) error {
 	if l.Command == "mcpproxy" {
 		return problem.New(problem.InvalidParameter, "it is MCPProxy itself", "")
 	}
@@ -172,6 +172,6 @@ func (w *adminWorld) retrieve(r RetrieveRequest) catalogtest.RetrieveResult {
 	return w.ParseRetrieveResult(w.gateway.Retrieve(context.Background(), r))
 }
 
-func (*adminWorld) Progress(string) upstream.Progress { return upstream.Progress{} }
+func (*adminWorld) Progress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
 func (*adminWorld) Deviations(string) []string { return nil }

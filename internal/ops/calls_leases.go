@@ -85,7 +85,7 @@ func (c *CallApprovals) Grant(ctx context.Context, by Caller, in NewLease) (view
 		return view, err
 	}
 	l.ID, l.By, l.Via = name[:16], by.Actor.String(), string(by.Source)
-	detail := fmt.Sprintf("%s: %s, up to %d calls for %s", l.ID, auth.LaneWords()[l.Lane-1], l.Calls, l.Until.Sub(l.Given).Round(time.Second))
+	detail := fmt.Sprintf("%s: %s, up to %d calls for %s", l.ID, auth.LaneNames()[l.Lane-1], l.Calls, l.Until.Sub(l.Given).Round(time.Second))
 	if l.Tools != "" {
 		detail += ", tools " + l.Tools
 	}
@@ -135,7 +135,7 @@ func (c *CallApprovals) buildLease(ctx context.Context, in NewLease, now time.Ti
 	if in.Lane != "" {
 		var ok bool
 		if l.Lane, ok = auth.ParseLane(in.Lane); !ok {
-			return l, invalidLease("lane", in.Lane, strings.Join(auth.LaneWords(), ", "))
+			return l, invalidLease("lane", in.Lane, strings.Join(auth.LaneNames(), ", "))
 		}
 	}
 	life := defaultLease
@@ -167,6 +167,6 @@ func invalidLease(parameter, value, allowed string) error {
 }
 
 func (c *CallApprovals) leaseView(l *ask.Lease, now time.Time) LeaseView {
-	return LeaseView{ID: l.ID, Server: l.Server, Lane: auth.LaneWords()[l.Lane-1], Tools: l.Tools, Client: l.Client, Calls: l.Calls, CallsLeft: l.Left, GivenAt: l.Given,
+	return LeaseView{ID: l.ID, Server: l.Server, Lane: auth.LaneNames()[l.Lane-1], Tools: l.Tools, Client: l.Client, Calls: l.Calls, CallsLeft: l.Left, GivenAt: l.Given,
 		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.EndReason(now, c.gateway.Config().SharedRevision())}
 }

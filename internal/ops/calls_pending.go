@@ -35,12 +35,12 @@ type CallApprovals struct {
 	gateway *Gateway
 	pending PendingStore
 	waiters Waiters
-	tokens  *auth.Tokens
+	tokens  *auth.AgentTokens
 	changed func() // called after an answer, a new lease or a revocation
 }
 
 // NewCallApprovals returns CallApprovals.
-func NewCallApprovals(g *Gateway, k PendingStore, w Waiters, t *auth.Tokens, changed func()) *CallApprovals {
+func NewCallApprovals(g *Gateway, k PendingStore, w Waiters, t *auth.AgentTokens, changed func()) *CallApprovals {
 	return &CallApprovals{g, k, w, t, changed}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // SettingsDeps are the dependencies of Settings.
 type SettingsDeps struct {
-	Live    *config.Live
+	Live    *config.LiveConfig
 	Gateway *Gateway
 	DataDir string // where the history is kept, absolute
 	Key     string // the API key, from which the key of placeholders is derived
@@ -22,7 +22,7 @@ type SettingsDeps struct {
 
 // Settings has the operations on the configuration file.
 type Settings struct {
-	live    *config.Live
+	live    *config.LiveConfig
 	gateway *Gateway
 	journal Journal
 	dataDir string
@@ -41,7 +41,7 @@ func NewSettings(d SettingsDeps) *Settings {
 		if newest.ETag == inForce.ETag() {
 			return s
 		}
-		inForce.Keys = d.Live.KeysBetween(text, inForce.Data)
+		inForce.Keys = d.Live.ChangedKeys(text, inForce.Data)
 	}
 	s.history.add(inForce)
 	return s
@@ -52,7 +52,7 @@ func (s *Settings) Applied(f config.AppliedText) { s.history.add(f) }
 
 // Config returns the configuration file.
 func (s *Settings) Config(context.Context, Caller, Nothing) (Config, error) {
-	text, err := s.live.Read()
+	text, err := s.live.ReadFile()
 	inForce := s.live.AppliedText()
 	c := Config{Path: s.live.Path(), ETag: config.ETag(text), InForceSince: inForce.Since, InForceETag: inForce.ETag(), NeedsRestart: s.live.NeedsRestart()}
 	if newest, _, ok := s.history.newest(); ok && newest.ETag == c.InForceETag {
@@ -81,9 +81,9 @@ func (s *Settings) Config(context.Context, Caller, Nothing) (Config, error) {
 
 // settings returns all settings with their values; text is the file.
 func (s *Settings) settings(text []byte) (out []Setting) {
-	for _, one := range config.Settings(s.live.Current(), text) {
+	for _, one := range config.ListSettings(s.live.Current(), text) {
 		out = append(out, Setting{one.Key, one.Type, one.Range, one.Doc, redact.JSON(one.Value), one.Default, one.Allowed, one.Restart, one.Set,
-			one.Secret || one.Key == "data_dir" || s.live.Outranked(one.Key)})
+			one.Secret || one.Key == "data_dir" || s.live.IsOverridden(one.Key)})
 	}
 	return out
 }
@@ -105,6 +105,6 @@ func (s *Settings) maskedProblem(err error, mistakes []Mistake, of masked) *prob
 	for _, m := range mistakes {
 		lines = append(lines, config.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
 	}
-	whole := config.MistakesError(filepath.Base(s.live.Path()), lines)
+	whole := config.NewMistakesError(filepath.Base(s.live.Path()), lines)
 	return problem.New(p.Code, whole.Message, p.Hint).With("mistakes", mistakes)
 }

@@ -69,7 +69,7 @@ func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config,
 		if err := s.checkChangeable(keys); err != nil {
 			return err
 		}
-		text, err := s.live.Read()
+		text, err := s.live.ReadFile()
 		if err == nil {
 			err = s.live.SetKeys(s.gateway.Permit(ctx), in.etag(), in.Set, c.Actor.String())
 		}
@@ -93,7 +93,7 @@ func (s *Settings) checkChangeable(keys []string) error {
 	}
 	settings := s.settings(nil)
 	for _, key := range keys {
-		if err := config.CheckSetting(key); err != nil {
+		if err := config.CheckSettableKey(key); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(settings, func(one Setting) bool { return one.Key == key && one.Locked }) {
@@ -139,7 +139,7 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in ConfigReplacement) 
 
 // restoreSecrets puts the file's secrets into a text. A nonempty match must be the etag of the file.
 func (s *Settings) restoreSecrets(match, text string) ([]byte, masked, error) {
-	file, err := s.live.Read()
+	file, err := s.live.ReadFile()
 	if err != nil {
 		return nil, masked{}, err
 	}
@@ -167,7 +167,7 @@ func (s *Settings) Validate(_ context.Context, _ Caller, in Candidate) (Validati
 	if err := s.checkChangeable(slices.Sorted(maps.Keys(in.Set))); err != nil {
 		return v, err
 	}
-	text, err := config.WithKeys([]byte(in.Text), in.Set)
+	text, err := config.SetKeysInText([]byte(in.Text), in.Set)
 	if err != nil {
 		return v, err
 	}
@@ -225,9 +225,9 @@ func (s *Settings) Confirm(ctx context.Context, c Caller, _ Nothing) (Config, er
 		keys = append(keys, d.Key)
 	}
 	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "confirm_config", keyList(keys)), func() error {
-		text, err := s.live.Read()
+		text, err := s.live.ReadFile()
 		if err == nil {
-			_, err = s.live.Confirm(s.gateway.Permit(ctx))
+			_, err = s.live.ConfirmFile(s.gateway.Permit(ctx))
 		}
 		if err == nil {
 			return nil

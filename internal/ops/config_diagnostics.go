@@ -211,7 +211,7 @@ func clockCheck(clock, steady time.Duration) Check {
 	return Check{"clock", "Clock", stateOK, "It was not set back since MCPProxy started.", ""}
 }
 
-func unconfirmedCheck(waits config.Unconfirmed) Check {
+func unconfirmedCheck(waits config.UnconfirmedChanges) Check {
 	confirm := "mcpproxy config confirm"
 	if waits.Remedy != "" { // which is one of the warnings
 		confirm = "mcpproxy presence test"

@@ -40,7 +40,7 @@ type replacement struct {
 
 // mask replaces the secrets of a text with placeholders. before is an earlier text, which is used to find the secrets of a text that cannot be parsed.
 func (m masker) mask(text, before []byte) masked {
-	places := config.SecretSpans(text, before)
+	places := config.FindSecretSpans(text, before)
 	for _, p := range placeholder.FindAllIndex(text, -1) { // that a user has saved
 		places = append(places, config.Span{From: p[0], To: p[1]})
 	}
@@ -163,7 +163,7 @@ func (t masked) restore(text string) (restored, []Mistake) {
 // exposedSecrets reports secrets that were restored where the text would be shown unmasked. A client that may not see a secret must not move it to where
 // it can.
 func (t restored) exposedSecrets(before []byte) (out []Mistake) {
-	hidden := config.SecretSpans(t.whole, before)
+	hidden := config.FindSecretSpans(t.whole, before)
 	for _, s := range t.replacements {
 		end := s.at + len(s.secret)
 		i, _ := slices.BinarySearchFunc(hidden, s.at, func(p config.Span, at int) int { return p.To - at - 1 })

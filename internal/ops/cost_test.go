@@ -101,7 +101,7 @@ func TestWhatAnAnswerCosts(t *testing.T) {
 		w.SetToolsOn(name, list...)
 		w.Catalog.StateChanged(upstream.State{Name: name, Phase: upstream.Ready})
 	}
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	told := map[string]bool{}
 	bytes, first := 0, 0
 	for _, r := range thirty {

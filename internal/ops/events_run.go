@@ -88,7 +88,7 @@ type notifier struct {
 func (t *notifier) start() {
 	t.reader, t.appended = t.Log.Follow()
 	t.snapshot = t.Catalog.Current()
-	t.replaced = t.snapshot.Replaced()
+	t.replaced = t.snapshot.ReplacedChan()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buffer.begin(t.reader.Position())
@@ -168,7 +168,7 @@ func (t *notifier) publishChanges(ctx context.Context) {
 	t.changes = changes{}
 	t.mu.Unlock()
 	what.compare(t.snapshot, now)
-	t.snapshot, t.replaced, t.changed = now, now.Replaced(), time.Now()
+	t.snapshot, t.replaced, t.changed = now, now.ReplacedChan(), time.Now()
 	if what.empty() {
 		return
 	}

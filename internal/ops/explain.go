@@ -19,7 +19,7 @@ import (
 // Explainer explains what would happen to a call.
 type Explainer struct {
 	Gateway *Gateway
-	Tokens  *auth.Tokens
+	Tokens  *auth.AgentTokens
 	Account *permission.Account // the account whose MCP clients are examined
 }
 
@@ -39,7 +39,7 @@ func (ExplainRequest) Example() string {
 type Prospect struct {
 	Name string      `json:"name" doc:"The tool id."`
 	As   ProspectWho `json:"as"`
-	tool.Facts
+	tool.DecisionFacts
 	Status         string         `json:"status,omitempty" words:"status" doc:"Why the tool cannot be called; absent when it can."`
 	Further        []string       `json:"further_statuses,omitempty" doc:"Further reasons why it cannot."`
 	ConfigRevision string         `json:"config_revision"`
@@ -112,7 +112,7 @@ func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (P
 		if who.report != nil {
 			lane.Client = who.clientVerdict(v)
 		}
-		a.Facts, a.Status, a.Further, a.ConfigRevision = would.Facts.Facts, would.Facts.Status, would.Facts.Further, would.Facts.ConfigRevision
+		a.DecisionFacts, a.Status, a.Further, a.ConfigRevision = would.Facts.DecisionFacts, would.Facts.Status, would.Facts.Further, would.Facts.ConfigRevision
 		a.Lanes = append(a.Lanes, lane)
 	}
 	return a, nil
@@ -233,8 +233,8 @@ func (p *Explainer) withScope(w prospectCaller, profile string) prospectCaller {
 			w.notes = append(w.notes, "The token '"+w.Token+"' has expired: it is good for nothing.")
 		}
 	}
-	w.caller.Bounds = auth.CallerBounds(w.token, profile, func(name string) *auth.ScopeRule { return p.Gateway.Config().ProfileRule(name) })
-	w.Profiles = w.caller.Scope().Profiles()
+	w.caller.Bounds = auth.NewCallerBounds(w.token, profile, func(name string) *auth.ScopeRule { return p.Gateway.Config().ProfileRule(name) })
+	w.Profiles = w.caller.Scope().ProfileNames()
 	return w
 }
 
@@ -300,7 +300,7 @@ func (w *prospectCaller) scopeReason(id tool.ID, v policy.CallTool, g *Gateway) 
 	}
 	var all []bound
 	if w.token != nil {
-		all = append(all, bound{"The token '" + w.Token + "'", w.token.Rule()})
+		all = append(all, bound{"The token '" + w.Token + "'", w.token.OwnRule()})
 	}
 	for _, name := range strings.Split(w.Profiles, ",") {
 		rule := g.Config().ProfileRule(name)
@@ -311,11 +311,11 @@ func (w *prospectCaller) scopeReason(id tool.ID, v policy.CallTool, g *Gateway) 
 	}
 	t := g.Catalog.Current().Tool(id)
 	for _, b := range all {
-		within := auth.ScopeOf(b.rule)
+		within := auth.NewScope(b.rule)
 		switch {
-		case !within.Server(id.Server):
+		case !within.AllowsServer(id.Server):
 			return b.of + " does not have the server '" + id.Server + "'."
-		case !within.Tool(id.Server, id.Tool):
+		case !within.AllowsTool(id.Server, id.Tool):
 			return b.of + " does not have the tool."
 		case t != nil && !policy.ScopeIncludes(within, t.Lane()):
 			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the tool counts as " + t.Lane().String() + "."

@@ -36,9 +36,9 @@ const explainBase = `{
 
 // world is a gate over a catalog, tokens in a real store, and an account of clients.
 type explainWorld struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	t         *testing.T
-	tokens    *auth.Tokens
+	tokens    *auth.AgentTokens
 	home      string
 	prospects *ops.Explainer
 }
@@ -50,17 +50,17 @@ func newExplainWorld(t *testing.T) *explainWorld {
 	if err := os.WriteFile(path, []byte(explainBase), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	live, err := config.Open(path, config.Options{DataDir: dir})
+	live, err := config.OpenLiveConfig(path, config.Options{DataDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &explainWorld{t: t, home: t.TempDir()}
-	w.World = catalogtest.New(t, func(c *config.Config) { *c = *live.Current() },
+	w.Harness = catalogtest.New(t, func(c *config.Config) { *c = *live.Current() },
 		`{"name":"reads","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]},"annotations":{"readOnlyHint":true}}`,
 		`{"name":"writes","annotations":{"readOnlyHint":false,"destructiveHint":false}}`,
 		`{"name":"destroys","annotations":{"destructiveHint":true}}`, `{"name":"plain"}`, `{"name":"denied"}`)
 	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
-	w.tokens = auth.NewTokens(store.NewTokenStore(db), dir, func(auth.Actor) {}, nil)
+	w.tokens = auth.NewAgentTokens(store.NewTokenStore(db), dir, func(auth.Actor) {}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.tokens.Run(ctx) })
@@ -75,7 +75,7 @@ func newExplainWorld(t *testing.T) *explainWorld {
 	for name, hints := range map[string]tool.Hints{"call_tool_read": {ReadOnly: tool.True}, "call_tool_write": {}, "call_tool_destructive": {Destructive: tool.True}} {
 		own = append(own, permission.Tool{Name: name, Hints: hints})
 	}
-	w.prospects = &ops.Explainer{Gateway: ops.NewGateway(ops.GatewayDeps{Gate: gate.New(gatetest.NewDeps(w.World)), Book: w.Book}), Tokens: w.tokens, Account: &permission.Account{
+	w.prospects = &ops.Explainer{Gateway: ops.NewGateway(ops.GatewayDeps{Gate: gate.New(gatetest.NewDeps(w.Harness)), Book: w.Book}), Tokens: w.tokens, Account: &permission.Account{
 		Env:   clients.Env{GOOS: "linux", Root: filepath.Join(dir, "root"), Home: w.home, Getenv: func(string) string { return "" }},
 		Tools: func() []permission.Tool { return own },
 	}}
@@ -172,7 +172,7 @@ func TestLanes(t *testing.T) {
 	if len(w.Events) > 0 || len(w.Begun)+len(w.Appended) > 0 {
 		t.Errorf("it was called, or is on record: %v", w.Events)
 	}
-	all, err := w.tokens.All(context.Background())
+	all, err := w.tokens.ListAll(context.Background())
 	if err != nil || slices.ContainsFunc(all, func(t auth.Token) bool { return !t.Used.IsZero() }) {
 		t.Errorf("a token was used: %v, %v", all, err)
 	}
@@ -190,7 +190,7 @@ func TestAsTheDoorDoes(t *testing.T) {
 				for _, args := range []string{`{"n":1}`, `{"n":"x"}`} {
 					c := gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: catalogtest.AgentCaller}
 					c.Declared.AddParameter("intent", []byte(`"`+v.Operation().String()+`"`))
-					c.Caller.Bounds = auth.CallerBounds(nil, profile, w.Config().ProfileRule)
+					c.Caller.Bounds = auth.NewCallerBounds(nil, profile, w.Config().ProfileRule)
 					would := w.prospects.Gateway.DryRun(c)
 					begun, appended := len(w.Begun), len(w.Appended)
 					_, err := w.prospects.Gateway.Call(context.Background(), c)

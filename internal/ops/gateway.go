@@ -22,7 +22,7 @@ import (
 type Upstreams interface {
 	Restart(server string) error
 	RestartQuietly(ctx context.Context, server string, begin func() error) error
-	Progress(server string) upstream.Progress
+	Progress(server string) upstream.StartProgress
 	Deviations(server string) []string
 }
 
@@ -58,7 +58,7 @@ type DaemonInfo struct {
 	Surfaces     func() []Surface
 	ConfigError  func() error
 	NeedsRestart func() []string
-	Unconfirmed  func() config.Unconfirmed // nil: nothing waits for confirmation
+	Unconfirmed  func() config.UnconfirmedChanges // nil: nothing waits for confirmation
 	Warnings     func() []string
 	Held         func(ctx context.Context) StatusHeld
 	Loaded       func() int // size in bytes of the tool list that agents get on /mcp
@@ -101,7 +101,7 @@ func (g *Gateway) findServerInScope(c *Caller, name string) (*catalog.Server, er
 	if p := gate.OutOfScopeProblem(c, name); p != nil {
 		return nil, p
 	}
-	snapshot := g.Catalog.Current().Within(c.Scope())
+	snapshot := g.Catalog.Current().ScopedTo(c.Scope())
 	if s := snapshot.Server(name); s != nil {
 		return s, nil
 	}

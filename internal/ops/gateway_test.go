@@ -20,18 +20,18 @@ import (
 
 // world is a gateway, and a gate, with everything around them in memory.
 type world struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	gateway *Gateway
 	gate    *gate.Gate
 }
 
 func newWorld(t testing.TB, change func(*config.Config), definitions ...string) *world {
 	t.Helper()
-	w := &world{World: catalogtest.New(t, change, definitions...)}
+	w := &world{Harness: catalogtest.New(t, change, definitions...)}
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
-	w.Catalog.Refresh()
-	w.gate = gate.New(gatetest.NewDeps(w.World))
-	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: w.gate})
+	w.Catalog.Publish()
+	w.gate = gate.New(gatetest.NewDeps(w.Harness))
+	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.QueryableLog{Harness: w.Harness}, Gate: w.gate})
 	return w
 }
 
@@ -43,7 +43,7 @@ func (w *world) call(v policy.CallTool, name, args string) (gate.CallResult, *pr
 	return r, problem.From(err)
 }
 
-func (*world) Progress(string) upstream.Progress { return upstream.Progress{} }
+func (*world) Progress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
 func (*world) Deviations(string) []string { return nil }
 

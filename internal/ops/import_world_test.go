@@ -18,7 +18,7 @@ type world struct {
 	t       *testing.T
 	home    string
 	dir     string
-	live    *config.Live
+	live    *config.LiveConfig
 	store   *secret.Store
 	account *ops.ImportAccount
 	here    ops.ImportTarget
@@ -32,15 +32,15 @@ func newWorld(t *testing.T, configuration string) *world {
 	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	live, err := config.Open(path, config.Options{DataDir: w.dir, Lookup: func(string) (string, bool) { return "set", true }})
+	live, err := config.OpenLiveConfig(path, config.Options{DataDir: w.dir, Lookup: func(string) (string, bool) { return "set", true }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.live, w.store = live, secret.Open(w.dir, nil)
+	w.live, w.store = live, secret.OpenStore(w.dir, nil)
 	w.account = ops.NewImportAccount(w.env(), w.journal)
 	file := ops.NewConfigFile(live)
 	w.here = ops.ImportTarget{
-		Text: live.Read, Itself: live.CheckNotSelf, Secret: w.store.Get,
+		Text: live.ReadFile, Itself: live.CheckNotSelfReference, Secret: w.store.Get,
 		Names: func(context.Context) (names []string, err error) {
 			for _, s := range live.Current().Servers {
 				names = append(names, s.Name)

@@ -159,9 +159,9 @@ type ToolApproval struct {
 
 // NamedDefinition names a definition and the fingerprint that the user saw.
 type NamedDefinition struct {
-	Name        string    `json:"name" doc:"The tool id, server:tool; of a prompt, resource or template the server, a colon and its name or address; of instructions the server."`
-	Kind        tool.Kind `json:"kind,omitempty" doc:"prompt, resource, template or instructions; absent for a tool."`
-	Fingerprint string    `json:"fingerprint" doc:"What was seen of it."`
+	Name        string              `json:"name" doc:"The tool id, server:tool; of a prompt, resource or template the server, a colon and its name or address; of instructions the server."`
+	Kind        tool.DefinitionKind `json:"kind,omitempty" doc:"prompt, resource, template or instructions; absent for a tool."`
+	Fingerprint string              `json:"fingerprint" doc:"What was seen of it."`
 }
 
 // Ref parses the name. The error is a *problem.Problem.
@@ -213,7 +213,7 @@ type WaitingQuery struct {
 // OfferRef names a prompt, resource or template of a server, or its instructions, which have no name.
 type OfferRef struct {
 	Server string `path:"name" doc:"The name of the server."`
-	Kind   tool.Kind
+	Kind   tool.DefinitionKind
 	Name   string `path:"item"`
 }
 

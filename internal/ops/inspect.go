@@ -19,7 +19,7 @@ type InspectorLog interface {
 // InspectorUpstreams is implemented by upstream.Set.
 type InspectorUpstreams interface {
 	LogTail(server string, lines int) ([]process.LogLine, error)
-	ReadLog(server string) *process.LogReader
+	NewLogReader(server string) *process.LogReader
 }
 
 // InspectorDeps are the dependencies of an Inspector.

@@ -73,8 +73,8 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 			return problem.Newf(problem.Overloaded, "%d logs are followed already, which is the most.", maxFollows).
 				WithHint("Close a page that shows a log, or look at the end of it: GET /servers/{name}/logs.")
 		}
-		log := i.upstreams.ReadLog(in.Name)
-		lines, err := log.Last(in.Lines)
+		log := i.upstreams.NewLogReader(in.Name)
+		lines, err := log.ReadLast(in.Lines)
 		if err == nil {
 			err = writeLines(w, lines)
 		}
@@ -90,7 +90,7 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 			}
 			_, gone := i.gateway.FindServer(in.Name)
 			for {
-				if lines, err = log.Next(); err != nil || len(lines) == 0 {
+				if lines, err = log.ReadNew(); err != nil || len(lines) == 0 {
 					break
 				}
 				wrote = time.Now()

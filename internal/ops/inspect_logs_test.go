@@ -26,7 +26,7 @@ func TestServerLogs(t *testing.T) {
 	log := process.NewLog(w.dir, "s", process.Masker{})
 	t.Cleanup(log.Close)
 	fmt.Fprintln(log, "listening with", token)
-	log.StdoutLine([]byte("{no message"))
+	log.WriteStdoutLine([]byte("{no message"))
 	tail, err := w.inspect.ServerLogs(t.Context(), catalogtest.AdminCaller, LogQuery{ServerRef: ServerRef{Name: "s"}, Lines: 2})
 	if err != nil || len(tail.Lines) != 2 || len(tail.Entries) != 2 || tail.Lines[1] != "[stdout] {no message" {
 		t.Fatalf("%+v, %v", tail, err)
@@ -117,7 +117,7 @@ func TestLogsAreFollowed(t *testing.T) {
 		}
 	}
 	// What is written last, before the server goes, is read, too.
-	log.Remark("goodbye")
+	log.WriteRemark("goodbye")
 	w.Reload(func(c *config.Config) { c.Servers = nil })
 	for _, f := range []*follows{before, after} {
 		if got := f.next(); got != "goodbye" || f.lines.Scan() {

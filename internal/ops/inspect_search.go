@@ -51,7 +51,7 @@ func (i *Inspector) SearchTools(ctx context.Context, c Caller, q SearchQuery) (S
 		AllTokens: tokenCount(found.DefinitionBytes()), Tools: make([]FoundTool, len(found.Hits)), Locked: make([]FoundTool, len(locked))}
 	detail, use := i.gateway.Config().ToolsDetail, i.toolUse(ctx)
 	shown := func(h catalog.Hit) FoundTool {
-		return FoundTool{ToolView: viewTool(h.Tool, h.Score), Used: use.used(h.Tool), Guessed: h.Tool.Undeclared()}
+		return FoundTool{ToolView: viewTool(h.Tool, h.Score), Used: use.used(h.Tool), Guessed: h.Tool.LacksDeclaredHints()}
 	}
 	for n, h := range found.Hits {
 		one := shown(h)

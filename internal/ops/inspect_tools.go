@@ -41,7 +41,7 @@ func (i *Inspector) Tool(ctx context.Context, _ Caller, in ToolRef) (ToolDetail,
 	if err != nil {
 		return ToolDetail{}, err
 	}
-	d := ToolDetail{ToolView: i.gateway.ViewTrusted(t), Used: i.toolUse(ctx).used(t), Lane: t.CallWith.Operation().String(), Guessed: t.Undeclared(), Signature: Signature(t),
+	d := ToolDetail{ToolView: i.gateway.ViewTrusted(t), Used: i.toolUse(ctx).used(t), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(), Signature: Signature(t),
 		Tokens: tokenCount(toolBytes(catalog.Hit{Tool: t}, config.Full)), CompactTokens: tokenCount(toolBytes(catalog.Hit{Tool: t}, config.Compact))}
 	if said, any := t.HintOverrides(); any {
 		d.Corrected = said.AppendJSON(nil)
@@ -155,7 +155,7 @@ func (l *toolListing) sortUsed(order func(a, b activity.ToolUsage) int) {
 
 // hintSource returns where a tool's hints come from: guessed, corrected or said.
 func hintSource(t *catalog.Tool) string {
-	if t.Undeclared() {
+	if t.LacksDeclaredHints() {
 		return "guessed"
 	}
 	if _, corrected := t.HintOverrides(); corrected {
@@ -174,8 +174,8 @@ func (l *toolListing) row(t *catalog.Tool) ToolRow {
 	}
 	return ToolRow{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title, Summary: summary,
-		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.Undeclared(),
-		Status: StatusOf(t), Deprecated: t.Deprecated(),
+		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(),
+		Status: StatusOf(t), Deprecated: t.IsDeprecated(),
 		Tokens: tokenCount(len(t.Raw)), Used: l.use.used(t),
 	}
 }

@@ -21,7 +21,7 @@ import (
 // inspectorWorld is an Inspector over a catalog in memory, a real log with a real database,
 // and logs of servers in a directory.
 type inspectorWorld struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	gateway *Gateway
 	inspect *Inspector
 	log     *activity.Log
@@ -29,24 +29,24 @@ type inspectorWorld struct {
 	dir     string // of the logs of servers
 }
 
-func (*inspectorWorld) Progress(string) upstream.Progress { return upstream.Progress{} }
+func (*inspectorWorld) Progress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
 func (*inspectorWorld) Deviations(string) []string { return nil }
 
 func (w *inspectorWorld) LogTail(server string, lines int) ([]process.LogLine, error) {
-	return w.ReadLog(server).Last(lines)
+	return w.NewLogReader(server).ReadLast(lines)
 }
 
-func (w *inspectorWorld) ReadLog(server string) *process.LogReader {
-	return process.ReadLog(w.dir, server)
+func (w *inspectorWorld) NewLogReader(server string) *process.LogReader {
+	return process.NewLogReader(w.dir, server)
 }
 
 func newInspectorWorld(t testing.TB, change func(*config.Config), definitions ...string) *inspectorWorld {
 	t.Helper()
 	dir := t.TempDir()
-	w := &inspectorWorld{World: catalogtest.New(t, change, definitions...), clock: activitytest.NewClock(time.Now()), dir: filepath.Join(dir, "logs")}
+	w := &inspectorWorld{Harness: catalogtest.New(t, change, definitions...), clock: activitytest.NewClock(time.Now()), dir: filepath.Join(dir, "logs")}
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	var err error
 	w.log, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: w.clock.Now}, db)
@@ -61,7 +61,7 @@ func newInspectorWorld(t testing.TB, change func(*config.Config), definitions ..
 			t.Error(err)
 		}
 	})
-	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: gate.New(gatetest.NewDeps(w.World))})
+	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.QueryableLog{Harness: w.Harness}, Gate: gate.New(gatetest.NewDeps(w.Harness))})
 	w.inspect = NewInspector(InspectorDeps{Gateway: w.gateway, Log: w.log, Upstreams: w})
 	return w
 }

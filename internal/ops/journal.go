@@ -20,7 +20,7 @@ type claim = presence.Claim
 
 // RunUserAction runs an action that only a user may do. The record with its author is durable before anything changes; the outcome is recorded after.
 func (j Journal) RunUserAction(c Caller, r activity.Record, do func() error) error {
-	if c.Person() {
+	if c.IsUser() {
 		return j.RunRecorded(r, do)
 	}
 	p := problem.New(problem.Forbidden, "Only a person can do this: with the mcpproxy command, the web UI, or the API key.",

@@ -18,7 +18,7 @@ type LoginView struct {
 	Error     string     `json:"error,omitempty" doc:"Why it failed."`
 }
 
-func viewLogin(server string, p oauth.Progress) LoginView {
+func viewLogin(server string, p oauth.LoginProgress) LoginView {
 	v := LoginView{Server: server, State: string(p.Phase), Error: p.Err}
 	if p.Phase == oauth.Waiting {
 		v.URL, v.ExpiresAt = p.URL, timeOrNil(p.Expires)
@@ -69,7 +69,7 @@ func (g *Gateway) LoginServer(ctx context.Context, c Caller, in ServerRef) (Logi
 	if err != nil {
 		return LoginView{}, err
 	}
-	progress, err := a.Begin(ctx, func() {
+	progress, err := a.BeginLogin(ctx, func() {
 		g.recordLogin(in.Name, "login", c)
 		if err := g.Upstreams.Restart(in.Name); err != nil {
 			g.Logger.Warn("a server was not connected after its login", "server", in.Name, "error", err)

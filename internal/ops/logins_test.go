@@ -28,8 +28,8 @@ func loginWorld(t *testing.T) (*world, *mcptest.Login) {
 	t.Helper()
 	server := mcptest.ServeLogin(t, http.NotFoundHandler())
 	w := newWorld(t, nil)
-	logins := oauth.New(oauth.Options{Vault: noVault{}})
-	logins.Configure([]oauth.Target{{Name: "s", URL: server.URL}})
+	logins := oauth.NewAccounts(oauth.Options{Vault: noVault{}})
+	logins.Configure([]oauth.AccountTarget{{Name: "s", URL: server.URL}})
 	t.Cleanup(func() { _ = logins.Close(context.Background()) })
 	w.gateway.Logins = logins
 	return w, server
@@ -92,7 +92,7 @@ func TestNeedsLoginIsShown(t *testing.T) {
 		NeedsRestart: func() []string { return nil }, Warnings: func() []string { return []string{"another"} }}
 	shown := func(phase upstream.Phase) ServerView {
 		w.Catalog.StateChanged(upstream.State{Name: "s", Phase: phase})
-		w.Catalog.Refresh()
+		w.Catalog.Publish()
 		v, err := w.gateway.Server(t.Context(), person, ServerRef{Name: "s"})
 		if err != nil {
 			t.Fatal(err)

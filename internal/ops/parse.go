@@ -109,7 +109,7 @@ func parsedServer(s clients.ServerEntry, c *config.Config) ParsedServer {
 		shown.Protocol = cmp.Or(e.Protocol, "http")
 	}
 	out := ParsedServer{
-		Name: s.Name, Add: AddedServer{s.Name, e.Launch, string(e.Trust), e.Quarantined}, Launch: LaunchView(shown.ShownLaunch()),
+		Name: s.Name, Add: AddedServer{s.Name, e.Launch, string(e.Trust), e.Quarantined}, Launch: LaunchView(shown.MaskedLaunch()),
 		Exists:  slices.ContainsFunc(c.Servers, func(other config.Server) bool { return strings.EqualFold(other.Name, s.Name) }),
 		Secrets: parsedSecrets(s.Name, e.Launch), Notes: []string{},
 	}

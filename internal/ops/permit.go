@@ -9,7 +9,7 @@ import (
 )
 
 // Permit returns the permission check for configuration changes that grant more access: the user must prove presence.
-func (g *Gateway) Permit(ctx context.Context) config.Permit {
+func (g *Gateway) Permit(ctx context.Context) config.ConfirmFunc {
 	return func(claims ...config.Claim) error { return g.Presence.RequireSigned(ctx, Claims(claims)...) }
 }
 
@@ -25,7 +25,7 @@ func Claims(all []config.Claim) (claims []presence.Claim) {
 var errDryRun = errors.New("this was only tried")
 
 // requiredClaims returns the claims that a configuration change requires, without making it.
-func requiredClaims(change func(config.Permit) error) (claims []presence.Claim, err error) {
+func requiredClaims(change func(config.ConfirmFunc) error) (claims []presence.Claim, err error) {
 	err = change(func(all ...config.Claim) error {
 		claims = Claims(all)
 		return errDryRun

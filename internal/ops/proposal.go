@@ -51,7 +51,7 @@ func readProposal(p approval.ServerProposal) (Proposal, error) {
 // the write lane.
 func MayPropose(c *Caller) bool {
 	within := c.Scope()
-	return within.AllServers() && policy.ScopeIncludes(within, policy.Write)
+	return within.AllowsAllServers() && policy.ScopeIncludes(within, policy.Write)
 }
 
 // Proposals returns the proposed servers whose names are not configured.
@@ -80,7 +80,7 @@ func (p *Proposal) serverView() ServerView {
 
 // unstartedView returns the view of a server from its configuration alone.
 func unstartedView(s config.Server) ServerView {
-	shown := s.ShownLaunch()
+	shown := s.MaskedLaunch()
 	return ServerView{
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined, State: string(upstream.Stopped),
 		Command: shown.Command, Args: shown.Args, URL: shown.URL,

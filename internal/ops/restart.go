@@ -22,7 +22,7 @@ func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (Se
 	asked, err := time.Now(), g.checkRestart(name, c)
 	switch {
 	case err != nil:
-	case c.Person():
+	case c.IsUser():
 		if err = begin(); err == nil {
 			err = g.Upstreams.Restart(name)
 		}
@@ -61,7 +61,7 @@ func (g *Gateway) checkRestart(name string, c Caller) error {
 		return err
 	}
 	if wanted := g.Config().Server(name); wanted == nil ||
-		!catalog.MayStart(*wanted, g.Book.View(name)) || s.Quarantined && !c.Person() {
+		!catalog.MayStartServer(*wanted, g.Book.View(name)) || s.Quarantined && !c.IsUser() {
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' is not running: it is disabled or quarantined.", name).
 			WithHint("Enable it with `mcpproxy upstream enable " + name + "`, or review it with `mcpproxy upstream approve " + name + "`.")
 	}
@@ -83,7 +83,7 @@ func (g *Gateway) awaitServer(ctx context.Context, name string, after time.Time)
 			return ctx.Err()
 		case <-limit.C:
 			return nil
-		case <-snapshot.Replaced():
+		case <-snapshot.ReplacedChan():
 		}
 	}
 }

@@ -40,7 +40,7 @@ type SearchResult struct {
 
 // Find ranks the callable tools that match a query, as agents see them.
 func (g *Gateway) Find(req *RetrieveRequest) *SearchResult {
-	f := &SearchResult{snapshot: g.Catalog.Current().Within(req.Caller.Scope()), used: g.habitsFor(req.Caller), query: problem.Shown(req.Query, maxQuery),
+	f := &SearchResult{snapshot: g.Catalog.Current().ScopedTo(req.Caller.Scope()), used: g.habitsFor(req.Caller), query: problem.Shown(req.Query, maxQuery),
 		limit: clampLimit(req.Limit, g.Config().ToolsLimit), keep: operationFilter(req.Operation, nil)}
 	f.Hits, f.Total = f.snapshot.Search(f.used, f.query, f.limit, operationFilter(req.Operation, &f.unhinted))
 	return f
@@ -56,7 +56,7 @@ func (f *SearchResult) DefinitionBytes() int { return f.snapshot.DefinitionBytes
 
 // Why returns why a tool was found.
 func (f *SearchResult) Why(h catalog.Hit) []Why {
-	reasons := f.snapshot.Explain(f.used, f.query, h)
+	reasons := f.snapshot.ExplainHit(f.used, f.query, h)
 	out := make([]Why, len(reasons))
 	for i, r := range reasons {
 		out[i] = Why{Asked: r.Asked, Found: r.Found, How: r.How.String(), Fields: r.Fields, Share: r.Share}
@@ -99,7 +99,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 		notices = append(notices, fmt.Sprintf(unhintedNotice, found.unhinted))
 	}
 	switch none := len(snapshot.Servers()) == 0; {
-	case none && (req.Caller.Scope().Bounded() || !req.Caller.Known()):
+	case none && (req.Caller.Scope().IsBounded() || !req.Caller.IsKnown()):
 		notices = append(notices, noAccessNotice)
 	case none:
 		notices = append(notices, noServerNotice(len(g.Proposals()), cfg.MCPManagement))
@@ -161,7 +161,7 @@ func operationFilter(o policy.Operation, mute *int) func(*catalog.Tool) bool {
 		return nil
 	}
 	return func(t *catalog.Tool) bool {
-		keep := t.CallWith.Operation() == o || t.Inferred().Operation == o
+		keep := t.CallWith.Operation() == o || t.Inference().Operation == o
 		if !keep && mute != nil && policy.HintsUnset(t.Effective) {
 			*mute++
 		}

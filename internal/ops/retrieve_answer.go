@@ -133,7 +133,7 @@ func appendToolJSON(out []byte, h catalog.Hit, description, sign string) []byte 
 	out = t.Effective.AppendJSON(out)
 	out = append(out, `,"call_with":"`...)
 	out = append(out, t.CallWith.String()...)
-	if in := t.Inferred().Operation; in != policy.NoOperation {
+	if in := t.Inference().Operation; in != policy.NoOperation {
 		out = append(out, `","inferred_operation":"`...)
 		out = append(out, in.String()...)
 		if in != t.CallWith.Operation() && !argumentDecidesLane(t) {
@@ -148,7 +148,7 @@ func appendToolJSON(out []byte, h catalog.Hit, description, sign string) []byte 
 	if argumentDecidesLane(t) {
 		out = appendMember(out, `,"note":`, laneNote)
 	}
-	if t.Deprecated() {
+	if t.IsDeprecated() {
 		out = append(out, `,"deprecated":true`...)
 	}
 	return append(out, '}')

@@ -52,7 +52,7 @@ func (g *Gateway) Learn(ctx context.Context) {
 
 // learn computes search habits from successful calls that followed a search.
 func (g *Gateway) learn(ctx context.Context) error {
-	uses := map[string][]search.Use{}
+	uses := map[string][]search.QueryUse{}
 	seen := map[searchKey]map[tool.ID]bool{}
 	err := eachCall(ctx, g.Log, time.Time{}, func(r *activity.Record) {
 		s := r.Metadata.Search
@@ -67,7 +67,7 @@ func (g *Gateway) learn(ctx context.Context) error {
 		if !seen[key][id] { // repeated calls are one use
 			seen[key][id] = true
 			of := habitOwner(r.Actor)
-			uses[of] = append(uses[of], search.Use{Query: s.Query, Tool: id})
+			uses[of] = append(uses[of], search.QueryUse{Query: s.Query, Tool: id})
 		}
 	})
 	if err != nil {

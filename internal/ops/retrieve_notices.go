@@ -20,7 +20,7 @@ func usageText(requireIntent bool, hits []catalog.Hit) string {
 		intent = "intent.operation_type is required and must match the variant."
 	}
 	guess := ""
-	if slices.ContainsFunc(hits, func(h catalog.Hit) bool { return h.Tool.Inferred().Operation != policy.NoOperation }) {
+	if slices.ContainsFunc(hits, func(h catalog.Hit) bool { return h.Tool.Inference().Operation != policy.NoOperation }) {
 		guess = " inferred_operation is a guess."
 	}
 	if slices.ContainsFunc(hits, func(h catalog.Hit) bool { return laneArgument(h.Tool) != "" }) {
@@ -90,7 +90,7 @@ func hasCallableTools(s *catalog.Server) bool {
 func appendNotConnected(out []byte, s *catalog.Snapshot, r *RetrieveRequest, hits []catalog.Hit, state func(*catalog.Server) string, room int) []byte {
 	fits := func(string) bool { return true }
 	if len(hits) > 0 {
-		mentioned := search.NameMatcher(r.Query)
+		mentioned := search.NewNameMatcher(r.Query)
 		fits = func(name string) bool {
 			return mentioned(name) || slices.ContainsFunc(hits, func(h catalog.Hit) bool { return h.Tool.ID.Server == name })
 		}

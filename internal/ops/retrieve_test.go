@@ -57,7 +57,7 @@ func TestAnswersStayWithinTheLimit(t *testing.T) {
 			Description: "Gets thing " + strconv.Itoa(i) + strings.Repeat(", and more about it", i%200), InputSchema: large}
 	}
 	w.Catalog.ToolsListed("s", tools)
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	for _, size := range []int{2000, 10_000, 40_000, 1 << 20} {
 		w.Reload(func(c *config.Config) { c.DiscoveryLimit = size })
 		for _, limit := range []int{1, 10, 100} {
@@ -327,7 +327,7 @@ func TestNotConnected(t *testing.T) {
 	for name, phase := range map[string]upstream.Phase{"github-prod": upstream.Failed, "wiki": upstream.Connecting, "resting": upstream.Idle, "lazy": upstream.Idle} {
 		w.Catalog.StateChanged(upstream.State{Name: name, Phase: phase, LastError: "CANARY"})
 	}
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	for query, want := range map[string]string{
 		"thing":                "",
 		"a GitHub thing":       "github-prod failed",

@@ -90,9 +90,9 @@ type Scanned struct {
 
 // WaitingOffer is a prompt, resource, template or instructions that waits for approval.
 type WaitingOffer struct {
-	Kind   tool.Kind `json:"kind" doc:"prompt, resource, template or instructions."`
-	Server string    `json:"server"`
-	Name   string    `json:"name,omitempty" doc:"The name of the prompt, the address of the resource, the template. Instructions have none."`
+	Kind   tool.DefinitionKind `json:"kind" doc:"prompt, resource, template or instructions."`
+	Server string              `json:"server"`
+	Name   string              `json:"name,omitempty" doc:"The name of the prompt, the address of the resource, the template. Instructions have none."`
 	Pending
 	Scanned
 }
@@ -177,8 +177,8 @@ type Standing struct {
 
 // ReviewedOffer is a prompt, resource, template or instructions of a server under review.
 type ReviewedOffer struct {
-	Kind tool.Kind `json:"kind" doc:"prompt, resource, template or instructions."`
-	Name string    `json:"name,omitempty"`
+	Kind tool.DefinitionKind `json:"kind" doc:"prompt, resource, template or instructions."`
+	Name string              `json:"name,omitempty"`
 	Standing
 	ForClients bool            `json:"for_clients,omitempty" doc:"The server has listed it to clients, not to MCPProxy."`
 	Definition json.RawMessage `json:"definition" doc:"As the server sent it; of instructions the text."`
@@ -205,7 +205,7 @@ type Compared struct {
 
 // OfferDiff compares the listed and the approved definition of a prompt, resource, template or instructions.
 type OfferDiff struct {
-	Kind        tool.Kind           `json:"kind" doc:"prompt, resource, template or instructions."`
+	Kind        tool.DefinitionKind `json:"kind" doc:"prompt, resource, template or instructions."`
 	Server      string              `json:"server"`
 	Name        string              `json:"name,omitempty"`
 	Status      string              `json:"status,omitempty" words:"shown status" doc:"Why it cannot be used; absent when it can."`

@@ -52,7 +52,7 @@ type Secrets struct {
 func (s Secrets) List(ctx context.Context) (SecretViews, error) {
 	ctx, cancel := context.WithTimeout(ctx, secretsTimeout)
 	defer cancel()
-	index, err := s.Store.List()
+	index, err := s.Store.ListIndex()
 	if err != nil {
 		return SecretViews{}, secretError(err)
 	}
@@ -74,7 +74,7 @@ func (s Secrets) List(ctx context.Context) (SecretViews, error) {
 }
 
 // secretView checks whether a secret has a value.
-func (s Secrets) secretView(ctx context.Context, name string, info secret.Info, there bool) (SecretView, error) {
+func (s Secrets) secretView(ctx context.Context, name string, info secret.SecretInfo, there bool) (SecretView, error) {
 	v := SecretView{Name: name, State: "set", UsedBy: s.serversUsing(name)}
 	if there {
 		v.Kept, v.SetAt = string(info.Place), &info.SetAt

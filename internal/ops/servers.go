@@ -18,13 +18,13 @@ import (
 // Servers returns all configured and proposed servers in the caller's scope by name, with the tools in scope.
 func (g *Gateway) Servers(_ context.Context, c Caller, _ Nothing) (ServerViews, error) {
 	within := c.Scope()
-	cfg, snapshot := g.Config(), g.Catalog.Current().Within(within)
+	cfg, snapshot := g.Config(), g.Catalog.Current().ScopedTo(within)
 	views := make([]ServerView, 0, len(snapshot.Servers()))
 	for _, s := range snapshot.Servers() {
 		views = append(views, g.serverView(s, cfg.Server(s.Name)))
 	}
 	for _, p := range g.Proposals() {
-		if within.Server(p.Config.Name) {
+		if within.AllowsServer(p.Config.Name) {
 			views = append(views, p.serverView())
 		}
 	}
@@ -69,7 +69,7 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, timeOrNil(p.Since), p.QueuedBefore, p.Trouble
 	v.Detail = stateDetail(&v, p)
 	if c != nil {
-		shown := c.Shown()
+		shown := c.Masked()
 		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
 		v.Trust, v.Lazy = string(c.Trust), c.Lazy
 		v.Unhinted = newUnhinted(s, c)
@@ -133,16 +133,16 @@ func lastError(s *catalog.Server) string {
 // reviewStage returns the review stage of a configured server.
 func reviewStage(s config.Server, decided *approval.ServerView) ReviewStage {
 	switch {
-	case !catalog.Quarantined(s, decided):
+	case !catalog.IsQuarantined(s, decided):
 		return StageApproved
-	case catalog.LaunchApproved(s, decided):
+	case catalog.IsLaunchApproved(s, decided):
 		return StageDefinitions
 	}
 	return StageLaunch
 }
 
 // stateDetail explains what a server that is not ready is doing, or why it failed; "" for a ready, idle or disabled one.
-func stateDetail(v *ServerView, p upstream.Progress) string {
+func stateDetail(v *ServerView, p upstream.StartProgress) string {
 	switch {
 	case !v.Enabled || v.State == string(upstream.Ready) || v.State == string(upstream.Idle):
 		return ""
@@ -181,12 +181,12 @@ func timeOrNil(t time.Time) *time.Time {
 }
 
 // countPrimitives counts prompts, resources, templates and instructions; nil when there are none.
-func countPrimitives(now *catalog.PrimitivesView) *OfferCounts {
+func countPrimitives(now *catalog.DecidedPrimitives) *OfferCounts {
 	counts := now.Counts()
 	if len(counts) == 0 {
 		return nil
 	}
-	of := func(kind tool.Kind) *OfferCount {
+	of := func(kind tool.DefinitionKind) *OfferCount {
 		n, ok := counts[kind]
 		if !ok {
 			return nil

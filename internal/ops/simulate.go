@@ -81,7 +81,7 @@ func (t *TrialOperations) newEvaluator(ctx context.Context, next *config.Config)
 	}
 	c := &trialEvaluator{live: t.Live(), next: next, catalog: t.Catalog, snapshot: t.Catalog.Current(), tokens: map[string]tokenRule{}, tools: map[toolKey]*catalog.Tool{}}
 	for _, one := range tokens {
-		c.tokens["agent:"+one.Name] = tokenRule{one.Rule(), one.Created}
+		c.tokens["agent:"+one.Name] = tokenRule{one.OwnRule(), one.Created}
 	}
 	return c, nil
 }

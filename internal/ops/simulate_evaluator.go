@@ -124,7 +124,7 @@ func (c *trialEvaluator) askVerdict(r *activity.Record, d *activity.Decision, t 
 		return allowedVerdict()
 	}
 	within, _ := c.scope(r, d)
-	caught := c.next.Asks(t.ID, within, gate.WorstLane(t, asked.CallTool, asked.OwnNames, &does))
+	caught := c.next.AskRuleFor(t.ID, within, gate.WorstLane(t, asked.CallTool, asked.OwnNames, &does))
 	if !caught.IsSet() {
 		return allowedVerdict()
 	}
@@ -150,7 +150,7 @@ func (c *trialEvaluator) tool(id tool.ID, d *activity.Decision, server *config.S
 	}
 	t := c.snapshot.Tool(id)
 	if t == nil || t.Fingerprint().String() != d.Fingerprint {
-		t = catalog.ToolFromRecord(id, &d.Facts)
+		t = catalog.ToolFromRecord(id, &d.DecisionFacts)
 	}
 	if len(c.tools) >= maxTrialTools {
 		clear(c.tools)
@@ -198,7 +198,7 @@ type uncertainty struct {
 // policyFacts returns the facts of the recorded call under the candidate configuration.
 func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, id tool.ID, server *config.Server, t *catalog.Tool, does policy.ArgumentEffect) (policy.Facts, uncertainty) {
 	within, known := c.scope(r, d)
-	facts := policy.Facts{InScope: within.Tool(id.Server, id.Tool), Lanes: within.Lanes()}
+	facts := policy.Facts{InScope: within.AllowsTool(id.Server, id.Tool), Lanes: within.Lanes()}
 	check := policy.ParseCheck(d.Check)
 	var open uncertainty
 	if !known && (check != policy.NoCheck && check <= policy.CheckScope || t == nil || t.CallWith.String() != d.CallWith) {
@@ -283,7 +283,7 @@ func (c *trialEvaluator) schemaVerdict(r *activity.Record, d *activity.Decision,
 	case d.Check == policy.CheckSchema.String() && problem.Code(r.Metadata.ErrorCode) == problem.InvalidArgs: // arguments next to args
 		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.InvalidArgs, r.ErrorMessage, ""), policy.Callable, ""}
 	}
-	if mode := c.next.Validation(r.ServerName); mode == config.ValidateOff || mode == config.ValidateWarn {
+	if mode := c.next.ValidationMode(r.ServerName); mode == config.ValidateOff || mode == config.ValidateWarn {
 		return allowedVerdict()
 	}
 	fit, why := d.Arguments, ""
@@ -306,7 +306,7 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 	}
 	rule := t.LaneRule()
 	if rule == nil {
-		if !t.HasSchema() && d.Lane != nil && !d.Lane.Declared { // the recorded effect came from its schema
+		if !t.HasDefinition() && d.Lane != nil && !d.Lane.Declared { // the recorded effect came from its schema
 			return recordedArguments(d.Lane), ""
 		}
 		return does, ""
@@ -325,11 +325,11 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 		return does, ""
 	}
 	within, _ := c.scope(r, d)
-	asked := func(lane policy.Operation) bool { return c.next.Asks(t.ID, within, lane).IsSet() }
+	asked := func(lane policy.Operation) bool { return c.next.AskRuleFor(t.ID, within, lane).IsSet() }
 	if asked(policy.Destructive) && (rule.Declared || !asked(t.BaseLane())) {
 		return does, whyLane
 	}
-	if rules.JudgeArguments == policy.ArgumentsOff && within.AllLanes() || rules.JudgeArguments == policy.ArgumentsAdvise && within.AllLanes() && !rule.Declared {
+	if rules.JudgeArguments == policy.ArgumentsOff && within.AllowsAllLanes() || rules.JudgeArguments == policy.ArgumentsAdvise && within.AllowsAllLanes() && !rule.Declared {
 		return does, "" // it would be a warning at most
 	}
 	return does, whyLane
@@ -345,16 +345,16 @@ func recordedArguments(l *activity.ArgumentLane) policy.ArgumentEffect {
 func checkRecordedArguments(r *activity.Record, t *catalog.Tool) (fit activity.SchemaFit, why string) {
 	args := r.Arguments
 	switch {
-	case !t.HasSchema():
+	case !t.HasDefinition():
 		return "", whySchema
-	case t.Arguments().Broken() != nil:
+	case t.ArgumentSchema().BrokenError() != nil:
 		return "", "" // a broken schema validates nothing
 	case r.ArgumentsTruncated || redact.HasMask(args) || r.HasErased(activity.FieldArguments):
 		return "", whyMasked
 	case len(args) == 0:
 		args = json.RawMessage("{}")
 	}
-	if violations, err := t.Arguments().Check(args); err != nil || len(violations) > 0 {
+	if violations, err := t.ArgumentSchema().CheckArguments(args); err != nil || len(violations) > 0 {
 		return activity.ArgumentsUnfit, ""
 	}
 	return activity.ArgumentsFit, ""

@@ -45,13 +45,13 @@ var definitions = []string{
 
 // trialWorld is a gate before a real log over a real database, and trials of the log.
 type trialWorld struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	t      testing.TB
-	live   *config.Live
+	live   *config.LiveConfig
 	log    *activity.Log
 	db     *store.SQLite
 	gate   *gate.Gate
-	tokens *auth.Tokens
+	tokens *auth.AgentTokens
 	trials *ops.TrialOperations
 }
 
@@ -64,17 +64,17 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 		t.Fatal(err)
 	}
 	var err error
-	if w.live, err = config.Open(path, config.Options{DataDir: dir}); err != nil {
+	if w.live, err = config.OpenLiveConfig(path, config.Options{DataDir: dir}); err != nil {
 		t.Fatal(err)
 	}
 	if w.log, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, w.db); err != nil {
 		t.Fatal(err)
 	}
-	w.World = catalogtest.New(t, func(c *config.Config) { *c = *w.live.Current() }, tools...)
-	deps := gatetest.NewDeps(w.World)
+	w.Harness = catalogtest.New(t, func(c *config.Config) { *c = *w.live.Current() }, tools...)
+	deps := gatetest.NewDeps(w.Harness)
 	deps.Log = w.log
 	w.gate = gate.New(deps)
-	w.tokens = auth.NewTokens(store.NewTokenStore(w.db), dir, func(auth.Actor) {}, nil)
+	w.tokens = auth.NewAgentTokens(store.NewTokenStore(w.db), dir, func(auth.Actor) {}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.tokens.Run(ctx) })
@@ -86,7 +86,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 		}
 	})
 	w.trials = ops.NewTrials(ops.TrialDeps{
-		Each: w.log.EachRecord, Live: w.Config, Catalog: w.Catalog, Tokens: w.tokens.All, Now: time.Now,
+		Each: w.log.EachRecord, Live: w.Config, Catalog: w.Catalog, Tokens: w.tokens.ListAll, Now: time.Now,
 		Parse: func(text string) (*config.Config, error) {
 			next, a := w.live.CheckText([]byte(text))
 			return next, a.Err
@@ -105,11 +105,11 @@ func (w *trialWorld) caller(profile, token string) auth.Caller {
 		r := httptest.NewRequest("POST", "/", nil)
 		r.Header.Set("Authorization", "Bearer "+token)
 		var err error
-		if c.Actor, held, err = auth.New("", w.tokens).Actor(r); err != nil || held == nil {
+		if c.Actor, held, err = auth.NewAuthenticator("", w.tokens).IdentifyRequest(r); err != nil || held == nil {
 			w.t.Fatal(c.Actor, err)
 		}
 	}
-	c.Bounds = auth.CallerBounds(held, profile, profiles)
+	c.Bounds = auth.NewCallerBounds(held, profile, profiles)
 	return c
 }
 

@@ -21,11 +21,11 @@ import (
 // Access has the operations on agent tokens, profiles and presence.
 type Access struct {
 	gateway *Gateway
-	tokens  *auth.Tokens
+	tokens  *auth.AgentTokens
 }
 
 // NewAccess returns an Access.
-func NewAccess(g *Gateway, t *auth.Tokens) *Access { return &Access{g, t} }
+func NewAccess(g *Gateway, t *auth.AgentTokens) *Access { return &Access{g, t} }
 
 // TokenRef names a token.
 type TokenRef struct {
@@ -85,7 +85,7 @@ const (
 
 // Tokens returns all tokens, including expired ones.
 func (a *Access) Tokens(ctx context.Context, _ Caller, _ Nothing) (TokenList, error) {
-	all, err := a.tokens.All(ctx)
+	all, err := a.tokens.ListAll(ctx)
 	if err != nil {
 		return TokenList{}, tokenError(err, "")
 	}
@@ -126,8 +126,8 @@ func TokenClaim(t *auth.Token) presence.Claim {
 }
 
 // TokenClaims returns the claims of all tokens.
-func TokenClaims(ctx context.Context, tokens *auth.Tokens) (all []presence.Claim, err error) {
-	list, err := tokens.All(ctx)
+func TokenClaims(ctx context.Context, tokens *auth.AgentTokens) (all []presence.Claim, err error) {
+	list, err := tokens.ListAll(ctx)
 	for i := range list {
 		all = append(all, TokenClaim(&list[i]))
 	}
@@ -208,7 +208,7 @@ func (a *Access) newToken(in NewToken, now time.Time) (t auth.Token, err error) 
 	}
 	for _, l := range in.Lanes {
 		if _, ok := auth.ParseLane(l); !ok {
-			return t, invalidTokenInput("lanes", l, strings.Join(auth.LaneWords(), ", "))
+			return t, invalidTokenInput("lanes", l, strings.Join(auth.LaneNames(), ", "))
 		}
 	}
 	if in.ExpiresIn != "" {
@@ -275,9 +275,9 @@ func (a *Access) tokenView(t auth.Token) TokenView {
 }
 
 // MissingTokenWarnings warns of names in ask.answer_by_client that no token has.
-func MissingTokenWarnings(c *config.Config, tokens *auth.Tokens) (warnings []string) {
+func MissingTokenWarnings(c *config.Config, tokens *auth.AgentTokens) (warnings []string) {
 	for _, name := range c.AnswerByClient {
-		if !tokens.Has(name) {
+		if !tokens.HasName(name) {
 			warnings = append(warnings, fmt.Sprintf("ask.answer_by_client names '%s', and no token has this name, so that no form approves for it; take the name out, or make the token: `mcpproxy token create %[1]s`", name))
 		}
 	}

@@ -34,7 +34,7 @@ func TestSpan(t *testing.T) {
 // is made; an agent makes none.
 func TestWhatATokenMayBe(t *testing.T) {
 	w := catalogtest.New(t, func(c *config.Config) { c.Profiles = []config.Profile{{Name: "research"}} })
-	a := NewAccess(NewGateway(GatewayDeps{Log: quiet{}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}}), auth.NewTokens(nil, t.TempDir(), nil, nil))
+	a := NewAccess(NewGateway(GatewayDeps{Log: quiet{}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}}), auth.NewAgentTokens(nil, t.TempDir(), nil, nil))
 	for _, c := range []struct {
 		in        NewToken
 		code      problem.Code

@@ -37,12 +37,12 @@ type ProfileList struct {
 func (a *Access) Profiles(context.Context, Caller, Nothing) (ProfileList, error) {
 	cfg, snapshot := a.gateway.Config(), a.gateway.Catalog.Current()
 	list := ProfileList{[]ProfileView{}}
-	for _, p := range cfg.Shown().Profiles {
+	for _, p := range cfg.Masked().Profiles {
 		v := ProfileView{Name: p.Name, Servers: p.Servers, Lanes: p.Lanes, Reaches: []Reached{}}
 		for _, t := range p.Tools {
 			v.Tools = append(v.Tools, ProfileTools{t.Server, append([]string{}, t.Patterns...)})
 		}
-		for _, s := range snapshot.Within(auth.ScopeOf(cfg.ProfileRule(p.Name))).Servers() {
+		for _, s := range snapshot.ScopedTo(auth.NewScope(cfg.ProfileRule(p.Name))).Servers() {
 			v.Reaches = append(v.Reaches, Reached{s.Name, len(s.Tools), s.Callable})
 		}
 		list.Profiles = append(list.Profiles, v)

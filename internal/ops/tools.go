@@ -23,12 +23,12 @@ func viewTool(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
 		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: StatusOf(t), Deprecated: t.Deprecated(), Score: score,
+		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: StatusOf(t), Deprecated: t.IsDeprecated(), Score: score,
 	}
 	if t.Effective != t.Hints {
 		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)
 	}
-	if in := t.Inferred(); in.Operation != policy.NoOperation {
+	if in := t.Inference(); in.Operation != policy.NoOperation {
 		v.InferredOperation, v.InferredReason = in.Operation.String(), in.Reason
 	}
 	if v.LaneBy = laneArgument(t); v.LaneBy != "" {
@@ -40,7 +40,7 @@ func viewTool(t *catalog.Tool, score float64) ToolView {
 // ViewTrusted returns a tool with the decisions about it.
 func (g *Gateway) ViewTrusted(t *catalog.Tool) ToolView {
 	v, e := viewTool(t, 0), g.Book.View(t.ID.Server).ToolDecisions(t.ID.Tool)
-	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Evaluate(approval.EvaluationRules{}, e, t.Candidate()).Why}
+	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Evaluate(approval.EvaluationRules{}, e, t.ApprovalCandidate()).Why}
 	if e.Pin != nil {
 		v.Trust.Approved, v.Trust.ApprovedBy, v.Trust.ApprovedAt = e.Pin.Fingerprint.String(), e.Pin.By, &e.Pin.At
 	}

@@ -26,7 +26,7 @@ func newUnhinted(s *catalog.Server, c *config.Server) *Unhinted {
 		if t.InferMode != policy.InferAdvise || StatusOf(t) != "" {
 			continue
 		}
-		switch t.Inferred().Operation {
+		switch t.Inference().Operation {
 		case policy.NoOperation:
 			continue
 		case policy.Read:

@@ -58,7 +58,7 @@ func TestToolsForClientsAreNotCallable(t *testing.T) {
 	}
 	tools[1].ForClients = true
 	w.Catalog.ToolsListed("s", tools)
-	w.Catalog.Refresh()
+	w.Catalog.Publish()
 	server, err := w.gateway.Server(context.Background(), person, ServerRef{Name: "s"})
 	if raw, _ := json.Marshal(server.Tools); err != nil || string(raw) != `{"callable":1,"for_clients":1}` || server.ToolCount != 2 {
 		t.Errorf("%s of %d, %v", raw, server.ToolCount, err)

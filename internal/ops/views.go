@@ -10,40 +10,40 @@ import (
 
 // ServerView is a server as upstream_servers, GET /servers and `upstream list` show it. Secrets are masked.
 type ServerView struct {
-	Name            string          `json:"name"`
-	Protocol        string          `json:"protocol" doc:"How the server is reached: stdio, http or sse."`
-	Enabled         bool            `json:"enabled"`
-	Quarantined     bool            `json:"quarantined"`
-	Stage           ReviewStage     `json:"stage,omitempty" enum:"launch,definitions" doc:"How far the review of a quarantined server is."`
-	Trust           string          `json:"trust,omitempty" words:"trust" doc:"Which definitions are accepted without a person: manual, scan or auto."`
-	ProposedBy      string          `json:"proposed_by,omitempty" doc:"Who proposed a server that is not in the configuration yet."`
-	State           string          `json:"state" doc:"stopped, connecting, ready, failed (until the next try), idle (until it is used), needs_login, needs_secret or needs_variable (see last_error)."`
-	ToolCount       int             `json:"tool_count"`
-	Lazy            bool            `json:"lazy,omitempty" doc:"Not started before its first call."`
-	Session         string          `json:"session,omitempty" doc:"shared, when clients that speak to the server by itself use the session that MCPProxy has. Left out: each has its own."`
-	Hint            string          `json:"hint,omitempty" doc:"How to have its tools listed, when it was never started."`
-	NeedsLogin      bool            `json:"needs_login,omitempty" doc:"The server asks for a login, which only a person can make."`
-	Detail          string          `json:"detail,omitempty" doc:"What a server is at that is not ready, or why it is not, in words for a person."`
-	Step            upstream.Step   `json:"step,omitempty" doc:"How far a connecting server is: queued (until others have started), installing or starting."`
-	StepSince       *time.Time      `json:"step_since,omitempty"`
-	Trouble         string          `json:"trouble,omitempty" doc:"What keeps a package manager from fetching the server now, such as a network that is away."`
-	Ahead           int             `json:"ahead,omitempty" doc:"How many servers start before a queued one."`
-	LastError       string          `json:"last_error,omitempty" doc:"What ended the last connection or try, until the server is ready again. It may hold the last line of its standard error."`
-	LastErrorAt     *time.Time      `json:"last_error_at,omitempty"`
-	Failure         string          `json:"failure,omitempty" doc:"last_error as agents are told it: a code with words of MCPProxy alone."`
-	Tools           *Counts         `json:"tools,omitempty" doc:"Only when at least one tool cannot be called."`
-	Unhinted        *Unhinted       `json:"unhinted,omitempty" doc:"What infer_hints: enforce would be good for. Absent when it was chosen what is inferred, or nothing is gained."`
-	Offers          *OfferCounts    `json:"offers,omitempty" doc:"What the server offers beside tools, as far as it is known. Absent when it is nothing."`
-	Command         string          `json:"command,omitempty"`
-	Args            []string        `json:"args,omitempty"`
-	URL             string          `json:"url,omitempty"`
-	PID             int             `json:"pid,omitempty"`
-	Restarts        int             `json:"restarts,omitempty"`
-	Since           *time.Time      `json:"since,omitempty" doc:"When the server entered its state."`
-	RetryAt         *time.Time      `json:"retry_at,omitempty"`
-	ProtocolVersion string          `json:"protocol_version,omitempty"`
-	ServerInfo      json.RawMessage `json:"server_info,omitempty"`
-	Warnings        []string        `json:"warnings,omitempty" doc:"What the server does otherwise than the protocol asks. When it is added also: proposals that gave way to it, and what its name looks like."`
+	Name            string             `json:"name"`
+	Protocol        string             `json:"protocol" doc:"How the server is reached: stdio, http or sse."`
+	Enabled         bool               `json:"enabled"`
+	Quarantined     bool               `json:"quarantined"`
+	Stage           ReviewStage        `json:"stage,omitempty" enum:"launch,definitions" doc:"How far the review of a quarantined server is."`
+	Trust           string             `json:"trust,omitempty" words:"trust" doc:"Which definitions are accepted without a person: manual, scan or auto."`
+	ProposedBy      string             `json:"proposed_by,omitempty" doc:"Who proposed a server that is not in the configuration yet."`
+	State           string             `json:"state" doc:"stopped, connecting, ready, failed (until the next try), idle (until it is used), needs_login, needs_secret or needs_variable (see last_error)."`
+	ToolCount       int                `json:"tool_count"`
+	Lazy            bool               `json:"lazy,omitempty" doc:"Not started before its first call."`
+	Session         string             `json:"session,omitempty" doc:"shared, when clients that speak to the server by itself use the session that MCPProxy has. Left out: each has its own."`
+	Hint            string             `json:"hint,omitempty" doc:"How to have its tools listed, when it was never started."`
+	NeedsLogin      bool               `json:"needs_login,omitempty" doc:"The server asks for a login, which only a person can make."`
+	Detail          string             `json:"detail,omitempty" doc:"What a server is at that is not ready, or why it is not, in words for a person."`
+	Step            upstream.StartStep `json:"step,omitempty" doc:"How far a connecting server is: queued (until others have started), installing or starting."`
+	StepSince       *time.Time         `json:"step_since,omitempty"`
+	Trouble         string             `json:"trouble,omitempty" doc:"What keeps a package manager from fetching the server now, such as a network that is away."`
+	Ahead           int                `json:"ahead,omitempty" doc:"How many servers start before a queued one."`
+	LastError       string             `json:"last_error,omitempty" doc:"What ended the last connection or try, until the server is ready again. It may hold the last line of its standard error."`
+	LastErrorAt     *time.Time         `json:"last_error_at,omitempty"`
+	Failure         string             `json:"failure,omitempty" doc:"last_error as agents are told it: a code with words of MCPProxy alone."`
+	Tools           *Counts            `json:"tools,omitempty" doc:"Only when at least one tool cannot be called."`
+	Unhinted        *Unhinted          `json:"unhinted,omitempty" doc:"What infer_hints: enforce would be good for. Absent when it was chosen what is inferred, or nothing is gained."`
+	Offers          *OfferCounts       `json:"offers,omitempty" doc:"What the server offers beside tools, as far as it is known. Absent when it is nothing."`
+	Command         string             `json:"command,omitempty"`
+	Args            []string           `json:"args,omitempty"`
+	URL             string             `json:"url,omitempty"`
+	PID             int                `json:"pid,omitempty"`
+	Restarts        int                `json:"restarts,omitempty"`
+	Since           *time.Time         `json:"since,omitempty" doc:"When the server entered its state."`
+	RetryAt         *time.Time         `json:"retry_at,omitempty"`
+	ProtocolVersion string             `json:"protocol_version,omitempty"`
+	ServerInfo      json.RawMessage    `json:"server_info,omitempty"`
+	Warnings        []string           `json:"warnings,omitempty" doc:"What the server does otherwise than the protocol asks. When it is added also: proposals that gave way to it, and what its name looks like."`
 }
 
 // ServerViews lists all servers.

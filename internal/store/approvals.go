@@ -97,7 +97,7 @@ func upsertHeld(conn *sqliteWriteConn, server string, all []approval.HeldDefinit
 
 // decisionKey identifies the tool or primitive that a decision is about.
 type decisionKey struct {
-	kind tool.Kind
+	kind tool.DefinitionKind
 	tool.ID
 }
 
@@ -224,7 +224,7 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions
 	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id"); err != nil {
 		return saved, err
 	}
-	var kind tool.Kind
+	var kind tool.DefinitionKind
 	var since int64
 	if err := eachRow(ctx, reads, scanTargets{&server, &kind, &name, &approved, &since}, func() error {
 		h := approval.HeldDefinition{Kind: kind, Tool: name, Since: time.UnixMicro(since)}
@@ -287,7 +287,7 @@ func parseFingerprint(to *tool.Fingerprint, stored []byte) error {
 }
 
 // ApprovedDefinition returns the approved definition of a tool or primitive, nil if there is none.
-func (db *SQLite) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
+func (db *SQLite) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return nil, err

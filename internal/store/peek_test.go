@@ -26,7 +26,7 @@ func TestSee(t *testing.T) {
 	db := store.OpenSQLite(path, nil)
 	now := time.Now()
 	print := func(n byte) (f tool.Fingerprint) { f[0] = n; return f }
-	held := func(kind tool.Kind, name string, n byte) approval.HeldDefinition {
+	held := func(kind tool.DefinitionKind, name string, n byte) approval.HeldDefinition {
 		return approval.HeldDefinition{Kind: kind, Tool: name, Fingerprint: print(n), Since: now}
 	}
 	pin := func(n byte) *approval.Pin {

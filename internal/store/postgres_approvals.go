@@ -135,7 +135,7 @@ func (d *pgDecisionStore) RestoreApprovals(ctx context.Context, s approval.Store
 		var kind, server, name string
 		var gone []decisionKey
 		if err := b.conn.eachRow(ctx, scanTargets{&server, &kind, &name}, func() error {
-			if id := (decisionKey{tool.Kind(kind), tool.ID{Server: server, Tool: name}}); !keep[id] {
+			if id := (decisionKey{tool.DefinitionKind(kind), tool.ID{Server: server, Tool: name}}); !keep[id] {
 				gone = append(gone, id)
 			}
 			return nil
@@ -240,7 +240,7 @@ func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 		return 0, saved, err
 	}
 	err = c.eachRow(ctx, scanTargets{&server, &kind, &name, &approved, &at}, func() error {
-		h := approval.HeldDefinition{Kind: tool.Kind(kind), Tool: name, Since: time.UnixMicro(at.int64)}
+		h := approval.HeldDefinition{Kind: tool.DefinitionKind(kind), Tool: name, Since: time.UnixMicro(at.int64)}
 		err := parseFingerprint(&h.Fingerprint, approved)
 		if saved.Held == nil {
 			saved.Held = map[string][]approval.HeldDefinition{}
@@ -253,7 +253,7 @@ func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	}
 	err = c.eachRow(ctx, scanTargets{&server, &kind, &name, &approved, &hints, &by, &at, &blocked, &blockedBy, &blockedAt, &offBy, &offAt,
 		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
-		row := approval.StoredRow{Kind: tool.Kind(kind), Tool: name}
+		row := approval.StoredRow{Kind: tool.DefinitionKind(kind), Tool: name}
 		if approved != nil {
 			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), DecisionMark: mark(by, at)}
 			row.Pin.Before, err = newReplacedDecision(was, string(wasHints), mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
@@ -276,7 +276,7 @@ func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 }
 
 // ApprovedDefinition returns the approved definition of a tool or primitive, nil if there is none.
-func (d *pgDecisionStore) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (raw json.RawMessage, err error) {
+func (d *pgDecisionStore) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (raw json.RawMessage, err error) {
 	var text []byte
 	err = d.db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		_, err := c.firstRow(ctx, scanTargets{&text}, "SELECT definition FROM approval WHERE server = $1 AND kind = $2 AND tool = $3", id.Server, string(kind), cleanPgText(id.Tool))

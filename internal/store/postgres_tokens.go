@@ -53,8 +53,8 @@ func (d *pgDecisionStore) SetTokenUsed(ctx context.Context, id string, at time.T
 	})
 }
 
-// RestoreTokens replaces all tokens.
-func (d *pgDecisionStore) RestoreTokens(ctx context.Context, all []auth.Token) error {
+// ReplaceTokens replaces all tokens.
+func (d *pgDecisionStore) ReplaceTokens(ctx context.Context, all []auth.Token) error {
 	return d.writeTokens(ctx, func(ctx context.Context, b *pgBatch) error {
 		b.queue(ctx, "DELETE FROM token")
 		for i := range all {

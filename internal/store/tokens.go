@@ -62,8 +62,8 @@ func (t *TokenStore) SetTokenUsed(ctx context.Context, id string, at time.Time) 
 	})
 }
 
-// RestoreTokens replaces all tokens.
-func (t *TokenStore) RestoreTokens(ctx context.Context, all []auth.Token) error {
+// ReplaceTokens replaces all tokens.
+func (t *TokenStore) ReplaceTokens(ctx context.Context, all []auth.Token) error {
 	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error {
 		conn.execInTx("DELETE FROM token")
 		for i := range all {

@@ -80,7 +80,7 @@ func accountSet(t *testing.T, address string, headers map[string]string, p *purs
 	t.Helper()
 	s := NewSet(Options{AccountFor: func(string) transport.Account { return p }}, noClients)
 	t.Cleanup(func() { s.Close(context.Background()) })
-	s.Apply([]Spec{{Name: "s", Transport: HTTP, URL: address, Headers: headers}})
+	s.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: address, Headers: headers}})
 	return s
 }
 
@@ -144,7 +144,7 @@ func TestConfiguredAuthorization(t *testing.T) {
 }
 
 func TestAllowPrivateIsPartOfTheLaunch(t *testing.T) {
-	if (Spec{AllowPrivate: true}).Equal(Spec{}) {
+	if (Spec{AllowPrivate: true}).LaunchEquals(Spec{}) {
 		t.Error("its change is not noticed")
 	}
 }

@@ -46,10 +46,10 @@ type unavailableError struct {
 
 func (e *unavailableError) Error() string { return "the server is " + string(e.state.Phase) }
 
-// ready returns the connection. Without one it requests a try and waits for it, until
+// waitReady returns the connection. Without one it requests a try and waits for it, until
 // that succeeds or fails, or ctx or the limit ends.
-func (p *availability) ready(ctx context.Context, limit time.Duration) (*Connection, error) {
-	if c := p.live.Load(); c.usable() {
+func (p *availability) waitReady(ctx context.Context, limit time.Duration) (*Connection, error) {
+	if c := p.live.Load(); c.isUsable() {
 		return c, nil
 	}
 	late := time.NewTimer(limit)
@@ -59,18 +59,18 @@ func (p *availability) ready(ctx context.Context, limit time.Duration) (*Connect
 	p.waiters++
 	defer func() { p.waiters-- }()
 	for failures := p.failures; ; {
-		if c := p.live.Load(); c.usable() {
+		if c := p.live.Load(); c.isUsable() {
 			return c, nil
 		}
 		if p.failures != failures {
 			return nil, &unavailableError{p.failed, p.lastErr}
 		}
-		if p.ended() {
+		if p.hasEnded() {
 			return nil, &unavailableError{p.state, p.lastErr}
 		}
 		changed := p.changed
 		p.mu.Unlock()
-		signal(p.needed)
+		trySignal(p.needed)
 		var err error
 		select {
 		case <-changed:
@@ -78,7 +78,7 @@ func (p *availability) ready(ctx context.Context, limit time.Duration) (*Connect
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-late.C:
-			err = p.unavailable()
+			err = p.newUnavailableError()
 		}
 		p.mu.Lock()
 		if err != nil {
@@ -101,15 +101,15 @@ func (p *availability) isNeeded() bool {
 	return p.waiters > 0 || p.urgent
 }
 
-// unavailable returns the state as an error.
-func (p *availability) unavailable() *unavailableError {
+// newUnavailableError returns the state as an error.
+func (p *availability) newUnavailableError() *unavailableError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &unavailableError{p.state, p.lastErr}
 }
 
-// ended reports whether the server has stopped for good.
-func (p *availability) ended() bool {
+// hasEnded reports whether the server has stopped for good.
+func (p *availability) hasEnded() bool {
 	select {
 	case <-p.done:
 		return true
@@ -118,14 +118,14 @@ func (p *availability) ended() bool {
 	}
 }
 
-func (p *availability) snapshot() State {
+func (p *availability) currentState() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state
 }
 
-// update changes the state, wakes waiters and notifies the observer. The lock is held.
-func (p *availability) update(change func(*State)) {
+// updateState changes the state, wakes waiters and notifies the observer. The lock is held.
+func (p *availability) updateState(change func(*State)) {
 	p.mu.Lock()
 	before := p.state.Phase
 	change(&p.state)
@@ -133,23 +133,23 @@ func (p *availability) update(change func(*State)) {
 		p.state.Since = time.Now()
 	}
 	state := p.state
-	p.wake()
+	p.wakeWaitersLocked()
 	p.mu.Unlock()
 	if p.observer != nil {
 		p.observer.StateChanged(state)
 	}
 }
 
-// reset sets the state to phase without an error; why is the error for requests that
+// setPhase sets the state to phase without an error; why is the error for requests that
 // cannot wait. The lock is held.
-func (p *availability) reset(phase Phase, why error) {
+func (p *availability) setPhase(phase Phase, why error) {
 	st := &p.state
 	st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = phase, "", transport.Failure{}, time.Time{}, 0
 	p.lastErr = why
 }
 
-// wake wakes waiters. The lock is held.
-func (p *availability) wake() {
+// wakeWaitersLocked wakes waiters. The lock is held.
+func (p *availability) wakeWaitersLocked() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -158,7 +158,7 @@ func (p *availability) wake() {
 func (p *availability) wakeWaiters() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wake()
+	p.wakeWaitersLocked()
 }
 
 // requestStart requests that the server runs.
@@ -166,22 +166,22 @@ func (p *availability) requestStart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.urgent = true
-	signal(p.needed)
+	trySignal(p.needed)
 }
 
-// restart requests a restart: it cancels the try or the connection.
-func (p *availability) restart() {
+// requestRestart requests a restart: it cancels the try or the connection.
+func (p *availability) requestRestart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.restartRequested, p.restarted = true, time.Now()
 	if p.interrupt != nil {
 		p.interrupt()
 	}
-	signal(p.needed)
+	trySignal(p.needed)
 }
 
-// withRestart returns a context that a restart also cancels.
-func (p *availability) withRestart(ctx context.Context) (context.Context, context.CancelFunc) {
+// withRestartCancel returns a context that a restart also cancels.
+func (p *availability) withRestartCancel(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,8 +192,8 @@ func (p *availability) withRestart(ctx context.Context) (context.Context, contex
 	return ctx, cancel
 }
 
-// takeRestart reports, once, whether a restart was requested.
-func (p *availability) takeRestart() bool {
+// takeRestartRequest reports, once, whether a restart was requested.
+func (p *availability) takeRestartRequest() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	again := p.restartRequested

@@ -44,7 +44,7 @@ func TestLargeAnswersTogether(t *testing.T) {
 				spec = httpSpec(t, "s", mcptest.New(mcptest.Options{Events: name == "events"}, mcptest.Zoo()...))
 			}
 			f := newFixture(t, func(o *Options) { o.MaxMessage = 4 << 20 })
-			f.Apply([]Spec{spec})
+			f.ApplySpecs([]Spec{spec})
 			f.untilReady(t, "s", 0)
 			var calls sync.WaitGroup
 			for range 4 {
@@ -68,7 +68,7 @@ func TestLargeAnswersTogether(t *testing.T) {
 func TestTheRoomOfAnother(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *Options) { o.MaxMessage = 4 << 20 })
-	f.Apply([]Spec{stdioSpec(t, "bad", "zoo"), stdioSpec(t, "good", "zoo")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "bad", "zoo"), stdioSpec(t, "good", "zoo")})
 	f.untilReady(t, "bad", 0)
 	f.untilReady(t, "good", 0)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,7 +100,7 @@ func TestEndlessListIsBounded(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{EndlessPages: true, PageText: 100_000})
 	f := newFixture(t, func(o *Options) { o.MaxMessage = 1 << 20 })
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.until(t, "the failure", func() bool { return f.last("s").Phase == Failed })
 	if n := len(s.Seen("tools/list")); n != 11 {
 		t.Errorf("%d pages were read", n)

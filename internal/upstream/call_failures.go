@@ -22,9 +22,9 @@ type callFailures struct {
 	why   error      // the last failure, once they have lasted for failingAfter
 }
 
-// record records the outcome of a call and reports whether the server has started or
+// recordCall records the outcome of a call and reports whether the server has started or
 // stopped failing.
-func (f *callFailures) record(now time.Time, err error) (changed bool) {
+func (f *callFailures) recordCall(now time.Time, err error) (changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	failed := f.why != nil
@@ -39,23 +39,23 @@ func (f *callFailures) record(now time.Time, err error) (changed bool) {
 	return failed != (f.why != nil)
 }
 
-// cause returns why the server counts as failed, or nil.
-func (f *callFailures) cause() error {
+// failingCause returns why the server counts as failed, or nil.
+func (f *callFailures) failingCause() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.why
 }
 
-// reset clears the failures for a new start of the server.
-func (f *callFailures) reset() { f.record(time.Now(), nil) }
+// clearFailures clears the failures for a new start of the server.
+func (f *callFailures) clearFailures() { f.recordCall(time.Now(), nil) }
 
 // errInconclusive is an outcome that says nothing about the server.
 var errInconclusive = problem.Ownf("the outcome says nothing about the server")
 
-// callFailure returns the error of a call if the server is to blame: nil on success. A
+// serverFaultOf returns the error of a call if the server is to blame: nil on success. A
 // result with isError is an answer of the tool, and an error about the parameters is the
 // caller's.
-func callFailure(ctx context.Context, reply session.Reply, err error) error {
+func serverFaultOf(ctx context.Context, reply session.Reply, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil && !session.TimedOut(ctx):
 		return errInconclusive // canceled by the caller

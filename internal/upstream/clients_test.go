@@ -22,16 +22,16 @@ type audience struct {
 	live  func() *Connection
 	early []bool // whether each connection came before anybody could have it
 	heard []string
-	ended []EndScope
+	ended []SessionsToEnd
 }
 
-func (a *audience) Connected(c *Connection) {
+func (a *audience) OnConnected(c *Connection) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.early = append(a.early, a.live == nil || a.live() == nil && c.Cause() == nil)
 }
 
-func (a *audience) Notified(method string, _ json.RawMessage) bool {
+func (a *audience) OnNotification(method string, _ json.RawMessage) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.heard = append(a.heard, method)
@@ -40,14 +40,14 @@ func (a *audience) Notified(method string, _ json.RawMessage) bool {
 
 func (a *audience) InUse() bool { return a.inUse.Load() }
 
-func (a *audience) End(what EndScope) {
+func (a *audience) EndSessions(what SessionsToEnd) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended = append(a.ended, what)
 }
 
 // published returns the endings since the last time.
-func (a *audience) told() []EndScope {
+func (a *audience) told() []SessionsToEnd {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	ended := a.ended
@@ -64,7 +64,7 @@ func TestClientsAreTold(t *testing.T) {
 		a.mu.Lock()
 		a.live = b.sv.availability.live.Load
 		a.mu.Unlock()
-		want := func(when string, want ...EndScope) {
+		want := func(when string, want ...SessionsToEnd) {
 			t.Helper()
 			synctest.Wait()
 			if got := slices.Sorted(slices.Values(a.told())); !slices.Equal(got, want) { // all sessions end beside the rest
@@ -97,8 +97,8 @@ func TestClientsAreTold(t *testing.T) {
 		spec := b.sv.Spec
 		for _, shared := range []bool{true, true, false} {
 			spec.Shared = shared
-			b.Apply([]Spec{spec})
-			if b.sv.Shared() != shared {
+			b.ApplySpecs([]Spec{spec})
+			if b.sv.IsShared() != shared {
 				t.Errorf("shared %t", !shared)
 			}
 		}
@@ -107,7 +107,7 @@ func TestClientsAreTold(t *testing.T) {
 		if b.tries() != 3 || !slices.Equal(a.early, []bool{true, true, true}) {
 			t.Errorf("%d tries, connections told early: %v", b.tries(), a.early)
 		}
-		b.Apply(nil)
+		b.ApplySpecs(nil)
 		<-b.sv.availability.done
 		want("it is not wanted", EndSessions, EndAll)
 	})

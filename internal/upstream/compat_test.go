@@ -28,11 +28,11 @@ func (s *Set) Call(ctx context.Context, server string, call Call) (session.Reply
 	if notify := call.Notify; notify != nil {
 		r.Say = func(e session.Event) { notify(e.Method, e.Params) }
 	}
-	sv, err := s.Server(ctx, server)
+	sv, err := s.ServerForRequest(ctx, server)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	sv.Enter(&r)
-	defer sv.Leave(&r)
-	return sv.Try(ctx, &r, func(c *Connection) (session.Reply, error) { return c.Do(ctx, &r) })
+	sv.BeginUse(&r)
+	defer sv.EndUse(&r)
+	return sv.SendWhenReady(ctx, &r, func(c *Connection) (session.Reply, error) { return c.Do(ctx, &r) })
 }

@@ -31,8 +31,8 @@ type toolLists struct {
 	all map[string]*tool.Definition // listed to MCPProxy or only to clients, by name
 }
 
-// newTools returns the tools of a list; the first own ones are listed to MCPProxy.
-func newTools(list []*tool.Definition, own int) *toolLists {
+// newToolLists returns the tools of a list; the first own ones are listed to MCPProxy.
+func newToolLists(list []*tool.Definition, own int) *toolLists {
 	t := &toolLists{own: list[:own], all: make(map[string]*tool.Definition, len(list))}
 	for _, d := range list {
 		t.all[d.ID.Tool] = d
@@ -40,7 +40,7 @@ func newTools(list []*tool.Definition, own int) *toolLists {
 	return t
 }
 
-// Do sends a request. It does not check a tools/call: see Server.Try.
+// Do sends a request. It does not check a tools/call: see Server.SendWhenReady.
 func (c *Connection) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if r.Method == mcp.Listen {
 		c.watching.Add(1)
@@ -60,28 +60,28 @@ func (c *Connection) Cause() error { return c.link.Cause() }
 // HandshakeResult returns the server's answer in the handshake.
 func (c *Connection) HandshakeResult() *HandshakeResult { return c.handshakeResult }
 
-// Modern reports whether the server speaks the modern protocol.
-func (c *Connection) Modern() bool { return c.handshakeResult.Version == mcp.Modern }
+// IsModern reports whether the server speaks the modern protocol.
+func (c *Connection) IsModern() bool { return c.handshakeResult.Version == mcp.Modern }
 
-// SameTools reports whether the server lists the same tools as on o.
-func (c *Connection) SameTools(o *Connection) bool {
+// HasSameTools reports whether the server lists the same tools as on o.
+func (c *Connection) HasSameTools(o *Connection) bool {
 	return maps.EqualFunc(c.tools.Load().all, o.tools.Load().all, func(a, b *tool.Definition) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
 
-// usable reports whether requests may be sent on it. A nil connection is not usable.
-func (c *Connection) usable() bool { return c != nil && !c.leaving.Load() && c.link.Cause() == nil }
+// isUsable reports whether requests may be sent on it. A nil connection is not usable.
+func (c *Connection) isUsable() bool { return c != nil && !c.leaving.Load() && c.link.Cause() == nil }
 
 // receivesNotifications reports whether the server's notifications are received now.
 func (c *Connection) receivesNotifications() bool {
 	return c.watched.Load() || c.link.Health().Listening
 }
 
-// busy reports whether the server works on a request.
-func (c *Connection) busy() bool { return int64(c.link.Health().InFlight) > c.watching.Load() }
+// isBusy reports whether the server works on a request.
+func (c *Connection) isBusy() bool { return int64(c.link.Health().InFlight) > c.watching.Load() }
 
-// matchesDecision reports whether the tool of a call is the one that the decision was
+// toolMatchesDecision reports whether the tool of a call is the one that the decision was
 // about.
-func (c *Connection) matchesDecision(r *session.Request) bool {
+func (c *Connection) toolMatchesDecision(r *session.Request) bool {
 	judged := r.Permit.Listed()
 	if judged == nil { // the definition does not matter
 		return true
@@ -90,14 +90,14 @@ func (c *Connection) matchesDecision(r *session.Request) bool {
 	return ok && bytes.Equal(d.Raw, judged)
 }
 
-// isForClients reports whether the server lists a tool only to clients.
-func (c *Connection) isForClients(name string) bool {
+// listsOnlyToClients reports whether the server lists a tool only to clients.
+func (c *Connection) listsOnlyToClients(name string) bool {
 	d, ok := c.tools.Load().all[name]
 	return ok && d.ForClients
 }
 
-// listsTool reports whether the server lists a tool to MCPProxy.
-func (c *Connection) listsTool(name string) bool {
+// listsToolToProxy reports whether the server lists a tool to MCPProxy.
+func (c *Connection) listsToolToProxy(name string) bool {
 	d, ok := c.tools.Load().all[name]
 	return ok && !d.ForClients
 }

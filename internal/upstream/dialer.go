@@ -20,9 +20,9 @@ type dialer struct {
 	client transport.Client // shared by clients' own HTTP links; guarded by mu
 }
 
-// dial opens a link that reports to up. sse selects the legacy SSE transport. own is set
+// dialLink opens a link that reports to up. sse selects the legacy SSE transport. own is set
 // for a link of one client.
-func (d *dialer) dial(up transport.Reports, place *process.StartSlot, sse, own bool) (transport.Link, error) {
+func (d *dialer) dialLink(up transport.Reports, place *process.StartSlot, sse, own bool) (transport.Link, error) {
 	o := transport.Options{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
 	spec := &d.Spec
 	switch {
@@ -37,11 +37,11 @@ func (d *dialer) dial(up transport.Reports, place *process.StartSlot, sse, own b
 			return nil, err
 		}
 		source := d.runner.RegistryURL(spec.Args, spec.Env)
-		return transport.NewStdio(proc, process.NewStartWatch(proc, d.runner, spec.ConnectTime(), place, source), d.log, o), nil
+		return transport.NewStdio(proc, process.NewStartWatch(proc, d.runner, spec.ConnectTimeLimit(), place, source), d.log, o), nil
 	}
-	a := transport.Address{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.newClient}
+	a := transport.Address{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.newHTTPClient}
 	if own {
-		a.Dial = d.sharedClient
+		a.Dial = d.sharedHTTPClient
 	}
 	var (
 		l   transport.Link
@@ -61,32 +61,32 @@ func (d *dialer) dial(up transport.Reports, place *process.StartSlot, sse, own b
 	return l, nil
 }
 
-// newClient returns an HTTP client for u.
-func (d *dialer) newClient(u *url.URL) (transport.Client, error) {
+// newHTTPClient returns an HTTP client for u.
+func (d *dialer) newHTTPClient(u *url.URL) (transport.Client, error) {
 	return transport.NewClient(u, d.Spec.AllowPrivate)
 }
 
-// sharedClient returns the HTTP client that all own links share.
-func (d *dialer) sharedClient(u *url.URL) (transport.Client, error) {
+// sharedHTTPClient returns the HTTP client that all own links share.
+func (d *dialer) sharedHTTPClient(u *url.URL) (transport.Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.client == nil {
-		client, err := d.newClient(u)
+		client, err := d.newHTTPClient(u)
 		if err != nil {
 			return nil, err
 		}
 		d.client = client
 	}
-	return borrowedClient{d.client}, nil
+	return noCloseClient{d.client}, nil
 }
 
-// borrowedClient is a client that stays open when one of its users closes it.
-type borrowedClient struct{ transport.Client }
+// noCloseClient is a client that stays open when one of its users closes it.
+type noCloseClient struct{ transport.Client }
 
-func (borrowedClient) Close() {}
+func (noCloseClient) Close() {}
 
-// closeIdle closes shared connections after a long idle time.
-func (d *dialer) closeIdle(now time.Time) {
+// closeIdleConnections closes shared connections after a long idle time.
+func (d *dialer) closeIdleConnections(now time.Time) {
 	d.mu.Lock()
 	client := d.client
 	d.mu.Unlock()
@@ -95,8 +95,8 @@ func (d *dialer) closeIdle(now time.Time) {
 	}
 }
 
-// close closes the shared connections.
-func (d *dialer) close() {
+// closeConnections closes the shared connections.
+func (d *dialer) closeConnections() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.client != nil {

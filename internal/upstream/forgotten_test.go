@@ -105,7 +105,7 @@ func TestForgottenSession(t *testing.T) {
 			s := newForgetful(c.late, c.answer)
 			h := mcptest.Serve(t, s)
 			f := newFixture(t)
-			f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+			f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 			f.must("s", "x", "{}")
 			s.broken.Store(true)
 			r, err := f.call("s", "x", "{}")
@@ -152,7 +152,7 @@ func TestFailingCallsAreNoForgottenSession(t *testing.T) {
 				return nil, mcptest.ErrNoAnswer
 			}}, mcptest.Tool{Definition: mcptest.Define("y")})
 			f := newFixture(t)
-			f.Apply([]Spec{httpSpec(t, "s", s)})
+			f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 			if r, err := f.call("s", "x", "{}"); err == nil && r.Error == nil {
 				t.Error("the call has worked")
 			}
@@ -190,7 +190,7 @@ func TestForgottenSessionOverSSE(t *testing.T) {
 				return false
 			})
 			f := newFixture(t)
-			f.Apply([]Spec{{Name: "old", Transport: SSE, URL: front}})
+			f.ApplySpecs([]Spec{{Name: "old", Transport: SSE, URL: front}})
 			f.must("old", "t", "{}")
 			forgot.Store(true)
 			f.must("old", "t", "{}")
@@ -228,7 +228,7 @@ func TestLostCallIsNotRepeated(t *testing.T) {
 		return false
 	})
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "old", Transport: SSE, URL: front}})
+	f.ApplySpecs([]Spec{{Name: "old", Transport: SSE, URL: front}})
 	lost := make(chan error, 1)
 	go func() {
 		_, err := f.call("old", "t", `{"hang":1}`)
@@ -256,7 +256,7 @@ func TestFailing(t *testing.T) {
 			{0, nil, true}, {time.Hour, bad, false}, {30 * time.Second, nil, false}, {40 * time.Second, bad, false}, {59 * time.Second, bad, false},
 		} {
 			time.Sleep(c.pause)
-			if got := f.record(time.Now(), c.err); got != c.changed {
+			if got := f.recordCall(time.Now(), c.err); got != c.changed {
 				t.Errorf("after %v, %v: changed %v", c.pause, c.err, got)
 			}
 		}
@@ -275,7 +275,7 @@ func TestServerThatFailsEveryCall(t *testing.T) {
 		return nil, &wirejson.RPCError{Code: -32603, Message: "the database is away"}
 	}})
 	f := newFixture(t)
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	if r, err := f.call("s", "x", "{}"); err != nil || r.Error == nil {
 		t.Fatalf("%v %v", r, err)
 	}
@@ -293,7 +293,7 @@ func TestServerThatFailsEveryCall(t *testing.T) {
 	f.untilReady(t, "s", 0)
 	// What callers do wrong says nothing about the server.
 	wrong := session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInvalidParams}}
-	if got := callFailure(t.Context(), wrong, nil); got != errInconclusive {
+	if got := serverFaultOf(t.Context(), wrong, nil); got != errInconclusive {
 		t.Errorf("wrong parameters: %v", got)
 	}
 }

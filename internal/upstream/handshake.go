@@ -17,9 +17,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// handshake detects the protocol of a server and initializes connections. The result is
+// handshaker detects the protocol of a server and initializes connections. The result is
 // kept until a connection fails.
-type handshake struct {
+type handshaker struct {
 	*serverBase
 	protocolEra atomic.Uint32
 	sse         atomic.Bool // it speaks only the SSE transport
@@ -40,11 +40,11 @@ const probeTimeout = 5 * time.Second
 var errExitedOnProbe = problem.Ownf("the server ended itself when it was asked for its revision")
 
 // UsesSSE reports whether the server is reached over the SSE transport, as far as known.
-func (h *handshake) UsesSSE() bool { return h.Spec.Transport == SSE || h.sse.Load() }
+func (h *handshaker) UsesSSE() bool { return h.Spec.Transport == SSE || h.sse.Load() }
 
-// refusesHTTP reports whether a server rejects streamable HTTP in the way of one that
+// rejectsStreamableHTTP reports whether a server rejects streamable HTTP in the way of one that
 // only supports SSE.
-func (h *handshake) refusesHTTP(err error) bool {
+func (h *handshaker) rejectsStreamableHTTP(err error) bool {
 	var status *transport.StatusError
 	if !h.Spec.TrySSE || h.UsesSSE() || !errors.As(err, &status) {
 		return false
@@ -56,16 +56,16 @@ func (h *handshake) refusesHTTP(err error) bool {
 	return false
 }
 
-// connect opens a connection over a link of open and lists the tools. announced counts
+// openConnection opens a connection over a link of open and lists the tools. announced counts
 // tool changes.
-func (h *handshake) connect(ctx context.Context, open func() (transport.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
-	c, tools, err := h.connectOnce(ctx, open, announced)
+func (h *handshaker) openConnection(ctx context.Context, open func() (transport.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
+	c, tools, err := h.openConnectionOnce(ctx, open, announced)
 	if errors.Is(err, errExitedOnProbe) { // again, without the probe
-		c, tools, err = h.connectOnce(ctx, open, announced)
+		c, tools, err = h.openConnectionOnce(ctx, open, announced)
 	}
-	if h.refusesHTTP(err) {
+	if h.rejectsStreamableHTTP(err) {
 		h.sse.Store(true)
-		if c, tools, again := h.connectOnce(ctx, open, announced); again == nil {
+		if c, tools, again := h.openConnectionOnce(ctx, open, announced); again == nil {
 			return c, tools, nil
 		}
 		if ctx.Err() != nil {
@@ -78,8 +78,8 @@ func (h *handshake) connect(ctx context.Context, open func() (transport.Link, er
 	return c, tools, err
 }
 
-// connectOnce opens a connection over one link. On failure it stops the link.
-func (h *handshake) connectOnce(ctx context.Context, open func() (transport.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
+// openConnectionOnce opens a connection over one link. On failure it stops the link.
+func (h *handshaker) openConnectionOnce(ctx context.Context, open func() (transport.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
 	h.deviations.clear()
 	l, err := open()
 	if err != nil {
@@ -87,7 +87,7 @@ func (h *handshake) connectOnce(ctx context.Context, open func() (transport.Link
 	}
 	c := &Connection{link: l}
 	var tools []*tool.Definition
-	if c.handshakeResult, err = h.negotiate(ctx, l); err == nil {
+	if c.handshakeResult, err = h.negotiateProtocol(ctx, l); err == nil {
 		c.listedChange.Store(announced.Load())
 		tools, err = h.listTools(ctx, c)
 	}
@@ -99,23 +99,23 @@ func (h *handshake) connectOnce(ctx context.Context, open func() (transport.Link
 	switch {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case cause != nil && !errors.Is(err, errExitedOnProbe) && !h.refusesHTTP(err):
+	case cause != nil && !errors.Is(err, errExitedOnProbe) && !h.rejectsStreamableHTTP(err):
 		err = cause
 	}
 	l.Stop(h.stopNow)
 	return nil, nil, err
 }
 
-// negotiate detects the protocol and does its handshake.
-func (h *handshake) negotiate(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
+// negotiateProtocol detects the protocol and does its handshake.
+func (h *handshaker) negotiateProtocol(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
 	era := h.protocolEra.Swap(eraUnknown)
 	if h.UsesSSE() {
 		era = eraLegacy // the modern protocol has no SSE transport
 	}
 	silent := false
 	if era != eraLegacy {
-		pctx, cancel := context.WithTimeout(ctx, min(probeTimeout, h.Spec.ConnectTime()/2))
-		g, err := h.discover(pctx, l)
+		pctx, cancel := context.WithTimeout(ctx, min(probeTimeout, h.Spec.ConnectTimeLimit()/2))
+		g, err := h.sendDiscover(pctx, l)
 		cancel()
 		switch {
 		case err == nil:
@@ -129,11 +129,11 @@ func (h *handshake) negotiate(ctx context.Context, l transport.Link) (*Handshake
 		}
 		silent = errors.Is(err, context.DeadlineExceeded)
 	}
-	g, err := h.initialize(ctx, l)
+	g, err := h.sendInitialize(ctx, l)
 	var refused *transport.AnswerError
 	if silent && errors.As(err, &refused) {
 		// The server was only slow to start, and would reject a second initialize.
-		if g, again := h.discover(ctx, l); again == nil {
+		if g, again := h.sendDiscover(ctx, l); again == nil {
 			h.protocolEra.Store(eraModern)
 			return g, nil
 		}
@@ -144,10 +144,10 @@ func (h *handshake) negotiate(ctx context.Context, l transport.Link) (*Handshake
 	return g, err
 }
 
-// discover sends server/discover (modern protocol).
-func (h *handshake) discover(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
+// sendDiscover sends server/discover (modern protocol).
+func (h *handshaker) sendDiscover(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
 	reply, err := l.Do(ctx, &session.Request{Method: mcp.Discover})
-	if err == nil && offersModern(reply.Error) {
+	if err == nil && errorOffersModern(reply.Error) {
 		reply, err = l.Do(ctx, &session.Request{Method: mcp.Discover})
 	}
 	if err != nil {
@@ -156,28 +156,28 @@ func (h *handshake) discover(ctx context.Context, l transport.Link) (*HandshakeR
 	if reply.Error != nil {
 		return nil, &transport.AnswerError{Code: reply.Error.Code}
 	}
-	g, err := parseDiscover(reply.Result)
+	g, err := parseDiscoverResult(reply.Result)
 	if err == nil {
 		l.Agree(mcp.Modern)
 	}
 	return g, err
 }
 
-// offersModern reports whether a server that rejects a protocol version lists the modern
+// errorOffersModern reports whether a server that rejects a protocol version lists the modern
 // one as supported. Then no legacy handshake is tried.
-func offersModern(e *wirejson.RPCError) bool {
-	return e != nil && e.Code == mcp.CodeUnsupportedVersion && listsModern(wirejson.Find(e.Data, "supported"))
+func errorOffersModern(e *wirejson.RPCError) bool {
+	return e != nil && e.Code == mcp.CodeUnsupportedVersion && includesModern(wirejson.Find(e.Data, "supported"))
 }
 
-// initialize does the legacy handshake.
-func (h *handshake) initialize(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
+// sendInitialize does the legacy handshake.
+func (h *handshaker) sendInitialize(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcpproxy","version":%s}}`,
 		mcp.Legacy, wirejson.AppendString(nil, h.ClientVersion))
-	result, err := h.Request(ctx, l, mcp.Initialize, params)
+	result, err := h.SendOwnRequest(ctx, l, mcp.Initialize, params)
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
-	g, err := parseInitialize(result)
+	g, err := parseInitializeResult(result)
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
@@ -185,7 +185,7 @@ func (h *handshake) initialize(ctx context.Context, l transport.Link) (*Handshak
 	var status *transport.StatusError
 	switch err := l.Notify(ctx, mcp.Initialized, nil); {
 	case errors.As(err, &status): // some servers reject notifications
-		h.log.Remark("notifications/initialized: " + err.Error())
+		h.log.WriteRemark("notifications/initialized: " + err.Error())
 	case err != nil:
 		return nil, fmt.Errorf("send the end of the handshake: %w", err)
 	}
@@ -193,14 +193,14 @@ func (h *handshake) initialize(ctx context.Context, l transport.Link) (*Handshak
 	return g, nil
 }
 
-// Request sends a request of MCPProxy itself and returns its result.
-func (h *handshake) Request(ctx context.Context, to session.Doer, method string, params json.RawMessage) (json.RawMessage, error) {
+// SendOwnRequest sends a request of MCPProxy itself and returns its result.
+func (h *handshaker) SendOwnRequest(ctx context.Context, to session.Doer, method string, params json.RawMessage) (json.RawMessage, error) {
 	reply, err := to.Do(ctx, &session.Request{Method: method, Params: params})
 	if err != nil {
 		return nil, err
 	}
 	if reply.Error != nil {
-		h.log.Remark(fmt.Sprintf("error %d to %s: %s", reply.Error.Code, method, reply.Error.Message))
+		h.log.WriteRemark(fmt.Sprintf("error %d to %s: %s", reply.Error.Code, method, reply.Error.Message))
 		return nil, &transport.AnswerError{Code: reply.Error.Code}
 	}
 	return reply.Result, nil
@@ -212,10 +212,10 @@ const undeclaredListTimeout = 2 * time.Second
 
 // listUndeclaredTools returns the tools of a server that does not declare the tools
 // capability.
-func (h *handshake) listUndeclaredTools(ctx context.Context, c *Connection) []*tool.Definition {
+func (h *handshaker) listUndeclaredTools(ctx context.Context, c *Connection) []*tool.Definition {
 	ctx, cancel := context.WithTimeout(ctx, undeclaredListTimeout)
 	defer cancel()
-	tools, err := h.ReadTools(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	tools, err := h.ReadToolPages(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		reply, err := c.Do(ctx, &session.Request{Method: mcp.ListTools, Params: params})
 		if err == nil && reply.Error != nil {
 			err = &transport.AnswerError{Code: reply.Error.Code}
@@ -230,11 +230,11 @@ func (h *handshake) listUndeclaredTools(ctx context.Context, c *Connection) []*t
 }
 
 // listTools returns the tools that the server lists to MCPProxy.
-func (h *handshake) listTools(ctx context.Context, c *Connection) ([]*tool.Definition, error) {
+func (h *handshaker) listTools(ctx context.Context, c *Connection) ([]*tool.Definition, error) {
 	if !c.handshakeResult.hasTools {
 		return h.listUndeclaredTools(ctx, c), nil
 	}
-	return h.ReadTools(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-		return h.Request(ctx, c, mcp.ListTools, params)
+	return h.ReadToolPages(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		return h.SendOwnRequest(ctx, c, mcp.ListTools, params)
 	})
 }

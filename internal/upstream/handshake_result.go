@@ -23,9 +23,9 @@ type HandshakeResult struct {
 	announcesPrimitives bool // it declares list_changed for prompts or resources
 }
 
-// parseInitialize parses the result of initialize.
-func parseInitialize(result json.RawMessage) (*HandshakeResult, error) {
-	g, err := parseHandshake(result)
+// parseInitializeResult parses the result of initialize.
+func parseInitializeResult(result json.RawMessage) (*HandshakeResult, error) {
+	g, err := parseCommonResult(result)
 	if err != nil {
 		return nil, err
 	}
@@ -37,27 +37,27 @@ func parseInitialize(result json.RawMessage) (*HandshakeResult, error) {
 	return g, nil
 }
 
-// parseDiscover parses the result of server/discover.
-func parseDiscover(result json.RawMessage) (*HandshakeResult, error) {
-	g, err := parseHandshake(result)
+// parseDiscoverResult parses the result of server/discover.
+func parseDiscoverResult(result json.RawMessage) (*HandshakeResult, error) {
+	g, err := parseCommonResult(result)
 	if err != nil {
 		return nil, err
 	}
-	if !listsModern(wirejson.Find(g.Raw, "supportedVersions")) {
+	if !includesModern(wirejson.Find(g.Raw, "supportedVersions")) {
 		return nil, problem.Ownf("the server speaks no modern revision of the protocol that we know")
 	}
 	g.Version, g.Info = mcp.Modern, wirejson.Find(wirejson.Find(g.Raw, "_meta"), mcp.MetaServerInfo)
 	return g, nil
 }
 
-// listsModern reports whether a list of protocol versions includes the modern one.
-func listsModern(list json.RawMessage) bool {
+// includesModern reports whether a list of protocol versions includes the modern one.
+func includesModern(list json.RawMessage) bool {
 	var versions []string
 	return json.Unmarshal(list, &versions) == nil && slices.Contains(versions, mcp.Modern)
 }
 
-// parseHandshake parses what both protocols have in common.
-func parseHandshake(result json.RawMessage) (*HandshakeResult, error) {
+// parseCommonResult parses what both protocols have in common.
+func parseCommonResult(result json.RawMessage) (*HandshakeResult, error) {
 	if wirejson.Kind(result) != '{' {
 		return nil, problem.Ownf("the result is not an object")
 	}
@@ -66,19 +66,19 @@ func parseHandshake(result json.RawMessage) (*HandshakeResult, error) {
 	g.Instructions, _ = wirejson.String(wirejson.Find(g.Raw, "instructions"))
 	tools := wirejson.Find(g.Capabilities, "tools")
 	g.hasTools = tools != nil && string(tools) != "null"
-	g.announcesTools = g.Announces("tools")
-	g.announcesPrimitives = g.Announces("prompts") || g.Announces("resources")
+	g.announcesTools = g.AnnouncesChanges("tools")
+	g.announcesPrimitives = g.AnnouncesChanges("prompts") || g.AnnouncesChanges("resources")
 	return g, nil
 }
 
-// Announces reports whether the server declares list_changed for that kind of list.
-func (g *HandshakeResult) Announces(kind string) bool {
+// AnnouncesChanges reports whether the server declares list_changed for that kind of list.
+func (g *HandshakeResult) AnnouncesChanges(kind string) bool {
 	says, _ := wirejson.Bool(wirejson.Find(wirejson.Find(g.Capabilities, kind), "listChanged"))
 	return says
 }
 
-// SameCapabilities reports whether a client that knows g can continue with a server that
+// HasSameCapabilities reports whether a client that knows g can continue with a server that
 // answers o: capabilities and instructions are the same.
-func (g *HandshakeResult) SameCapabilities(o *HandshakeResult) bool {
+func (g *HandshakeResult) HasSameCapabilities(o *HandshakeResult) bool {
 	return g.Version == o.Version && g.Instructions == o.Instructions && bytes.Equal(g.Capabilities, o.Capabilities)
 }

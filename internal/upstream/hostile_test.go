@@ -62,7 +62,7 @@ func TestHostileServers(t *testing.T) {
 				bad = httpSpec(t, "bad", mcptest.New(mcptest.Options{Events: name == "events"}, mcptest.Zoo()...))
 			}
 			f := newFixture(t, func(o *Options) { o.MaxMessage = 2 << 20 })
-			f.Apply([]Spec{bad, stdioSpec(t, "good", "zoo")})
+			f.ApplySpecs([]Spec{bad, stdioSpec(t, "good", "zoo")})
 			f.untilReady(t, "bad", 0)
 			f.untilReady(t, "good", 0)
 			stop := keepCalling(f, "good")
@@ -118,7 +118,7 @@ func keepCalling(f *fixture, server string) (stop func()) {
 func TestKilledServerComesBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "a", "zoo"), stdioSpec(t, "b", "zoo")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "a", "zoo"), stdioSpec(t, "b", "zoo")})
 	a, b := f.pidOf("a"), f.pidOf("b")
 	start := time.Now()
 	syscall.Kill(a, syscall.SIGKILL)
@@ -140,7 +140,7 @@ func TestKilledServerComesBack(t *testing.T) {
 func TestCrashesDoNotLoop(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "a", "zoo")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "a", "zoo")})
 	for range 2 {
 		_, err := f.call("a", "crash", "{}")
 		p := wantCode(t, err, problem.UpstreamError)
@@ -165,7 +165,7 @@ func TestNoOrphans(t *testing.T) {
 			spec := stdioSpec(t, "s", "stubborn")
 			spec.Args = []string{"-c", fmt.Sprintf(script, file), spec.Command}
 			spec.Command = "sh"
-			f.Apply([]Spec{spec})
+			f.ApplySpecs([]Spec{spec})
 			server := f.pidOf("s")
 			child := readPID(t, file)
 			if !alive(child) || !alive(server) {
@@ -224,7 +224,7 @@ func TestStopWithoutGraceOnClose(t *testing.T) {
 	took := time.Hour
 	for try := 0; try < 5 && took > process.TermGrace; try++ { // a busy machine is slow, too, but not always
 		f := newFixture(t)
-		f.Apply([]Spec{stdioSpec(t, "s", "stubborn")})
+		f.ApplySpecs([]Spec{stdioSpec(t, "s", "stubborn")})
 		pid := f.pidOf("s")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -255,7 +255,7 @@ func daemonChild() {
 	if err != nil {
 		os.Exit(1)
 	}
-	set.Apply([]Spec{{Name: "s", Transport: Stdio, Command: command, Env: map[string]string{"MCPTEST_SERVER": "stubborn"}}})
+	set.ApplySpecs([]Spec{{Name: "s", Transport: Stdio, Command: command, Env: map[string]string{"MCPTEST_SERVER": "stubborn"}}})
 	for {
 		w.mu.Lock()
 		changed, pid := w.changed, w.last("s").PID
@@ -303,7 +303,7 @@ func TestServersGetNoSecretsOfOurs(t *testing.T) {
 	f := newFixture(t)
 	spec := stdioSpec(t, "s", "environ")
 	spec.Env["GIVEN"] = "$(touch /tmp/never); `id`"
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	got := f.must("s", "environ", "{}")
 	if strings.Contains(got, "s3cret") || !strings.Contains(got, `"LC_TEST=yes"`) || !strings.Contains(got, "\"GIVEN=$(touch /tmp/never); `id`\"") {
 		t.Errorf("environment %s", got)
@@ -321,7 +321,7 @@ func TestNoShell(t *testing.T) {
 		spec.Args = []string{strings.ReplaceAll(arg, "%s", sentinel)}
 		specs = append(specs, spec, Spec{Name: "c" + strconv.Itoa(i), Transport: Stdio, Command: spec.Args[0]})
 	}
-	f.Apply(specs)
+	f.ApplySpecs(specs)
 	for i := range 8 {
 		f.untilReady(t, "s"+strconv.Itoa(i), 0)
 		f.until(t, "the failure", func() bool { return f.last("c"+strconv.Itoa(i)).Phase == Failed })
@@ -335,7 +335,7 @@ func TestNoShell(t *testing.T) {
 func TestManyCallsOnOnePipe(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "s", "zoo")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "s", "zoo")})
 	errs := make(chan error, 64)
 	for w := range 64 {
 		go func() {
@@ -367,7 +367,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	f := newFixture(t)
 	// It answers the handshake by heart and then reads no more.
 	script := `read -r a; id=${a#*'"id":'}; echo '{"jsonrpc":"2.0","id":'${id%%,*}',"error":{"code":-32601,"message":"?"}}'; read -r a; id=${a#*'"id":'}; echo '{"jsonrpc":"2.0","id":'${id%%,*}',"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'; read b; sleep 100`
-	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
 	f.untilReady(t, "s", 0)
 	args := json.RawMessage(`{"pad":"` + strings.Repeat("x", 100_000) + `"}`)
 	for range 5 {
@@ -387,7 +387,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 func TestForgedAnswerInNoise(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "s", "forger")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "s", "forger")})
 	if got := f.must("s", "forge", "{}"); got != `{"real":true}` {
 		t.Errorf("result %s", got)
 	}
@@ -419,7 +419,7 @@ func TestTextBeforeAMessage(t *testing.T) {
 	spec := stdioSpec(t, "s", "zoo")
 	spec.Args = []string{"-c", `printf 'Loading... {"jsonrpc" '; exec "$0"`, spec.Command}
 	spec.Command = "sh"
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	f.must("s", "echo", "{}")
 	if lines, _ := f.logTail("s", 10); len(lines) != 3 || !strings.Contains(strings.Join(lines, "\n"), `[stdout] Loading... {"jsonrpc"`) {
 		t.Errorf("log %q", lines)
@@ -431,7 +431,7 @@ func TestTextBeforeAMessage(t *testing.T) {
 func TestTooLargeAnswersAreCalledOff(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *Options) { o.MaxMessage = 1 << 20 })
-	f.Apply([]Spec{stdioSpec(t, "s", "zoo")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "s", "zoo")})
 	f.untilReady(t, "s", 0)
 	pid := f.pidOf("s")
 	if _, err := f.Call(t.Context(), "s", Call{Tool: "endless", Arguments: json.RawMessage("{}")}); problem.From(err).Code != problem.UpstreamError {
@@ -467,10 +467,10 @@ func TestNobodyWaitsForTheEndOfASession(t *testing.T) {
 	}))
 	defer close(over)
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.must("s", "echo", "{}")
 	done := f.find("s").availability.done
-	f.Apply(nil)
+	f.ApplySpecs(nil)
 	<-asked
 	select {
 	case <-done:

@@ -23,7 +23,7 @@ func TestLearn(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("own")})
 	f := newFixture(t)
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
 	listed := func(want ...string) {
 		t.Helper()
@@ -66,13 +66,13 @@ func TestLearn(t *testing.T) {
 	if p := wantCode(t, err, problem.ServerUnavailable); !strings.Contains(p.Hint, "/mcp/servers/s") {
 		t.Errorf("%+v", p)
 	}
-	sv, err := f.Server(t.Context(), "s")
+	sv, err := f.ServerForRequest(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	passed := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"theirs"}`),
 		Permit: session.NewPermit("theirs", own.Listed, func() error { return nil })}
-	if r, err := sv.Try(t.Context(), &passed, func(c *Connection) (session.Reply, error) { return c.Do(t.Context(), &passed) }); err != nil || r.Error == nil || !strings.Contains(r.Error.Message, "Unknown tool") {
+	if r, err := sv.SendWhenReady(t.Context(), &passed, func(c *Connection) (session.Reply, error) { return c.Do(t.Context(), &passed) }); err != nil || r.Error == nil || !strings.Contains(r.Error.Message, "Unknown tool") {
 		t.Errorf("it was not passed on: %+v %v", r, err)
 	}
 
@@ -85,7 +85,7 @@ func TestLearn(t *testing.T) {
 	f.Restart("s")
 	listed("own")
 
-	fresh := newListing()
+	fresh := newToolListTracker()
 	for i := range maxClientTools + 10 {
 		fresh.addClientTool(tool.Definition{ID: tool.ID{Server: "s", Tool: fmt.Sprint(i)}})
 	}
@@ -114,7 +114,7 @@ func TestTheObserversDefinitionsAreKept(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("own")})
 	f := newFixture(t, func(o *Options) { o.Observer = replacing{o.Observer} })
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
 	if !f.AddDefinitions("s", []json.RawMessage{json.RawMessage(`{"name":"theirs"}`)}) {
 		t.Fatal("it is no news")

@@ -14,13 +14,13 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// toolListing tracks a server's list of tools over all its connections.
+// toolListTracker tracks a server's list of tools over all its connections.
 //
 // After a server announces a change of its tools, calls wait until the tools are listed
 // again, because they may differ from those that calls were decided on. Each call waits
 // for a list that was requested after the last change announced before the call. So a
 // server that announces changes all the time delays a call by two lists at most.
-type toolListing struct {
+type toolListTracker struct {
 	announced        atomic.Uint64 // number of changes
 	relist           chan struct{} // cap 1: the tools have changed
 	awaited          chan struct{} // cap 1: a call waits for the new list
@@ -42,16 +42,18 @@ const maxClientTools = 500
 // ErrUnlisted means that changed tools could not be listed in time.
 var ErrUnlisted = errors.New("the changed tools are not listed yet")
 
-func newListing() toolListing {
-	return toolListing{relist: make(chan struct{}, 1), awaited: make(chan struct{}, 1), clientToolsAdded: make(chan struct{}, 1), published: make(chan struct{})}
+func newToolListTracker() toolListTracker {
+	return toolListTracker{relist: make(chan struct{}, 1), awaited: make(chan struct{}, 1), clientToolsAdded: make(chan struct{}, 1), published: make(chan struct{})}
 }
 
-// stale reports whether a change was announced that the list of c does not include.
-func (t *toolListing) stale(c *Connection) bool { return c.listedChange.Load() < t.announced.Load() }
+// isStale reports whether a change was announced that the list of c does not include.
+func (t *toolListTracker) isStale(c *Connection) bool {
+	return c.listedChange.Load() < t.announced.Load()
+}
 
-// waitCurrent waits for a list with all changes announced so far, until the server
+// waitForCurrentList waits for a list with all changes announced so far, until the server
 // rejects the list, or ctx, c or stopped ends.
-func (t *toolListing) waitCurrent(ctx context.Context, c *Connection, stopped <-chan struct{}) error {
+func (t *toolListTracker) waitForCurrentList(ctx context.Context, c *Connection, stopped <-chan struct{}) error {
 	announced, failures := t.announced.Load(), uint64(0)
 	for first := true; ; first = false {
 		t.mu.Lock()
@@ -68,7 +70,7 @@ func (t *toolListing) waitCurrent(ctx context.Context, c *Connection, stopped <-
 		case refused != failures:
 			return ErrUnlisted
 		}
-		signal(t.awaited)
+		trySignal(t.awaited)
 		select {
 		case <-told:
 		case <-c.link.Done():
@@ -83,9 +85,9 @@ func (t *toolListing) waitCurrent(ctx context.Context, c *Connection, stopped <-
 	}
 }
 
-// refresh lists the tools again, unless they were listed after since, and waits briefly
+// refreshList lists the tools again, unless they were listed after since, and waits briefly
 // for it.
-func (t *toolListing) refresh(ctx context.Context, since time.Time) {
+func (t *toolListTracker) refreshList(ctx context.Context, since time.Time) {
 	limit := time.NewTimer(refreshTimeout)
 	defer limit.Stop()
 	for asked := false; ; asked = true {
@@ -96,7 +98,7 @@ func (t *toolListing) refresh(ctx context.Context, since time.Time) {
 			return
 		}
 		if !asked {
-			signal(t.relist)
+			trySignal(t.relist)
 		}
 		select {
 		case <-again:
@@ -112,30 +114,30 @@ func (t *toolListing) refresh(ctx context.Context, since time.Time) {
 const refreshTimeout = 3 * time.Second
 
 // markListed records that a list requested at that time was published.
-func (t *toolListing) markListed(asked time.Time) {
+func (t *toolListTracker) markListed(asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.listedAt = asked
-	t.wake()
+	t.wakeCalls()
 }
 
 // markRejected records that the server rejected a list.
-func (t *toolListing) markRejected() {
+func (t *toolListTracker) markRejected() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rejections++
-	t.wake()
+	t.wakeCalls()
 }
 
-// wake wakes the calls that wait for a list. The lock is held.
-func (t *toolListing) wake() {
+// wakeCalls wakes the calls that wait for a list. The lock is held.
+func (t *toolListTracker) wakeCalls() {
 	close(t.published)
 	t.published = make(chan struct{})
 }
 
 // addClientTool adds a tool that the server listed to a client, and reports whether it is
 // new.
-func (t *toolListing) addClientTool(d tool.Definition) bool {
+func (t *toolListTracker) addClientTool(d tool.Definition) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known, is := t.clientTools[d.ID.Tool]
@@ -151,15 +153,15 @@ func (t *toolListing) addClientTool(d tool.Definition) bool {
 }
 
 // clearClientTools removes the client tools.
-func (t *toolListing) clearClientTools() {
+func (t *toolListTracker) clearClientTools() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.clientTools = nil
 }
 
-// publish sets the tools of c to own, which the server listed to MCPProxy, and the client
+// setTools sets the tools of c to own, which the server listed to MCPProxy, and the client
 // tools, and returns them.
-func (t *toolListing) publish(c *Connection, own []*tool.Definition) []*tool.Definition {
+func (t *toolListTracker) setTools(c *Connection, own []*tool.Definition) []*tool.Definition {
 	all := slices.Clone(own)
 	t.mu.Lock()
 	for _, d := range own {
@@ -169,7 +171,7 @@ func (t *toolListing) publish(c *Connection, own []*tool.Definition) []*tool.Def
 		all = append(all, t.clientTools[name])
 	}
 	t.mu.Unlock()
-	c.tools.Store(newTools(all, len(own))) // before the observer is notified, so that calls decided on the old list are rejected
+	c.tools.Store(newToolLists(all, len(own))) // before the observer is notified, so that calls decided on the old list are rejected
 	return all
 }
 
@@ -192,8 +194,8 @@ type relistSchedule struct {
 	failed int           // consecutive failures
 }
 
-// plan schedules a list after that pause, unless an earlier one is scheduled.
-func (r *relistSchedule) plan(pause time.Duration) {
+// planList schedules a list after that pause, unless an earlier one is scheduled.
+func (r *relistSchedule) planList(pause time.Duration) {
 	at := r.ended.Add(pause)
 	if r.due != nil && !at.Before(r.at) {
 		return
@@ -201,14 +203,14 @@ func (r *relistSchedule) plan(pause time.Duration) {
 	r.at, r.due = at, time.After(time.Until(at))
 }
 
-// planAwaited schedules a list that a call waits for.
-func (r *relistSchedule) planAwaited() {
-	r.plan(min(max(awaitedPause, 4*r.took), relistPause))
+// planAwaitedList schedules a list that a call waits for.
+func (r *relistSchedule) planAwaitedList() {
+	r.planList(min(max(awaitedPause, 4*r.took), relistPause))
 }
 
-// done records the outcome. Announced changes that could not be listed are requested
+// recordList records the outcome. Announced changes that could not be listed are requested
 // again with growing pauses.
-func (r *relistSchedule) done(began time.Time, listed bool) {
+func (r *relistSchedule) recordList(began time.Time, listed bool) {
 	r.due, r.ended = nil, time.Now()
 	r.took = r.ended.Sub(began)
 	if listed {
@@ -216,5 +218,5 @@ func (r *relistSchedule) done(began time.Time, listed bool) {
 		return
 	}
 	r.failed++
-	r.plan(min(relistPause<<min(r.failed, 10), unannouncedPause))
+	r.planList(min(relistPause<<min(r.failed, 10), unannouncedPause))
 }

@@ -27,7 +27,7 @@ func TestSecretsAreNotSaid(t *testing.T) {
 	for i := range specs {
 		specs[i].Secrets = []string{secret}
 	}
-	f.Apply(specs)
+	f.ApplySpecs(specs)
 	var all []string
 	for _, spec := range specs {
 		_, err := f.call(spec.Name, "x", "{}")
@@ -54,7 +54,7 @@ func TestSecretsAreNotSaid(t *testing.T) {
 func TestSpecEqualLooksAtSecrets(t *testing.T) {
 	t.Parallel()
 	a, b := Spec{Name: "s", Secrets: []string{"one1"}}, Spec{Name: "s", Secrets: []string{"two2"}}
-	if a.Equal(b) || !a.Equal(a) {
+	if a.LaunchEquals(b) || !a.LaunchEquals(a) {
 		t.Error("equal")
 	}
 }

@@ -48,7 +48,7 @@ func TestRefusedRevisionThatIsOffered(t *testing.T) {
 		defer s.Close()
 		set := NewSet(Options{}, noClients)
 		defer set.Close(context.Background())
-		set.Apply([]Spec{{Name: "s", Transport: HTTP, URL: s.URL}})
+		set.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: s.URL}})
 		if err := tryCall(set); err != nil {
 			t.Errorf("%s: %v", offered, err)
 		}

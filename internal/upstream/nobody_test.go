@@ -5,9 +5,9 @@ import "encoding/json"
 // nobody is Clients where there are none.
 type nobody struct{}
 
-func (nobody) Connected(*Connection)                 {}
-func (nobody) Notified(string, json.RawMessage) bool { return false }
-func (nobody) InUse() bool                           { return false }
-func (nobody) End(EndScope)                          {}
+func (nobody) OnConnected(*Connection)                     {}
+func (nobody) OnNotification(string, json.RawMessage) bool { return false }
+func (nobody) InUse() bool                                 { return false }
+func (nobody) EndSessions(SessionsToEnd)                   {}
 
-func noClients(*Server) ClientSessions { return nobody{} }
+func noClients(*Server) ServerClients { return nobody{} }

@@ -163,7 +163,7 @@ func TestOddServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: oddServer(t, c.opt, c.change)}})
+			f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: oddServer(t, c.opt, c.change)}})
 			f.must("s", "d", "{}")
 			f.until(t, "four tools", func() bool { return slices.Equal(f.lastTools("s"), []string{"a", "b", "c", "d"}) })
 			if odd := strings.Join(f.Deviations("s"), "; "); (odd != "") != (c.odd != "") || !strings.Contains(odd, c.odd) {
@@ -179,7 +179,7 @@ func TestNoiseOfAServerThatIsReady(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	spec := stdioSpec(t, "s", "zoo")
-	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "/bin/sh", Args: append([]string{"-c", `echo "Listening on port 3000"; exec "$0" "$@"`, spec.Command}, spec.Args...), Env: spec.Env}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: Stdio, Command: "/bin/sh", Args: append([]string{"-c", `echo "Listening on port 3000"; exec "$0" "$@"`, spec.Command}, spec.Args...), Env: spec.Env}})
 	f.until(t, "it is ready", func() bool { return f.last("s").Phase == Ready })
 	if odd := strings.Join(f.Deviations("s"), "; "); !strings.Contains(odd, "not JSON-RPC messages") {
 		t.Errorf("warnings %q", odd)
@@ -190,7 +190,7 @@ func TestNoiseOfAServerThatIsReady(t *testing.T) {
 func TestLinesThatAreNoMessages(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "/bin/sh", Args: []string{"-c", "echo Listening on port 3000; exec sleep 600"}, ConnectTimeout: 300 * 1e6}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: Stdio, Command: "/bin/sh", Args: []string{"-c", "echo Listening on port 3000; exec sleep 600"}, ConnectTimeout: 300 * 1e6}})
 	f.until(t, "it has failed", func() bool {
 		return f.last("s").Phase == Failed && strings.Contains(f.last("s").Failure.Said, "not JSON-RPC")
 	})

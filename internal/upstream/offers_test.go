@@ -51,7 +51,7 @@ func TestOffered(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	server := mcptest.New(mcptest.Options{})
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, offering{server}).URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, offering{server}).URL}})
 	items, err := f.ListPrimitives(t.Context(), "s", "prompts/list", "prompts")
 	if err != nil || fmt.Sprintf("%s", items) != `[{"name":"a","x":9007199254740993} {"name":"b"} 7]` {
 		t.Errorf("%s %v", items, err)
@@ -70,7 +70,7 @@ func TestOffered(t *testing.T) {
 		}
 	}
 	refusing := mcptest.New(mcptest.Options{})
-	f.Apply([]Spec{{Name: "r", Transport: HTTP, URL: mcptest.Serve(t, refusing).URL}})
+	f.ApplySpecs([]Spec{{Name: "r", Transport: HTTP, URL: mcptest.Serve(t, refusing).URL}})
 	if items, err := f.ListPrimitives(t.Context(), "r", "prompts/list", "prompts"); !ServerAnswered(err) || len(items) > 0 {
 		t.Errorf("a server that refuses to list: %d elements, %v", len(items), err)
 	}
@@ -85,11 +85,11 @@ func TestOffersChange(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	server := mcptest.New(mcptest.Options{})
-	f.Apply([]Spec{httpSpec(t, "s", server)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", server)})
 	f.untilReady(t, "s", 0)
 	offers := func() uint64 {
 		st, _ := f.State("s")
-		return st.Offers
+		return st.PrimitivesVersion
 	}
 	was := offers()
 	if was == 0 {
@@ -98,7 +98,7 @@ func TestOffersChange(t *testing.T) {
 	for _, method := range []string{mcp.PromptsChanged, mcp.ResourcesChanged} {
 		f.until(t, method+" is noticed", func() bool {
 			server.Broadcast(method, nil) // it is kept until the stream is open
-			return f.last("s").Offers != was
+			return f.last("s").PrimitivesVersion != was
 		})
 		was = offers()
 	}

@@ -51,16 +51,16 @@ func newIncompleteListError(format string, args ...any) error {
 	return &incompleteListError{problem.Ownf(format, args...)}
 }
 
-// read reads all pages, until ctx or done ends, and returns the elements as slices of the
+// readAllPages reads all pages, until ctx or done ends, and returns the elements as slices of the
 // results. With an error it returns the elements so far.
-func (p *pageReader) read(ctx context.Context, done <-chan struct{}, ask requestFunc) (all []json.RawMessage, err error) {
+func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask requestFunc) (all []json.RawMessage, err error) {
 	var params json.RawMessage
 	size, asked, again := 0, map[string]bool{}, false
 	for range maxPages {
 		result, err := ask(ctx, params)
 		switch {
 		case err == nil:
-		case params == nil || !rejectsRequest(err):
+		case params == nil || !isRequestRejection(err):
 			return all, err
 		case again:
 			p.addDeviation("it rejects its own cursor for the next page of its " + p.elements + ", so that only those before it are known")
@@ -112,8 +112,8 @@ func (p *pageReader) read(ctx context.Context, done <-chan struct{}, ask request
 	return all, newIncompleteListError("the list has more than %d pages", maxPages)
 }
 
-// rejectsRequest reports whether the server answered that the request itself is invalid.
-func rejectsRequest(err error) bool {
+// isRequestRejection reports whether the server answered that the request itself is invalid.
+func isRequestRejection(err error) bool {
 	var code int
 	if answer, ok := errors.AsType[*transport.AnswerError](err); ok {
 		code = answer.Code
@@ -123,12 +123,12 @@ func rejectsRequest(err error) bool {
 	return code == wirejson.CodeInvalidParams || code == wirejson.CodeInvalidRequest
 }
 
-// ReadTools reads all pages of a list of tools, until ctx or done ends. It parses them
+// ReadToolPages reads all pages of a list of tools, until ctx or done ends. It parses them
 // after the last page, because that may never arrive. Invalid definitions are skipped;
 // each one has its own copy of its bytes.
-func (b *serverBase) ReadTools(ctx context.Context, done <-chan struct{}, ask requestFunc) ([]*tool.Definition, error) {
+func (b *serverBase) ReadToolPages(ctx context.Context, done <-chan struct{}, ask requestFunc) ([]*tool.Definition, error) {
 	list := pageReader{list: "tools", elements: "tools", bytes: b.MaxMessage, most: maxTools, nullIsEmpty: true, unthrottled: unthrottledBytes, addDeviation: b.addDeviation}
-	all, err := list.read(ctx, done, ask)
+	all, err := list.readAllPages(ctx, done, ask)
 	if err != nil {
 		return nil, fmt.Errorf("list the tools: %w", err)
 	}
@@ -137,9 +137,9 @@ func (b *serverBase) ReadTools(ctx context.Context, done <-chan struct{}, ask re
 		d, err := tool.ParseDefinition(b.Spec.Name, bytes.Clone(raw))
 		switch {
 		case err != nil:
-			b.log.Remark("a tool is left out: " + err.Error())
+			b.log.WriteRemark("a tool is left out: " + err.Error())
 		case seen[d.ID.Tool]:
-			b.log.Remark("a tool is left out: there is another one of that name: " + d.ID.Tool)
+			b.log.WriteRemark("a tool is left out: there is another one of that name: " + d.ID.Tool)
 		default:
 			seen[d.ID.Tool] = true
 			tools = append(tools, &d)

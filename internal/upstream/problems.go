@@ -19,8 +19,8 @@ var (
 	errIdle    = errors.New("it was not used for idle_timeout")
 )
 
-// subject returns what messages about a request name.
-func subject(r *session.Request) string {
+// requestSubject returns what messages about a request name.
+func requestSubject(r *session.Request) string {
 	if r.Method == mcp.CallTool {
 		return r.Permit.Tool()
 	}
@@ -48,9 +48,9 @@ func UnpermittedCallError() *problem.Problem {
 	return problem.New(problem.InvalidRequest, "tools/call must be a request of its own", "Send it with an id.")
 }
 
-// Explain converts the error of a failed request into a problem, unless it is one. It
+// ToProblem converts the error of a failed request into a problem, unless it is one. It
 // returns ctx.Err() when the caller has canceled.
-func (b *serverBase) Explain(ctx context.Context, r *session.Request, err error) error {
+func (b *serverBase) ToProblem(ctx context.Context, r *session.Request, err error) error {
 	if p, ok := err.(*problem.Problem); ok {
 		return p
 	}
@@ -58,7 +58,7 @@ func (b *serverBase) Explain(ctx context.Context, r *session.Request, err error)
 		away   *unavailableError
 		status *transport.StatusError
 	)
-	err = b.mask.Err(err)
+	err = b.mask.MaskError(err)
 	isAway := errors.As(err, &away)
 	switch {
 	case ctx.Err() != nil && !session.TimedOut(ctx):
@@ -66,14 +66,14 @@ func (b *serverBase) Explain(ctx context.Context, r *session.Request, err error)
 	case errors.Is(err, ErrUnlisted):
 		return b.unlistedError(r)
 	case ctx.Err() != nil && b.availability.live.Load() == nil:
-		isAway, away = true, b.availability.unavailable()
+		isAway, away = true, b.availability.newUnavailableError()
 	case ctx.Err() != nil:
-		return b.problem(problem.Timeout, r, "Server '"+b.Spec.Name+"' did not answer '"+subject(r)+"' in time", err).
+		return b.newProblem(problem.Timeout, r, "Server '"+b.Spec.Name+"' did not answer '"+requestSubject(r)+"' in time", err).
 			WithHint(mayHaveRun + " If the tool needs long, raise call_timeout.")
 	}
 	if !isAway && session.NotSent(err) {
-		isAway, away = true, b.availability.unavailable()
-		away.state.Failure = b.failure(err)
+		isAway, away = true, b.availability.newUnavailableError()
+		away.state.Failure = b.classifyFailure(err)
 	}
 	if isAway {
 		p := b.unavailableProblem(away, err)
@@ -82,11 +82,11 @@ func (b *serverBase) Explain(ctx context.Context, r *session.Request, err error)
 		}
 		return p
 	}
-	p := b.problem(problem.UpstreamError, r, "The call of '"+subject(r)+"' on server '"+b.Spec.Name+"' failed: "+b.failure(err).Said, err).
+	p := b.newProblem(problem.UpstreamError, r, "The call of '"+requestSubject(r)+"' on server '"+b.Spec.Name+"' failed: "+b.classifyFailure(err).Said, err).
 		WithHint(mayHaveRun)
 	if errors.As(err, &status) {
 		p.With("http_status", status.Status)
-		p.Hint = b.seeLogs()
+		p.Hint = b.logsHint()
 		b.setLoginNeeded(p, status)
 	}
 	if errors.Is(err, transport.ErrTooLarge) {
@@ -95,12 +95,12 @@ func (b *serverBase) Explain(ctx context.Context, r *session.Request, err error)
 	return p
 }
 
-// failure classifies an error.
-func (b *serverBase) failure(err error) transport.Failure {
+// classifyFailure classifies an error.
+func (b *serverBase) classifyFailure(err error) transport.Failure {
 	return transport.FailureOf(err).Masked(b.mask)
 }
 
-func (b *serverBase) seeLogs() string { return "See mcpproxy upstream logs " + b.Spec.Name + "." }
+func (b *serverBase) logsHint() string { return "See mcpproxy upstream logs " + b.Spec.Name + "." }
 
 // setLoginNeeded changes p to LOGIN_NEEDED if the status means that.
 func (b *serverBase) setLoginNeeded(p *problem.Problem, status *transport.StatusError) {
@@ -109,13 +109,13 @@ func (b *serverBase) setLoginNeeded(p *problem.Problem, status *transport.Status
 	}
 }
 
-func (b *serverBase) problem(code problem.Code, r *session.Request, message string, err error) *problem.Problem {
-	return problem.New(code, message, "").With("server", b.Spec.Name).With("tool", subject(r)).Because(err)
+func (b *serverBase) newProblem(code problem.Code, r *session.Request, message string, err error) *problem.Problem {
+	return problem.New(code, message, "").With("server", b.Spec.Name).With("tool", requestSubject(r)).Because(err)
 }
 
 // ToolChangedError rejects a call of a tool whose definition has changed or is gone.
 func (b *serverBase) ToolChangedError(r *session.Request) *problem.Problem {
-	return b.problem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has just changed the definition of '"+subject(r)+
+	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has just changed the definition of '"+requestSubject(r)+
 		"', so the call was not sent", nil).
 		WithHint("Look at the tool again, then call again.").With("changed", true)
 }
@@ -123,28 +123,28 @@ func (b *serverBase) ToolChangedError(r *session.Request) *problem.Problem {
 // unlistedError rejects a call to a server that announced changed tools and did not list
 // them in time.
 func (b *serverBase) unlistedError(r *session.Request) *problem.Problem {
-	return b.problem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+
-		"' has announced that its tools have changed and has not listed them yet, so the call of '"+subject(r)+"' was not sent", nil).
+	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+
+		"' has announced that its tools have changed and has not listed them yet, so the call of '"+requestSubject(r)+"' was not sent", nil).
 		WithHint("Try again in a moment; if it stays so, see mcpproxy upstream logs "+b.Spec.Name+".").With("changed", true)
 }
 
 // clientOnlyError rejects a call by MCPProxy itself of a tool that the server lists only
 // to clients.
 func (b *serverBase) clientOnlyError(r *session.Request) *problem.Problem {
-	return b.problem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has '"+subject(r)+"' only for clients that it can ask something, so the call was not sent", nil).
+	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has '"+requestSubject(r)+"' only for clients that it can ask something, so the call was not sent", nil).
 		WithHint("A client that can be asked (sampling, elicitation, roots) calls it on /mcp/servers/" + b.Spec.Name + ".")
 }
 
 // UnreachableError is the problem when no session can be opened; err is the cause of why.
 func (b *serverBase) UnreachableError(why, err error) *problem.Problem {
-	return b.unavailableProblem(&unavailableError{state: State{Name: b.Spec.Name, Phase: Failed, Failure: b.failure(why)}, last: why}, err)
+	return b.unavailableProblem(&unavailableError{state: State{Name: b.Spec.Name, Phase: Failed, Failure: b.classifyFailure(why)}, last: why}, err)
 }
 
 // unavailableProblem reports the state of an unavailable server and its reason.
 func (b *serverBase) unavailableProblem(away *unavailableError, err error) *problem.Problem {
 	st := away.state
 	message := "Server '" + b.Spec.Name + "' is not available (" + string(st.Phase) + ")"
-	if doing := b.progress(&st).String(); doing != "" {
+	if doing := b.startProgress(&st).String(); doing != "" {
 		message += ": " + doing
 	} else if st.Failure.Code != "" {
 		message += ": " + st.Failure.Said
@@ -163,7 +163,7 @@ func (b *serverBase) unavailableProblem(away *unavailableError, err error) *prob
 
 // SessionEndedError reports that a client's session has ended, and why.
 func (b *serverBase) SessionEndedError(cause error) *problem.Problem {
-	cause = b.mask.Err(cause)
+	cause = b.mask.MaskError(cause)
 	return problem.Newf(problem.UpstreamError, "The session with server '%s' has ended: %v", b.Spec.Name, cause).
 		WithHint("A call may have been carried out: check before you try again. The client has to begin a new session.").
 		With("server", b.Spec.Name).Because(fmt.Errorf("%w: %w", session.ErrEnded, cause))
@@ -180,7 +180,7 @@ func (b *serverBase) SessionEndedBeforeSendError(cause error) *problem.Problem {
 // NotAcceptedError is the problem when the server did not accept a notification or
 // response.
 func (b *serverBase) NotAcceptedError(what string, err error) *problem.Problem {
-	err = b.mask.Err(err)
+	err = b.mask.MaskError(err)
 	p := problem.Newf(problem.UpstreamError, "Server '%s' did not take %s: %v", b.Spec.Name, what, err).
 		With("server", b.Spec.Name).Because(err)
 	if status, ok := errors.AsType[*transport.StatusError](err); ok {

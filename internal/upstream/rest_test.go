@@ -89,8 +89,8 @@ func TestServerAtWorkIsNotIdle(t *testing.T) {
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					r := &session.Request{Method: mcp.ListTools}
-					b.sv.Enter(r) // as who uses Try does
-					defer b.sv.Leave(r)
+					b.sv.BeginUse(r) // as who uses Try does
+					defer b.sv.EndUse(r)
 					call(ctx, b)
 				})
 				synctest.Wait()
@@ -198,7 +198,7 @@ func TestLazyServerIsStartedByItsFirstUse(t *testing.T) {
 		"setting": func(b *bench) error {
 			spec := b.sv.Spec
 			spec.Lazy = false
-			b.Apply([]Spec{spec})
+			b.ApplySpecs([]Spec{spec})
 			synctest.Wait()
 			return nil
 		},
@@ -231,7 +231,7 @@ func TestServerInReviewRuns(t *testing.T) {
 		spec := b.sv.Spec
 		spec.Review = false
 		b.sv.reviewed = true
-		b.Apply([]Spec{spec}) // the review is over
+		b.ApplySpecs([]Spec{spec}) // the review is over
 		sleep(idleAfter)
 		if b.phase() != Idle || b.tries() != 1 {
 			t.Errorf("it is %s after %d starts", b.phase(), b.tries())
@@ -244,7 +244,7 @@ func TestSettingsOfIdlenessNeedNoRestart(t *testing.T) {
 		set := func(idle time.Duration) {
 			spec := b.sv.Spec
 			spec.IdleTimeout = idle
-			b.Apply([]Spec{spec})
+			b.ApplySpecs([]Spec{spec})
 			synctest.Wait()
 		}
 		sleep(time.Hour)
@@ -315,7 +315,7 @@ func restingSpec(t testing.TB, idle time.Duration) Spec {
 func TestIdleProcessIsGoneAndOneComesBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{restingSpec(t, time.Second)})
+	f.ApplySpecs([]Spec{restingSpec(t, time.Second)})
 	first := f.pidOf("zoo")
 	untilPhase(t, f, "zoo", Idle)
 	if s, _ := f.State("zoo"); !gone(first) || s.PID != 0 {
@@ -349,7 +349,7 @@ func TestProcessKilledWhileItWakes(t *testing.T) {
 	spec := stdioSpec(t, "mute", "mute") // it never gets ready
 	spec.Args = []string{"-c", `echo $$ > ` + pipe + `; exec "$0"`, spec.Command}
 	spec.Command, spec.Lazy, spec.ConnectTimeout = "sh", true, 20*time.Second
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	failed := make(chan error, 1)
 	go func() {
 		_, err := f.call("mute", "pid", "{}")
@@ -371,7 +371,7 @@ func TestCallsOutliveProcessesThatAreKilled(t *testing.T) {
 	}
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{restingSpec(t, 20*time.Millisecond)})
+	f.ApplySpecs([]Spec{restingSpec(t, 20*time.Millisecond)})
 	for range 10 {
 		pid := f.pidOf("zoo")
 		_ = syscall.Kill(pid, syscall.SIGKILL)                // it may be gone already
@@ -397,7 +397,7 @@ func TestServerIsNotStoppedWhileItListsOffers(t *testing.T) {
 	f := newFixture(t)
 	spec := stdioSpec(t, "s", "slow offers")
 	spec.IdleTimeout = 50 * time.Millisecond
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	if all, err := f.ListPrimitives(t.Context(), "s", mcp.ListPrompts, "prompts"); err != nil || len(all) != 1 {
 		t.Errorf("%s %v", all, err)
 	}

@@ -15,12 +15,12 @@ const (
 	drainPollInterval  = 5 * time.Millisecond
 )
 
-// restartQuietly implements Set.RestartQuietly.
-func (s *Server) restartQuietly(ctx context.Context, begin func() error) error {
-	if err := s.availability.beginRestart(); err != nil {
+// restartWhenDrained implements Set.RestartQuietly.
+func (s *Server) restartWhenDrained(ctx context.Context, begin func() error) error {
+	if err := s.availability.reserveRestart(); err != nil {
 		return err
 	}
-	defer s.availability.endRestart()
+	defer s.availability.releaseRestart()
 	c := s.availability.live.Load()
 	var err error
 	if c != nil {
@@ -37,8 +37,8 @@ func (s *Server) restartQuietly(ctx context.Context, begin func() error) error {
 		}
 		return err
 	}
-	s.Clients.End(EndIdle)
-	s.restart()
+	s.Clients.EndSessions(EndIdle)
+	s.restartNow()
 	return nil
 }
 
@@ -67,11 +67,11 @@ func (s *Server) waitDrained(ctx context.Context, c *Connection) error {
 // Subscriptions continue on it.
 func (s *Server) isDrained(c *Connection) bool {
 	waiting := int64(s.availability.waiterCount()) // for the next connection
-	return s.usage.uses.Load()-s.usage.listening.Load() <= waiting && !c.busy()
+	return s.usageTracker.uses.Load()-s.usageTracker.listening.Load() <= waiting && !c.isBusy()
 }
 
-// beginRestart reserves a restart by an agent, or returns when the next one is allowed.
-func (p *availability) beginRestart() error {
+// reserveRestart reserves a restart by an agent, or returns when the next one is allowed.
+func (p *availability) reserveRestart() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, phase := time.Now(), p.state.Phase
@@ -94,8 +94,8 @@ func (p *availability) beginRestart() error {
 	return nil
 }
 
-// endRestart ends the reservation.
-func (p *availability) endRestart() {
+// releaseRestart ends the reservation.
+func (p *availability) releaseRestart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.restarting = false

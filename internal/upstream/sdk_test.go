@@ -36,7 +36,7 @@ func TestOfficialSDK(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			spec.Name = name
-			f.Apply([]Spec{spec})
+			f.ApplySpecs([]Spec{spec})
 			f.untilReady(t, name, 0)
 			if s, _ := f.State(name); s.ProtocolVersion != revision[name] || s.Instructions != "be nice" {
 				t.Errorf("state %+v", s)
@@ -71,7 +71,7 @@ func TestOfficialSDKListChanged(t *testing.T) {
 	s := mcptest.SDK()
 	h := mcptest.Serve(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)) // stops after the Set
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.untilReady(t, "s", 0)
 	mcp.AddTool(s, &mcp.Tool{Name: "late"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{}, nil, nil

@@ -13,40 +13,40 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// ClientSessions are the client sessions of one server.
-type ClientSessions interface {
-	// Connected is called for each connection before anyone gets it.
-	Connected(c *Connection)
-	// Notified receives the server's notifications that belong to no request, and reports
+// ServerClients are the client sessions of one server.
+type ServerClients interface {
+	// OnConnected is called for each connection before anyone gets it.
+	OnConnected(c *Connection)
+	// OnNotification receives the server's notifications that belong to no request, and reports
 	// whether they may concern a client.
-	Notified(method string, params json.RawMessage) bool
+	OnNotification(method string, params json.RawMessage) bool
 	// InUse reports whether something is open that needs the server.
 	InUse() bool
-	// End ends sessions.
-	End(what EndScope)
+	// EndSessions ends sessions.
+	EndSessions(what SessionsToEnd)
 }
 
-// EndScope says which sessions to end, from few to all.
-type EndScope uint8
+// SessionsToEnd says which sessions to end, from few to all.
+type SessionsToEnd uint8
 
 // The scopes. EndAll waits until everything has ended; the others return at once.
 const (
-	EndIdle       EndScope = iota // pooled sessions
-	EndForRestart                 // sessions that do not survive a restart by a user
-	EndSessions                   // all sessions
-	EndAll                        // everything; no new sessions
+	EndIdle       SessionsToEnd = iota // pooled sessions
+	EndForRestart                      // sessions that do not survive a restart by a user
+	EndSessions                        // all sessions
+	EndAll                             // everything; no new sessions
 )
 
 // Server keeps one enabled server connected. Its parts have their own state; the
 // goroutine of run makes all changes to the connection.
 type Server struct {
 	*serverBase
-	Clients ClientSessions
+	Clients ServerClients
 
-	usage
-	handshake
+	usageTracker
+	handshaker
 	dialer  dialer
-	listing toolListing
+	listing toolListTracker
 	failing callFailures
 
 	open   func() (transport.Link, error) // opens a link that reports to this server
@@ -62,18 +62,18 @@ type Server struct {
 }
 
 // newServer returns a server; run starts it.
-func newServer(spec Spec, around *sharedState, clients func(*Server) ClientSessions) *Server {
-	b := newBase(spec, around)
-	s := &Server{serverBase: b, handshake: handshake{serverBase: b}, listing: newListing(),
+func newServer(spec Spec, around *sharedState, clients func(*Server) ServerClients) *Server {
+	b := newServerBase(spec, around)
+	s := &Server{serverBase: b, handshaker: handshaker{serverBase: b}, listing: newToolListTracker(),
 		primitivesChanged: make(chan struct{}, 1), connectionSuspect: make(chan struct{}, 1), failingChanged: make(chan struct{}, 1)}
-	s.usage.started, s.usage.idlePolicyChanged = time.Now(), make(chan struct{}, 1)
-	s.usage.idlePolicy.Store(spec.idlePolicy())
+	s.usageTracker.started, s.usageTracker.idlePolicyChanged = time.Now(), make(chan struct{}, 1)
+	s.usageTracker.idlePolicy.Store(spec.idlePolicy())
 	s.dialer.serverBase, s.dialer.budget = b, transport.NewBudget(around.MaxMessage, &around.large)
 	if around.AccountFor != nil && !spec.HasCredentials() { // configured credentials take precedence
 		s.dialer.account = around.AccountFor(spec.Name)
 	}
 	s.open = func() (transport.Link, error) {
-		return s.dialer.dial(s.Reports(), s.startSlot.Load(), s.UsesSSE(), false)
+		return s.dialer.dialLink(s.Reports(), s.startSlot.Load(), s.UsesSSE(), false)
 	}
 	s.shared.Store(spec.Shared)
 	s.Clients = clients(s)
@@ -90,81 +90,81 @@ func (s *Server) Reports() transport.Reports { return linkReports{s} }
 // it forwards later messages.
 func (r linkReports) ToolsChanged() {
 	r.s.listing.announced.Add(1)
-	signal(r.s.listing.relist)
+	trySignal(r.s.listing.relist)
 }
 
-func (r linkReports) PrimitivesChanged() { signal(r.s.primitivesChanged) }
+func (r linkReports) PrimitivesChanged() { trySignal(r.s.primitivesChanged) }
 
 func (r linkReports) Notification(method string, params json.RawMessage) bool {
-	return r.s.Clients.Notified(method, params)
+	return r.s.Clients.OnNotification(method, params)
 }
 
 func (r linkReports) Missed() {
 	c := r.s.availability.live.Load()
 	if c == nil || c.handshakeResult.announcesTools {
-		signal(r.s.listing.relist)
+		trySignal(r.s.listing.relist)
 	}
 	if c != nil && c.handshakeResult.announcesPrimitives {
-		signal(r.s.primitivesChanged)
+		trySignal(r.s.primitivesChanged)
 	}
 }
 
-func (r linkReports) Doubt() { signal(r.s.connectionSuspect) }
+func (r linkReports) Doubt() { trySignal(r.s.connectionSuspect) }
 
-func (r linkReports) Log(text string) { r.s.log.Remark(text) }
+func (r linkReports) Log(text string) { r.s.log.WriteRemark(text) }
 
 func (r linkReports) Odd(what string) { r.s.addDeviation(what) }
 
-// apply sets the parts of the spec that need no restart. When sharing changes, clients
+// applySpec sets the parts of the spec that need no restart. When sharing changes, clients
 // begin new sessions.
-func (s *Server) apply(spec Spec) {
-	s.usage.idlePolicy.Store(spec.idlePolicy())
-	signal(s.usage.idlePolicyChanged)
-	signal(s.availability.needed)
+func (s *Server) applySpec(spec Spec) {
+	s.usageTracker.idlePolicy.Store(spec.idlePolicy())
+	trySignal(s.usageTracker.idlePolicyChanged)
+	trySignal(s.availability.needed)
 	if s.shared.Swap(spec.Shared) != spec.Shared {
-		s.Clients.End(EndSessions)
+		s.Clients.EndSessions(EndSessions)
 	}
 }
 
-// Wake requests the start of an idle server. It returns at once.
-func (s *Server) Wake() {
+// RequestStart requests the start of an idle server. It returns at once.
+func (s *Server) RequestStart() {
 	if s.availability.live.Load() != nil {
 		return
 	}
 	s.availability.requestStart()
 }
 
-// restart ends the connection, or the try, and starts a new one at once. Clients that
+// restartNow ends the connection, or the try, and starts a new one at once. Clients that
 // share the connection continue on the new one.
-func (s *Server) restart() {
+func (s *Server) restartNow() {
 	s.listing.clearClientTools()
-	s.failing.reset()
-	s.availability.restart()
+	s.failing.clearFailures()
+	s.availability.requestRestart()
 }
 
-// inUse reports whether a request is in flight or a client has something open.
-func (s *Server) inUse() bool { return s.usage.uses.Load() > 0 || s.Clients.InUse() }
+// isInUse reports whether a request is in flight or a client has something open.
+func (s *Server) isInUse() bool { return s.usageTracker.uses.Load() > 0 || s.Clients.InUse() }
 
-// Shared reports whether a new client shares the connection.
-func (s *Server) Shared() bool { return s.shared.Load() }
+// IsShared reports whether a new client shares the connection.
+func (s *Server) IsShared() bool { return s.shared.Load() }
 
-// Ready waits for the connection, and requests one if there is none.
-func (s *Server) Ready(ctx context.Context) (*Connection, error) {
-	return s.availability.ready(ctx, s.Spec.ConnectTime())
+// WaitReady waits for the connection, and requests one if there is none.
+func (s *Server) WaitReady(ctx context.Context) (*Connection, error) {
+	return s.availability.waitReady(ctx, s.Spec.ConnectTimeLimit())
 }
 
-// StartSlot waits for a slot in the start queue if a client's own link starts a process;
+// WaitStartSlot waits for a slot in the start queue if a client's own link starts a process;
 // else it returns nil. A client does not wait as long as an installation may take: that
 // is left to MCPProxy's own connection. Its errors are problems, or ctx.Err(). Release
 // the slot when the session has begun.
-func (s *Server) StartSlot(ctx context.Context) (*process.StartSlot, error) {
-	queue := s.queue()
+func (s *Server) WaitStartSlot(ctx context.Context) (*process.StartSlot, error) {
+	queue := s.startQueue()
 	if queue == nil {
 		return nil, nil
 	}
 	if !queue.IsInstalled(s.runner) {
-		if _, err := s.Ready(ctx); err != nil {
-			return nil, s.Explain(ctx, &session.Request{Method: mcp.Initialize}, err)
+		if _, err := s.WaitReady(ctx); err != nil {
+			return nil, s.ToProblem(ctx, &session.Request{Method: mcp.Initialize}, err)
 		}
 	}
 	p := queue.Join(s.runner, true)
@@ -180,7 +180,7 @@ func (s *Server) StartSlot(ctx context.Context) (*process.StartSlot, error) {
 	}
 }
 
-// Open opens a client's own link, which reports to up.
-func (s *Server) Open(up transport.Reports, place *process.StartSlot) (transport.Link, error) {
-	return s.dialer.dial(up, place, s.UsesSSE(), true)
+// OpenClientLink opens a client's own link, which reports to up.
+func (s *Server) OpenClientLink(up transport.Reports, place *process.StartSlot) (transport.Link, error) {
+	return s.dialer.dialLink(up, place, s.UsesSSE(), true)
 }

@@ -44,8 +44,8 @@ func (s *sharedState) StopNow() <-chan struct{} { return s.stopNow }
 // serverBase is what the parts of a server share.
 type serverBase struct {
 	*sharedState
-	Spec         Spec           // read-only
-	runner       process.Runner // the package manager that fetches the server
+	Spec         Spec                  // read-only
+	runner       process.PackageRunner // the package manager that fetches the server
 	mask         process.Masker
 	log          *process.Log
 	availability availability
@@ -71,7 +71,7 @@ func (b *serverBase) addDeviation(what string) {
 		return
 	}
 	b.deviations.words = append(b.deviations.words, what)
-	b.log.Remark(what)
+	b.log.WriteRemark(what)
 }
 
 // Deviations returns the server's deviations from the protocol.
@@ -88,7 +88,7 @@ func (o *protocolDeviations) clear() {
 	o.words = nil
 }
 
-func newBase(spec Spec, around *sharedState) *serverBase {
+func newServerBase(spec Spec, around *sharedState) *serverBase {
 	b := &serverBase{sharedState: around, Spec: spec, runner: spec.runner(), mask: process.NewMasker(spec.Secrets),
 		availability: newAvailability(spec.Name, around.Observer)}
 	b.log = process.NewLog(around.LogDir, spec.Name, b.mask)

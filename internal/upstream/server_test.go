@@ -167,7 +167,7 @@ func superviseSpec(t *testing.T, spec Spec, fail error, test func(t *testing.T, 
 }
 
 // superviseFor is superviseSpec of a server that has clients.
-func superviseFor(t *testing.T, clients ClientSessions, spec Spec, fail error, test func(t *testing.T, b *bench)) {
+func superviseFor(t *testing.T, clients ServerClients, spec Spec, fail error, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher(), fail: fail}
 		b.Set = NewSet(Options{Observer: b.watcher}, noClients)
@@ -193,7 +193,7 @@ func superviseFor(t *testing.T, clients ClientSessions, spec Spec, fail error, t
 		ctx, cancel := context.WithCancel(t.Context())
 		sv.cancel = cancel
 		b.Set.servers.Store(&map[string]*Server{"s": sv})
-		b.Set.wg.Go(func() { sv.run(ctx, nil) })
+		b.Set.wg.Go(func() { sv.supervise(ctx, nil) })
 		synctest.Wait()
 		test(t, b)
 		if err := b.Close(t.Context()); err != nil {

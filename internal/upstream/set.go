@@ -26,7 +26,7 @@ const defaultMaxMessage = 64 << 20
 // Set is the enabled servers, each supervised separately.
 type Set struct {
 	sharedState sharedState
-	clients     func(*Server) ClientSessions
+	clients     func(*Server) ServerClients
 	wg          sync.WaitGroup
 
 	servers atomic.Pointer[map[string]*Server] // replaced, never modified
@@ -38,7 +38,7 @@ type Set struct {
 }
 
 // NewSet returns an empty Set. clients returns the client sessions of a server.
-func NewSet(opt Options, clients func(*Server) ClientSessions) *Set {
+func NewSet(opt Options, clients func(*Server) ServerClients) *Set {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -53,23 +53,23 @@ func NewSet(opt Options, clients func(*Server) ClientSessions) *Set {
 	s.sharedState.launch = process.NewLauncher(opt.ProcessDir, func(ended int) {
 		opt.Logger.Warn("processes of servers that an earlier run had left behind were ended", "processes", ended)
 	})
-	s.sharedState.ids.Store(firstID())
+	s.sharedState.ids.Store(randomFirstID())
 	s.servers.Store(&map[string]*Server{})
 	return s
 }
 
-// firstID returns a random first request id, so that a server's data cannot contain the
+// randomFirstID returns a random first request id, so that a server's data cannot contain the
 // answer to a future request. It leaves room below 2^53, up to which every JSON parser is
 // exact.
-func firstID() uint64 {
+func randomFirstID() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:]) >> 12
 }
 
-// Apply sets the servers to specs: new ones start, missing ones stop, changed ones
+// ApplySpecs sets the servers to specs: new ones start, missing ones stop, changed ones
 // restart. It returns at once.
-func (s *Set) Apply(specs []Spec) {
+func (s *Set) ApplySpecs(specs []Spec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -83,13 +83,13 @@ func (s *Set) Apply(specs []Spec) {
 			continue
 		}
 		was := old[spec.Name]
-		if was != nil && was.Spec.Equal(spec) && (was.reviewed || !spec.Review) {
+		if was != nil && was.Spec.LaunchEquals(spec) && (was.reviewed || !spec.Review) {
 			was.reviewed = spec.Review
-			was.apply(spec)
+			was.applySpec(spec)
 			next[spec.Name] = was
 			continue
 		}
-		next[spec.Name] = s.start(spec, was)
+		next[spec.Name] = s.startServer(spec, was)
 	}
 	for name, was := range old {
 		if next[name] != was {
@@ -100,9 +100,9 @@ func (s *Set) Apply(specs []Spec) {
 	s.known.Do(func() { close(s.applied) })
 }
 
-// start starts the server of spec when before, the previous server of that name, has
+// startServer starts the server of spec when before, the previous server of that name, has
 // stopped.
-func (s *Set) start(spec Spec, before *Server) *Server {
+func (s *Set) startServer(spec Spec, before *Server) *Server {
 	spec.Args, spec.Secrets = slices.Clone(spec.Args), slices.Clone(spec.Secrets)
 	spec.Env, spec.Headers = maps.Clone(spec.Env), maps.Clone(spec.Headers)
 	sv := newServer(spec, &s.sharedState, s.clients)
@@ -115,7 +115,7 @@ func (s *Set) start(spec Spec, before *Server) *Server {
 	}
 	s.wg.Go(func() {
 		defer cancel()
-		sv.run(ctx, gone)
+		sv.supervise(ctx, gone)
 	})
 	return sv
 }
@@ -127,9 +127,9 @@ func (s *Set) find(name string) *Server { return (*s.servers.Load())[name] }
 // approvals from disk.
 const firstApplyTimeout = 10 * time.Second
 
-// Server returns the server of that name for a request, which may precede the first
+// ServerForRequest returns the server of that name for a request, which may precede the first
 // Apply. Its error is a problem.
-func (s *Set) Server(ctx context.Context, name string) (*Server, error) {
+func (s *Set) ServerForRequest(ctx context.Context, name string) (*Server, error) {
 	if sv := s.find(name); sv != nil {
 		return sv, nil
 	}
@@ -153,7 +153,7 @@ func (s *Set) State(server string) (State, bool) {
 	if sv == nil {
 		return State{}, false
 	}
-	return sv.availability.snapshot(), true
+	return sv.availability.currentState(), true
 }
 
 // Deviations returns a server's deviations from the protocol.
@@ -166,19 +166,19 @@ func (s *Set) Deviations(server string) []string {
 
 // Progress returns the progress of a start. It changes all the time and is therefore not
 // in State.
-func (s *Set) Progress(server string) Progress {
+func (s *Set) Progress(server string) StartProgress {
 	sv := s.find(server)
 	if sv == nil {
-		return Progress{}
+		return StartProgress{}
 	}
-	state := sv.availability.snapshot()
-	return sv.progress(&state)
+	state := sv.availability.currentState()
+	return sv.startProgress(&state)
 }
 
 // LogTail returns up to that many last lines of a server's log. It also works for removed
 // servers.
 func (s *Set) LogTail(server string, lines int) ([]process.LogLine, error) {
-	tail, err := s.ReadLog(server).Last(lines)
+	tail, err := s.NewLogReader(server).ReadLast(lines)
 	if sv := s.find(server); err == nil && sv != nil && lines > 0 {
 		if begun := sv.log.PartialLine(); begun != "" {
 			tail = append(tail, process.LogLine{Stream: process.Stderr, Text: begun})
@@ -188,9 +188,9 @@ func (s *Set) LogTail(server string, lines int) ([]process.LogLine, error) {
 	return tail, err
 }
 
-// ReadLog returns a reader of a server's log, by whole lines.
-func (s *Set) ReadLog(server string) *process.LogReader {
-	return process.ReadLog(s.sharedState.LogDir, server)
+// NewLogReader returns a reader of a server's log, by whole lines.
+func (s *Set) NewLogReader(server string) *process.LogReader {
+	return process.NewLogReader(s.sharedState.LogDir, server)
 }
 
 // AddDefinitions adds tools that a server listed to a client. It reports whether some are
@@ -207,12 +207,12 @@ func (s *Set) AddDefinitions(server string, definitions []json.RawMessage) bool 
 	news := false
 	for _, raw := range definitions {
 		d, err := tool.ParseDefinition(server, bytes.Clone(raw))
-		if err == nil && !c.listsTool(d.ID.Tool) {
+		if err == nil && !c.listsToolToProxy(d.ID.Tool) {
 			news = sv.listing.addClientTool(d) || news
 		}
 	}
 	if news {
-		signal(sv.listing.clientToolsAdded)
+		trySignal(sv.listing.clientToolsAdded)
 	}
 	return news
 }
@@ -225,10 +225,10 @@ func (s *Set) RefreshTools(ctx context.Context, server string, since time.Time) 
 		return
 	}
 	r := &session.Request{Method: mcp.ListTools}
-	sv.Enter(r)
-	defer sv.Leave(r)
-	sv.Wake()
-	sv.listing.refresh(ctx, since)
+	sv.BeginUse(r)
+	defer sv.EndUse(r)
+	sv.RequestStart()
+	sv.listing.refreshList(ctx, since)
 }
 
 // ListPrimitives reads all pages of a list of prompts, resources or resource templates on
@@ -242,23 +242,23 @@ func (s *Set) ListPrimitives(ctx context.Context, server, method, list string) (
 	default:
 		return nil, UnpermittedCallError()
 	}
-	sv, err := s.Server(ctx, server)
+	sv, err := s.ServerForRequest(ctx, server)
 	if err != nil {
 		return nil, err
 	}
 	r := &session.Request{Method: method}
-	sv.Enter(r)
-	defer sv.Leave(r)
-	c, err := sv.Ready(ctx)
+	sv.BeginUse(r)
+	defer sv.EndUse(r)
+	c, err := sv.WaitReady(ctx)
 	if err != nil {
-		return nil, sv.Explain(ctx, r, err)
+		return nil, sv.ToProblem(ctx, r, err)
 	}
 	all := pageReader{list: list, elements: "elements", bytes: maxPrimitiveBytes, most: maxPrimitives, unthrottled: maxPrimitiveBytes, addDeviation: sv.addDeviation}
-	items, err := all.read(ctx, nil, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-		return sv.Request(ctx, c, method, params)
+	items, err := all.readAllPages(ctx, nil, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		return sv.SendOwnRequest(ctx, c, method, params)
 	})
 	if err != nil {
-		err = sv.Explain(ctx, r, err)
+		err = sv.ToProblem(ctx, r, err)
 		if !ServerAnswered(err) {
 			items = nil
 		}
@@ -281,8 +281,8 @@ func (s *Set) Restart(server string) error {
 	if sv == nil {
 		return NotStartedError(server)
 	}
-	sv.restart()
-	sv.Clients.End(EndForRestart)
+	sv.restartNow()
+	sv.Clients.EndSessions(EndForRestart)
 	return nil
 }
 
@@ -295,15 +295,15 @@ func (s *Set) RestartQuietly(ctx context.Context, server string, begin func() er
 	if sv == nil {
 		return NotStartedError(server)
 	}
-	return sv.restartQuietly(ctx, begin)
+	return sv.restartWhenDrained(ctx, begin)
 }
 
-// Kill kills the processes of all servers at once, including package managers. Close has
+// KillAll kills the processes of all servers at once, including package managers. Close has
 // to follow.
-func (s *Set) Kill() { s.sharedState.launch.Kill() }
+func (s *Set) KillAll() { s.sharedState.launch.KillAll() }
 
-// Installing returns the servers whose package managers are installing, by name.
-func (s *Set) Installing() (names []string) {
+// InstallingServers returns the servers whose package managers are installing, by name.
+func (s *Set) InstallingServers() (names []string) {
 	for name := range *s.servers.Load() {
 		if s.Progress(name).Step == Installing {
 			names = append(names, name)

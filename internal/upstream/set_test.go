@@ -43,7 +43,7 @@ func transports(t *testing.T, test func(t *testing.T, f *fixture)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.Apply([]Spec{spec(t)})
+			f.ApplySpecs([]Spec{spec(t)})
 			test(t, f)
 		})
 	}
@@ -181,7 +181,7 @@ func TestLargeResults(t *testing.T) {
 func TestResultsAreUTF8(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{
+	f.ApplySpecs([]Spec{
 		stdioSpec(t, "stdio", "latin"),
 		httpSpec(t, "json", mcptest.New(mcptest.Options{}, latinTool())),
 		httpSpec(t, "events", mcptest.New(mcptest.Options{Events: true}, latinTool())),
@@ -225,7 +225,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 				return nil, mcptest.ErrNoAnswer
 			}})
 			f := newFixture(t)
-			f.Apply([]Spec{httpSpec(t, "s", s)})
+			f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() { <-started; cancel() }()
 			if _, err := f.Call(ctx, "s", Call{Tool: "wait"}); err != context.Canceled {
@@ -236,7 +236,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 	}
 	t.Run("stdio", func(t *testing.T) {
 		f := newFixture(t)
-		f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: os.Args[0], Env: map[string]string{mcptest.SDKVar: "1"}}})
+		f.ApplySpecs([]Spec{{Name: "s", Transport: Stdio, Command: os.Args[0], Env: map[string]string{mcptest.SDKVar: "1"}}})
 		f.untilReady(t, "s", 0)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -285,14 +285,14 @@ func TestStartsWhenACallNeedsIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	spec := stdioSpec(t, "zoo", "zoo")
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	f.must("zoo", "echo", "{}") // at once: it is still connecting
 }
 
 func TestUnknownServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply(nil)
+	f.ApplySpecs(nil)
 	_, err := f.call("nobody", "echo", "{}")
 	wantCode(t, err, problem.ServerUnavailable)
 	wantCode(t, f.Restart("nobody"), problem.ServerUnavailable)
@@ -319,7 +319,7 @@ func TestServerThatCannotStart(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			spec.Name = "bad"
-			f.Apply([]Spec{spec})
+			f.ApplySpecs([]Spec{spec})
 			// A list without an end is given up by its size, not by the time that it takes. A call
 			// waits half a minute for a server, which a busy machine may need for such a list.
 			f.until(t, "it has failed", func() bool { return f.last("bad").Phase == Failed })
@@ -347,7 +347,7 @@ func TestMuteServerRunsIntoTheConnectTimeout(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			spec.ConnectTimeout = 200 * time.Millisecond
-			f.Apply([]Spec{spec})
+			f.ApplySpecs([]Spec{spec})
 			_, err := f.call("mute", "echo", "{}")
 			p := wantCode(t, err, problem.ServerUnavailable)
 			t.Log(p)
@@ -368,7 +368,7 @@ func (f *fixture) logTail(server string, lines int) (shown []string, err error) 
 func TestNoiseOnStdout(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "noisy", "noisy")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "noisy", "noisy")})
 	f.must("noisy", "echo", "{}")
 	f.must("noisy", "garbage", "{}")
 	lines, err := f.logTail("noisy", 100)
@@ -386,9 +386,9 @@ func TestNoiseOnStdout(t *testing.T) {
 func TestStderrIsKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "zoo", "zoo")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "zoo", "zoo")})
 	f.must("zoo", "stderr", `{"bytes":200}`)
-	f.Apply(nil)
+	f.ApplySpecs(nil)
 	f.until(t, "it has stopped", func() bool { return f.last("zoo").Phase == Stopped })
 	lines, err := f.logTail("zoo", 3)
 	if err != nil || !strings.Contains(strings.Join(lines, "\n"), "this server has a lot to say") {
@@ -403,7 +403,7 @@ func TestPagesAndBadDefinitions(t *testing.T) {
 		{Definition: mcptest.Define("a")}, {Definition: `{"name":""}`}, {Definition: `17`}, {Definition: mcptest.Define("b")},
 		{Definition: `{"name":"a","description":"another one"}`}, {Definition: `{"name":"c","inputSchema":"wrong","x":1}`},
 	}...)
-	f.Apply([]Spec{httpSpec(t, "s", s), stdioSpec(t, "pages", "pages")})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s), stdioSpec(t, "pages", "pages")})
 	f.untilReady(t, "s", 0)
 	f.untilReady(t, "pages", 0)
 	f.until(t, "tools", func() bool { return true })
@@ -421,7 +421,7 @@ func TestPagesAndBadDefinitions(t *testing.T) {
 func TestServerWithoutTools(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "toolless", "toolless"), stdioSpec(t, "old", "old")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "toolless", "toolless"), stdioSpec(t, "old", "old")})
 	f.untilReady(t, "toolless", 0)
 	f.untilReady(t, "old", 0)
 	if got := f.lists["toolless"]; len(got) != 1 || len(got[0]) != 0 {
@@ -436,7 +436,7 @@ func TestListChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("one")})
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
 	s.SetTools(mcptest.Tool{Definition: mcptest.Define("one")}, mcptest.Tool{Definition: mcptest.Define("two")})
 	f.until(t, "the new list", func() bool { return slices.Equal(f.lastTools("s"), []string{"one", "two"}) })
@@ -446,11 +446,11 @@ func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	a, b := stdioSpec(t, "a", "zoo"), stdioSpec(t, "b", "zoo")
-	f.Apply([]Spec{a, b})
+	f.ApplySpecs([]Spec{a, b})
 	pidA, pidB := f.pidOf("a"), f.pidOf("b")
 	c := stdioSpec(t, "c", "zoo")
 	b.Args = []string{"changed"}
-	f.Apply([]Spec{c, b, a})
+	f.ApplySpecs([]Spec{c, b, a})
 	if got := f.pidOf("a"); got != pidA {
 		t.Errorf("a has been restarted")
 	}
@@ -461,7 +461,7 @@ func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
 		t.Errorf("the old process of b is alive")
 	}
 	pidC := f.pidOf("c")
-	f.Apply([]Spec{a})
+	f.ApplySpecs([]Spec{a})
 	f.until(t, "c has stopped", func() bool { return f.last("c").Phase == Stopped })
 	if alive(pidC) {
 		t.Errorf("the process of c is alive")
@@ -473,7 +473,7 @@ func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "zoo", "zoo")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "zoo", "zoo")})
 	pid := f.pidOf("zoo")
 	if err := f.Restart("zoo"); err != nil {
 		t.Fatal(err)
@@ -493,7 +493,7 @@ func TestCallBeforeTheFirstApply(t *testing.T) {
 	t.Cleanup(func() { s.Close(context.Background()) })
 	called := make(chan error, 1)
 	go func() { called <- tryCall(s) }()
-	s.Apply([]Spec{{Name: "s", Transport: HTTP, URL: server.URL}})
+	s.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: server.URL}})
 	if err := <-called; err != nil {
 		t.Error(err)
 	}
@@ -508,12 +508,12 @@ func TestTwoSpecsWithOneName(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	running := stdioSpec(t, "s", "zoo")
-	f.Apply([]Spec{running})
+	f.ApplySpecs([]Spec{running})
 	f.untilReady(t, "s", 0)
 	pid := f.pidOf("s")
 	changed := running
 	changed.Dir = t.TempDir()
-	f.Apply([]Spec{changed, running})
+	f.ApplySpecs([]Spec{changed, running})
 	f.until(t, "the first one runs", func() bool { return f.last("s").PID != pid && f.last("s").Phase == Ready })
 } // the fixture waits for the end of everything
 
@@ -527,9 +527,9 @@ func TestRequestsWaitUntilServersAreKnown(t *testing.T) {
 			want  string
 		}{{false, "still being read"}, {true, "is not started"}} {
 			if of.known {
-				time.AfterFunc(firstApplyTimeout/2, func() { s.Apply(nil) })
+				time.AfterFunc(firstApplyTimeout/2, func() { s.ApplySpecs(nil) })
 			}
-			_, err := s.Server(t.Context(), "s")
+			_, err := s.ServerForRequest(t.Context(), "s")
 			if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.ServerUnavailable || !strings.HasSuffix(p.Message, of.want) {
 				t.Errorf("%+v: %v", of, err)
 			}

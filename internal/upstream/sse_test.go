@@ -35,7 +35,7 @@ func TestOfficialSDKOverSSE(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.Apply([]Spec{spec})
+			f.ApplySpecs([]Spec{spec})
 			f.untilReady(t, "sdk", 0)
 			var got []string
 			r, err := f.Call(t.Context(), "sdk", Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"hi","steps":3}`),
@@ -80,7 +80,7 @@ func TestOfficialSDKOverSSE(t *testing.T) {
 // converse has a client of its own speak to the server.
 func converse(t *testing.T, f *fixture) {
 	t.Helper()
-	sv, err := f.Server(t.Context(), "sdk")
+	sv, err := f.ServerForRequest(t.Context(), "sdk")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,14 +100,14 @@ func converse(t *testing.T, f *fixture) {
 
 // openOwn opens a client's own session with a server.
 func openOwn(ctx context.Context, sv *Server) (transport.Link, error) {
-	ctx, cancel := context.WithTimeout(ctx, sv.Spec.ConnectTime())
+	ctx, cancel := context.WithTimeout(ctx, sv.Spec.ConnectTimeLimit())
 	defer cancel()
-	place, err := sv.StartSlot(ctx)
+	place, err := sv.WaitStartSlot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer place.Release(false)
-	l, err := sv.Open(sv.Reports(), place)
+	l, err := sv.OpenClientLink(sv.Reports(), place)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func TestOldServersThatMisbehave(t *testing.T) {
 			s := &oldServer{begin: c.begin}
 			url := s.serve(t)
 			f := newFixture(t, func(o *Options) { o.MaxMessage = 1 << 20 })
-			f.Apply([]Spec{{Name: "old", Transport: SSE, URL: url}})
+			f.ApplySpecs([]Spec{{Name: "old", Transport: SSE, URL: url}})
 			_, err := f.call("old", "t", "{}")
 			if p := wantCode(t, err, problem.ServerUnavailable); !strings.Contains(p.Message, c.want) {
 				t.Errorf("problem %v", p)
@@ -243,7 +243,7 @@ func TestOldServersPingIsAnsweredAndChangesAreSeen(t *testing.T) {
 	}}
 	url := s.serve(t) // stops after the Set
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "old", Transport: SSE, URL: url}})
+	f.ApplySpecs([]Spec{{Name: "old", Transport: SSE, URL: url}})
 	f.must("old", "t", "{}")
 	select {
 	case <-ponged:
@@ -267,7 +267,7 @@ func TestOldServerThatDropsItsStream(t *testing.T) {
 	}}
 	url := s.serve(t) // stops after the Set
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "old", Transport: SSE, URL: url}})
+	f.ApplySpecs([]Spec{{Name: "old", Transport: SSE, URL: url}})
 	_, err := f.call("old", "t", "{}")
 	if p := wantCode(t, err, problem.UpstreamError); !strings.Contains(p.Hint, "may have been carried out") {
 		t.Errorf("problem %v, %s", p, p.Hint)
@@ -298,7 +298,7 @@ func TestOlderTransportIsTriedAsTheProtocolSays(t *testing.T) {
 				w.WriteHeader(c.status)
 			})
 			f := newFixture(t)
-			f.Apply([]Spec{{Name: "s", Transport: HTTP, TrySSE: c.try, URL: mcptest.Serve(t, h).URL}})
+			f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, TrySSE: c.try, URL: mcptest.Serve(t, h).URL}})
 			_, err := f.call("s", "t", "{}")
 			p := problem.From(err)
 			if (gets.Load() > 0) != (c.gets > 0) {

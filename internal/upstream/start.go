@@ -9,19 +9,19 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// Step is the step of a server that is connecting.
-type Step string
+// StartStep is the step of a server that is connecting.
+type StartStep string
 
 // The steps.
 const (
-	Queued     Step = "queued"     // waits for a start slot
-	Installing Step = "installing" // a package manager fetches and starts it for the first time
-	Starting   Step = "starting"   // starts, or connects
+	Queued     StartStep = "queued"     // waits for a start slot
+	Installing StartStep = "installing" // a package manager fetches and starts it for the first time
+	Starting   StartStep = "starting"   // starts, or connects
 )
 
-// Progress is the progress of a connecting server; zero for all others.
-type Progress struct {
-	Step         Step
+// StartProgress is the progress of a connecting server; zero for all others.
+type StartProgress struct {
+	Step         StartStep
 	Since        time.Time // start of this step
 	QueuedBefore int       // servers before it in the queue
 	Runner       string    // such as npx; "" = none
@@ -32,7 +32,7 @@ type Progress struct {
 
 // String returns a short text, such as "installing with npx, 40 s"; "" for the zero
 // value.
-func (p Progress) String() string {
+func (p StartProgress) String() string {
 	switch p.Step {
 	case "":
 		return ""
@@ -61,28 +61,28 @@ func FormatSeconds(d time.Duration) string {
 	return fmt.Sprintf("%d min", int(d.Minutes()))
 }
 
-// queue returns the start queue; nil if nothing has to wait.
-func (b *serverBase) queue() *process.StartQueue {
+// startQueue returns the start queue; nil if nothing has to wait.
+func (b *serverBase) startQueue() *process.StartQueue {
 	if b.Spec.Transport != Stdio {
 		return nil
 	}
 	return b.starts
 }
 
-// progress returns the progress of a server in that state.
-func (b *serverBase) progress(st *State) Progress {
+// startProgress returns the progress of a server in that state.
+func (b *serverBase) startProgress(st *State) StartProgress {
 	if st.Phase != Connecting {
-		return Progress{}
+		return StartProgress{}
 	}
-	if n, waits := b.startSlot.Load().Ahead(); waits {
-		return Progress{Step: Queued, Since: st.Since, QueuedBefore: n, Runner: b.runner.Name}
+	if n, waits := b.startSlot.Load().SlotsAhead(); waits {
+		return StartProgress{Step: Queued, Since: st.Since, QueuedBefore: n, Runner: b.runner.Name}
 	}
-	p := Progress{Step: Starting, Since: st.Since, Runner: b.runner.Name}
+	p := StartProgress{Step: Starting, Since: st.Since, Runner: b.runner.Name}
 	if began := b.tryStarted.Load(); began != 0 {
 		p.Since = time.Unix(0, began)
 	}
 	if b.runner.Installs && st.ProtocolVersion == "" {
-		p.Step, p.Trouble = Installing, b.startSlot.Load().Trouble()
+		p.Step, p.Trouble = Installing, b.startSlot.Load().FetchTrouble()
 	}
 	return p
 }
@@ -90,7 +90,7 @@ func (b *serverBase) progress(st *State) Progress {
 // waitForStartSlot waits until the server may start a process. One that a caller needs
 // goes first.
 func (b *serverBase) waitForStartSlot(ctx context.Context) error {
-	if queue := b.queue(); queue != nil {
+	if queue := b.startQueue(); queue != nil {
 		p := queue.Join(b.runner, b.availability.isNeeded())
 		b.startSlot.Store(p)
 		for granted := false; !granted; {

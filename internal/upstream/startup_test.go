@@ -81,7 +81,7 @@ func TestAServerThatWorksIsNotKilledOnItsWay(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			spec.ConnectTimeout = 1500 * time.Millisecond
-			f.Apply([]Spec{spec})
+			f.ApplySpecs([]Spec{spec})
 			f.until(t, "it is ready, or has failed", func() bool {
 				return slices.Contains([]Phase{Ready, Failed}, f.last("s").Phase)
 			})
@@ -98,7 +98,7 @@ func TestAQuietStartFailsAfterTheConnectTimeout(t *testing.T) {
 	spec := inShell(stdioSpec(t, "s", "zoo"), "sleep 60")
 	spec.ConnectTimeout = 300 * time.Millisecond
 	start := time.Now()
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	f.until(t, "it has failed", func() bool { return f.last("s").Phase == Failed })
 	s, _ := f.State("s")
 	if took := time.Since(start); took < spec.ConnectTimeout || took > patience/2 || s.LastError != "it did not answer within 300ms" || s.Failure.Code != "TIMEOUT" {
@@ -121,7 +121,7 @@ func TestManySlowStartersComeUpInTurn(t *testing.T) {
 		spec.Env[burnVar], spec.Env[startedVar] = "50ms", started
 		specs = append(specs, spec)
 	}
-	f.Apply(specs)
+	f.ApplySpecs(specs)
 	f.until(t, "all are ready", func() bool {
 		ready := 0
 		for name := range f.states {
@@ -146,14 +146,14 @@ func TestACallGoesBeforeOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.sharedState.starts = process.NewStartQueueWithCapacity(1)
-	other := f.sharedState.starts.Join(process.Runner{}, false) // takes all the room
+	other := f.sharedState.starts.Join(process.PackageRunner{}, false) // takes all the room
 	defer other.Release(false)
 	var specs []Spec
 	for _, name := range []string{"a", "b", "c", "lazy"} {
 		specs = append(specs, stdioSpec(t, name, "zoo"))
 	}
 	specs[3].Lazy = true
-	f.Apply(specs)
+	f.ApplySpecs(specs)
 	f.until(t, "three wait", func() bool {
 		return f.sharedState.starts.Waiting() == 3
 	})
@@ -191,9 +191,9 @@ func TestAServerThatHangsYields(t *testing.T) {
 	f := newFixture(t)
 	f.sharedState.starts = process.NewStartQueueWithCapacity(1)
 	hangs := inShell(stdioSpec(t, "hangs", "zoo"), "sleep 60")
-	f.Apply([]Spec{hangs})
+	f.ApplySpecs([]Spec{hangs})
 	f.until(t, "it starts", func() bool { return f.Progress("hangs").Step == Starting })
-	f.Apply([]Spec{hangs, stdioSpec(t, "other", "zoo")})
+	f.ApplySpecs([]Spec{hangs, stdioSpec(t, "other", "zoo")})
 	f.untilReady(t, "other", 0)
 	if s, _ := f.State("hangs"); s.Phase != Connecting {
 		t.Errorf("it is %s", s.Phase)
@@ -217,7 +217,7 @@ func TestASlowFailureIsNotRepeatedAtOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		sv.cancel = cancel
 		b.Set.servers.Store(&map[string]*Server{"s": sv})
-		b.Set.wg.Go(func() { sv.run(ctx, nil) })
+		b.Set.wg.Go(func() { sv.supervise(ctx, nil) })
 		sleep(100 * time.Second)
 		if b.tries() != 2 || b.lastPause() < time.Minute {
 			t.Errorf("%d tries, the last one %v after the one before", b.tries(), b.lastPause())
@@ -285,12 +285,12 @@ func TestAStopLetsAPackageManagerFinish(t *testing.T) {
 	spec, installed, undone := fakeNpx(t, stdioSpec(t, "s", "zoo"))
 	spec.Env["NPX_TIME"] = "4000000000" // longer than a plain process gets
 	f := newFixture(t)
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	untilExists(t, filepath.Join(filepath.Dir(installed), "began"))
 	if p := f.Progress("s"); p.Step != Installing || p.Runner != "npx" || !strings.HasPrefix(p.String(), "installing with npx, ") {
 		t.Errorf("progress %+v", p)
 	}
-	f.Apply(nil) // removed
+	f.ApplySpecs(nil) // removed
 	if err := f.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -313,7 +313,7 @@ func TestAHurriedStopLetsAPackageManagerTakeBack(t *testing.T) {
 				spec.Command, spec.Args = "/bin/sh", []string{"-c", "cd /; " + spec.Command + " -y pack; true"}
 			}
 			f := newFixture(t)
-			f.Apply([]Spec{spec})
+			f.ApplySpecs([]Spec{spec})
 			untilExists(t, filepath.Join(filepath.Dir(installed), "began"))
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
@@ -337,8 +337,8 @@ func TestAClientDoesNotInstall(t *testing.T) {
 	spec.Env["NPX_TIME"] = "2000000000"
 	spec.ConnectTimeout = 1500 * time.Millisecond
 	f := newFixture(t)
-	f.Apply([]Spec{spec})
-	sv, err := f.Server(t.Context(), "s")
+	f.ApplySpecs([]Spec{spec})
+	sv, err := f.ServerForRequest(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,9 +358,9 @@ func TestAClientDoesNotInstall(t *testing.T) {
 	spec.ConnectTimeout = 10 * time.Second
 	f = newFixture(t)
 	f.sharedState.starts = process.NewStartQueueWithCapacity(1)
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	f.untilReady(t, "s", 0)
-	if sv, err = f.Server(t.Context(), "s"); err != nil {
+	if sv, err = f.ServerForRequest(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	var clients sync.WaitGroup

@@ -25,9 +25,9 @@ func TestHTTPHeaders(t *testing.T) {
 	f := newFixture(t)
 	spec := httpSpec(t, "s", s)
 	spec.Headers = map[string]string{"Authorization": "Bearer x", "X-Two": "2"}
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	f.must("s", "echo", "{}")
-	f.Apply(nil)
+	f.ApplySpecs(nil)
 	f.until(t, "the end", func() bool { return f.last("s").Phase == Stopped })
 	for _, m := range s.Seen("") {
 		h := http.Header(m.Header)
@@ -60,9 +60,9 @@ func TestHTTPSessionEndsWithStop(t *testing.T) {
 		s.ServeHTTP(w, r)
 	}))
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.must("s", "echo", "{}")
-	f.Apply(nil)
+	f.ApplySpecs(nil)
 	if id := <-deleted; id != "session-1" {
 		t.Errorf("deleted %q", id)
 	}
@@ -81,7 +81,7 @@ func TestLostSessionIsRenewed(t *testing.T) {
 			t.Parallel()
 			s := mcptest.New(opt, mcptest.Zoo()...)
 			f := newFixture(t)
-			f.Apply([]Spec{httpSpec(t, "s", s)})
+			f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 			f.must("s", "echo", "{}")
 			s.DropSessions()
 			f.must("s", "echo", `{"again":1}`)
@@ -118,7 +118,7 @@ func TestCallIsNotRepeated(t *testing.T) {
 				return nil, mcptest.ErrNoAnswer
 			}})...)
 			f := newFixture(t)
-			f.Apply([]Spec{httpSpec(t, "s", s)})
+			f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 			r, err := f.call("s", "x", "{}")
 			if n := runs.Load(); n != 1 {
 				t.Errorf("the tool ran %d times", n)
@@ -159,7 +159,7 @@ func TestSessionsThatNeverHold(t *testing.T) {
 		s.ServeHTTP(w, r)
 	}))
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	_, err := f.call("s", "echo", "{}")
 	if p := wantCode(t, err, problem.UpstreamError); strings.Contains(p.Message+p.Hint, "not sent") {
 		t.Errorf("message %q, hint %q", p.Message, p.Hint)
@@ -177,7 +177,7 @@ func TestHTTPServerComesBack(t *testing.T) {
 			s := mcptest.New(opt, mcptest.Zoo()...)
 			h := mcptest.Serve(t, s)
 			f := newFixture(t)
-			f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+			f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 			f.must("s", "echo", "{}")
 			h.Stop()
 			_, err := f.call("s", "echo", "{}")
@@ -205,7 +205,7 @@ func TestRedirects(t *testing.T) {
 	f := newFixture(t)
 	base := strings.TrimSuffix(h.URL, "/mcp")
 	headers := map[string]string{"Authorization": "Bearer secret"}
-	f.Apply([]Spec{
+	f.ApplySpecs([]Spec{
 		{Name: "same", Transport: HTTP, URL: h.URL},
 		{Name: "away", Transport: HTTP, URL: base + "/away", Headers: headers},
 		{Name: "loop", Transport: HTTP, URL: base + "/loop"},
@@ -233,7 +233,7 @@ func TestCredentialsInTheURL(t *testing.T) {
 		s.ServeHTTP(w, r)
 	}))
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: strings.Replace(h.URL, "://", "://me:pw@", 1)}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: strings.Replace(h.URL, "://", "://me:pw@", 1)}})
 	f.must("s", "echo", "{}")
 	if bad.Load() != 0 {
 		t.Errorf("%d requests without the credentials", bad.Load())
@@ -275,7 +275,7 @@ func TestRefusals(t *testing.T) {
 				return nil, mcptest.ErrNoAnswer
 			}})
 			f := newFixture(t)
-			f.Apply([]Spec{httpSpec(t, "s", s)})
+			f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 			r, err := f.call("s", "x", "{}")
 			if tt.code == "" {
 				if err != nil || r.Error == nil || r.Error.Code != -32600 || string(r.Error.Data) != "[1]" {
@@ -294,7 +294,7 @@ func TestLoginNeededToConnect(t *testing.T) {
 	t.Parallel()
 	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }))
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	_, err := f.call("s", "x", "{}")
 	wantCode(t, err, problem.LoginNeeded)
 }
@@ -314,7 +314,7 @@ func TestProgressOnTheServersStream(t *testing.T) {
 		return json.RawMessage(`{}`), nil
 	}})
 	f := newFixture(t)
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	var seen []string
 	_, err := f.Call(t.Context(), "s", Call{Tool: "x", Meta: json.RawMessage(`{"progressToken":"p"}`),
 		Notify: func(_ string, params json.RawMessage) {
@@ -337,7 +337,7 @@ func TestBatchedAnswer(t *testing.T) {
 		return nil, mcptest.ErrNoAnswer
 	}})
 	f := newFixture(t)
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	if got := f.must("s", "x", "{}"); got != `{"a":1}` {
 		t.Errorf("result %s", got)
 	}
@@ -348,7 +348,7 @@ func TestTLS(t *testing.T) {
 	h := httptest.NewTLSServer(mcptest.New(mcptest.Options{}, mcptest.Zoo()...))
 	defer h.Close()
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	_, err := f.call("s", "x", "{}")
 	if p := wantCode(t, err, problem.ServerUnavailable); !strings.Contains(p.Message, "certificate") {
 		t.Errorf("message %q", p.Message)
@@ -364,7 +364,7 @@ func TestEventsWithoutAMessage(t *testing.T) {
 		return json.RawMessage(`{"a":1}`), nil
 	}})
 	f := newFixture(t)
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	if got := f.must("s", "x", "{}"); got != `{"a":1}` {
 		t.Errorf("result %s", got)
 	}
@@ -387,7 +387,7 @@ func TestServerThatKnowsNoNotifications(t *testing.T) {
 		s.ServeHTTP(w, r)
 	}))
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.must("s", "echo", "{}")
 }
 
@@ -408,7 +408,7 @@ func TestChangeBeforeTheStreamIsOpen(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.untilReady(t, "s", 0)
 	s.SetTools(mcptest.Tool{Definition: mcptest.Define("two")})
 	close(open)

@@ -12,9 +12,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// subscribe keeps a subscription to list changes open on a modern server, until ctx or
+// keepSubscribed keeps a subscription to list changes open on a modern server, until ctx or
 // the connection ends, or the server does not support it.
-func (s *Server) subscribe(ctx context.Context, c *Connection) {
+func (s *Server) keepSubscribed(ctx context.Context, c *Connection) {
 	pause := transport.MinListenPause
 	for {
 		start := time.Now()

@@ -35,7 +35,7 @@ type backoff struct{ tries int }
 
 func (b *backoff) reset() { b.tries = 0 }
 
-func (b *backoff) next() time.Duration {
+func (b *backoff) nextPause() time.Duration {
 	d := maxBackoff
 	if b.tries < 10 {
 		d = min(minBackoff<<b.tries, maxBackoff)
@@ -44,14 +44,14 @@ func (b *backoff) next() time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// run connects, serves and reconnects until ctx ends. It starts when before is closed, so
+// supervise connects, serves and reconnects until ctx ends. It starts when before is closed, so
 // that a restarted server does not run twice.
-func (s *Server) run(ctx context.Context, before <-chan struct{}) {
+func (s *Server) supervise(ctx context.Context, before <-chan struct{}) {
 	defer close(s.availability.done)
 	defer s.log.Close()
-	defer s.dialer.close()
-	defer s.Clients.End(EndAll)
-	defer context.AfterFunc(ctx, func() { s.Clients.End(EndSessions) })()
+	defer s.dialer.closeConnections()
+	defer s.Clients.EndSessions(EndAll)
+	defer context.AfterFunc(ctx, func() { s.Clients.EndSessions(EndSessions) })()
 	if before != nil {
 		select {
 		case <-before:
@@ -59,7 +59,7 @@ func (s *Server) run(ctx context.Context, before <-chan struct{}) {
 			<-before
 		}
 	}
-	bo, rests := backoff{}, s.usage.idlePolicy.Load().lazy
+	bo, rests := backoff{}, s.usageTracker.idlePolicy.Load().lazy
 	for ctx.Err() == nil {
 		if rests {
 			rests = false
@@ -67,111 +67,111 @@ func (s *Server) run(ctx context.Context, before <-chan struct{}) {
 			continue
 		}
 		start := time.Now()
-		c, err := s.connectInTurn(ctx)
+		c, err := s.connectInStartSlot(ctx)
 		if c != nil {
 			err = s.serveUntilLost(ctx, c, &bo)
 		}
 		if err == errIdle {
 			c.link.Stop(s.stopNow)
-			s.Clients.End(EndIdle)
+			s.Clients.EndSessions(EndIdle)
 			bo.reset()
 			rests = true
 			continue
 		}
 		if ctx.Err() == nil {
-			s.setFailed(err, c == nil, &bo)
+			s.setFailedState(err, c == nil, &bo)
 		}
 		if c != nil {
 			c.link.Stop(s.stopNow)
 		}
 		s.waitToRetry(ctx, start, c == nil, &bo)
 	}
-	s.availability.update(func(st *State) {
+	s.availability.updateState(func(st *State) {
 		*st = State{Name: st.Name, Phase: Stopped, Restarts: st.Restarts, LastError: st.LastError, Failure: st.Failure,
 			FailedAt: st.FailedAt, Since: st.Since}
 	})
 }
 
-// connectInTurn makes one connection in its start slot. A restart cancels it.
-func (s *Server) connectInTurn(ctx context.Context) (*Connection, error) {
-	s.availability.update(func(st *State) { st.Phase, st.RetryAt = Connecting, time.Time{} })
-	ctx, cancel := s.availability.withRestart(ctx)
+// connectInStartSlot makes one connection in its start slot. A restart cancels it.
+func (s *Server) connectInStartSlot(ctx context.Context) (*Connection, error) {
+	s.availability.updateState(func(st *State) { st.Phase, st.RetryAt = Connecting, time.Time{} })
+	ctx, cancel := s.availability.withRestartCancel(ctx)
 	defer cancel()
 	if err := s.waitForStartSlot(ctx); err != nil {
 		return nil, err
 	}
-	c, err := s.connect(ctx)
+	c, err := s.connectAndPublish(ctx)
 	s.releaseStartSlot(err == nil)
 	if err != nil {
-		s.log.Remark("not connected: " + err.Error())
+		s.log.WriteRemark("not connected: " + err.Error())
 	}
 	return c, err
 }
 
-// connect makes a connection and publishes it.
-func (s *Server) connect(ctx context.Context) (*Connection, error) {
-	limit, why := s.Spec.ConnectTime(), problem.Slowf("it took longer than %v", s.Spec.ConnectTime())
+// connectAndPublish makes a connection and publishes it.
+func (s *Server) connectAndPublish(ctx context.Context) (*Connection, error) {
+	limit, why := s.Spec.ConnectTimeLimit(), problem.Slowf("it took longer than %v", s.Spec.ConnectTimeLimit())
 	if s.Spec.Transport == Stdio { // its start watch does that
 		limit = process.LongestStart
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, why)
 	defer cancel()
-	drain(s.listing.relist)
-	drain(s.connectionSuspect)
+	clearSignal(s.listing.relist)
+	clearSignal(s.connectionSuspect)
 	start := time.Now()
-	c, tools, err := s.handshake.connect(ctx, s.open, &s.listing.announced)
+	c, tools, err := s.handshaker.openConnection(ctx, s.open, &s.listing.announced)
 	if err != nil {
 		return nil, err
 	}
-	s.log.Remark("connected")
-	drain(s.connectionSuspect) // the handshake has shown that it works
-	s.publish(c, tools)
+	s.log.WriteRemark("connected")
+	clearSignal(s.connectionSuspect) // the handshake has shown that it works
+	s.publishTools(c, tools)
 	s.listing.markListed(start)
-	s.usage.Used()
-	s.Clients.Connected(c)
+	s.usageTracker.MarkUsed()
+	s.Clients.OnConnected(c)
 	s.availability.live.Store(c)
-	s.availability.update(func(st *State) {
+	s.availability.updateState(func(st *State) {
 		if st.ProtocolVersion != "" && !s.wasIdle {
 			st.Restarts++
 		}
 		s.wasIdle, s.availability.urgent = false, false
 		st.Phase, st.PID = Ready, c.link.Health().PID
-		st.Offers = s.ids.Add(1)
+		st.PrimitivesVersion = s.ids.Add(1)
 		st.ProtocolVersion, st.ServerInfo = c.handshakeResult.Version, c.handshakeResult.Info
 		st.Instructions, st.Capabilities = c.handshakeResult.Instructions, c.handshakeResult.Capabilities
-		s.setFailing(st)
+		s.setFailingState(st)
 	})
 	return c, nil
 }
 
 // serveUntilLost serves a connection until it is lost and returns the reason.
 func (s *Server) serveUntilLost(ctx context.Context, c *Connection, bo *backoff) error {
-	ctx, cancel := s.availability.withRestart(ctx)
+	ctx, cancel := s.availability.withRestartCancel(ctx)
 	defer cancel()
 	ready := time.Now()
-	err := s.serve(ctx, c)
+	err := s.serveConnection(ctx, c)
 	s.availability.live.Store(nil)
-	s.log.Remark("disconnected: " + err.Error())
+	s.log.WriteRemark("disconnected: " + err.Error())
 	if time.Since(ready) >= stableTime {
 		bo.reset()
 	}
 	return err
 }
 
-// serve lists again when the tools change, pings after silence, and returns the reason
+// serveConnection lists again when the tools change, pings after silence, and returns the reason
 // when the connection ends.
-func (s *Server) serve(ctx context.Context, c *Connection) error {
+func (s *Server) serveConnection(ctx context.Context, c *Connection) error {
 	tick := time.NewTicker(pingPause)
 	defer tick.Stop()
 	look := time.NewTicker(unannouncedPause)
 	defer look.Stop()
-	rest := time.NewTimer(s.usage.timeUntilIdle(s.inUse()))
+	rest := time.NewTimer(s.usageTracker.timeUntilIdle(s.isInUse()))
 	defer rest.Stop()
 	bctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer func() { cancel(); beside.Wait() }()
-	if c.Modern() && (c.handshakeResult.announcesTools || c.handshakeResult.announcesPrimitives) {
-		beside.Go(func() { s.subscribe(bctx, c) })
+	if c.IsModern() && (c.handshakeResult.announcesTools || c.handshakeResult.announcesPrimitives) {
+		beside.Go(func() { s.keepSubscribed(bctx, c) })
 	}
 	var (
 		relist  = s.listing.relist
@@ -190,41 +190,41 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 		case <-relist:
 			// One change is enough: later ones are covered by the scheduled list.
 			relist = nil
-			lists.plan(relistPause)
+			lists.planList(relistPause)
 		case <-s.listing.awaited:
-			if s.listing.stale(c) {
-				lists.planAwaited()
+			if s.listing.isStale(c) {
+				lists.planAwaitedList()
 			}
 		case <-lists.due:
 			relist = s.listing.relist
-			drain(relist)
+			clearSignal(relist)
 			began := time.Now()
-			listed, err := s.listAgain(ctx, c)
+			listed, err := s.relistTools(ctx, c)
 			if err != nil {
 				return err
 			}
-			lists.done(began, listed)
+			lists.recordList(began, listed)
 		case <-s.listing.clientToolsAdded:
-			s.publish(c, c.tools.Load().own)
+			s.publishTools(c, c.tools.Load().own)
 		case <-reoffer:
 			reoffer = nil
-			offers.plan(relistPause)
+			offers.planList(relistPause)
 		case now := <-offers.due:
 			reoffer = s.primitivesChanged
-			drain(reoffer)
-			offers.done(now, true)
-			s.availability.update(func(st *State) { st.Offers = s.ids.Add(1) })
+			clearSignal(reoffer)
+			offers.recordList(now, true)
+			s.availability.updateState(func(st *State) { st.PrimitivesVersion = s.ids.Add(1) })
 		case <-look.C:
 			if !c.handshakeResult.announcesTools || !c.receivesNotifications() {
-				signal(s.listing.relist)
+				trySignal(s.listing.relist)
 			}
 		case <-rest.C:
 			if s.takeOutOfUse(c) {
 				return errIdle
 			}
-			rest.Reset(s.usage.timeUntilIdle(s.inUse()))
-		case <-s.usage.idlePolicyChanged:
-			rest.Reset(s.usage.timeUntilIdle(s.inUse()))
+			rest.Reset(s.usageTracker.timeUntilIdle(s.isInUse()))
+		case <-s.usageTracker.idlePolicyChanged:
+			rest.Reset(s.usageTracker.timeUntilIdle(s.isInUse()))
 		case <-s.failingChanged:
 			s.updateFailing()
 		case <-s.connectionSuspect:
@@ -232,17 +232,17 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 				continue
 			}
 			tried = time.Now()
-			if err := s.ping(ctx, c); err != nil {
+			if err := s.pingServer(ctx, c); err != nil {
 				return err
 			}
 		case now := <-tick.C:
 			c.link.Tidy(now)
-			s.dialer.closeIdle(now)
-			if h := c.link.Health().Received; h != heard || c.busy() {
+			s.dialer.closeIdleConnections(now)
+			if h := c.link.Health().Received; h != heard || c.isBusy() {
 				heard = h
 				continue
 			}
-			if err := s.ping(ctx, c); err != nil {
+			if err := s.pingServer(ctx, c); err != nil {
 				return err
 			}
 			heard = c.link.Health().Received
@@ -250,21 +250,21 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 	}
 }
 
-// ping checks the connection. A result, or the error "method not found", is enough. A
+// pingServer checks the connection. A result, or the error "method not found", is enough. A
 // timeout is ignored while the server works on a request or sends something. If a server
 // rejects a ping, its tools are listed: if it rejects that as well, it has lost the
 // session.
-func (s *Server) ping(ctx context.Context, c *Connection) error {
+func (s *Server) pingServer(ctx context.Context, c *Connection) error {
 	heard := c.link.Health().Received
 	pctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	method := mcp.Ping
-	if c.Modern() {
+	if c.IsModern() {
 		method = mcp.Discover // the modern protocol has no ping
 	}
-	_, err := s.Request(pctx, c, method, nil)
+	_, err := s.SendOwnRequest(pctx, c, method, nil)
 	if err != nil && pctx.Err() == nil && c.link.Cause() == nil && c.handshakeResult.hasTools && transport.Refuses(err) {
-		_, err = s.Request(pctx, c, mcp.ListTools, nil)
+		_, err = s.SendOwnRequest(pctx, c, mcp.ListTools, nil)
 	}
 	switch {
 	case err == nil:
@@ -277,7 +277,7 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 		return err
 	case pctx.Err() == nil:
 		return nil // it answered, with some error
-	case c.link.Health().Received != heard || c.busy():
+	case c.link.Health().Received != heard || c.isBusy():
 		return nil
 	}
 	return problem.Slowf("the server did not answer a ping within %v", pingTime)
@@ -285,21 +285,21 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 
 // updateFailing updates whether the connected server fails every call.
 func (s *Server) updateFailing() {
-	s.availability.update(func(st *State) {
+	s.availability.updateState(func(st *State) {
 		if st.Phase == Failed {
 			st.Phase = Ready
 		}
-		s.setFailing(st)
+		s.setFailingState(st)
 	})
 }
 
-// setFailing sets the state of a connected server to Failed when every call has failed.
-func (s *Server) setFailing(st *State) {
-	why := s.failing.cause()
+// setFailingState sets the state of a connected server to Failed when every call has failed.
+func (s *Server) setFailingState(st *State) {
+	why := s.failing.failingCause()
 	if why == nil {
 		return
 	}
-	failure := s.failure(why)
+	failure := s.classifyFailure(why)
 	failure.Said = allFail + failure.Said
 	failure.Detail = allFail + failure.Detail
 	st.Phase, st.LastError, st.Failure, st.FailedAt = Failed, failure.Detail, failure, time.Now()
@@ -307,25 +307,25 @@ func (s *Server) setFailing(st *State) {
 
 const allFail = "it is connected, but every call has failed for a minute or more: "
 
-// publish sets own, which the server listed to MCPProxy, as the tools of c, and notifies
+// publishTools sets own, which the server listed to MCPProxy, as the tools of c, and notifies
 // the observer.
-func (s *Server) publish(c *Connection, own []*tool.Definition) {
-	all := s.listing.publish(c, own)
+func (s *Server) publishTools(c *Connection, own []*tool.Definition) {
+	all := s.listing.setTools(c, own)
 	if s.Observer != nil {
 		s.Observer.ToolsListed(s.Spec.Name, all)
-		c.tools.Store(newTools(all, len(own))) // the equal list, so that it is not stored twice
+		c.tools.Store(newToolLists(all, len(own))) // the equal list, so that it is not stored twice
 	}
 }
 
-// listAgain lists the tools after a change. If that fails the old list stays, unless the
+// relistTools lists the tools after a change. If that fails the old list stays, unless the
 // connection is lost; but no call is sent before announced changes are listed.
-func (s *Server) listAgain(ctx context.Context, c *Connection) (listed bool, err error) {
+func (s *Server) relistTools(ctx context.Context, c *Connection) (listed bool, err error) {
 	lctx, cancel := context.WithTimeout(ctx, defaultConnectTime)
 	defer cancel()
 	start, announced := time.Now(), s.listing.announced.Load()
-	tools, err := s.handshake.listTools(lctx, c)
+	tools, err := s.handshaker.listTools(lctx, c)
 	if err == nil {
-		s.publish(c, tools)
+		s.publishTools(c, tools)
 		c.listedChange.Store(announced)
 		s.listing.markListed(start)
 		return true, nil
@@ -339,24 +339,24 @@ func (s *Server) listAgain(ctx context.Context, c *Connection) (listed bool, err
 	if lctx.Err() == nil {
 		s.listing.markRejected()
 	}
-	s.log.Remark("the changed tools could not be listed: " + err.Error())
-	s.Logger.Warn("tools not listed", "server", s.Spec.Name, "error", s.mask.Err(err))
+	s.log.WriteRemark("the changed tools could not be listed: " + err.Error())
+	s.Logger.Warn("tools not listed", "server", s.Spec.Name, "error", s.mask.MaskError(err))
 	return false, nil
 }
 
-// setFailed sets the state to Failed and schedules the next try.
-func (s *Server) setFailed(err error, failed bool, bo *backoff) {
-	wait := bo.next()
+// setFailedState sets the state to Failed and schedules the next try.
+func (s *Server) setFailedState(err error, failed bool, bo *backoff) {
+	wait := bo.nextPause()
 	if failed { // a slow start that fails is expensive
 		wait = max(wait, min(s.tryDuration(time.Now()), longestPause))
 	}
-	err = s.mask.Err(err)
-	failure := s.failure(err)
+	err = s.mask.MaskError(err)
+	failure := s.classifyFailure(err)
 	p := &s.availability
 	again := false
-	p.update(func(st *State) {
+	p.updateState(func(st *State) {
 		if again = p.restartRequested; again { // requested: not a failure, and no pause
-			p.reset(Connecting, errRestart)
+			p.setPhase(Connecting, errRestart)
 			return
 		}
 		if failed {
@@ -372,12 +372,12 @@ func (s *Server) setFailed(err error, failed bool, bo *backoff) {
 	}
 }
 
-// demandPause is the pause before a try on demand, after one that began at start: none,
+// pauseBeforeDemandedTry is the pause before a try on demand, after one that began at start: none,
 // unless one has just ended. A slow failed try is expensive, and callers may come without
 // end.
-func (s *Server) demandPause(start time.Time, failed bool) time.Duration {
+func (s *Server) pauseBeforeDemandedTry(start time.Time, failed bool) time.Duration {
 	pause := max(0, demandPause-time.Since(start))
-	if at := s.availability.snapshot().FailedAt; failed {
+	if at := s.availability.currentState().FailedAt; failed {
 		pause = max(pause, min(s.tryDuration(at), maxDemandPause)-time.Since(at))
 	}
 	return pause
@@ -386,16 +386,16 @@ func (s *Server) demandPause(start time.Time, failed bool) time.Duration {
 // waitToRetry waits until the next try is due, a caller needs the server, or a restart is
 // requested. start is the beginning of the last try.
 func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, bo *backoff) {
-	due := time.NewTimer(time.Until(s.availability.snapshot().RetryAt))
+	due := time.NewTimer(time.Until(s.availability.currentState().RetryAt))
 	defer due.Stop()
 	var demanded <-chan time.Time
 	for {
-		if s.availability.takeRestart() {
+		if s.availability.takeRestartRequest() {
 			bo.reset()
 			return
 		}
 		if demanded == nil && s.availability.waiterCount() > 0 {
-			demanded = time.After(s.demandPause(start, failed))
+			demanded = time.After(s.pauseBeforeDemandedTry(start, failed))
 		}
 		select {
 		case <-ctx.Done():
@@ -412,13 +412,13 @@ func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, 
 // takeOutOfUse takes the connection out of use, unless it is in use. Later callers wait
 // for the next one.
 func (s *Server) takeOutOfUse(c *Connection) bool {
-	if s.usage.timeUntilIdle(s.inUse()) > 0 {
+	if s.usageTracker.timeUntilIdle(s.isInUse()) > 0 {
 		return false
 	}
 	// The order matters: callers register their use before they look for the connection.
 	// So they find none, or their use is seen here.
 	s.availability.live.Store(nil)
-	if !s.inUse() {
+	if !s.isInUse() {
 		return true
 	}
 	s.availability.live.Store(c)
@@ -429,12 +429,12 @@ func (s *Server) takeOutOfUse(c *Connection) bool {
 // waitUntilNeeded waits until the server is needed.
 func (s *Server) waitUntilNeeded(ctx context.Context) {
 	s.wasIdle = true
-	s.failing.reset()
+	s.failing.clearFailures()
 	p := &s.availability
-	p.update(func(*State) { p.reset(Idle, nil) })
-	began := s.usage.idlePolicy.Load()
-	for !p.takeRestart() && !p.isNeeded() {
-		if now := s.usage.idlePolicy.Load(); !now.lazy && (began.lazy || now.idle <= 0) {
+	p.updateState(func(*State) { p.setPhase(Idle, nil) })
+	began := s.usageTracker.idlePolicy.Load()
+	for !p.takeRestartRequest() && !p.isNeeded() {
+		if now := s.usageTracker.idlePolicy.Load(); !now.lazy && (began.lazy || now.idle <= 0) {
 			return // the policy changed
 		}
 		select {

@@ -1,10 +1,23 @@
 // Package upstream keeps one supervised connection to each MCP server: it starts,
-// initializes, lists, pings, calls, reconnects and stops servers. Set (set.go) has the
-// servers. The goroutine of a Server (server.go, supervise.go) connects and retries with
-// backoff; callers wait in availability.go. dialer.go opens a link in its start slot
-// (start.go), handshake.go detects the legacy or modern protocol. listing.go, pages.go
-// and subscribe.go list tools; usage.go stops idle servers; every request goes through Try
-// (try.go); problems.go has the errors.
+// initializes, lists, pings, calls, reconnects and stops servers.
+//
+// Files:
+//   - set.go: Set has the enabled servers; it starts, restarts and stops them when the
+//     configuration changes.
+//   - server.go, server_base.go: Server, and what its parts share.
+//   - supervise.go: the goroutine of a server. It connects, pings, and, when the connection
+//     is lost or the process has ended, sets the state to Failed and retries with backoff.
+//   - availability.go: the state of a server, and callers that wait for its connection.
+//   - restart.go: restarts for an agent, which wait until no call is in flight.
+//   - start.go: the slot of a start in the start queue, and its progress.
+//   - usage.go: counts requests in flight; an unused server is stopped as idle.
+//   - dialer.go: opens a link; handshake.go, handshake_result.go: detect the legacy or
+//     modern protocol; connection.go: Connection, the result.
+//   - listing.go: lists the tools again after a change; pages.go reads paginated lists;
+//     subscribe.go subscribes to changes of a modern server.
+//   - send.go: Server.SendWhenReady, through which every request goes.
+//   - call_failures.go: marks a server as Failed when each of its calls fails.
+//   - problems.go: the errors that callers get; failures.go: the codes of State.Failure.
 //
 // Guarantees:
 //   - A server never delays or breaks another one.
@@ -14,7 +27,8 @@
 //   - A tool call without a permit is not sent.
 //
 // It does not decide what may be called and writes no activity record. Sessions of
-// clients are in compat, which implements ClientSessions.
+// clients are in compat, which implements ServerClients; processes are in process, logins
+// in oauth, secrets in secret.
 package upstream
 
 import (
@@ -72,8 +86,8 @@ type Spec struct {
 	MissingVariable bool // an environment variable is missing, not only a secret
 }
 
-// Equal reports whether s and o launch the same server in the same way.
-func (s Spec) Equal(o Spec) bool {
+// LaunchEquals reports whether s and o launch the same server in the same way.
+func (s Spec) LaunchEquals(o Spec) bool {
 	return s.Name == o.Name && s.Transport == o.Transport && s.Command == o.Command &&
 		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir &&
 		s.URL == o.URL && s.TrySSE == o.TrySSE && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout && s.MissingReason == o.MissingReason && s.MissingVariable == o.MissingVariable
@@ -92,8 +106,8 @@ func (s *Spec) HasCredentials() bool {
 
 const defaultConnectTime = 30 * time.Second
 
-// ConnectTime returns the time limit for a connection.
-func (s *Spec) ConnectTime() time.Duration {
+// ConnectTimeLimit returns the time limit for a connection.
+func (s *Spec) ConnectTimeLimit() time.Duration {
 	if s.ConnectTimeout > 0 {
 		return s.ConnectTimeout
 	}
@@ -101,11 +115,11 @@ func (s *Spec) ConnectTime() time.Duration {
 }
 
 // runner returns the package manager that fetches the server.
-func (s *Spec) runner() process.Runner {
+func (s *Spec) runner() process.PackageRunner {
 	if s.Transport != Stdio {
-		return process.Runner{}
+		return process.PackageRunner{}
 	}
-	return process.RunnerOf(s.Command, s.Args)
+	return process.DetectRunner(s.Command, s.Args)
 }
 
 // Phase is the phase of a server.
@@ -137,7 +151,7 @@ type State struct {
 	Capabilities    json.RawMessage
 	// Offers changes when the server's prompts or resources may have changed; 0 before
 	// the first connection.
-	Offers uint64
+	PrimitivesVersion uint64
 }
 
 // NeedsSecret reports whether it failed because of a missing secret: see
@@ -160,16 +174,16 @@ type Observer interface {
 	ToolsListed(server string, tools []*tool.Definition)
 }
 
-// signal sends without blocking to c, whose capacity is 1.
-func signal(c chan struct{}) {
+// trySignal sends without blocking to c, whose capacity is 1.
+func trySignal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// drain removes a pending signal.
-func drain(c chan struct{}) {
+// clearSignal removes a pending signal.
+func clearSignal(c chan struct{}) {
 	select {
 	case <-c:
 	default:

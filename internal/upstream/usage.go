@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// usage counts the requests in flight and determines when the server is idle.
-type usage struct {
+// usageTracker counts the requests in flight and determines when the server is idle.
+type usageTracker struct {
 	started           time.Time // reference for monotonic times
 	idlePolicy        atomic.Pointer[idlePolicy]
 	idlePolicyChanged chan struct{} // cap 1: idlePolicy has changed
@@ -37,31 +37,31 @@ func (s *Spec) idlePolicy() *idlePolicy {
 	return p
 }
 
-// Enter counts a request until Leave. Meanwhile the connection is not closed as idle.
-func (u *usage) Enter(r *session.Request) {
+// BeginUse counts a request until Leave. Meanwhile the connection is not closed as idle.
+func (u *usageTracker) BeginUse(r *session.Request) {
 	u.uses.Add(1)
 	if r.Method == mcp.Listen {
 		u.listening.Add(1)
 	}
 }
 
-// Leave takes the same request as Enter.
-func (u *usage) Leave(r *session.Request) {
+// EndUse takes the same request as BeginUse.
+func (u *usageTracker) EndUse(r *session.Request) {
 	if r.Method == mcp.Listen {
 		u.listening.Add(-1)
 	}
-	u.Used()
+	u.MarkUsed()
 	u.uses.Add(-1)
 }
 
-// Used records that the server was used until now.
-func (u *usage) Used() { u.lastUsed.Store(int64(time.Since(u.started))) }
+// MarkUsed records that the server was used until now.
+func (u *usageTracker) MarkUsed() { u.lastUsed.Store(int64(time.Since(u.started))) }
 
 // neverIdle is longer than any daemon runs.
 const neverIdle = 100 * 365 * 24 * time.Hour
 
 // timeUntilIdle returns the time until the server counts as idle, without further use.
-func (u *usage) timeUntilIdle(inUse bool) time.Duration {
+func (u *usageTracker) timeUntilIdle(inUse bool) time.Duration {
 	idle := u.idlePolicy.Load().idle
 	switch {
 	case idle <= 0:

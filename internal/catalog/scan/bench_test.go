@@ -34,10 +34,10 @@ func BenchmarkDefinition(b *testing.B) {
 	for _, d := range tools {
 		size += len(d.Raw)
 	}
-	Definition(tools[0])
+	ScanDefinition(tools[0])
 	b.SetBytes(int64(size / len(tools)))
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		Definition(tools[i%len(tools)])
+		ScanDefinition(tools[i%len(tools)])
 	}
 }

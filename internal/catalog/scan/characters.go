@@ -13,9 +13,9 @@ func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func isHex(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
+func isHexDigit(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
 
-func isBit(c byte) bool { return c == '0' || c == '1' }
+func isBinaryDigit(c byte) bool { return c == '0' || c == '1' }
 
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
@@ -23,8 +23,8 @@ func isWordByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf
 }
 
-// isPlain reports whether text is printable ASCII.
-func isPlain(text string) bool {
+// isPrintableASCII reports whether text is printable ASCII.
+func isPrintableASCII(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' && c != '\r' {
 			return false
@@ -33,7 +33,7 @@ func isPlain(text string) bool {
 	return true
 }
 
-func toLower(text []byte) {
+func lowerASCIIInPlace(text []byte) {
 	for i, c := range text {
 		if 'A' <= c && c <= 'Z' {
 			text[i] = c + 'a' - 'A'
@@ -41,7 +41,7 @@ func toLower(text []byte) {
 	}
 }
 
-func rot13(c byte) byte {
+func rot13Letter(c byte) byte {
 	switch {
 	case 'a' <= c && c <= 'z':
 		return 'a' + (c-'a'+13)%26
@@ -51,8 +51,8 @@ func rot13(c byte) byte {
 	return c
 }
 
-// alphanumericOnly returns the letters and digits of a text.
-func alphanumericOnly(text string) string {
+// keepAlphanumeric returns the letters and digits of a text.
+func keepAlphanumeric(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && isWordByte(byte(r)) {
 			return r
@@ -79,5 +79,5 @@ var confusables = sync.OnceValue(func() map[rune]rune {
 	return table
 })
 
-// confusable returns the Latin letter or sign that a character looks like, or 0.
-func confusable(r rune) rune { return confusables()[r] }
+// latinLookAlike returns the Latin letter or sign that a character looks like, or 0.
+func latinLookAlike(r rune) rune { return confusables()[r] }

@@ -6,11 +6,11 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-var ruleClassifier = rule{name: RuleClassifier, severity: SeverityReview, reason: "reads like what poisoned definitions say"}
+var ruleClassifier = scanRule{name: RuleClassifier, severity: SeverityReview, reason: "reads like what poisoned definitions say"}
 
-// ClassifierPhrases yields the phrases of a definition that have enough words, as the
+// EachClassifierPhrase yields the phrases of a definition that have enough words, as the
 // classifier reads them. Each is valid until the next one.
-func ClassifierPhrases(d tool.Definition, yield func(p *Phrase)) {
+func EachClassifierPhrase(d tool.Definition, yield func(p *PhraseFeatures)) {
 	s := newScanner(Options{})
 	if !s.collectStrings(d.Raw) {
 		return
@@ -19,8 +19,8 @@ func ClassifierPhrases(d tool.Definition, yield func(p *Phrase)) {
 		f := &s.fields[k]
 		v := &s.baseView
 		v.n.normalize(f.text)
-		s.matcher.words = v.n.split(s.matcher.words, defaultGrammar().lex, f.place == kindToolName || f.place == kindMemberName)
-		s.eachPhrase(f, v, func(p *Phrase, _, _ int) {
+		s.matcher.words = v.n.splitWords(s.matcher.words, defaultGrammar().lex, f.place == kindToolName || f.place == kindMemberName)
+		s.eachPhrase(f, v, func(p *PhraseFeatures, _, _ int) {
 			if p.Len() >= minPhraseWords {
 				yield(p)
 			}
@@ -30,14 +30,14 @@ func ClassifierPhrases(d tool.Definition, yield func(p *Phrase)) {
 
 // eachPhrase yields the phrases of a view with their word ranges. The first sentence
 // about a parameter is also read with the parameter's name.
-func (s *scanner) eachPhrase(f *field, v *view, yield func(p *Phrase, first, end int)) {
+func (s *scanner) eachPhrase(f *scannedString, v *textView, yield func(p *PhraseFeatures, first, end int)) {
 	words := s.matcher.words
 	k := &s.classifier.key
 	named := k.node > 0 && f.name == "" && f.place == kindProse && s.nodes[f.node].parent == k.node
 	k.node = 0
 	for first := 0; first < len(words); {
 		end := first + 1
-		for end < len(words) && end-first < maxPhraseWords && !(words[end].begins && end-first >= shortSentence || v.isLabel(words, end)) {
+		for end < len(words) && end-first < maxPhraseWords && !(words[end].begins && end-first >= shortSentence || v.isParameterLabel(words, end)) {
 			end++
 		}
 		if first == 0 && named {
@@ -52,9 +52,9 @@ func (s *scanner) eachPhrase(f *field, v *view, yield func(p *Phrase, first, end
 	}
 }
 
-// isLabel reports whether a word begins a line and is followed by a colon, like the
+// isParameterLabel reports whether a word begins a line and is followed by a colon, like the
 // parameters of a docstring.
-func (v *view) isLabel(words []word, i int) bool {
+func (v *textView) isParameterLabel(words []textWord, i int) bool {
 	t := v.n.lower
 	for k := words[i-1].end; k < words[i].start; k++ {
 		if t[k] == '\n' {
@@ -68,19 +68,19 @@ func (v *view) isLabel(words []word, i int) bool {
 	return false
 }
 
-func (s *scanner) buildPhrase(f *field, v *view, first, end int, named bool) *Phrase {
+func (s *scanner) buildPhrase(f *scannedString, v *textView, first, end int, named bool) *PhraseFeatures {
 	p, k := &s.classifier.phrase, &s.classifier.key
 	p.Reset()
 	if named {
 		for _, w := range k.words {
-			p.Add(k.text[w.start:w.end], false)
+			p.AddWord(k.text[w.start:w.end], false)
 		}
-		p.Add(wordKey, false)
+		p.AddWord(wordKey, false)
 	}
 	prose := f.place == kindProse || f.place == kindValue
 	for i := first; i < end; i++ {
 		w := &s.matcher.words[i]
-		p.Add(v.classifierWord(w), prose && w.kind&isIdentifier != 0)
+		p.AddWord(v.wordForClassifier(w), prose && w.kind&isIdentifier != 0)
 	}
 	return p
 }
@@ -101,8 +101,8 @@ var (
 	wordNumber = []byte("#number")
 )
 
-// classifierWord returns a word as the classifier reads it.
-func (v *view) classifierWord(w *word) []byte {
+// wordForClassifier returns a word as the classifier reads it.
+func (v *textView) wordForClassifier(w *textWord) []byte {
 	switch {
 	case w.kind&isURL != 0:
 		return wordURL
@@ -122,15 +122,15 @@ func (v *view) classifierWord(w *word) []byte {
 	return wordNumber
 }
 
-// classify scores the phrases of a view.
-func (s *scanner) classify(f *field, v *view, g *grammar) {
+// classifyPhrases scores the phrases of a view.
+func (s *scanner) classifyPhrases(f *scannedString, v *textView, g *patternIndex) {
 	j := &s.classifier
 	if j.model == nil {
 		return
 	}
 	j.spans = j.spans[:0]
-	s.eachPhrase(f, v, func(p *Phrase, first, end int) {
-		score := j.model.Score(p)
+	s.eachPhrase(f, v, func(p *PhraseFeatures, first, end int) {
+		score := j.model.ScorePhrase(p)
 		j.spans = append(j.spans, scoredPhrase{first, end, score})
 		if score <= j.best || p.Len() < minPhraseWords || v.encoding == "" && score >= j.model.Support && s.isMentioned(v, g, p, first, end) {
 			return
@@ -141,7 +141,7 @@ func (s *scanner) classify(f *field, v *view, g *grammar) {
 		}
 		w := &j.worst
 		from, to := s.matcher.words[first].start, s.matcher.words[end-1].end
-		w.field, w.core = f, v.textOf(s.matcher.words, s.heaviestWords(p, first, end))
+		w.field, w.core = f, v.textOfWords(s.matcher.words, s.heaviestWords(p, first, end))
 		w.start, w.end = v.fieldSpan(int(from), int(to))
 		if w.excerpt = ""; v.encoding != "" {
 			w.excerpt = string(v.n.cased[from:to])
@@ -151,28 +151,28 @@ func (s *scanner) classify(f *field, v *view, g *grammar) {
 
 // isMentioned reports whether the heaviest part of a phrase is only mentioned, not an
 // instruction.
-func (s *scanner) isMentioned(v *view, g *grammar, p *Phrase, first, end int) bool {
+func (s *scanner) isMentioned(v *textView, g *patternIndex, p *PhraseFeatures, first, end int) bool {
 	core := s.heaviestWords(p, first, end)
 	return s.isQuotedMention(v, g, core.start, core.end) || s.isQuotedReply(v, first, end)
 }
 
 // heaviestWords returns the words of a phrase that weigh the most.
-func (s *scanner) heaviestWords(p *Phrase, first, end int) span {
+func (s *scanner) heaviestWords(p *PhraseFeatures, first, end int) span {
 	name := p.Len() - (end - first) // the words of a parameter's name come first
-	from, to := s.classifier.model.Heaviest(p, coreWords)
+	from, to := s.classifier.model.HeaviestWords(p, coreWords)
 	return span{first + max(0, from-name), first + max(1, to-name)}
 }
 
-// textOf returns the text from the first to the last of some words.
-func (v *view) textOf(words []word, of span) string {
+// textOfWords returns the text from the first to the last of some words.
+func (v *textView) textOfWords(words []textWord, of span) string {
 	return string(v.n.cased[words[of.start].start:words[of.end-1].end])
 }
 
 // coreWords is the maximum number of heaviest words.
 const coreWords = 6
 
-// reportClassifier adds the classifier's finding.
-func (s *scanner) reportClassifier() {
+// addClassifierFinding adds the classifier's finding.
+func (s *scanner) addClassifierFinding() {
 	if w := &s.classifier.worst; w.field != nil {
 		r := ruleClassifier
 		r.reason += `, most of all: "` + escapeExcerpt(w.core) + `"`
@@ -180,16 +180,16 @@ func (s *scanner) reportClassifier() {
 	}
 }
 
-// supports reports whether the classifier scores the phrase of a word high enough to
+// supportsWeakRule reports whether the classifier scores the phrase of a word high enough to
 // support a weak rule.
-func (j *classifierState) supports(word int) bool {
+func (j *classifierState) supportsWeakRule(word int) bool {
 	return j.model == nil || slices.ContainsFunc(j.spans, func(of scoredPhrase) bool {
 		return of.first <= word && word < of.end && of.score >= j.model.Support
 	})
 }
 
-// suppress makes a weak rule's finding have no effect.
-func (r *rule) suppress() {
+// downgradeToNote makes a weak rule's finding have no effect.
+func (r *scanRule) downgradeToNote() {
 	r.severity = SeverityNote
 	r.reason += "; it alone says little, and the sentence does not read like poison"
 }

@@ -18,20 +18,20 @@ const (
 	inAnyJSON                    // any JSON
 )
 
-// collector walks valid JSON and adds its strings to the scanner.
-type collector struct {
+// stringCollector walks valid JSON and adds its strings to the scanner.
+type stringCollector struct {
 	wirejson.Cursor
 	s *scanner
 }
 
-// collect adds all strings of a definition. It returns a reason if it could not.
-func (s *scanner) collect(raw []byte) (reason string) {
-	c := collector{wirejson.Cursor{Text: raw}, s}
-	s.nodes = append(s.nodes[:0], node{})
-	return c.value(0, 0, inTool, kindProse)
+// walkDefinition adds all strings of a definition. It returns a reason if it could not.
+func (s *scanner) walkDefinition(raw []byte) (reason string) {
+	c := stringCollector{wirejson.Cursor{Text: raw}, s}
+	s.nodes = append(s.nodes[:0], pathNode{})
+	return c.walkValue(0, 0, inTool, kindProse)
 }
 
-func (c *collector) value(at int32, depth int, in jsonContext, p stringKind) string {
+func (c *stringCollector) walkValue(at int32, depth int, in jsonContext, p stringKind) string {
 	if len(c.s.fields) >= maxStrings {
 		return fmt.Sprintf("the definition has more than %d strings; only the first were looked at", maxStrings)
 	}
@@ -40,12 +40,12 @@ func (c *collector) value(at int32, depth int, in jsonContext, p stringKind) str
 	}
 	switch c.Peek() {
 	case '{':
-		return c.object(at, depth, in, p)
+		return c.walkObject(at, depth, in, p)
 	case '[':
-		return c.array(at, depth, in, p)
+		return c.walkArray(at, depth, in, p)
 	case '"':
 		if text := c.decodeString(); text != "" {
-			c.s.add(field{place: p, node: at, text: text})
+			c.s.addField(scannedString{place: p, node: at, text: text})
 		}
 	default:
 		c.Value()
@@ -53,35 +53,35 @@ func (c *collector) value(at int32, depth int, in jsonContext, p stringKind) str
 	return ""
 }
 
-func (c *collector) array(at int32, depth int, in jsonContext, p stringKind) string {
+func (c *stringCollector) walkArray(at int32, depth int, in jsonContext, p stringKind) string {
 	end := c.Open('[')
 	for k := int32(0); c.More(end); k++ {
-		if reason := c.value(c.addNode(node{at, "", k}), depth+1, in, p); reason != "" {
+		if reason := c.walkValue(c.addNode(pathNode{at, "", k}), depth+1, in, p); reason != "" {
 			return reason
 		}
 	}
 	return ""
 }
 
-func (c *collector) object(at int32, depth int, in jsonContext, p stringKind) string {
+func (c *stringCollector) walkObject(at int32, depth int, in jsonContext, p stringKind) string {
 	for end := c.Open('{'); c.More(end); {
 		member := decodeJSONString(c.Name())
-		next := c.addNode(node{at, member, -1})
+		next := c.addNode(pathNode{at, member, -1})
 		within, its := memberContext(in, member, p)
 		if in == inNames || in == inValues || !wordLists().members[member] {
-			c.s.add(field{place: kindMemberName, node: next, text: member})
+			c.s.addField(scannedString{place: kindMemberName, node: next, text: member})
 		}
 		if in == inSchema && c.skipKeywordValue(member) {
 			continue
 		}
-		if reason := c.value(next, depth+1, within, its); reason != "" {
+		if reason := c.walkValue(next, depth+1, within, its); reason != "" {
 			return reason
 		}
 	}
 	return ""
 }
 
-func (c *collector) addNode(n node) int32 {
+func (c *stringCollector) addNode(n pathNode) int32 {
 	c.s.nodes = append(c.s.nodes, n)
 	return int32(len(c.s.nodes) - 1)
 }
@@ -116,7 +116,7 @@ func memberContext(in jsonContext, member string, p stringKind) (jsonContext, st
 }
 
 // skipKeywordValue skips the value of a member if it is one of a few harmless words.
-func (c *collector) skipKeywordValue(member string) bool {
+func (c *stringCollector) skipKeywordValue(member string) bool {
 	if member != "type" && member != "$schema" && member != "format" || c.Peek() != '"' {
 		return false
 	}
@@ -129,7 +129,7 @@ func (c *collector) skipKeywordValue(member string) bool {
 }
 
 // decodeString reads and decodes a string.
-func (c *collector) decodeString() string {
+func (c *stringCollector) decodeString() string {
 	value := c.Value()
 	return decodeJSONString(value[1 : len(value)-1])
 }

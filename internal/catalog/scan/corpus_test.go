@@ -48,7 +48,7 @@ func checkShare(t *testing.T, name string, definitions []tool.Definition, ok fun
 	for i := 0; i < len(definitions); i += step {
 		d := definitions[i]
 		looked++
-		r := Definition(d)
+		r := ScanDefinition(d)
 		if r.Verdict != Clean {
 			checkReport(t, r, d)
 		}

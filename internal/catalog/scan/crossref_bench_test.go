@@ -57,11 +57,11 @@ func BenchmarkRead(b *testing.B) {
 	for _, d := range tools {
 		size += len(d.Raw)
 	}
-	x := NewCrossRefs()
+	x := NewCrossRefIndex()
 	b.SetBytes(int64(size / len(tools)))
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		x.Tool(&tools[i%len(tools)]).referencedNames()
+		x.NewScannedTool(&tools[i%len(tools)]).referencedNames()
 	}
 }
 
@@ -77,7 +77,7 @@ func BenchmarkManyNames(b *testing.B) {
 			x, d := installed(), described(b, "evil", "helper", text.String())
 			b.SetBytes(int64(len(d.Raw)))
 			for b.Loop() {
-				x.Tool(&d).CrossFindings()
+				x.NewScannedTool(&d).CrossFindings()
 			}
 		})
 	}

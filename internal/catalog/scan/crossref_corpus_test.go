@@ -20,18 +20,18 @@ func TestRealServers(t *testing.T) {
 		by[d.ID.Server] = append(by[d.ID.Server], d)
 	}
 	flagged := func(some []string) (tools, flagged int) {
-		x := NewCrossRefs()
+		x := NewCrossRefIndex()
 		for _, s := range some {
 			var names []string
 			for _, d := range by[s] {
 				names = append(names, d.ID.Tool)
 			}
-			x.SetTools(s, names)
+			x.SetToolNames(s, names)
 		}
 		for _, s := range some {
 			for _, d := range by[s] {
 				tools++
-				if len(x.Tool(&d).CrossFindings()) > 0 {
+				if len(x.NewScannedTool(&d).CrossFindings()) > 0 {
 					flagged++
 				}
 			}

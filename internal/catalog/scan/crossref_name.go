@@ -12,18 +12,18 @@ const (
 
 func isDigitByte(c byte) bool { return '0' <= c && c <= '9' }
 func isUpperByte(c byte) bool { return 'A' <= c && c <= 'Z' }
-func isLower(c byte) bool     { return 'a' <= c && c <= 'z' }
-func isAlnum(c byte) bool     { return isDigitByte(c) || isUpperByte(c) || isLower(c) }
+func isLowerByte(c byte) bool { return 'a' <= c && c <= 'z' }
+func isAlnum(c byte) bool     { return isDigitByte(c) || isUpperByte(c) || isLowerByte(c) }
 
-// beginsNamePart reports whether a part of a name begins at i.
-func beginsNamePart(text []byte, i int) bool {
+// isNamePartStart reports whether a part of a name begins at i.
+func isNamePartStart(text []byte, i int) bool {
 	switch {
 	case !isNameByte(text[i]):
 		return false
 	case i == 0 || !isNameByte(text[i-1]):
 		return true
 	case isUpperByte(text[i]):
-		return !isUpperByte(text[i-1]) || i+1 < len(text) && isLower(text[i+1])
+		return !isUpperByte(text[i-1]) || i+1 < len(text) && isLowerByte(text[i+1])
 	}
 	return false
 }
@@ -32,10 +32,10 @@ func beginsNamePart(text []byte, i int) bool {
 func isNameByte(c byte) bool { return isAlnum(c) || c >= 0x80 }
 
 // nameKeyOf returns the key of a name.
-func nameKeyOf(name []byte) nameKey { return nameKey(fnvOffset).append(name) }
+func nameKeyOf(name []byte) nameKey { return nameKey(fnvOffset).appendName(name) }
 
-// append returns the key of a name followed by another one.
-func (k nameKey) append(name []byte) nameKey {
+// appendName returns the key of a name followed by another one.
+func (k nameKey) appendName(name []byte) nameKey {
 	for _, c := range name {
 		if isNameByte(c) {
 			k = (k ^ nameKey(lowerByte(c))) * fnvPrime
@@ -47,7 +47,7 @@ func (k nameKey) append(name []byte) nameKey {
 // countNameParts returns the number of parts of a name.
 func countNameParts(name []byte) (n int) {
 	for i := range name {
-		if beginsNamePart(name, i) {
+		if isNamePartStart(name, i) {
 			n++
 		}
 	}
@@ -57,7 +57,7 @@ func countNameParts(name []byte) (n int) {
 // appendNameKeys appends the keys under which texts may mention a tool: its name, with
 // its server as prefix, and without such a prefix.
 func appendNameKeys(all []nameKey, server, tool []byte) []nameKey {
-	all = append(all, nameKeyOf(tool), nameKeyOf(server).append(tool))
+	all = append(all, nameKeyOf(tool), nameKeyOf(server).appendName(tool))
 	if rest := trimServerName(tool, server); countNameParts(rest) > 1 {
 		all = append(all, nameKeyOf(rest))
 	}
@@ -80,7 +80,7 @@ func trimServerName(tool, server []byte) []byte {
 		}
 		i++
 	}
-	if i >= len(tool) || isNameByte(tool[i]) && !beginsNamePart(tool, i) {
+	if i >= len(tool) || isNameByte(tool[i]) && !isNamePartStart(tool, i) {
 		return nil
 	}
 	return tool[i:]
@@ -99,7 +99,7 @@ func appendSuffixKeys(all []nameKey, name []byte) []nameKey {
 	all = append(all, nameKeyOf(name))
 	left := countNameParts(name)
 	for i := 1; i < len(name) && left > 2; i++ {
-		if beginsNamePart(name, i) {
+		if isNamePartStart(name, i) {
 			left--
 			all = append(all, nameKeyOf(name[i:]))
 		}
@@ -107,5 +107,5 @@ func appendSuffixKeys(all []nameKey, name []byte) []nameKey {
 	return all
 }
 
-// plainName returns a name normalized like a Passage.
-func plainName(name string) []byte { return []byte(NormalizeName(name)) }
+// normalizedNameBytes returns a name normalized like a Passage.
+func normalizedNameBytes(name string) []byte { return []byte(NormalizeName(name)) }

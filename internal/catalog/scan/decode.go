@@ -13,9 +13,9 @@ import (
 // minBlob is the minimum length of encoded text.
 const minBlob = 12
 
-// decode finds and decodes encoded text in a view.
-func (s *scanner) decode(v *view) []view {
-	var views []view
+// decodeEncodedText finds and decodes encoded text in a view.
+func (s *scanner) decodeEncodedText(v *textView) []textView {
+	var views []textView
 	t := v.n.cased
 	for i := 0; i < len(t); {
 		if !isBase64Byte(t[i]) {
@@ -26,12 +26,12 @@ func (s *scanner) decode(v *view) []view {
 		for end < len(t) && isBase64Byte(t[end]) {
 			end++
 		}
-		if end-i >= minBlob && looksEncoded(t[i:end]) {
+		if end-i >= minBlob && isLikelyEncoded(t[i:end]) {
 			for end < len(t) && t[end] == '=' {
 				end++
 			}
 			if text, name := decodeBlob(t[i:end]); name != "" {
-				views = append(views, s.encodedAt(v, text, name, i, end)...)
+				views = append(views, s.newDecodedViews(v, text, name, i, end)...)
 			}
 		}
 		i = end
@@ -44,11 +44,11 @@ func (s *scanner) decode(v *view) []view {
 		base  int
 		digit func(byte) bool
 		size  [2]int
-	}{{"hexadecimal digits", 16, isHex, [2]int{2, 2}}, {"character codes", 10, isDigit, [2]int{2, 3}}, {"binary digits", 2, isBit, [2]int{7, 8}}} {
+	}{{"hexadecimal digits", 16, isHexDigit, [2]int{2, 2}}, {"character codes", 10, isDigit, [2]int{2, 3}}, {"binary digits", 2, isBinaryDigit, [2]int{7, 8}}} {
 		for i := 0; i < len(t); {
 			text, end := decodeNumberList(t, i, list.base, list.digit, list.size)
-			if len(text) >= 6 && isText(text) {
-				views = append(views, s.encodedAt(v, text, list.name, i, end)...)
+			if len(text) >= 6 && isMostlyPrintable(text) {
+				views = append(views, s.newDecodedViews(v, text, list.name, i, end)...)
 			}
 			i = max(end, i+1)
 		}
@@ -56,23 +56,23 @@ func (s *scanner) decode(v *view) []view {
 	return views
 }
 
-func (s *scanner) encodedAt(v *view, text []byte, name string, start, end int) []view {
+func (s *scanner) newDecodedViews(v *textView, text []byte, name string, start, end int) []textView {
 	if s.decoded += len(text); s.decoded > maxDecoded {
 		if s.decoded-len(text) <= maxDecoded {
-			s.tooLarge("", "the definition has more encoded text than is looked at: "+strconv.Itoa(maxDecoded)+" bytes")
+			s.addTooLarge("", "the definition has more encoded text than is looked at: "+strconv.Itoa(maxDecoded)+" bytes")
 		}
 		return nil
 	}
 	from, to := v.fieldSpan(start, end)
-	return []view{decodedView(v, text, name, span{from, to})}
+	return []textView{newDecodedView(v, text, name, span{from, to})}
 }
 
-// decodedView returns the view of a decoded text.
-func decodedView(of *view, text []byte, name string, hidden span) view {
+// newDecodedView returns the view of a decoded text.
+func newDecodedView(of *textView, text []byte, name string, hidden span) textView {
 	if of.encoding != "" {
 		name += " in " + of.encoding
 	}
-	v := view{encoding: name, hidden: hidden, depth: of.depth + 1}
+	v := textView{encoding: name, hidden: hidden, depth: of.depth + 1}
 	v.n.normalize(string(text))
 	return v
 }
@@ -81,8 +81,8 @@ func isBase64Byte(c byte) bool {
 	return isLetter(c) || isDigit(c) || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// looksEncoded reports whether a run of letters and digits is not just a word.
-func looksEncoded(blob []byte) bool {
+// isLikelyEncoded reports whether a run of letters and digits is not just a word.
+func isLikelyEncoded(blob []byte) bool {
 	small, capital, digit := 0, 0, 0
 	for _, c := range blob {
 		switch {
@@ -111,38 +111,38 @@ func countDigits(t []byte) int {
 func decodeBlob(blob []byte) (text []byte, name string) {
 	plain := strings.TrimRight(string(blob), "=")
 	if len(plain)%2 == 0 {
-		if text, err := hex.DecodeString(strings.TrimPrefix(plain, "0x")); err == nil && isText(text) {
+		if text, err := hex.DecodeString(strings.TrimPrefix(plain, "0x")); err == nil && isMostlyPrintable(text) {
 			return text, "hexadecimal digits"
 		}
 	}
 	if plain == strings.ToUpper(plain) && len(plain) >= 16 {
-		if text, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(plain); err == nil && isText(text) {
+		if text, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(plain); err == nil && isMostlyPrintable(text) {
 			return text, "base32"
 		}
 	}
 	standard := strings.NewReplacer("-", "+", "_", "/").Replace(plain)
-	if probe := min(len(standard), 64) &^ 3; !startsLikeText(standard[:probe]) {
+	if probe := min(len(standard), 64) &^ 3; !isBase64OfText(standard[:probe]) {
 		return nil, ""
 	}
 	if len(standard)%4 == 1 {
 		standard = standard[:len(standard)-1]
 	}
-	if text, err := base64.RawStdEncoding.DecodeString(standard); err == nil && isText(text) {
+	if text, err := base64.RawStdEncoding.DecodeString(standard); err == nil && isMostlyPrintable(text) {
 		return text, "base64"
 	}
 	return nil, ""
 }
 
-// startsLikeText reports whether base64 starts like encoded text, unlike most icons and
+// isBase64OfText reports whether base64 starts like encoded text, unlike most icons and
 // long words.
-func startsLikeText(blob string) bool {
+func isBase64OfText(blob string) bool {
 	var first [48]byte
 	n, err := base64.RawStdEncoding.Decode(first[:], []byte(blob))
-	return err == nil && (isText(first[:n]) || n >= 3 && !utf8.Valid(first[:n]) && isText(first[:n-2]))
+	return err == nil && (isMostlyPrintable(first[:n]) || n >= 3 && !utf8.Valid(first[:n]) && isMostlyPrintable(first[:n-2]))
 }
 
-// isText reports whether decoded bytes are mostly printable UTF-8.
-func isText(b []byte) bool {
+// isMostlyPrintable reports whether decoded bytes are mostly printable UTF-8.
+func isMostlyPrintable(b []byte) bool {
 	if len(b) < 6 || !utf8.Valid(b) {
 		return false
 	}

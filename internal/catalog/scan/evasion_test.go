@@ -158,7 +158,7 @@ var evasions = map[string]func(string) string{
 	"percent":           format("%%%02X"),
 	"percent of blanks": func(t string) string { return url.PathEscape(t) },
 	"plus for blanks":   func(t string) string { return url.QueryEscape(t) },
-	"rot13":             func(t string) string { return each(t, func(r rune) string { return string(rot13(byte(r))) }) },
+	"rot13":             func(t string) string { return each(t, func(r rune) string { return string(rot13Letter(byte(r))) }) },
 	"reversed":          reversed,
 	"reversed words": func(t string) string {
 		w := strings.Fields(t)
@@ -229,5 +229,5 @@ func scanText(t *testing.T, description string) Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Definition(define(t, string(raw)))
+	return ScanDefinition(define(t, string(raw)))
 }

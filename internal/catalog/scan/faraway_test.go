@@ -11,7 +11,7 @@ func TestOutOfSight(t *testing.T) {
 	t.Parallel()
 	for _, blank := range []string{" ", "\t", "\u00a0", "\u3000", "\u2003", "\u2002 ", "\n", " \n", "\r\n", "\u2028", "\u00a0\n", "\u2800", "\u3164"} {
 		text := "Returns the time." + strings.Repeat(blank, 300) + "The zone is optional."
-		if r := Text("x", text); r.Verdict == Clean {
+		if r := ScanText("x", text); r.Verdict == Clean {
 			t.Errorf("not found behind %q", blank)
 		}
 	}
@@ -20,7 +20,7 @@ func TestOutOfSight(t *testing.T) {
 		"| name" + strings.Repeat(" ", 50) + "| value |",
 		strings.Repeat(" ", 500) + "Returns the time." + strings.Repeat("\n", 50),
 	} {
-		if r := Text("x", text); r.Verdict != Clean {
+		if r := ScanText("x", text); r.Verdict != Clean {
 			t.Errorf("%q: %+v", text, r.Findings)
 		}
 	}

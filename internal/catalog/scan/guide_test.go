@@ -55,7 +55,7 @@ func tableOfRules() string {
 			rows[k].reasons = append(rows[k].reasons, reason)
 		}
 	}
-	for _, r := range slices.Concat(defaultGrammar().rules[:defaultGrammar().firstCue], []rule{ruleCues, ruleHidden, ruleSmuggled, ruleBidi, ruleControl, ruleConfusable, ruleFar, ruleOddName, ruleHint, ruleReserved, ruleClassifier}) {
+	for _, r := range slices.Concat(defaultGrammar().rules[:defaultGrammar().firstCue], []scanRule{ruleCues, ruleHidden, ruleSmuggled, ruleBidi, ruleControl, ruleConfusable, ruleFar, ruleOddName, ruleHint, ruleReserved, ruleClassifier}) {
 		add(r.name, r.severity, r.reason)
 	}
 	for _, o := range intentRules {

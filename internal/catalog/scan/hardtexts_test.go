@@ -19,7 +19,7 @@ func TestHardTexts(t *testing.T) {
 		}
 		poisoned, honest := 0, 0
 		for _, s := range all {
-			r := scan.Definition(s.Definition)
+			r := scan.ScanDefinition(s.Definition)
 			switch held := r.Verdict != scan.Clean; {
 			case held && s.Malicious:
 				poisoned++

@@ -7,20 +7,20 @@ import (
 )
 
 var (
-	ruleHint     = rule{name: "false-hint", severity: SeverityReview, reason: "is named as what destroys and says that it only reads"}
-	ruleReserved = rule{name: "reserved-name", severity: SeverityReview, reason: "has the name of a tool of MCPProxy itself"}
+	ruleHint     = scanRule{name: "false-hint", severity: SeverityReview, reason: "is named as what destroys and says that it only reads"}
+	ruleReserved = scanRule{name: "reserved-name", severity: SeverityReview, reason: "has the name of a tool of MCPProxy itself"}
 )
 
-// checkHints finds contradictions between a tool's name and its hints.
-func (s *scanner) checkHints(d tool.Definition) {
-	k := slices.IndexFunc(s.fields, func(f field) bool { return f.place == kindToolName })
+// checkHintContradictions finds contradictions between a tool's name and its hints.
+func (s *scanner) checkHintContradictions(d tool.Definition) {
+	k := slices.IndexFunc(s.fields, func(f scannedString) bool { return f.place == kindToolName })
 	if k < 0 {
 		return
 	}
 	f := &s.fields[k]
 	n := &s.baseView.n
 	n.normalize(f.text)
-	words := n.split(nil, defaultGrammar().lex, true)
+	words := n.splitWords(nil, defaultGrammar().lex, true)
 	if wordLists().reserved[string(n.lower)] {
 		s.addFinding(f, ruleReserved, 0, len(f.text), "")
 	}
@@ -29,7 +29,7 @@ func (s *scanner) checkHints(d tool.Definition) {
 	}
 	for _, w := range words[:min(2, len(words))] {
 		if wordLists().destroying[string(n.lower[w.start:w.end])] {
-			s.addFinding(f, ruleHint, n.origin(int(w.start)), n.origin(int(w.end)), "")
+			s.addFinding(f, ruleHint, n.originalOffset(int(w.start)), n.originalOffset(int(w.end)), "")
 		}
 	}
 }

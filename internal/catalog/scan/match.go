@@ -5,41 +5,41 @@ import (
 	"strings"
 )
 
-// scan scans all strings.
-func (s *scanner) scan() {
+// scanAllStrings scans all strings.
+func (s *scanner) scanAllStrings() {
 	for k := range s.fields {
 		f := &s.fields[k]
 		s.recoverPanic("text", func() { s.scanField(f) })
 	}
-	s.recoverPanic("split", s.scanBorders)
+	s.recoverPanic("split", s.scanStringBorders)
 	if s.matcher.budget <= 0 {
-		s.tooLarge("", "the definition is arranged so that it takes too long to look at in full")
+		s.addTooLarge("", "the definition is arranged so that it takes too long to look at in full")
 	}
 }
 
 // scanField scans one string and the texts hidden in it.
-func (s *scanner) scanField(f *field) {
+func (s *scanner) scanField(f *scannedString) {
 	v := &s.baseView
 	v.n.normalize(f.text)
 	s.checkHiddenCharacters(f)
 	s.applyRules(f, v)
-	s.uncover(f, v)
+	s.uncoverHiddenTexts(f, v)
 }
 
 // applyRules applies the rules to a view.
-func (s *scanner) applyRules(f *field, v *view) {
+func (s *scanner) applyRules(f *scannedString, v *textView) {
 	g := defaultGrammar()
-	s.matcher.words = v.n.split(s.matcher.words, g.lex, f.place == kindToolName || f.place == kindMemberName)
+	s.matcher.words = v.n.splitWords(s.matcher.words, g.lex, f.place == kindToolName || f.place == kindMemberName)
 	s.cues = s.cues[:0]
-	s.classify(f, v, g)
+	s.classifyPhrases(f, v, g)
 	s.matchPatterns(f, v, g)
 	s.findCueClusters(f, v, g)
-	s.findIntents(f, v)
-	s.matchSpelling(f, v)
+	s.matchSentenceClasses(f, v)
+	s.matchRegexpRules(f, v)
 }
 
 // matchPatterns finds the patterns of words.
-func (s *scanner) matchPatterns(f *field, v *view, g *grammar) {
+func (s *scanner) matchPatterns(f *scannedString, v *textView, g *patternIndex) {
 	for i := range s.matcher.words {
 		w := &s.matcher.words[i]
 		if w.id != 0 {
@@ -56,40 +56,40 @@ func (s *scanner) matchPatterns(f *field, v *view, g *grammar) {
 	}
 }
 
-func (s *scanner) tryPatterns(f *field, v *view, g *grammar, candidates []int32, i int) {
+func (s *scanner) tryPatterns(f *scannedString, v *textView, g *patternIndex, candidates []int32, i int) {
 	for _, c := range candidates {
 		p := &g.patterns[c]
 		r := &g.rules[p.rule]
-		if !r.places.has(f.place) && v.encoding == "" && !s.isSentence(f) {
+		if !r.places.has(f.place) && v.encoding == "" && !s.isSentenceLikeName(f) {
 			continue
 		}
-		if end := s.matcher.match(p, i); end > 0 && s.counted(int(c)) {
+		if end := s.matcher.matchAt(p, i); end > 0 && s.acceptsPattern(int(c)) {
 			if p.rule >= g.firstCue {
-				s.cues = append(s.cues, cue{p.rule - g.firstCue, i, end})
+				s.cues = append(s.cues, cueMatch{p.rule - g.firstCue, i, end})
 				continue
 			}
 			mention := p.mayBeMention && v.encoding == "" && s.isQuotedMention(v, g, i, end)
 			r := *r
-			if r.weak && v.encoding == "" && !s.classifier.supports(i) {
-				r.suppress()
+			if r.weak && v.encoding == "" && !s.classifier.supportsWeakRule(i) {
+				r.downgradeToNote()
 			}
 			s.addMatch(f, v, r, int(s.matcher.words[i].start), int(s.matcher.words[end-1].end), mention)
 		}
 	}
 }
 
-// counted reports whether a matching pattern counts.
-func (s *scanner) counted(pattern int) bool {
+// acceptsPattern reports whether a matching pattern counts.
+func (s *scanner) acceptsPattern(pattern int) bool {
 	return s.patternFilter == nil || s.patternFilter(pattern)
 }
 
-// isSentence reports whether a name is long enough to be a sentence.
-func (s *scanner) isSentence(f *field) bool {
+// isSentenceLikeName reports whether a name is long enough to be a sentence.
+func (s *scanner) isSentenceLikeName(f *scannedString) bool {
 	return (f.place == kindMemberName || f.place == kindToolName) && len(s.matcher.words) >= 4
 }
 
 // addMatch adds a finding in a view. Findings in hidden text are more severe.
-func (s *scanner) addMatch(f *field, v *view, r rule, start, end int, mention bool) {
+func (s *scanner) addMatch(f *scannedString, v *textView, r scanRule, start, end int, mention bool) {
 	from, to := v.fieldSpan(start, end)
 	excerpt := ""
 	if v.encoding != "" {
@@ -98,18 +98,18 @@ func (s *scanner) addMatch(f *field, v *view, r rule, start, end int, mention bo
 		excerpt = string(v.n.cased[max(0, start-20):min(len(v.n.cased), end+20)])
 	}
 	if mention {
-		s.addMention(f, r, from, to)
+		s.addMentionNote(f, r, from, to)
 		return
 	}
 	s.addFinding(f, r, from, to, excerpt)
 }
 
-// scanBorders scans across the borders between strings, because a sentence may be split
+// scanStringBorders scans across the borders between strings, because a sentence may be split
 // over several.
-func (s *scanner) scanBorders() {
+func (s *scanner) scanStringBorders() {
 	g := defaultGrammar()
 	const reach = 12 // words on each side
-	var tail []word
+	var tail []textWord
 	var text []byte
 	for k := range s.fields {
 		f := &s.fields[k]
@@ -118,27 +118,27 @@ func (s *scanner) scanBorders() {
 		}
 		v := &s.baseView
 		v.n.normalize(f.text)
-		s.matcher.words = v.n.split(s.matcher.words, g.lex, false)
+		s.matcher.words = v.n.splitWords(s.matcher.words, g.lex, false)
 		own := s.matcher.words
 		if len(own) == 0 {
 			continue
 		}
 		head := own[:min(len(own), reach)]
 		if len(tail) > 0 {
-			s.scanBorder(f, g, tail, text, head, v)
+			s.matchAcrossBorder(f, g, tail, text, head, v)
 		}
 		if len(own) >= reach {
 			tail, text = tail[:0], text[:0]
 		}
-		tail, text = appendTail(tail, text, own[max(0, len(own)-reach):], v.n.lower)
+		tail, text = copyTail(tail, text, own[max(0, len(own)-reach):], v.n.lower)
 		if drop := len(tail) - reach; drop > 0 {
 			tail = tail[drop:]
 		}
 	}
 }
 
-// appendTail copies words so that they outlive their text.
-func appendTail(tail []word, text []byte, words []word, from []byte) ([]word, []byte) {
+// copyTail copies words so that they outlive their text.
+func copyTail(tail []textWord, text []byte, words []textWord, from []byte) ([]textWord, []byte) {
 	for _, w := range words {
 		start := int32(len(text))
 		text = append(text, from[w.start:w.end]...)
@@ -150,9 +150,9 @@ func appendTail(tail []word, text []byte, words []word, from []byte) ([]word, []
 	return tail, text
 }
 
-// scanBorder matches the patterns that begin in tail and end in head.
-func (s *scanner) scanBorder(f *field, g *grammar, tail []word, text []byte, head []word, v *view) {
-	both := append(append(make([]word, 0, len(tail)+len(head)), tail...), head...)
+// matchAcrossBorder matches the patterns that begin in tail and end in head.
+func (s *scanner) matchAcrossBorder(f *scannedString, g *patternIndex, tail []textWord, text []byte, head []textWord, v *textView) {
+	both := append(append(make([]textWord, 0, len(tail)+len(head)), tail...), head...)
 	both[len(tail)].begins = false
 	m := patternMatcher{words: both, budget: min(s.matcher.budget, 20000)}
 	for i := range tail {
@@ -162,21 +162,21 @@ func (s *scanner) scanBorder(f *field, g *grammar, tail []word, text []byte, hea
 			if both[i].id == 0 || p.rule >= g.firstCue || r.severity < SeverityReview || !r.places.has(f.place) {
 				continue
 			}
-			if end := m.match(p, i); end > len(tail) && s.counted(int(c)) {
+			if end := m.matchAt(p, i); end > len(tail) && s.acceptsPattern(int(c)) {
 				last := head[end-len(tail)-1].end
 				r.severity = SeverityReview
 				r.reason += "; the text is parted between two strings"
-				s.addFinding(f, r, 0, v.n.origin(int(last)), string(text[both[i].start:])+string(v.n.lower[:last]))
+				s.addFinding(f, r, 0, v.n.originalOffset(int(last)), string(text[both[i].start:])+string(v.n.lower[:last]))
 			}
 		}
 	}
 }
 
 // ruleCues is the rule for several kinds of cues close together.
-var ruleCues = rule{name: "many-cues", severity: SeverityReview, weak: true, reason: "steers the model in several ways at once"}
+var ruleCues = scanRule{name: "many-cues", severity: SeverityReview, weak: true, reason: "steers the model in several ways at once"}
 
 // findCueClusters finds several kinds of cues close together.
-func (s *scanner) findCueClusters(f *field, v *view, g *grammar) {
+func (s *scanner) findCueClusters(f *scannedString, v *textView, g *patternIndex) {
 	for i, c := range s.cues {
 		kinds, end := uint64(0), c.end
 		for _, other := range s.cues[i:] {
@@ -200,8 +200,8 @@ func (s *scanner) findCueClusters(f *field, v *view, g *grammar) {
 			}
 		}
 		r.reason += ": it " + strings.Join(why, "; ")
-		if v.encoding == "" && !s.classifier.supports(c.start) {
-			r.suppress()
+		if v.encoding == "" && !s.classifier.supportsWeakRule(c.start) {
+			r.downgradeToNote()
 		}
 		s.addMatch(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), s.isQuotedMention(v, g, c.start, end))
 		return

@@ -9,7 +9,7 @@ import (
 // instruction: a guard that detects 'ignore previous instructions' does not instruct
 // that. Then the sentence first says what is done with such texts, and the words are in
 // quotes, after a colon, or in their own clause.
-func (s *scanner) isQuotedMention(v *view, g *grammar, i, end int) bool {
+func (s *scanner) isQuotedMention(v *textView, g *patternIndex, i, end int) bool {
 	words, text := s.matcher.words, v.n.lower
 	first := i
 	for first > 0 && !words[first].begins && i-first < 30 {
@@ -35,7 +35,7 @@ func (s *scanner) isQuotedMention(v *view, g *grammar, i, end int) bool {
 	if detected && s.followsRequestNoun(v, first, i) {
 		return true
 	}
-	if insideQuotes(text, int(words[i].start), int(words[end-1].end)) {
+	if isInsideQuotes(text, int(words[i].start), int(words[end-1].end)) {
 		return spoken
 	}
 	if labelled >= 0 && bytes.IndexByte(text[words[labelled].end:words[i].start], ':') >= 0 {
@@ -46,7 +46,7 @@ func (s *scanner) isQuotedMention(v *view, g *grammar, i, end int) bool {
 
 // followsRequestNoun reports whether a noun precedes the words from i on: "requests to
 // read" is a mention.
-func (s *scanner) followsRequestNoun(v *view, first, i int) bool {
+func (s *scanner) followsRequestNoun(v *textView, first, i int) bool {
 	words, text := s.matcher.words, v.n.lower
 	if i-first < 3 || string(text[words[i-1].start:words[i-1].end]) != "to" {
 		return false
@@ -58,11 +58,11 @@ func (s *scanner) followsRequestNoun(v *view, first, i int) bool {
 	return false
 }
 
-// insideQuotes reports whether there are quotes around start and end, close by.
-func insideQuotes(text []byte, start, end int) bool {
+// isInsideQuotes reports whether there are quotes around start and end, close by.
+func isInsideQuotes(text []byte, start, end int) bool {
 	const far = 60
 	for i := start - 1; i >= max(0, start-far); i-- {
-		if c := text[i]; c == '/' && insideSlashes(text, i, end) {
+		if c := text[i]; c == '/' && isInsideRegexp(text, i, end) {
 			return true
 		} else if c == '\'' || c == '"' || c == '`' {
 			for j := end; j < min(len(text), end+far); j++ {
@@ -78,9 +78,9 @@ func insideQuotes(text []byte, start, end int) bool {
 	return false
 }
 
-// insideSlashes reports whether a regular expression between slashes, starting at open,
+// isInsideRegexp reports whether a regular expression between slashes, starting at open,
 // contains end. A path has more slashes, or continues after the last one.
-func insideSlashes(text []byte, open, end int) bool {
+func isInsideRegexp(text []byte, open, end int) bool {
 	const far = 60
 	size := bytes.IndexByte(text[open+1:], '/')
 	last := open + 1 + size
@@ -92,7 +92,7 @@ func insideSlashes(text []byte, open, end int) bool {
 
 // isQuotedReply reports whether the words are in quotes after "respond with": text to be
 // said is no instruction to the reader.
-func (s *scanner) isQuotedReply(v *view, first, end int) bool {
+func (s *scanner) isQuotedReply(v *textView, first, end int) bool {
 	words, text := s.matcher.words, v.n.lower
 	const far = 400
 	start := int(words[first].start)
@@ -116,9 +116,9 @@ func (s *scanner) isQuotedReply(v *view, first, end int) bool {
 	return false
 }
 
-// addMention adds a finding as a note. It counts in full if the definition has a worse
+// addMentionNote adds a finding as a note. It counts in full if the definition has a worse
 // finding, because the guard may be a disguise.
-func (s *scanner) addMention(f *field, r rule, start, end int) {
+func (s *scanner) addMentionNote(f *scannedString, r scanRule, start, end int) {
 	before := len(s.findings)
 	full := r.severity
 	r.severity = SeverityNote
@@ -129,8 +129,8 @@ func (s *scanner) addMention(f *field, r rule, start, end int) {
 	}
 }
 
-// restoreMentions gives mentions their full severity if a rule has found something else.
-func (s *scanner) restoreMentions() {
+// restoreMentionSeverities gives mentions their full severity if a rule has found something else.
+func (s *scanner) restoreMentionSeverities() {
 	if !slices.ContainsFunc(s.findings, func(f Finding) bool { return f.Severity > SeverityNote && f.Rule != RuleClassifier }) {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 // offerPlacements are where an offer can hold a text that a model may read, as
 // placements are for tools.
 var offerPlacements = map[string]struct {
-	kind     tool.Kind
+	kind     tool.DefinitionKind
 	template string
 }{
 	"prompt description":         {tool.KindPrompt, `{"name":"add","description":"%s"}`},
@@ -91,7 +91,7 @@ func TestAddressPlacement(t *testing.T) {
 // TestHonestOffers: what honest servers offer is clean.
 func TestHonestOffers(t *testing.T) {
 	for _, c := range []struct {
-		kind tool.Kind
+		kind tool.DefinitionKind
 		raw  string
 	}{
 		{tool.KindPrompt, `{"name":"simple-prompt","title":"Simple Prompt","description":"A prompt with no arguments"}`},

@@ -25,28 +25,28 @@ type pathStep struct {
 	index  int
 }
 
-// eachString calls look with the string values of valid JSON in order, at most maxStrings
+// eachStringValue calls look with the string values of valid JSON in order, at most maxStrings
 // and up to maxDepth. It omits member names, and strings for which skip, given the raw
 // text, returns true. skip may be nil.
-func eachString(raw []byte, skip func(written []byte) bool, look func(*Passage)) {
+func eachStringValue(raw []byte, skip func(written []byte) bool, look func(*Passage)) {
 	w := stringWalker{Cursor: wirejson.Cursor{Text: raw}, left: maxStrings, skip: skip, look: look}
-	w.value(0)
+	w.walkValue(0)
 }
 
-// ScanProse calls look with a text that is not JSON; its name is the path of findings.
-func ScanProse(name, text string, look func(*Passage)) {
+// VisitProse calls look with a text that is not JSON; its name is the path of findings.
+func VisitProse(name, text string, look func(*Passage)) {
 	t := Passage{name: name}
-	t.read(text[:min(len(text), maxText)])
+	t.setText(text[:min(len(text), maxText)])
 	look(&t)
 }
 
-// Finding returns a finding for the text between two offsets.
-func (t *Passage) Finding(rule string, severity Severity, reason string, start, end int) Finding {
-	start, end = min(t.n.origin(start), len(t.text)), min(t.n.origin(end), len(t.text))
-	return Finding{Rule: rule, Severity: severity, Path: t.path(), Start: start, End: max(start, end), Excerpt: escapeExcerpt(t.text[start:max(start, end)]), Reason: reason}
+// NewFinding returns a finding for the text between two offsets.
+func (t *Passage) NewFinding(rule string, severity Severity, reason string, start, end int) Finding {
+	start, end = min(t.n.originalOffset(start), len(t.text)), min(t.n.originalOffset(end), len(t.text))
+	return Finding{Rule: rule, Severity: severity, Path: t.jsonPath(), Start: start, End: max(start, end), Excerpt: escapeExcerpt(t.text[start:max(start, end)]), Reason: reason}
 }
 
-func (t *Passage) path() string {
+func (t *Passage) jsonPath() string {
 	var b strings.Builder
 	b.WriteString(t.name)
 	for _, s := range t.steps {
@@ -60,7 +60,7 @@ func (t *Passage) path() string {
 	return b.String()
 }
 
-func (t *Passage) read(text string) {
+func (t *Passage) setText(text string) {
 	t.text = text
 	t.n.normalize(text)
 	t.Cased, t.Lower = t.n.cased, t.n.lower
@@ -68,7 +68,7 @@ func (t *Passage) read(text string) {
 
 // NormalizeName returns a name normalized like a Passage.
 func NormalizeName(name string) string {
-	if isPlain(name) {
+	if isPrintableASCII(name) {
 		return name
 	}
 	var n normalText
@@ -85,7 +85,7 @@ type stringWalker struct {
 	look func(*Passage)
 }
 
-func (w *stringWalker) value(depth int) {
+func (w *stringWalker) walkValue(depth int) {
 	if depth > maxDepth || w.left <= 0 {
 		w.Value()
 		return
@@ -96,13 +96,13 @@ func (w *stringWalker) value(depth int) {
 		w.text.steps = append(w.text.steps, pathStep{})
 		for end := w.Open('{'); w.More(end); {
 			w.text.steps[at].member = slices.Clip(w.Name())
-			w.value(depth + 1)
+			w.walkValue(depth + 1)
 		}
 		w.text.steps = w.text.steps[:at]
 	case '[':
 		w.text.steps = append(w.text.steps, pathStep{})
 		for end := w.Open('['); w.More(end); w.text.steps[at].index++ {
-			w.value(depth + 1)
+			w.walkValue(depth + 1)
 		}
 		w.text.steps = w.text.steps[:at]
 	case '"':
@@ -112,7 +112,7 @@ func (w *stringWalker) value(depth int) {
 			return
 		}
 		if written = written[1 : len(written)-1]; w.skip == nil || !w.skip(written) {
-			w.text.read(decodeJSONString(written))
+			w.text.setText(decodeJSONString(written))
 			w.look(&w.text)
 		}
 	default:

@@ -27,32 +27,32 @@ func (s wordSet) has(id uint16) bool {
 	return int(id>>6) < len(s) && s[id>>6]&(1<<(id&63)) != 0
 }
 
-// element is one word of a pattern.
-type element struct {
+// patternElement is one word of a pattern.
+type patternElement struct {
 	words    wordSet
 	kinds    wordKind
 	gap      int // maximum words before it
 	optional bool
 }
 
-func (e *element) matches(w *word) bool {
+func (e *patternElement) matchesWord(w *textWord) bool {
 	return w.id != 0 && e.words.has(w.id) || w.kind&e.kinds != 0
 }
 
-// pattern is a sequence of words that a rule matches.
-type pattern struct {
+// rulePattern is a sequence of words that a rule matches.
+type rulePattern struct {
 	rule            int
-	elements        []element
+	elements        []patternElement
 	acrossSentences bool // may continue in the next sentence
 	mayBeMention    bool // may be a mention rather than an instruction
 }
 
-// A grammar has the patterns of all rules, indexed by first word.
-type grammar struct {
+// A patternIndex has the patterns of all rules, indexed by first word.
+type patternIndex struct {
 	lex      *lexicon
-	rules    []rule
+	rules    []scanRule
 	firstCue int // index of the first cue rule
-	patterns []pattern
+	patterns []rulePattern
 	byWord   map[uint16][]int32
 	byKind   map[wordKind][]int32
 	kinds    wordKind
@@ -68,15 +68,15 @@ var (
 )
 
 // defaultGrammar is the grammar of all rules, compiled at the first scan.
-var defaultGrammar = sync.OnceValue(func() *grammar { return compileGrammar(conceptsText, rulesText) })
+var defaultGrammar = sync.OnceValue(func() *patternIndex { return compilePatternIndex(conceptsText, rulesText) })
 
-// compileGrammar compiles concepts and rules. It panics on an error, because its input is
+// compilePatternIndex compiles concepts and rules. It panics on an error, because its input is
 // embedded.
-func compileGrammar(concepts, rules string) *grammar {
-	g := &grammar{lex: &lexicon{ids: map[string]uint16{}}, byWord: map[uint16][]int32{}, byKind: map[wordKind][]int32{}}
-	sets := map[string]element{}
+func compilePatternIndex(concepts, rules string) *patternIndex {
+	g := &patternIndex{lex: &lexicon{ids: map[string]uint16{}}, byWord: map[uint16][]int32{}, byKind: map[wordKind][]int32{}}
+	sets := map[string]patternElement{}
 	for _, concept := range wordlist.Read(concepts) {
-		var e element
+		var e patternElement
 		for _, w := range concept.Words() {
 			g.addAlternative(&e, w, sets)
 		}
@@ -90,7 +90,7 @@ func compileGrammar(concepts, rules string) *grammar {
 		if !ok {
 			panic("scan: no place is named " + head[2])
 		}
-		r := rule{name: head[0], reason: reason, places: where}
+		r := scanRule{name: head[0], reason: reason, places: where}
 		switch head[1] {
 		case "cue":
 		case "weak":
@@ -101,7 +101,7 @@ func compileGrammar(concepts, rules string) *grammar {
 			g.firstCue++
 		}
 		for _, line := range patterns.Lines {
-			g.add(len(g.rules), line, sets)
+			g.addRuleLine(len(g.rules), line, sets)
 		}
 		g.rules = append(g.rules, r)
 	}
@@ -109,7 +109,7 @@ func compileGrammar(concepts, rules string) *grammar {
 	return g
 }
 
-func (e *element) merge(other element) {
+func (e *patternElement) mergeWith(other patternElement) {
 	for len(e.words) < len(other.words) {
 		e.words = append(e.words, 0)
 	}
@@ -120,14 +120,14 @@ func (e *element) merge(other element) {
 }
 
 // addAlternative adds one word of a concept or pattern to an element.
-func (g *grammar) addAlternative(e *element, text string, sets map[string]element) {
+func (g *patternIndex) addAlternative(e *patternElement, text string, sets map[string]patternElement) {
 	switch text[0] {
 	case '@':
 		concept, ok := sets[text]
 		if !ok {
 			panic("scan: no concept is named " + text)
 		}
-		e.merge(concept)
+		e.mergeWith(concept)
 	case '#':
 		kind := kindsByName[text]
 		if kind == 0 {
@@ -136,14 +136,14 @@ func (g *grammar) addAlternative(e *element, text string, sets map[string]elemen
 		e.kinds |= kind
 	default:
 		for _, form := range wordForms(text) {
-			if isPlain(form) { // already normalized
-				e.words.add(g.lex.intern(form))
+			if isPrintableASCII(form) { // already normalized
+				e.words.add(g.lex.addWord(form))
 				continue
 			}
 			var n normalText
-			for _, spelling := range []string{form, capitalized(form)} { // an upper-case letter may have another look-alike
+			for _, spelling := range []string{form, capitalize(form)} { // an upper-case letter may have another look-alike
 				n.normalize(spelling)
-				e.words.add(g.lex.intern(string(n.lower)))
+				e.words.add(g.lex.addWord(string(n.lower)))
 			}
 		}
 	}
@@ -154,7 +154,7 @@ var kindsByName = map[string]wordKind{
 	"#url": isURL, "#email": isEmail, "#secret": isSecretFile, "#path": isPath | isSecretFile, "#ident": isIdentifier,
 }
 
-func capitalized(word string) string {
+func capitalize(word string) string {
 	r, size := utf8.DecodeRuneInString(word)
 	return string(unicode.ToUpper(r)) + word[size:]
 }
@@ -185,8 +185,8 @@ func wordForms(text string) []string {
 	return []string{stem, plural, short + "ed", short + "ing", double + "ed", double + "ing"}
 }
 
-func (g *grammar) add(rule int, line string, sets map[string]element) {
-	p := pattern{rule: rule}
+func (g *patternIndex) addRuleLine(rule int, line string, sets map[string]patternElement) {
+	p := rulePattern{rule: rule}
 	gap := 0
 	scratch := make(wordSet, 0, 128) // grows only here
 	for _, text := range strings.Fields(line) {
@@ -206,7 +206,7 @@ func (g *grammar) add(rule int, line string, sets map[string]element) {
 			continue
 		}
 		optional := text[0] == '?'
-		e := element{gap: gap, optional: optional, words: scratch[:0]}
+		e := patternElement{gap: gap, optional: optional, words: scratch[:0]}
 		for a := range strings.SplitSeq(strings.TrimPrefix(text, "?"), "|") {
 			g.addAlternative(&e, a, sets)
 		}
@@ -232,16 +232,16 @@ func (g *grammar) add(rule int, line string, sets map[string]element) {
 
 // patternMatcher matches patterns. Its budget bounds backtracking.
 type patternMatcher struct {
-	words  []word
+	words  []textWord
 	budget int
 }
 
-// match returns the end of a pattern that begins at words[i], or 0.
-func (m *patternMatcher) match(p *pattern, i int) int {
-	return m.matchRest(nextWord(m.words, i, &p.elements[0]), p.elements[1:], p.acrossSentences)
+// matchAt returns the end of a pattern that begins at words[i], or 0.
+func (m *patternMatcher) matchAt(p *rulePattern, i int) int {
+	return m.matchRest(indexAfterWord(m.words, i, &p.elements[0]), p.elements[1:], p.acrossSentences)
 }
 
-func (m *patternMatcher) matchRest(i int, rest []element, across bool) int {
+func (m *patternMatcher) matchRest(i int, rest []patternElement, across bool) int {
 	if len(rest) == 0 {
 		return i
 	}
@@ -249,8 +249,8 @@ func (m *patternMatcher) matchRest(i int, rest []element, across bool) int {
 	gap := e.gap
 	for k := i; k < len(m.words) && (across || !m.words[k].begins) && m.budget > 0; k++ {
 		m.budget--
-		if e.matches(&m.words[k]) {
-			if end := m.matchRest(nextWord(m.words, k, e), rest[1:], across); end > 0 {
+		if e.matchesWord(&m.words[k]) {
+			if end := m.matchRest(indexAfterWord(m.words, k, e), rest[1:], across); end > 0 {
 				return end
 			}
 		}
@@ -266,9 +266,9 @@ func (m *patternMatcher) matchRest(i int, rest []element, across bool) int {
 	return 0
 }
 
-// nextWord returns the index after words[i], which an element matched: an identifier is
+// indexAfterWord returns the index after words[i], which an element matched: an identifier is
 // matched as a whole.
-func nextWord(words []word, i int, e *element) int {
+func indexAfterWord(words []textWord, i int, e *patternElement) int {
 	whole := words[i].kind&e.kinds&isIdentifier != 0
 	for i++; whole && i < len(words) && words[i].inner; i++ {
 	}

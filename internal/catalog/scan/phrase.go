@@ -14,18 +14,18 @@ const maxPhraseWords = 48
 // groupWindow is how many preceding words are checked for group members.
 const groupWindow = 10
 
-// feature is the index of a weight, and the words it comes from.
-type feature struct {
+// phraseFeature is the index of a weight, and the words it comes from.
+type phraseFeature struct {
 	weight     uint16
 	first, end uint8
 }
 
-// Phrase collects the features of a phrase word by word. Reset allows reuse. The zero
+// PhraseFeatures collects the features of a phrase word by word. Reset allows reuse. The zero
 // value is empty.
-type Phrase struct {
+type PhraseFeatures struct {
 	words    []uint64      // hashes of their stems
 	grouped  []groupMember // members of groups
-	features []feature
+	features []phraseFeature
 }
 
 // groupMember is a word of a group.
@@ -35,22 +35,22 @@ type groupMember struct {
 }
 
 // Reset removes all words.
-func (p *Phrase) Reset() {
+func (p *PhraseFeatures) Reset() {
 	p.words, p.grouped, p.features = p.words[:0], p.grouped[:0], p.features[:0]
 }
 
 // Len returns the number of words.
-func (p *Phrase) Len() int { return len(p.words) }
+func (p *PhraseFeatures) Len() int { return len(p.words) }
 
-// Add adds a normalized word; name says whether it begins a tool-like name. After
+// AddWord adds a normalized word; name says whether it begins a tool-like name. After
 // maxPhraseWords words it does nothing.
-func (p *Phrase) Add(word []byte, name bool) {
+func (p *PhraseFeatures) AddWord(word []byte, name bool) {
 	n := len(p.words)
 	if n == maxPhraseWords {
 		return
 	}
-	short := stem(word)
-	h := hash(short)
+	short := removeEnding(word)
+	h := hashWord(short)
 	p.words = append(p.words, h)
 	p.addFeature(h, n)
 	if n > 0 {
@@ -74,7 +74,7 @@ func (p *Phrase) Add(word []byte, name bool) {
 
 // addGroup adds features for a word's group: itself, pairs with earlier groups, and
 // triples.
-func (p *Phrase) addGroup(h uint64, n int) {
+func (p *PhraseFeatures) addGroup(h uint64, n int) {
 	p.addFeature(h, n)
 	last := len(p.grouped)
 	for k := last - 1; k >= 0 && p.grouped[k].word >= n-groupWindow; k-- {
@@ -95,14 +95,14 @@ const (
 	saltGroup       = 0xff51afd7ed558ccd
 )
 
-func (p *Phrase) addFeature(h uint64, first int) {
+func (p *PhraseFeatures) addFeature(h uint64, first int) {
 	h ^= h >> 29
 	h *= 0xbf58476d1ce4e5b9
-	p.features = append(p.features, feature{uint16(h >> 48), uint8(first), uint8(len(p.words))})
+	p.features = append(p.features, phraseFeature{uint16(h >> 48), uint8(first), uint8(len(p.words))})
 }
 
-// stem removes English verb and noun endings.
-func stem(word []byte) []byte {
+// removeEnding removes English verb and noun endings.
+func removeEnding(word []byte) []byte {
 	cut := func(ending string, left int) bool {
 		return len(word) >= left+len(ending) && bytes.HasSuffix(word, []byte(ending))
 	}
@@ -134,9 +134,9 @@ var groupsText string
 var groupsByWord = sync.OnceValue(func() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, s := range wordlist.Read(groupsText) {
-		group := hash(s.Head) * saltGroup
+		group := hashWord(s.Head) * saltGroup
 		for _, w := range s.Words() {
-			for _, form := range []string{w, string(stem([]byte(w)))} {
+			for _, form := range []string{w, string(removeEnding([]byte(w)))} {
 				if all[form] == 0 {
 					all[form] = group
 				}
@@ -146,8 +146,8 @@ var groupsByWord = sync.OnceValue(func() map[string]uint64 {
 	return all
 })
 
-// hash is FNV-1a.
-func hash[T string | []byte](word T) uint64 {
+// hashWord is FNV-1a.
+func hashWord[T string | []byte](word T) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for i := range len(word) {
 		h = (h ^ uint64(word[i])) * 0x100000001b3
@@ -155,8 +155,8 @@ func hash[T string | []byte](word T) uint64 {
 	return h
 }
 
-// Features yields the weight index of each feature, for training.
-func (p *Phrase) Features(yield func(weight uint16) bool) {
+// EachWeight yields the weight index of each feature, for training.
+func (p *PhraseFeatures) EachWeight(yield func(weight uint16) bool) {
 	for _, f := range p.features {
 		if !yield(f.weight) {
 			return
@@ -165,7 +165,7 @@ func (p *Phrase) Features(yield func(weight uint16) bool) {
 }
 
 // Hash identifies the phrase, to find duplicates.
-func (p *Phrase) Hash() uint64 {
+func (p *PhraseFeatures) Hash() uint64 {
 	sum := uint64(len(p.words))
 	for _, w := range p.words {
 		sum = (sum ^ w) * 0x100000001b3

@@ -13,8 +13,8 @@ const ModelWeights = 1 << 16
 // ModelUnit is the fixed-point unit of weights, scores and thresholds.
 const ModelUnit = 16
 
-// Model is a trained model.
-type Model struct {
+// PhraseModel is a trained model.
+type PhraseModel struct {
 	Review  int // minimum score of a phrase for a review
 	Support int // minimum score that supports a weak rule
 	weights [ModelWeights]int8
@@ -24,7 +24,7 @@ type Model struct {
 var embeddedModel string
 
 // EmbeddedModel returns the embedded model.
-var EmbeddedModel = sync.OnceValue(func() *Model {
+var EmbeddedModel = sync.OnceValue(func() *PhraseModel {
 	m, ok := parseModel([]byte(embeddedModel))
 	if !ok {
 		panic("judge: model.bin is not a model")
@@ -32,20 +32,20 @@ var EmbeddedModel = sync.OnceValue(func() *Model {
 	return m
 })
 
-// parseModel parses the output of Bytes.
-func parseModel(data []byte) (m *Model, ok bool) {
+// parseModel parses the output of Encode.
+func parseModel(data []byte) (m *PhraseModel, ok bool) {
 	if len(data) != 4+ModelWeights {
 		return nil, false
 	}
-	m = &Model{Review: int(int16(binary.LittleEndian.Uint16(data))), Support: int(int16(binary.LittleEndian.Uint16(data[2:])))}
+	m = &PhraseModel{Review: int(int16(binary.LittleEndian.Uint16(data))), Support: int(int16(binary.LittleEndian.Uint16(data[2:])))}
 	for i, b := range data[4:] {
 		m.weights[i] = int8(b)
 	}
 	return m, true
 }
 
-// Bytes returns the stored form: the two thresholds, then a byte per weight.
-func (m *Model) Bytes() []byte {
+// Encode returns the stored form: the two thresholds, then a byte per weight.
+func (m *PhraseModel) Encode() []byte {
 	data := binary.LittleEndian.AppendUint16(nil, uint16(int16(m.Review)))
 	data = binary.LittleEndian.AppendUint16(data, uint16(int16(m.Support)))
 	for _, w := range m.weights {
@@ -54,16 +54,16 @@ func (m *Model) Bytes() []byte {
 	return data
 }
 
-// Set sets the weight of a feature, for training.
-func (m *Model) Set(feature uint16, weight int8) { m.weights[feature] = weight }
+// SetWeight sets the weight of a feature, for training.
+func (m *PhraseModel) SetWeight(feature uint16, weight int8) { m.weights[feature] = weight }
 
-// Score returns the score of a phrase.
-func (m *Model) Score(p *Phrase) int {
+// ScorePhrase returns the score of a phrase.
+func (m *PhraseModel) ScorePhrase(p *PhraseFeatures) int {
 	sum := 0
 	for _, f := range p.features {
 		sum += int(m.weights[f.weight])
 	}
-	return sum * 256 / int(256*PhraseNorm(len(p.features)))
+	return sum * 256 / int(256*ScoreDivisor(len(p.features)))
 }
 
 // minPhraseWords is the minimum number of words of a phrase that is scored or trained on.
@@ -72,11 +72,11 @@ const minPhraseWords = 4
 // minNormFeatures is the minimum number of features for the norm.
 const minNormFeatures = 40
 
-// PhraseNorm returns the divisor for the sum of that many weights.
-func PhraseNorm(features int) float64 { return math.Sqrt(float64(max(features, minNormFeatures))) }
+// ScoreDivisor returns the divisor for the sum of that many weights.
+func ScoreDivisor(features int) float64 { return math.Sqrt(float64(max(features, minNormFeatures))) }
 
-// Heaviest returns the range of at most most words with the highest weight.
-func (m *Model) Heaviest(p *Phrase, most int) (first, end int) {
+// HeaviestWords returns the range of at most most words with the highest weight.
+func (m *PhraseModel) HeaviestWords(p *PhraseFeatures, most int) (first, end int) {
 	best := 0
 	for from := range p.words {
 		to, sum := min(from+most, len(p.words)), 0

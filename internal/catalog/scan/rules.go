@@ -9,9 +9,9 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// rule describes a finding. Rules for words and their patterns are in rules.txt; others
+// scanRule describes a finding. Rules for words and their patterns are in rules.txt; others
 // have code.
-type rule struct {
+type scanRule struct {
 	name     string
 	severity Severity
 	reason   string
@@ -62,24 +62,24 @@ func parseSeverity(word string) Severity {
 //go:embed words.txt
 var wordsText string
 
-// lists are the lists of words.txt.
-type lists struct {
+// ruleWordLists are the lists of words.txt.
+type ruleWordLists struct {
 	secretFiles, certain, schemes               []string
 	members, types, destroying, reserved, hosts map[string]bool
 	unsigned                                    map[string]string // a secret file without punctuation → the file
 	leet                                        [256]byte         // the letter for a digit or sign, or 0
 }
 
-var wordLists = sync.OnceValue(func() *lists {
+var wordLists = sync.OnceValue(func() *ruleWordLists {
 	f := wordlist.Read(wordsText)
-	l := &lists{
+	l := &ruleWordLists{
 		secretFiles: f.Of("secret files").Words(), certain: f.Of("certain").Words(), schemes: f.Of("schemes").Words(),
 		members: f.Of("members").Set(), types: f.Of("types").Set(), destroying: f.Of("destroying").Set(), reserved: f.Of("reserved").Set(),
 		hosts: f.Of("hosts").Set(), unsigned: map[string]string{},
 	}
 	alone := f.Of("alone").Set()
 	for _, path := range slices.Concat(l.secretFiles, l.certain) {
-		letters := alphanumericOnly(path)
+		letters := keepAlphanumeric(path)
 		if strings.Contains(strings.Trim(path, "./"), letters) && !alone[letters] {
 			continue // a common word
 		}

@@ -9,29 +9,31 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Definition scans a tool definition.
-func Definition(d tool.Definition) Report { return Options{Classifier: EmbeddedModel()}.Definition(d) }
+// ScanDefinition scans a tool definition.
+func ScanDefinition(d tool.Definition) Report {
+	return Options{Classifier: EmbeddedModel()}.ScanDefinition(d)
+}
 
-// Definition scans a tool definition.
-func (t Options) Definition(d tool.Definition) Report {
+// ScanDefinition scans a tool definition.
+func (t Options) ScanDefinition(d tool.Definition) Report {
 	return runScan("definition", t, func(s *scanner) {
 		if s.collectStrings(d.Raw) {
-			s.recoverPanic("hints", func() { s.checkHints(d) })
-			s.scan()
+			s.recoverPanic("hints", func() { s.checkHintContradictions(d) })
+			s.scanAllStrings()
 		}
 	})
 }
 
-// Text scans a text that a client could see, such as a server's instructions. Its name is
+// ScanText scans a text that a client could see, such as a server's instructions. Its name is
 // the path of findings.
-func Text(name, text string) Report {
+func ScanText(name, text string) Report {
 	return runScan("text", Options{Classifier: EmbeddedModel()}, func(s *scanner) {
 		if len(text) > maxText {
-			s.tooLarge(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was looked at", maxText))
+			s.addTooLarge(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was looked at", maxText))
 			text = text[:maxText]
 		}
-		s.add(field{place: kindProse, name: name, text: text})
-		s.scan()
+		s.addField(scannedString{place: kindProse, name: name, text: text})
+		s.scanAllStrings()
 	})
 }
 
@@ -40,12 +42,12 @@ func scanPrimitive(o tool.Primitive) Report {
 	if o.Kind == tool.KindInstructions {
 		var text string
 		if json.Unmarshal(o.Raw, &text) == nil { // else it is scanned as it is
-			return Text("instructions", text)
+			return ScanText("instructions", text)
 		}
 	}
 	return runScan("definition", Options{Classifier: EmbeddedModel()}, func(s *scanner) {
 		if s.collectStrings(o.Raw) {
-			s.scan()
+			s.scanAllStrings()
 		}
 	})
 }
@@ -55,7 +57,7 @@ func runScan(what string, t Options, scan func(s *scanner)) Report {
 	s := newScanner(t)
 	defer s.takeBuffers()()
 	s.recoverPanic(what, func() { scan(s) })
-	return s.report()
+	return s.buildReport()
 }
 
 // collectStrings collects the strings of a definition, and reports whether there is
@@ -66,19 +68,19 @@ func (s *scanner) collectStrings(raw []byte) bool {
 		return false
 	}
 	if len(raw) > tool.MaxDefinition {
-		s.tooLarge("", fmt.Sprintf("the definition is longer than %d bytes: it was not looked at", tool.MaxDefinition))
+		s.addTooLarge("", fmt.Sprintf("the definition is longer than %d bytes: it was not looked at", tool.MaxDefinition))
 		return false
 	}
-	if reason := s.collect(raw); reason != "" {
-		s.tooLarge("", reason)
+	if reason := s.walkDefinition(raw); reason != "" {
+		s.addTooLarge("", reason)
 	}
 	return true
 }
 
-// report sorts the findings and sets the verdict.
-func (s *scanner) report() Report {
-	s.reportClassifier()
-	s.restoreMentions()
+// buildReport sorts the findings and sets the verdict.
+func (s *scanner) buildReport() Report {
+	s.addClassifierFinding()
+	s.restoreMentionSeverities()
 	r := Report{Verdict: verdictOf(s.findings), Findings: s.findings}
 	if r.Findings == nil {
 		r.Findings = []Finding{}

@@ -12,15 +12,15 @@ import (
 
 // scanner is one scan: the strings and the findings.
 type scanner struct {
-	fields         []field
-	nodes          []node
+	fields         []scannedString
+	nodes          []pathNode
 	findings       []Finding
 	failed         bool
-	decoded        int   // bytes decoded so far
-	uncoveredBytes int   // bytes of texts uncovered so far
-	cues           []cue // of the current view
+	decoded        int        // bytes decoded so far
+	uncoveredBytes int        // bytes of texts uncovered so far
+	cues           []cueMatch // of the current view
 	matcher        patternMatcher
-	baseView       view
+	baseView       textView
 	mentions       []downgradedFinding
 	classifier     classifierState
 	patternFilter  func(pattern int) bool // nil accepts all patterns
@@ -29,19 +29,19 @@ type scanner struct {
 
 // Options are scan options for training.
 type Options struct {
-	Classifier    *Model                 // nil for none: then weak rules count everywhere
+	Classifier    *PhraseModel           // nil for none: then weak rules count everywhere
 	PatternFilter func(pattern int) bool // accepts or rejects a matching pattern; nil accepts all
 }
 
 func newScanner(t Options) *scanner {
-	return &scanner{matcher: patternMatcher{budget: matchBudget}, classifier: newJudging(t.Classifier), patternFilter: t.PatternFilter}
+	return &scanner{matcher: patternMatcher{budget: matchBudget}, classifier: newClassifierState(t.Classifier), patternFilter: t.PatternFilter}
 }
 
 // scanBuffers is reusable memory of a scan.
 type scanBuffers struct {
-	fields []field
-	nodes  []node
-	words  []word
+	fields []scannedString
+	nodes  []pathNode
+	words  []textWord
 	base   normalText
 }
 
@@ -66,7 +66,7 @@ func (s *scanner) takeBuffers() (give func()) {
 	}
 }
 
-func (s *scanner) add(f field) { s.fields = append(s.fields, f) }
+func (s *scanner) addField(f scannedString) { s.fields = append(s.fields, f) }
 
 // recoverPanic runs a part of the scan. A panic makes the report incomplete.
 func (s *scanner) recoverPanic(part string, run func()) {
@@ -83,20 +83,20 @@ func (s *scanner) markIncomplete(reason string) {
 	s.findings = append(s.findings, Finding{Rule: "incomplete", Severity: SeverityReview, Reason: reason})
 }
 
-func (s *scanner) tooLarge(path, reason string) {
+func (s *scanner) addTooLarge(path, reason string) {
 	s.findings = append(s.findings, Finding{Rule: "too-large", Severity: SeverityReview, Path: path, Reason: reason})
 }
 
 // addFinding adds a finding; start and end are offsets in the field's text. Overlapping
 // findings of the same rule are dropped.
-func (s *scanner) addFinding(f *field, r rule, start, end int, excerpt string) {
+func (s *scanner) addFinding(f *scannedString, r scanRule, start, end int, excerpt string) {
 	start, end = max(0, min(start, len(f.text))), max(0, min(end, len(f.text)))
 	if excerpt == "" {
 		excerpt = f.text[start:max(start, end)]
 	}
 	path := f.name
 	if path == "" {
-		path = s.pointer(f.node)
+		path = s.jsonPointer(f.node)
 	}
 	n := Finding{Rule: r.name, Severity: r.severity, Path: path, Start: start, End: end, Excerpt: escapeExcerpt(excerpt), Reason: r.reason}
 	for k := range s.findings {
@@ -116,23 +116,23 @@ func (s *scanner) addFinding(f *field, r rule, start, end int, excerpt string) {
 // maxCandidateFindings bounds the findings among which the worst are chosen.
 const maxCandidateFindings = 512
 
-// field is one string of a definition.
-type field struct {
+// scannedString is one string of a definition.
+type scannedString struct {
 	place stringKind
 	node  int32  // its position in a definition
 	name  string // its path, if it is not in a definition
 	text  string
 }
 
-// node is one step of the path to a string.
-type node struct {
+// pathNode is one step of the path to a string.
+type pathNode struct {
 	parent int32
 	member string
 	index  int32 // of an element; -1 for a member
 }
 
-// pointer returns the JSON pointer of a node.
-func (s *scanner) pointer(n int32) string {
+// jsonPointer returns the JSON pointer of a node.
+func (s *scanner) jsonPointer(n int32) string {
 	var steps []string
 	for ; n > 0; n = s.nodes[n].parent {
 		step := s.nodes[n].member
@@ -149,8 +149,8 @@ func (s *scanner) pointer(n int32) string {
 	return b.String()
 }
 
-// cue is a match of a cue rule: a word range of the view.
-type cue struct{ kind, start, end int }
+// cueMatch is a match of a cue rule: a word range of the view.
+type cueMatch struct{ kind, start, end int }
 
 // downgradedFinding is a finding that was added as a note, and its original severity.
 type downgradedFinding struct {
@@ -160,27 +160,29 @@ type downgradedFinding struct {
 
 // classifierState is the classifier's result so far.
 type classifierState struct {
-	model *Model
+	model *PhraseModel
 	best  int            // highest score of a phrase that is not a mention
 	spans []scoredPhrase // in the current view
 	worst struct {
-		field      *field // nil if no phrase needs a review
+		field      *scannedString // nil if no phrase needs a review
 		start, end int
 		excerpt    string
 		core       string // the heaviest words
 	}
-	phrase Phrase
+	phrase PhraseFeatures
 	key    struct { // name of the last parameter
 		node  int32 // 0 if no sentence can follow
 		text  []byte
-		words []word
+		words []textWord
 	}
 }
 
 // scoredPhrase is a phrase with its score.
 type scoredPhrase struct{ first, end, score int }
 
-func newJudging(m *Model) classifierState { return classifierState{model: m, best: math.MinInt} }
+func newClassifierState(m *PhraseModel) classifierState {
+	return classifierState{model: m, best: math.MinInt}
+}
 
 // matchBudget bounds the matching steps of a scan. A real definition takes a few
 // thousand.

@@ -3,26 +3,26 @@ package scan
 // maxSegmented bounds the letters that are split into words at once.
 const maxSegmented = 400
 
-// joinWords joins two words that make one.
-func (v *view) joinWords(words []word) rewrittenText {
+// joinWordPairs joins two words that make one.
+func (v *textView) joinWordPairs(words []textWord) rewrittenText {
 	var w rewrittenText
 	lex := defaultGrammar().lex
 	t := v.n.cased
 	last, certain := 0, 0
 	for k := 0; k+1 < len(words); k++ {
-		if joinsTo(lex, v.n.lower, &words[k], &words[k+1], false) {
+		if canJoin(lex, v.n.lower, &words[k], &words[k+1], false) {
 			certain++
 		}
 	}
 	for k := 0; k+1 < len(words); k++ {
-		if joinsTo(lex, v.n.lower, &words[k], &words[k+1], certain >= 2) {
-			w.copy(t, last, int(words[k].end))
+		if canJoin(lex, v.n.lower, &words[k], &words[k+1], certain >= 2) {
+			w.copyRange(t, last, int(words[k].end))
 			last = int(words[k+1].start)
 			w.changes++
 			k++
 		}
 	}
-	w.copy(t, last, len(t))
+	w.copyRange(t, last, len(t))
 	return w
 }
 
@@ -31,7 +31,7 @@ func (v *view) joinWords(words []word) rewrittenText {
 const minSplitRun = 8
 
 // splitLongWords splits runs of letters that are longer than words.
-func (v *view) splitLongWords([]word) rewrittenText {
+func (v *textView) splitLongWords([]textWord) rewrittenText {
 	var w rewrittenText
 	lex := defaultGrammar().lex
 	t := v.n.lower
@@ -42,22 +42,22 @@ func (v *view) splitLongWords([]word) rewrittenText {
 			end++
 		}
 		var parts []segmentPart
-		if end-i >= minSplitRun && lex.id(t[i:end]) == 0 {
-			parts = lex.segment(t[i:end])
+		if end-i >= minSplitRun && lex.idOf(t[i:end]) == 0 {
+			parts = lex.segmentLetters(t[i:end])
 		}
 		switch {
 		case parts != nil:
 			w.changes++
-			w.putParts(parts, i, func(k int) int { return i + k })
+			w.putSegmentParts(parts, i, func(k int) int { return i + k })
 			i = min(end, i+maxSegmented)
 		case end == i:
 			if t[i] == '~' || parted && (t[i] == '/' || t[i] == '.') {
-				w.put(' ', i) // a path begins
+				w.putByte(' ', i) // a path begins
 			}
-			w.put(t[i], i)
+			w.putByte(t[i], i)
 			i++
 		default:
-			w.copy(t, i, end)
+			w.copyRange(t, i, end)
 			i = end
 		}
 		parted = parts != nil
@@ -65,26 +65,26 @@ func (v *view) splitLongWords([]word) rewrittenText {
 	return w
 }
 
-func (w *rewrittenText) putParts(parts []segmentPart, start int, at func(int) int) {
+func (w *rewrittenText) putSegmentParts(parts []segmentPart, start int, at func(int) int) {
 	for k, p := range parts {
 		if k > 0 {
-			w.put(' ', at(p.at))
+			w.putByte(' ', at(p.at))
 		}
 		for n, c := range p.text {
-			w.put(c, at(p.at+n))
+			w.putByte(c, at(p.at+n))
 		}
 	}
 }
 
 // joinFragments joins fragments of words: a run of fragments becomes words of the
 // lexicon.
-func (v *view) joinFragments(words []word) rewrittenText {
+func (v *textView) joinFragments(words []textWord) rewrittenText {
 	var w rewrittenText
 	lex := defaultGrammar().lex
 	t := v.n.lower
 	last := 0
 	for k := 0; k < len(words); {
-		end := fragmentRun(words, k)
+		end := fragmentRunEnd(words, k)
 		if end == k {
 			k++
 			continue
@@ -97,20 +97,20 @@ func (v *view) joinFragments(words []word) rewrittenText {
 				at = append(at, int(i))
 			}
 		}
-		if parts := lex.segment(letters); parts != nil && joinsAny(parts, words[k:end]) {
+		if parts := lex.segmentLetters(letters); parts != nil && joinsWords(parts, words[k:end]) {
 			w.changes++
-			w.copy(t, last, int(words[k].start))
-			w.putParts(parts, 0, func(k int) int { return at[k] })
+			w.copyRange(t, last, int(words[k].start))
+			w.putSegmentParts(parts, 0, func(k int) int { return at[k] })
 			last = int(words[end-1].end)
 		}
 		k = end
 	}
-	w.copy(t, last, len(t))
+	w.copyRange(t, last, len(t))
 	return w
 }
 
-// joinsAny reports whether a part extends beyond a word.
-func joinsAny(parts []segmentPart, words []word) bool {
+// joinsWords reports whether a part extends beyond a word.
+func joinsWords(parts []segmentPart, words []textWord) bool {
 	begin := 0 // of the word, among the letters
 	k := 0
 	for _, w := range words {
@@ -125,8 +125,8 @@ func joinsAny(parts []segmentPart, words []word) bool {
 	return false
 }
 
-// fragmentRun returns the end of the run of fragments from k on, k without one.
-func fragmentRun(words []word, k int) int {
+// fragmentRunEnd returns the end of the run of fragments from k on, k without one.
+func fragmentRunEnd(words []textWord, k int) int {
 	end, letters := k, 0
 	for end < len(words) && words[end].kind&^isIdentifier == 0 {
 		n := int(words[end].end - words[end].start)
@@ -151,9 +151,9 @@ type segmentPart struct {
 // maxWord is the longest word of the lexicon for segmentation.
 const maxWord = 16
 
-// segment splits letters into words of the lexicon with the fewest letters left over. It
+// segmentLetters splits letters into words of the lexicon with the fewest letters left over. It
 // returns nil if too many are left over, because short words occur in any letters.
-func (l *lexicon) segment(letters []byte) []segmentPart {
+func (l *lexicon) segmentLetters(letters []byte) []segmentPart {
 	letters = letters[:min(len(letters), maxSegmented)]
 	type state struct{ cost, from int }
 	best := make([]state, len(letters)+1)
@@ -161,7 +161,7 @@ func (l *lexicon) segment(letters []byte) []segmentPart {
 		best[i] = state{best[i-1].cost + 4, i - 1}
 		for n := 2; n <= min(i, maxWord); n++ {
 			if cost := best[i-n].cost + 1 + 4/n; cost < best[i].cost || cost == best[i].cost && n > i-best[i].from {
-				if l.id(letters[i-n:i]) != 0 {
+				if l.idOf(letters[i-n:i]) != 0 {
 					best[i] = state{cost, i - n}
 				}
 			}
@@ -190,9 +190,9 @@ func (l *lexicon) segment(letters []byte) []segmentPart {
 	return parts
 }
 
-// joinsTo reports whether two words, of which one is unknown or which a sign separates
+// canJoin reports whether two words, of which one is unknown or which a sign separates
 // (or any two), make a known one.
-func joinsTo(lex *lexicon, t []byte, a, b *word, any bool) bool {
+func canJoin(lex *lexicon, t []byte, a, b *textWord, any bool) bool {
 	n := int(a.end-a.start) + int(b.end-b.start)
 	gap := b.start - a.end
 	if a.kind|b.kind != 0 && (a.kind|b.kind)&^isIdentifier != 0 || n < 4 || n > 20 || gap > 4 || gap < 1 {
@@ -204,5 +204,5 @@ func joinsTo(lex *lexicon, t []byte, a, b *word, any bool) bool {
 	var both [24]byte
 	n = copy(both[:], t[a.start:a.end])
 	n += copy(both[n:], t[b.start:b.end])
-	return lex.id(both[:n]) != 0
+	return lex.idOf(both[:n]) != 0
 }

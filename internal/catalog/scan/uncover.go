@@ -6,62 +6,62 @@ const maxLayers = 3
 // maxUncoveredBytes bounds the bytes of hidden texts.
 const maxUncoveredBytes = 1 << 20
 
-// uncover finds texts hidden in a view: encoded, obfuscated or reversed. It uses the
+// uncoverHiddenTexts finds texts hidden in a view: encoded, obfuscated or reversed. It uses the
 // words of the matcher.
-func (s *scanner) uncover(f *field, v *view) {
+func (s *scanner) uncoverHiddenTexts(f *scannedString, v *textView) {
 	if v.depth >= maxLayers {
 		return
 	}
-	hints := s.obfuscationsOf(v)
-	var views []view
+	hints := s.detectObfuscation(v)
+	var views []textView
 	for i := range uncoverings {
 		way := &uncoverings[i]
 		if hints&way.hint == 0 {
 			continue
 		}
 		if w := way.rewrite(v, s.matcher.words); w.changes > 0 {
-			views = append(views, w.view(v))
+			views = append(views, w.toView(v))
 			if way.last {
 				views[len(views)-1].depth = maxLayers
 			}
 		}
 	}
-	views = append(views, s.decode(v)...)
-	if m := v.n.marks.smuggled; isText(m) {
+	views = append(views, s.decodeEncodedText(v)...)
+	if m := v.n.marks.smuggled; isMostlyPrintable(m) {
 		whole := span{v.n.marks.hidden[0].start, v.n.marks.hidden[len(v.n.marks.hidden)-1].end}
 		if v.encoding != "" {
 			whole = v.hidden
 		}
-		views = append(views, decodedView(v, m, "invisible characters", whole))
+		views = append(views, newDecodedView(v, m, "invisible characters", whole))
 	}
 	for k := range views {
 		if s.uncoveredBytes += len(views[k].n.lower); s.uncoveredBytes > maxUncoveredBytes {
 			if s.uncoveredBytes-len(views[k].n.lower) <= maxUncoveredBytes {
-				s.tooLarge("", "the definition can be read in more ways than are looked at")
+				s.addTooLarge("", "the definition can be read in more ways than are looked at")
 			}
 			return
 		}
 		s.applyRules(f, &views[k])
-		s.uncover(f, &views[k])
+		s.uncoverHiddenTexts(f, &views[k])
 	}
 }
 
 // longRun is the minimum length of a run of letters that may be several words.
 const longRun = 13
 
-// obfuscation is a set of signs that a text may be obfuscated.
-type obfuscation uint16
+// obfuscationSigns is a set of signs that a text may be obfuscated.
+type obfuscationSigns uint16
 
 const (
-	hasEscapes   obfuscation = 1 << iota // of HTML, addresses or strings
-	hasTags                              // before letters
-	hasSpaced                            // single characters in a row
-	hasGlued                             // hardly any blanks, but other signs between words
-	hasPieces                            // two words that make one
-	hasFragments                         // words in a row that have up to three letters and are unknown, or one
-	hasLong                              // a word longer than words are
-	hasLeet                              // words with digits or signs for letters
-	hasReversed                          // words that the lexicon has, spelled so
+	hasEscapes   obfuscationSigns = 1 << iota // of HTML, addresses or strings
+	hasTags                                   // before letters
+	hasSpaced                                 // single characters in a row
+	hasGlued                                  // hardly any blanks, but other signs between words
+	hasPieces                                 // two words that make one
+	hasFragments                              // words in a row that have up to three letters and are unknown, or one
+	hasLong                                   // a word longer than words are
+	hasLeet                                   // words with digits or signs for letters
+	hasReversed                               // words that the lexicon has, spelled so
 	hasRotated
 	isNamed // several words and no blank, as in a name
 )
@@ -69,28 +69,28 @@ const (
 // uncoverings are the rewrites of a text, and the sign for each. A rewrite marked last is
 // not uncovered further.
 var uncoverings = [...]struct {
-	hint    obfuscation
-	rewrite func(v *view, words []word) rewrittenText
+	hint    obfuscationSigns
+	rewrite func(v *textView, words []textWord) rewrittenText
 	last    bool
 }{
-	{hasEscapes, (*view).unescape, false},
-	{hasTags, (*view).stripTags, false},
-	{hasSpaced, (*view).joinSpacedLetters, false},
-	{hasGlued, (*view).splitSeparators, false},
-	{hasPieces, (*view).joinWords, true},
-	{hasFragments, (*view).joinFragments, true},
-	{hasLong, (*view).splitLongWords, true},
-	{hasLeet, (*view).decodeLeet, true},
-	{hasReversed, (*view).reverseWords, true},
-	{hasReversed, (*view).reverse, true},
-	{hasRotated, (*view).decodeRot13, true},
-	{isNamed, (*view).restorePunctuation, true},
+	{hasEscapes, (*textView).decodeEscapes, false},
+	{hasTags, (*textView).stripTags, false},
+	{hasSpaced, (*textView).joinSpacedLetters, false},
+	{hasGlued, (*textView).separatorsToSpaces, false},
+	{hasPieces, (*textView).joinWordPairs, true},
+	{hasFragments, (*textView).joinFragments, true},
+	{hasLong, (*textView).splitLongWords, true},
+	{hasLeet, (*textView).decodeLeet, true},
+	{hasReversed, (*textView).reverseWords, true},
+	{hasReversed, (*textView).reverseText, true},
+	{hasRotated, (*textView).decodeRot13, true},
+	{isNamed, (*textView).restorePunctuation, true},
 }
 
-func (s *scanner) obfuscationsOf(v *view) (h obfuscation) {
+func (s *scanner) detectObfuscation(v *textView) (h obfuscationSigns) {
 	lex, leet := defaultGrammar().lex, &wordLists().leet
 	t, words := v.n.lower, s.matcher.words
-	note := func(sign obfuscation, seen bool) {
+	note := func(sign obfuscationSigns, seen bool) {
 		if seen {
 			h |= sign
 		}
@@ -98,7 +98,7 @@ func (s *scanner) obfuscationsOf(v *view) (h obfuscation) {
 	run, fragments, reversed, rotated := 0, 0, 0, 0
 	for k := range words {
 		w := &words[k]
-		note(hasPieces, h&hasPieces == 0 && k+1 < len(words) && joinsTo(lex, t, w, &words[k+1], false))
+		note(hasPieces, h&hasPieces == 0 && k+1 < len(words) && canJoin(lex, t, w, &words[k+1], false))
 		n := int(w.end - w.start)
 		switch {
 		case n == 1 || n <= 3 && w.id == 0:
@@ -143,7 +143,7 @@ func (s *scanner) obfuscationsOf(v *view) (h obfuscation) {
 		switch c {
 		case '%', '&', '\\':
 			if h&hasEscapes == 0 {
-				if _, n := escapeAt(t[i:]); n > 0 {
+				if _, n := decodeEscapeAt(t[i:]); n > 0 {
 					h |= hasEscapes
 				}
 			}

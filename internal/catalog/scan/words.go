@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// word is one word of a text, or an address, path or identifier.
-type word struct {
+// textWord is one word of a text, or an address, path or identifier.
+type textWord struct {
 	start, end int32  // in the normal form
 	id         uint16 // in the lexicon; 0 if unknown
 	kind       wordKind
@@ -27,12 +27,12 @@ const (
 	isIdentifier // a tool-like name: two words joined by an underscore
 )
 
-// split splits the normal form into words. Names (camel) are also split at upper-case
+// splitWords splits the normal form into words. Names (camel) are also split at upper-case
 // letters.
-func (n *normalText) split(words []word, lex *lexicon, camel bool) []word {
+func (n *normalText) splitWords(words []textWord, lex *lexicon, camel bool) []textWord {
 	p := wordSplitter{n: n, lex: lex, camel: camel, words: words[:0], begins: true}
 	for p.i < len(n.lower) {
-		p.next()
+		p.splitNext()
 	}
 	return p.words
 }
@@ -41,22 +41,22 @@ type wordSplitter struct {
 	n      *normalText
 	lex    *lexicon
 	camel  bool
-	words  []word
+	words  []textWord
 	i      int
 	begins bool
 }
 
-func (p *wordSplitter) next() {
+func (p *wordSplitter) splitNext() {
 	t := p.n.lower
 	c := t[p.i]
-	if p.i == 0 || isGap(t[p.i-1]) {
-		if p.chunk() {
+	if p.i == 0 || isChunkStart(t[p.i-1]) {
+		if p.readChunk() {
 			return
 		}
 	}
 	switch {
 	case isWordByte(c):
-		p.word()
+		p.readWord()
 	case c == '.' || c == '!' || c == '?' || c == ';':
 		if p.i++; p.i == len(t) || t[p.i] == ' ' || t[p.i] == '\n' || t[p.i] == '\t' {
 			p.begins = p.begins || p.i < 4 || t[p.i-3] != '.' // e.g., i.e.
@@ -70,23 +70,23 @@ func (p *wordSplitter) next() {
 	}
 }
 
-// isGap reports whether a chunk (text between spaces or quotes) may begin after c.
-func isGap(c byte) bool {
+// isChunkStart reports whether a chunk (text between spaces or quotes) may begin after c.
+func isChunkStart(c byte) bool {
 	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == '<' || c == '[' || c == '=' || c == ':' || c == ',' || c == '{' || c == '|' || c == '>'
 }
 
-func endsChunk(c byte) bool {
+func isChunkEnd(c byte) bool {
 	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == ')' || c == '<' || c == '>' || c == ']' || c == ',' || c == ';' || c == '}' || c == '|'
 }
 
 // maxChunk bounds one address or path.
 const maxChunk = 256
 
-// chunk reads an address or path as one word.
-func (p *wordSplitter) chunk() bool {
+// readChunk reads an address or path as one word.
+func (p *wordSplitter) readChunk() bool {
 	t := p.n.lower
 	end, special := p.i, false
-	for ; end < min(len(t), p.i+maxChunk) && !endsChunk(t[end]); end++ {
+	for ; end < min(len(t), p.i+maxChunk) && !isChunkEnd(t[end]); end++ {
 		switch t[end] {
 		case '/', '\\', '.', '@', '~', '_', '$':
 			special = true
@@ -98,17 +98,17 @@ func (p *wordSplitter) chunk() bool {
 	for end > p.i && (t[end-1] == '.' || t[end-1] == ':' || t[end-1] == '!' || t[end-1] == '?') {
 		end--
 	}
-	kind := chunkKind(t[p.i:end])
+	kind := addressOrPathKind(t[p.i:end])
 	if kind == 0 {
 		return false
 	}
-	p.emit(p.i, end, 0, kind, false)
+	p.emitWord(p.i, end, 0, kind, false)
 	p.i = end
 	return true
 }
 
-// word reads a word; an identifier gives its parts.
-func (p *wordSplitter) word() {
+// readWord reads a word; an identifier gives its parts.
+func (p *wordSplitter) readWord() {
 	t := p.n.lower
 	start := p.i
 	parts := 0
@@ -116,13 +116,13 @@ func (p *wordSplitter) word() {
 		if t[p.i] >= utf8.RuneSelf {
 			r, size := utf8.DecodeRune(t[p.i:])
 			if unicode.Is(unicode.Han, r) || unicode.Is(unicode.Hiragana, r) || unicode.Is(unicode.Katakana, r) || unicode.Is(unicode.Hangul, r) {
-				p.part(start, p.i, &parts)
-				p.unspaced(size)
+				p.emitPart(start, p.i, &parts)
+				p.readUnspaced(size)
 				start = p.i
 				continue
 			}
 			if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-				p.part(start, p.i, &parts)
+				p.emitPart(start, p.i, &parts)
 				p.i += size
 				start = p.i
 				continue
@@ -131,25 +131,25 @@ func (p *wordSplitter) word() {
 			continue
 		}
 		if p.camel && p.i > start && isUpper(p.n.cased[p.i]) && !isUpper(p.n.cased[p.i-1]) {
-			p.part(start, p.i, &parts)
+			p.emitPart(start, p.i, &parts)
 			start = p.i
 		}
 		p.i++
-		if p.i+1 < len(t) && t[p.i] == '\'' && isWordByte(t[p.i+1]) && !p.quoteEnds(p.i+1) {
+		if p.i+1 < len(t) && t[p.i] == '\'' && isWordByte(t[p.i+1]) && !p.isQuoteEnd(p.i+1) {
 			p.i++
 		}
 		if p.i+1 < len(t) && t[p.i] == '_' && isWordByte(t[p.i+1]) {
-			p.part(start, p.i, &parts)
+			p.emitPart(start, p.i, &parts)
 			p.i++
 			start = p.i
 		}
 	}
-	p.part(start, p.i, &parts)
+	p.emitPart(start, p.i, &parts)
 }
 
-// quoteEnds reports whether the text after an apostrophe is longer than a suffix ('s, 't,
+// isQuoteEnd reports whether the text after an apostrophe is longer than a suffix ('s, 't,
 // 're).
-func (p *wordSplitter) quoteEnds(i int) bool {
+func (p *wordSplitter) isQuoteEnd(i int) bool {
 	n := 0
 	for i+n < len(p.n.lower) && isWordByte(p.n.lower[i+n]) {
 		n++
@@ -157,32 +157,32 @@ func (p *wordSplitter) quoteEnds(i int) bool {
 	return n > 2
 }
 
-func (p *wordSplitter) part(start, end int, parts *int) {
+func (p *wordSplitter) emitPart(start, end int, parts *int) {
 	if end <= start {
 		return
 	}
 	if *parts++; *parts == 2 && len(p.words) > 0 {
 		p.words[len(p.words)-1].kind |= isIdentifier
 	}
-	p.emit(start, end, p.lex.id(p.n.lower[start:end]), 0, *parts > 1)
+	p.emitWord(start, end, p.lex.idOf(p.n.lower[start:end]), 0, *parts > 1)
 }
 
-// unspaced reads a word of a script without spaces: a known word, or a single character.
-func (p *wordSplitter) unspaced(size int) {
+// readUnspaced reads a word of a script without spaces: a known word, or a single character.
+func (p *wordSplitter) readUnspaced(size int) {
 	rest := p.n.lower[p.i:]
 	for n := min(len(rest), p.lex.longest); n > size; n-- {
-		if id := p.lex.id(rest[:n]); id != 0 {
-			p.emit(p.i, p.i+n, id, 0, false)
+		if id := p.lex.idOf(rest[:n]); id != 0 {
+			p.emitWord(p.i, p.i+n, id, 0, false)
 			p.i += n
 			return
 		}
 	}
-	p.emit(p.i, p.i+size, p.lex.id(rest[:size]), 0, true)
+	p.emitWord(p.i, p.i+size, p.lex.idOf(rest[:size]), 0, true)
 	p.i += size
 }
 
-func (p *wordSplitter) emit(start, end int, id uint16, kind wordKind, inner bool) {
-	p.words = append(p.words, word{int32(start), int32(end), id, kind, p.begins, inner})
+func (p *wordSplitter) emitWord(start, end int, id uint16, kind wordKind, inner bool) {
+	p.words = append(p.words, textWord{int32(start), int32(end), id, kind, p.begins, inner})
 	p.begins = false
 }
 
@@ -190,28 +190,28 @@ func (p *wordSplitter) emit(start, end int, id uint16, kind wordKind, inner bool
 type lexicon struct {
 	ids       map[string]uint16
 	longest   int // longest word of a script without spaces, in bytes
-	disguised map[string]disguise
+	disguised map[string]disguiseKind
 }
 
-// disguise is how a lexicon word is disguised.
-type disguise uint8
+// disguiseKind is how a lexicon word is disguised.
+type disguiseKind uint8
 
 const (
-	reversedWord disguise = iota + 1
+	reversedWord disguiseKind = iota + 1
 	rotatedWord
 )
 
 // addDisguisedSpellings fills disguised.
 func (l *lexicon) addDisguisedSpellings() {
-	l.disguised = map[string]disguise{}
+	l.disguised = map[string]disguiseKind{}
 	for w := range l.ids {
-		if len(w) < 4 || !isPlain(w) {
+		if len(w) < 4 || !isPrintableASCII(w) {
 			continue
 		}
 		back, turned := []byte(w), []byte(w)
 		slices.Reverse(back)
 		for k, c := range turned {
-			turned[k] = rot13(c)
+			turned[k] = rot13Letter(c)
 		}
 		if l.ids[string(back)] == 0 {
 			l.disguised[string(back)] = reversedWord
@@ -222,9 +222,9 @@ func (l *lexicon) addDisguisedSpellings() {
 	}
 }
 
-func (l *lexicon) id(word []byte) uint16 { return l.ids[string(word)] }
+func (l *lexicon) idOf(word []byte) uint16 { return l.ids[string(word)] }
 
-func (l *lexicon) intern(word string) uint16 {
+func (l *lexicon) addWord(word string) uint16 {
 	if id, ok := l.ids[word]; ok {
 		return id
 	}
@@ -236,8 +236,8 @@ func (l *lexicon) intern(word string) uint16 {
 	return id
 }
 
-// chunkKind returns the kind of an address or path, or 0.
-func chunkKind(c []byte) wordKind {
+// addressOrPathKind returns the kind of an address or path, or 0.
+func addressOrPathKind(c []byte) wordKind {
 	for _, scheme := range wordLists().schemes {
 		if bytes.HasPrefix(c, []byte(scheme)) && len(c) > len(scheme) {
 			return isURL

@@ -23,16 +23,16 @@ const (
 // errUncertain ends the check of arguments that are not certainly valid.
 var errUncertain = errors.New("not certainly valid")
 
-// accepts reports whether the arguments are certainly valid.
-func (s *Schema) accepts(args []byte) bool {
+// certainlyAccepts reports whether the arguments are certainly valid.
+func (s *Schema) certainlyAccepts(args []byte) bool {
 	if s.simple == nil || wirejson.Check(args, wirejson.Limits{Bytes: len(args), Depth: maxArgDepth}) != nil {
 		return false
 	}
 	left := allowance + len(args)
-	return s.simple.accept(args, &left)
+	return s.simple.accepts(args, &left)
 }
 
-func (p *simpleSchema) accept(value []byte, left *int) bool {
+func (p *simpleSchema) accepts(value []byte, left *int) bool {
 	if p.acceptsAll {
 		return true
 	}
@@ -40,37 +40,37 @@ func (p *simpleSchema) accept(value []byte, left *int) bool {
 	if *left--; *left < 0 || p.types != "" && strings.IndexByte(p.types, kind) < 0 {
 		return false
 	}
-	return p.acceptKind(kind, value, left) && p.acceptOthers(value, left)
+	return p.acceptsOfKind(kind, value, left) && p.acceptsSubschemas(value, left)
 }
 
-func (p *simpleSchema) acceptKind(kind byte, value []byte, left *int) bool {
+func (p *simpleSchema) acceptsOfKind(kind byte, value []byte, left *int) bool {
 	switch kind {
 	case '"':
-		return p.acceptText(value, left)
+		return p.acceptsString(value, left)
 	case 't', 'f', 'n':
 		return !p.hasEnum || strings.IndexByte(p.literals, kind) >= 0
 	case '0':
-		return !p.hasEnum && p.acceptNumber(value)
+		return !p.hasEnum && p.acceptsNumber(value)
 	case '[':
-		return !p.hasEnum && p.acceptElements(value, left)
+		return !p.hasEnum && p.acceptsArray(value, left)
 	case '{':
-		return !p.hasEnum && p.acceptMembers(value, left)
+		return !p.hasEnum && p.acceptsObject(value, left)
 	}
 	return false
 }
 
-// acceptOthers checks the other schemas for the same value.
-func (p *simpleSchema) acceptOthers(value []byte, left *int) bool {
+// acceptsSubschemas checks the other schemas for the same value.
+func (p *simpleSchema) acceptsSubschemas(value []byte, left *int) bool {
 	for _, other := range p.all {
-		if !other.accept(value, left) {
+		if !other.accepts(value, left) {
 			return false
 		}
 	}
-	return p.either == nil || slices.ContainsFunc(p.either, func(other *simpleSchema) bool { return other.accept(value, left) })
+	return p.either == nil || slices.ContainsFunc(p.either, func(other *simpleSchema) bool { return other.accepts(value, left) })
 }
 
-func (p *simpleSchema) acceptText(value []byte, left *int) bool {
-	if p.length.none() && !p.hasEnum {
+func (p *simpleSchema) acceptsString(value []byte, left *int) bool {
+	if p.length.isUnbounded() && !p.hasEnum {
 		return true
 	}
 	if *left -= len(value) / bytesPerUnit; *left < 0 {
@@ -93,7 +93,7 @@ func (p *simpleSchema) acceptText(value []byte, left *int) bool {
 	return (fits || p.length.contains(int64(utf8.RuneCount(text)))) && (!p.hasEnum || p.stringValues[string(text)])
 }
 
-func (p *simpleSchema) acceptNumber(value []byte) bool {
+func (p *simpleSchema) acceptsNumber(value []byte) bool {
 	if n, ok := wirejson.Int(value); ok {
 		return p.integer.contains(n)
 	}
@@ -104,8 +104,8 @@ func (p *simpleSchema) acceptNumber(value []byte) bool {
 	return err == nil && p.fraction.least < x && x < p.fraction.most
 }
 
-func (p *simpleSchema) acceptElements(value []byte, left *int) bool {
-	if p.element.acceptsAll && p.count.none() {
+func (p *simpleSchema) acceptsArray(value []byte, left *int) bool {
+	if p.element.acceptsAll && p.count.isUnbounded() {
 		return true
 	}
 	if *left -= len(value) / bytesPerUnit; *left < 0 {
@@ -113,7 +113,7 @@ func (p *simpleSchema) acceptElements(value []byte, left *int) bool {
 	}
 	count := int64(0)
 	err := wirejson.Elements(value, func(element []byte) error {
-		if count++; !p.element.accept(element, left) {
+		if count++; !p.element.accepts(element, left) {
 			return errUncertain
 		}
 		return nil
@@ -121,7 +121,7 @@ func (p *simpleSchema) acceptElements(value []byte, left *int) bool {
 	return err == nil && p.count.contains(count)
 }
 
-func (p *simpleSchema) acceptMembers(value []byte, left *int) bool {
+func (p *simpleSchema) acceptsObject(value []byte, left *int) bool {
 	if len(p.members) == 0 && p.rest != nil && p.rest.acceptsAll {
 		return true
 	}
@@ -135,7 +135,7 @@ func (p *simpleSchema) acceptMembers(value []byte, left *int) bool {
 		if !named {
 			m.simpleSchema = p.rest
 		}
-		if missing &^= m.bit; m.simpleSchema == nil || !m.accept(value, left) {
+		if missing &^= m.bit; m.simpleSchema == nil || !m.accepts(value, left) {
 			return errUncertain
 		}
 		return nil

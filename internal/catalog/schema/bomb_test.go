@@ -167,7 +167,7 @@ func detonate(b bomb) (took time.Duration, used uint64, err error) {
 	runtime.ReadMemStats(&before)
 	start := cputime.Process()
 	s := Compile(json.RawMessage(b.schema))
-	_, err = s.Check(json.RawMessage(b.args))
+	_, err = s.CheckArguments(json.RawMessage(b.args))
 	took = cputime.Process() - start
 	runtime.ReadMemStats(&after)
 	return took, after.TotalAlloc - before.TotalAlloc, err
@@ -181,11 +181,11 @@ func FuzzSchema(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, schema, args []byte) {
 		s := Compile(schema)
-		v, err := s.Check(args)
-		if s.Broken() != nil && err == nil || err != nil && v != nil || len(v) > maxReported {
-			t.Fatalf("%v, %v, %v", s.Broken(), v, err)
+		v, err := s.CheckArguments(args)
+		if s.BrokenError() != nil && err == nil || err != nil && v != nil || len(v) > maxReported {
+			t.Fatalf("%v, %v, %v", s.BrokenError(), v, err)
 		}
-		for _, msg := range []error{s.Broken(), err} {
+		for _, msg := range []error{s.BrokenError(), err} {
 			if msg != nil && strings.Contains(msg.Error(), "failed: ") {
 				t.Fatalf("a panic: %v", msg)
 			}
@@ -193,7 +193,7 @@ func FuzzSchema(f *testing.F) {
 		if err == nil && s.root != nil {
 			checkSome(t, s, args)
 		}
-		again, _ := Compile(schema).Check(args)
+		again, _ := Compile(schema).CheckArguments(args)
 		if !slices.Equal(v, again) {
 			t.Fatalf("%v, then %v", v, again)
 		}

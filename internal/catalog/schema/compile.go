@@ -26,10 +26,10 @@ const location = "schema:///input"
 
 var errTooLarge = fmt.Errorf("it is too large: more than %d bytes, %d levels or %d digits", maxBytes, maxDepth, maxDigits)
 
-// noLoader is a loader that refuses to fetch schemas.
-type noLoader struct{}
+// refusingLoader is a loader that refuses to fetch schemas.
+type refusingLoader struct{}
 
-func (noLoader) Load(string) (any, error) { return nil, errors.New("nothing is fetched") }
+func (refusingLoader) Load(string) (any, error) { return nil, errors.New("nothing is fetched") }
 
 // compile compiles the schema and attaches the meter to it.
 func (s *Schema) compile(raw json.RawMessage) error {
@@ -40,22 +40,22 @@ func (s *Schema) compile(raw json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("it is not valid JSON: %w", err)
 	}
-	size := measure(doc)
+	size := measureValue(doc)
 	if size.depth > maxDepth || size.digits > maxDigits {
 		return errTooLarge
 	}
-	w := compileCost{schemasBelow: map[string]int{}, refs: map[string]bool{}}
-	if w.total(w.walk(doc, "", "")) > maxWork {
+	w := compileCostEstimator{schemasBelow: map[string]int{}, refs: map[string]bool{}}
+	if w.totalCost(w.countSchemas(doc, "", "")) > maxWork {
 		return errTooComplex
 	}
 	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	c.UseRegexpEngine(s.meter.pattern)
+	c.UseLoader(refusingLoader{})
+	c.UseRegexpEngine(s.meter.compilePattern)
 	if err := c.AddResource(location, doc); err != nil {
-		return explain(err)
+		return shortenCompileError(err)
 	}
 	if s.root, err = c.Compile(location); err != nil {
-		return explain(err)
+		return shortenCompileError(err)
 	}
 	all := []*jsonschema.Schema{s.root}
 	for _, at := range w.anchors { // no field of a schema refers to them
@@ -64,26 +64,26 @@ func (s *Schema) compile(raw json.RawMessage) error {
 		}
 	}
 	s.meter.stepFactor = size.digits / 32
-	if err := s.meter.attach(all); err != nil {
+	if err := s.meter.attachTo(all); err != nil {
 		return err
 	}
 	s.simple = compileSimple(doc)
 	return nil
 }
 
-// explain returns a short error text for a broken schema.
-func explain(err error) error {
+// shortenCompileError returns a short error text for a broken schema.
+func shortenCompileError(err error) error {
 	var invalid *jsonschema.SchemaValidationError
 	if errors.As(err, &invalid) {
-		if found := violationsIn(invalid.Err); len(found) > 0 {
+		if found := collectViolations(invalid.Err); len(found) > 0 {
 			return fmt.Errorf("at #%s: %s", found[0].Path, found[0].Message)
 		}
 	}
-	return errors.New(clip(strings.ReplaceAll(err.Error(), location, "")))
+	return errors.New(clipText(strings.ReplaceAll(err.Error(), location, "")))
 }
 
-// compileCost estimates how long the library takes to compile a schema.
-type compileCost struct {
+// compileCostEstimator estimates how long the library takes to compile a schema.
+type compileCostEstimator struct {
 	cost         int  // of the values that were walked
 	ids          int  // bytes
 	nested       bool // there are more below the root, to which references can be relative
@@ -92,8 +92,8 @@ type compileCost struct {
 	anchors      []string       // JSON pointers to dynamic anchors
 }
 
-// walk counts possible schemas in a value; it stops when the cost is too high already.
-func (w *compileCost) walk(v any, parent, token string) (count int) {
+// countSchemas counts possible schemas in a value; it stops when the cost is too high already.
+func (w *compileCostEstimator) countSchemas(v any, parent, token string) (count int) {
 	if w.cost += 10 + len(parent)/20; w.cost > maxWork {
 		return 0
 	}
@@ -104,7 +104,7 @@ func (w *compileCost) walk(v any, parent, token string) (count int) {
 		return 1
 	case []any:
 		for i, element := range v {
-			count += w.walk(element, at, "/"+strconv.Itoa(i))
+			count += w.countSchemas(element, at, "/"+strconv.Itoa(i))
 		}
 		return count + 1
 	case map[string]any:
@@ -124,16 +124,16 @@ func (w *compileCost) walk(v any, parent, token string) (count int) {
 				w.refs["#"+at] = true
 				w.anchors = append(w.anchors, at)
 			}
-			count += w.walk(member, at, "/"+wirejson.PointerToken(name))
+			count += w.countSchemas(member, at, "/"+wirejson.PointerToken(name))
 		}
 		w.schemasBelow[at] = count
 	}
 	return count
 }
 
-// total adds the cost of references. A reference can lead to a location where the library
+// totalCost adds the cost of references. A reference can lead to a location where the library
 // expects no schema: then it copies all known schemas and validates the target.
-func (w *compileCost) total(count int) int {
+func (w *compileCostEstimator) totalCost(count int) int {
 	total := w.cost + count*(count/60+w.ids/20)
 	for ref := range w.refs {
 		_, fragment, _ := strings.Cut(ref, "#")

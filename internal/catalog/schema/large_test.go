@@ -79,8 +79,8 @@ func TestLargeArguments(t *testing.T) {
 				t.Skip("one like it is tested")
 			}
 			s := Compile(json.RawMessage(tt.schema))
-			if s.Broken() != nil {
-				t.Fatal(s.Broken())
+			if s.BrokenError() != nil {
+				t.Fatal(s.BrokenError())
 			}
 			args := json.RawMessage(`{"mode":"read","x":` + tt.value + `}`)
 			if strings.Contains(tt.schema, "additionalProperties\":false") {
@@ -90,7 +90,7 @@ func TestLargeArguments(t *testing.T) {
 				t.Fatalf("the test is wrong: %d bytes", len(args))
 			}
 			start := time.Now()
-			v, err := s.Check(args)
+			v, err := s.CheckArguments(args)
 			took := time.Since(start)
 			if v != nil || err != nil {
 				t.Errorf("%d bytes in %v: %v, %v", len(args), took, v, err)
@@ -107,12 +107,12 @@ func checkSome(t *testing.T, s *Schema, args json.RawMessage) {
 	if len(args) == 0 || s.root == nil {
 		return
 	}
-	want, undecided := s.check(args, budget)
-	some, left, err := s.decodeUsed(args, budget)
+	want, undecided := s.checkWithLibrary(args, budget)
+	some, left, err := s.decodeUsedParts(args, budget)
 	if undecided != nil || err != nil {
 		return
 	}
-	got, err := s.validate(some, left)
+	got, err := s.validateDecoded(some, left)
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		shown, _ := json.Marshal(some)
 		t.Errorf("%s: found %v, %v; in all of it %v; looked at %s", args, got, err, want, shown)
@@ -124,7 +124,7 @@ func TestLargeArgumentsThatDoNotFit(t *testing.T) {
 	volume.Serial(t)
 	s := Compile(json.RawMessage(`{"properties":{"mode":{"enum":["r","w"]},"data":{"type":"array","minItems":2},"more":{"items":{"$ref":"#"}}},"required":["path"]}`))
 	args := `{"mode":"x","other":` + filled(func(i int) string { return fmt.Sprint(i) })[:3<<20] + `0],"data":[` + strings.Repeat("0,", 200_000) + `0],"more":[{"data":[{}],"path":1,"mode":"r"}]}`
-	v, err := s.Check(json.RawMessage(args))
+	v, err := s.CheckArguments(json.RawMessage(args))
 	want := []Violation{{"", "missing property 'path'"}, {"/mode", `must be one of ["r","w"]`}, {"/more/0/data", "minItems: got 1, want 2"}}
 	if err != nil || fmt.Sprint(v) != fmt.Sprint(want) {
 		t.Errorf("got %v, %v; want %v", v, err, want)
@@ -162,9 +162,9 @@ func TestLargeArgumentsAndHostileSchemas(t *testing.T) {
 			took := time.Hour
 			for range 3 { // a busy machine is no attack
 				start := cputime.Process()
-				_, err := s.Check(json.RawMessage(args))
+				_, err := s.CheckArguments(json.RawMessage(args))
 				if took = min(took, cputime.Process()-start); took <= most {
-					t.Logf("%v: %v, %v", took, s.Broken(), err)
+					t.Logf("%v: %v, %v", took, s.BrokenError(), err)
 					return
 				}
 			}

@@ -19,22 +19,22 @@ const (
 	maxText     = 300 // bytes of a message or a name
 )
 
-// violationLeaves are the first leaves of the library's error tree, in order.
-type violationLeaves struct {
+// leafCollector are the first leaves of the library's error tree, in order.
+type leafCollector struct {
 	leaves []*jsonschema.ValidationError
 	weight int // how far the value is from a valid one
 }
 
-// violationsIn returns the violations in a validation result.
-func violationsIn(result error) (out []Violation) {
-	var f violationLeaves
+// collectViolations returns the violations in a validation result.
+func collectViolations(result error) (out []Violation) {
+	var f leafCollector
 	if invalid, ok := result.(*jsonschema.ValidationError); ok {
-		f.collect(invalid)
+		f.collectLeaves(invalid)
 	}
 	for _, leaf := range f.leaves {
-		v := Violation{Message: clip(text(leaf))}
+		v := Violation{Message: clipText(violationMessage(leaf))}
 		for _, token := range leaf.InstanceLocation {
-			v.Path += "/" + wirejson.PointerToken(clip(token))
+			v.Path += "/" + wirejson.PointerToken(clipText(token))
 		}
 		if !slices.Contains(out, v) {
 			out = append(out, v)
@@ -43,16 +43,16 @@ func violationsIn(result error) (out []Violation) {
 	return out
 }
 
-func (f *violationLeaves) collect(e *jsonschema.ValidationError) {
+func (f *leafCollector) collectLeaves(e *jsonschema.ValidationError) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
 		for _, cause := range e.Causes {
-			f.collect(cause)
+			f.collectLeaves(cause)
 		}
 		return
 	case *kind.AnyOf, *kind.OneOf:
 		if len(e.Causes) > 0 {
-			f.alternatives(e)
+			f.addAlternatives(e)
 			return
 		}
 	case *kind.RefCycle: // says nothing about the value
@@ -61,17 +61,17 @@ func (f *violationLeaves) collect(e *jsonschema.ValidationError) {
 		// The library reports the location of its last step instead of this one.
 		e.InstanceLocation, e.SchemaURL = nil, e.SchemaURL+"/"+k.Property
 	}
-	f.add(e)
+	f.insertLeaf(e)
 }
 
-// alternatives reports a value that matches none: by the wanted types if it has none of
+// addAlternatives reports a value that matches none: by the wanted types if it has none of
 // them, else by the errors of the nearest alternative.
-func (f *violationLeaves) alternatives(e *jsonschema.ValidationError) {
-	var near violationLeaves
+func (f *leafCollector) addAlternatives(e *jsonschema.ValidationError) {
+	var near leafCollector
 	types, candidates := &kind.Type{}, 0
 	for _, cause := range e.Causes {
-		var found violationLeaves
-		found.collect(cause)
+		var found leafCollector
+		found.collectLeaves(cause)
 		first := found.leaves[0]
 		if t, ok := first.ErrorKind.(*kind.Type); ok && len(found.leaves) == 1 && len(first.InstanceLocation) == len(e.InstanceLocation) {
 			types.Got, types.Want = t.Got, append(types.Want, t.Want...)
@@ -85,33 +85,33 @@ func (f *violationLeaves) alternatives(e *jsonschema.ValidationError) {
 	case 0:
 		slices.Sort(types.Want)
 		types.Want = slices.Compact(types.Want)
-		f.add(&jsonschema.ValidationError{SchemaURL: e.SchemaURL, InstanceLocation: e.InstanceLocation, ErrorKind: types})
+		f.insertLeaf(&jsonschema.ValidationError{SchemaURL: e.SchemaURL, InstanceLocation: e.InstanceLocation, ErrorKind: types})
 	case 1:
 	default:
-		f.add(e)
+		f.insertLeaf(e)
 	}
 	for _, leaf := range near.leaves {
-		f.add(leaf)
+		f.insertLeaf(leaf)
 	}
 }
 
-// add inserts a leaf in order, and drops the last one if there are too many.
-func (f *violationLeaves) add(e *jsonschema.ValidationError) {
+// insertLeaf inserts a leaf in order, and drops the last one if there are too many.
+func (f *leafCollector) insertLeaf(e *jsonschema.ValidationError) {
 	switch e.ErrorKind.(type) {
 	case *kind.Type, *kind.Const, *kind.Enum:
 		f.weight += 4 // another alternative was meant
 	default:
 		f.weight++
 	}
-	if at, known := slices.BinarySearchFunc(f.leaves, e, compare); !known && at < maxReported {
+	if at, known := slices.BinarySearchFunc(f.leaves, e, compareValidationErrors); !known && at < maxReported {
 		f.leaves = slices.Insert(f.leaves, at, e)
 		f.leaves = f.leaves[:min(len(f.leaves), maxReported)]
 	}
 }
 
-// compare orders leaves by path, then by schema and keyword. "None of several
+// compareValidationErrors orders leaves by path, then by schema and keyword. "None of several
 // alternatives matches" precedes the errors of the alternatives.
-func compare(a, b *jsonschema.ValidationError) int {
+func compareValidationErrors(a, b *jsonschema.ValidationError) int {
 	return cmp.Or(
 		slices.CompareFunc(a.InstanceLocation, b.InstanceLocation, func(a, b string) int {
 			return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) // so that 9 is before 10
@@ -122,9 +122,9 @@ func compare(a, b *jsonschema.ValidationError) int {
 	)
 }
 
-// text returns the message of a leaf: the library's, unless it shows the value or is
+// violationMessage returns the message of a leaf: the library's, unless it shows the value or is
 // unclear.
-func text(e *jsonschema.ValidationError) string {
+func violationMessage(e *jsonschema.ValidationError) string {
 	switch k := e.ErrorKind.(type) {
 	case *kind.FalseSchema:
 		return "nothing is allowed here"
@@ -135,39 +135,39 @@ func text(e *jsonschema.ValidationError) string {
 			return fmt.Sprintf("fits none of the %d alternatives; the nearest says:", n)
 		}
 	case *kind.Const:
-		return "must be " + constant(k.Want)
+		return "must be " + formatJSON(k.Want)
 	case *kind.Enum:
-		return "must be one of " + constant(k.Want)
+		return "must be one of " + formatJSON(k.Want)
 	case *kind.Pattern:
 		return "must match the pattern " + k.Want
 	case *kind.Format:
 		return fmt.Sprintf("is no valid %s: %v", k.Want, k.Err)
 	case *kind.AdditionalProperties:
 		slices.Sort(k.Properties)
-		k.Properties = firstNames(k.Properties)
+		k.Properties = limitNames(k.Properties)
 	case *kind.PropertyNames:
-		k.Property = clip(k.Property)
+		k.Property = clipText(k.Property)
 	case *kind.Required:
-		k.Missing = firstNames(k.Missing)
+		k.Missing = limitNames(k.Missing)
 	}
 	library := (&jsonschema.ValidationError{ErrorKind: e.ErrorKind}).Error()
 	return strings.TrimPrefix(library, "at '': ")
 }
 
-func constant(v any) string {
+func formatJSON(v any) string {
 	raw, _ := json.Marshal(v)
 	return string(raw)
 }
 
-// firstNames returns the first names of a list.
-func firstNames(names []string) (out []string) {
+// limitNames returns the first names of a list.
+func limitNames(names []string) (out []string) {
 	for _, name := range names[:min(len(names), maxReported)] {
-		out = append(out, clip(name))
+		out = append(out, clipText(name))
 	}
 	return out
 }
 
-func clip(s string) string { return problem.Shown(s, maxText) }
+func clipText(s string) string { return problem.Shown(s, maxText) }
 
 // Violation is one way in which arguments do not match. Path is a JSON pointer into the
 // arguments; "" is the whole.

@@ -15,21 +15,21 @@ const (
 	programPerStep = 20
 )
 
-// pattern is a regular expression that charges the meter for its matches.
-type pattern struct {
+// meteredPattern is a regular expression that charges the meter for its matches.
+type meteredPattern struct {
 	*regexp.Regexp
-	meter *meter
+	meter *stepMeter
 	size  int
 }
 
 // MatchString implements jsonschema.Regexp.
-func (p *pattern) MatchString(s string) bool {
-	p.meter.spend(1 + len(s)*p.size/programPerStep)
+func (p *meteredPattern) MatchString(s string) bool {
+	p.meter.spendSteps(1 + len(s)*p.size/programPerStep)
 	return p.Regexp.MatchString(s)
 }
 
-// pattern is a jsonschema.RegexpEngine. The library calls it twice for each pattern.
-func (m *meter) pattern(text string) (jsonschema.Regexp, error) {
+// compilePattern is a jsonschema.RegexpEngine. The library calls it twice for each pattern.
+func (m *stepMeter) compilePattern(text string) (jsonschema.Regexp, error) {
 	if m.patternSize += 2 * len(text); m.patternSize > maxProgram { // parsing it takes time, too
 		return nil, errors.New("the patterns are too long")
 	}
@@ -37,7 +37,7 @@ func (m *meter) pattern(text string) (jsonschema.Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := programSize(tree)
+	size := patternProgramSize(tree)
 	if m.patternSize += size; m.patternSize > maxProgram {
 		return nil, errors.New("the patterns are too large")
 	}
@@ -45,15 +45,15 @@ func (m *meter) pattern(text string) (jsonschema.Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pattern{re, m, size}, nil
+	return &meteredPattern{re, m, size}, nil
 }
 
-// programSize estimates the number of instructions of a pattern: repetitions are
+// patternProgramSize estimates the number of instructions of a pattern: repetitions are
 // expanded.
-func programSize(re *syntax.Regexp) int {
+func patternProgramSize(re *syntax.Regexp) int {
 	size := 1 + len(re.Rune)/2
 	for _, sub := range re.Sub {
-		size += programSize(sub)
+		size += patternProgramSize(sub)
 	}
 	if re.Op == syntax.OpRepeat {
 		size *= max(re.Min, re.Max, 1)

@@ -3,17 +3,23 @@
 // and bounds its cost. Arguments that a schema of only common keywords certainly accepts
 // skip the library.
 //
+// Files:
+//   - schema.go: the API.
+//   - simple.go: compiles a schema of only common keywords; accept.go accepts valid
+//     arguments by it.
+//   - compile.go: compiles a schema with the library, unless that would cost too much.
+//   - meter.go: counts the steps of a validation and aborts it at a limit; pattern.go does
+//     so for regular expressions; size.go measures values that are compared.
+//   - partial_decode.go: decodes only those parts of large arguments that a schema reads.
+//   - message.go: turns the library's errors into violations.
+//
 // Guarantees:
 //   - No schema makes it fetch anything, run unbounded or panic.
-//   - A broken schema is reported (Broken) and does not reject calls.
+//   - A broken schema is reported (BrokenError) and does not reject calls.
 //   - Numbers are exact, whatever their size. Patterns are RE2. The keywords format and
 //     content* are annotations, as in 2020-12, because a server may know more formats.
 //
 // It does not decide what a violation means: gate does, by validate_arguments.
-//
-// Files: size.go and simple.go (schemas of common keywords); meter.go, which bounds a
-// validation; pattern.go and message.go; compile.go, accept.go, and access.go, which
-// decodes large arguments in part; schema.go is the API.
 package schema
 
 import (
@@ -32,7 +38,7 @@ type Schema struct {
 	simple *simpleSchema      // nil when the schema has no simple form
 
 	mu    sync.Mutex // guards meter: one validation runs at a time
-	meter meter
+	meter stepMeter
 }
 
 // Compile compiles a schema. An empty one accepts everything.
@@ -49,50 +55,50 @@ func Compile(raw json.RawMessage) (s *Schema) {
 	return s
 }
 
-// Broken returns why the schema cannot be used, or nil.
-func (s *Schema) Broken() error { return s.broken }
+// BrokenError returns why the schema cannot be used, or nil.
+func (s *Schema) BrokenError() error { return s.broken }
 
-// Check returns up to 20 violations in a fixed order. It returns none when the arguments
+// CheckArguments returns up to 20 violations in a fixed order. It returns none when the arguments
 // are valid, when the schema is broken, and when it cannot decide: undecided is the
 // reason. Missing arguments are an empty object.
-func (s *Schema) Check(args json.RawMessage) (violations []Violation, undecided error) {
+func (s *Schema) CheckArguments(args json.RawMessage) (violations []Violation, undecided error) {
 	if s.broken != nil || s.root == nil {
 		return nil, s.broken
 	}
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	if s.accepts(args) {
+	if s.certainlyAccepts(args) {
 		return nil, nil
 	}
-	return s.check(args, budget)
+	return s.checkWithLibrary(args, budget)
 }
 
-// check validates with the library within a number of steps. Decoding costs steps too: of
+// checkWithLibrary validates with the library within a number of steps. Decoding costs steps too: of
 // arguments too large to decode, only what the schema reads is decoded.
-func (s *Schema) check(args json.RawMessage, steps int) ([]Violation, error) {
-	if left := steps - len(args)/bytesPerStep - maxValues(args); left >= 0 {
+func (s *Schema) checkWithLibrary(args json.RawMessage, steps int) ([]Violation, error) {
+	if left := steps - len(args)/bytesPerStep - maxValueCount(args); left >= 0 {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 		if err != nil {
 			return nil, fmt.Errorf("the arguments cannot be read: %w", err)
 		}
-		return s.validate(doc, left)
+		return s.validateDecoded(doc, left)
 	}
-	doc, left, err := s.decodeUsed(args, steps)
+	doc, left, err := s.decodeUsedParts(args, steps)
 	if err != nil {
 		return nil, err
 	}
-	return s.validate(doc, left)
+	return s.validateDecoded(doc, left)
 }
 
-func (s *Schema) validate(doc any, steps int) (violations []Violation, undecided error) {
-	size := measure(doc)
+func (s *Schema) validateDecoded(doc any, steps int) (violations []Violation, undecided error) {
+	size := measureValue(doc)
 	if size.depth > maxArgDepth || size.digits > maxDigits {
 		return nil, errUndecided
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.meter.left = steps / (1 + s.meter.stepFactor + size.depth/16 + size.digits/32)
-	undecided = runBounded(func() { violations = violationsIn(s.root.Validate(doc)) })
+	undecided = runMetered(func() { violations = collectViolations(s.root.Validate(doc)) })
 	return violations, undecided
 }

@@ -70,8 +70,8 @@ func TestViolations(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Compile(json.RawMessage(tt.schema))
-			if s.Broken() != nil {
-				t.Fatalf("broken: %v", s.Broken())
+			if s.BrokenError() != nil {
+				t.Fatalf("broken: %v", s.BrokenError())
 			}
 			if diff := cmp.Diff(tt.want, s.Validate(json.RawMessage(tt.args))); diff != "" {
 				t.Error(diff)
@@ -115,13 +115,13 @@ func TestBroken(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Compile(json.RawMessage(tt.schema))
-			if s.Broken() == nil || s.Broken().Error() != tt.want {
-				t.Fatalf("broken = %v, want %s", s.Broken(), tt.want)
+			if s.BrokenError() == nil || s.BrokenError().Error() != tt.want {
+				t.Fatalf("broken = %v, want %s", s.BrokenError(), tt.want)
 			}
 			if v := s.Validate(json.RawMessage(`{"a":1}`)); v != nil {
 				t.Errorf("a broken schema found %v", v)
 			}
-			if _, err := s.Check(json.RawMessage(`{}`)); err == nil {
+			if _, err := s.CheckArguments(json.RawMessage(`{}`)); err == nil {
 				t.Error("Check says nothing of the broken schema")
 			}
 		})
@@ -138,7 +138,7 @@ func TestUndecided(t *testing.T) {
 		"number":    "[1e400]",
 		"power":     "[1e-99999999999999999999]",
 	} {
-		if v, err := s.Check(json.RawMessage(args)); v != nil || err == nil {
+		if v, err := s.CheckArguments(json.RawMessage(args)); v != nil || err == nil {
 			t.Errorf("%s: %v, %v; want an error", name, v, err)
 		}
 	}
@@ -153,10 +153,10 @@ func TestConcurrent(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 5 {
-				if _, err := s.Check(heavy); err != errUndecided {
+				if _, err := s.CheckArguments(heavy); err != errUndecided {
 					t.Errorf("heavy: %v", err)
 				}
-				if v, err := s.Check(json.RawMessage(`[[[null]]]`)); v != nil || err != nil {
+				if v, err := s.CheckArguments(json.RawMessage(`[[[null]]]`)); v != nil || err != nil {
 					t.Errorf("light: %v, %v", v, err)
 				}
 			}
@@ -183,8 +183,8 @@ func TestRealServers(t *testing.T) {
 	for _, raw := range realSchemas(t) {
 		count++
 		s := Compile(raw.schema)
-		if s.Broken() != nil {
-			t.Errorf("%s: %v", raw.name, s.Broken())
+		if s.BrokenError() != nil {
+			t.Errorf("%s: %v", raw.name, s.BrokenError())
 		}
 		s.Validate(json.RawMessage(`{"path":"x","query":1,"items":[{}],"options":null}`))
 	}
@@ -260,7 +260,7 @@ func BenchmarkValidateLarge(b *testing.B) {
 	b.SetBytes(int64(len(args)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.Check(args); err != nil {
+		if _, err := s.CheckArguments(args); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -284,6 +284,6 @@ func Example() {
 
 // Validate is Check where nothing is undecided.
 func (s *Schema) Validate(args json.RawMessage) []Violation {
-	v, _ := s.Check(args)
+	v, _ := s.CheckArguments(args)
 	return v
 }

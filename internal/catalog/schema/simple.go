@@ -26,33 +26,33 @@ type simpleSchema struct {
 	integersOnly bool   // numbers must be integers
 	hasEnum      bool   // there is an enum or a const:
 	stringValues map[string]bool
-	literals     string // by their Kind
-	length       bounds // of strings, in characters
-	count        bounds // of elements
-	integer      bounds // of integers
+	literals     string   // by their Kind
+	length       intRange // of strings, in characters
+	count        intRange // of elements
+	integer      intRange // of integers
 	// fraction is the range of other numbers. It is compared after rounding and without
 	// its ends, which is safe: rounding preserves order.
 	fraction struct{ least, most float64 }
 	element  *simpleSchema
-	members  map[string]member
+	members  map[string]memberSchema
 	rest     *simpleSchema // for members without an entry in members; nil when there may be none
 	required uint64
 	all      []*simpleSchema // all must accept the value
 	either   []*simpleSchema // one must accept the value
 }
 
-type member struct {
+type memberSchema struct {
 	*simpleSchema
 	bit uint64 // in required
 }
 
-type bounds struct{ least, most int64 }
+type intRange struct{ least, most int64 }
 
-func (b bounds) contains(n int64) bool { return b.least <= n && n <= b.most }
+func (b intRange) contains(n int64) bool { return b.least <= n && n <= b.most }
 
-var unbounded = bounds{math.MinInt64, math.MaxInt64}
+var unbounded = intRange{math.MinInt64, math.MaxInt64}
 
-func (b bounds) none() bool { return b == unbounded }
+func (b intRange) isUnbounded() bool { return b == unbounded }
 
 // simpleCompiler compiles the simple form of one schema.
 type simpleCompiler struct {
@@ -66,18 +66,18 @@ type simpleCompiler struct {
 func compileSimple(doc any) *simpleSchema {
 	root, _ := doc.(map[string]any)
 	c := simpleCompiler{root: root, anything: &simpleSchema{acceptsAll: true}}
-	if p, ok := c.compile(doc, 0); ok {
+	if p, ok := c.compileNode(doc, 0); ok {
 		return p
 	}
 	return nil
 }
 
-func (c *simpleCompiler) compile(doc any, depth int) (*simpleSchema, bool) {
+func (c *simpleCompiler) compileNode(doc any, depth int) (*simpleSchema, bool) {
 	members, ok := doc.(map[string]any)
 	if !ok {
 		return c.anything, doc == true
 	}
-	if depth > maxSimpleDepth || !c.spend(1) {
+	if depth > maxSimpleDepth || !c.spendWork(1) {
 		return nil, false
 	}
 	p := &simpleSchema{length: unbounded, count: unbounded, integer: unbounded, element: c.anything, rest: c.anything}
@@ -95,58 +95,58 @@ func (c *simpleCompiler) compile(doc any, depth int) (*simpleSchema, bool) {
 			continue
 		}
 		p.acceptsAll = false
-		if !c.keyword(p, name, v, depth) {
+		if !c.compileKeyword(p, name, v, depth) {
 			return nil, false
 		}
 	}
 	if p.acceptsAll {
 		return c.anything, true
 	}
-	return p, c.setMembers(p, members, depth)
+	return p, c.compileMembers(p, members, depth)
 }
 
-func (c *simpleCompiler) spend(work int) bool {
+func (c *simpleCompiler) spendWork(work int) bool {
 	c.work += work
 	return c.work <= maxSimpleWork
 }
 
-// keyword compiles a keyword, and reports whether the simple form supports it.
-func (c *simpleCompiler) keyword(p *simpleSchema, name string, v any, depth int) (ok bool) {
+// compileKeyword compiles a keyword, and reports whether the simple form supports it.
+func (c *simpleCompiler) compileKeyword(p *simpleSchema, name string, v any, depth int) (ok bool) {
 	switch name {
-	case "properties", "required", "additionalProperties": // see setMembers
+	case "properties", "required", "additionalProperties": // see compileMembers
 		return true
 	case "type":
 		return p.setTypes(v)
 	case "enum":
 		list, _ := v.([]any)
-		return c.spend(len(list)) && p.setEnum(list)
+		return c.spendWork(len(list)) && p.setEnum(list)
 	case "const":
 		return p.setEnum([]any{v})
 	case "items":
-		p.element, ok = c.compile(v, depth+1)
+		p.element, ok = c.compileNode(v, depth+1)
 		return ok
 	case "$ref":
-		target, ok := c.resolveRef(v, depth)
+		target, ok := c.compileRef(v, depth)
 		p.all = append(p.all, target)
 		return ok
 	case "allOf":
-		inner, ok := c.compileList(v, depth)
+		inner, ok := c.compileSchemaList(v, depth)
 		p.all = append(p.all, inner...)
 		return ok
 	case "anyOf", "oneOf":
 		if p.either != nil {
 			return false
 		}
-		p.either, ok = c.compileList(v, depth)
-		return ok && (name == "anyOf" || disjoint(p.either))
+		p.either, ok = c.compileSchemaList(v, depth)
+		return ok && (name == "anyOf" || haveDisjointTypes(p.either))
 	}
-	return p.setLimit(name, v)
+	return p.setSizeLimit(name, v)
 }
 
-func (c *simpleCompiler) compileList(v any, depth int) (out []*simpleSchema, ok bool) {
+func (c *simpleCompiler) compileSchemaList(v any, depth int) (out []*simpleSchema, ok bool) {
 	list, _ := v.([]any)
 	for _, doc := range list {
-		p, ok := c.compile(doc, depth+1)
+		p, ok := c.compileNode(doc, depth+1)
 		if !ok {
 			return nil, false
 		}
@@ -155,23 +155,23 @@ func (c *simpleCompiler) compileList(v any, depth int) (out []*simpleSchema, ok 
 	return out, len(list) > 0
 }
 
-// resolveRef returns the definition that a reference points to, if it is one of the
+// compileRef returns the definition that a reference points to, if it is one of the
 // root's.
-func (c *simpleCompiler) resolveRef(v any, depth int) (*simpleSchema, bool) {
+func (c *simpleCompiler) compileRef(v any, depth int) (*simpleSchema, bool) {
 	ref, _ := v.(string)
 	for _, home := range []string{"$defs", "definitions"} {
 		name, found := strings.CutPrefix(ref, "#/"+home+"/")
 		definitions, _ := c.root[home].(map[string]any)
 		if doc, defined := definitions[name]; found && defined && !strings.ContainsAny(name, "/~%") {
-			return c.compile(doc, depth+1)
+			return c.compileNode(doc, depth+1)
 		}
 	}
 	return nil, false
 }
 
-// disjoint reports whether no two alternatives accept a common type, so that oneOf equals
+// haveDisjointTypes reports whether no two alternatives accept a common type, so that oneOf equals
 // anyOf.
-func disjoint(alternatives []*simpleSchema) bool {
+func haveDisjointTypes(alternatives []*simpleSchema) bool {
 	seen := ""
 	for _, p := range alternatives {
 		if p.types == "" || strings.ContainsAny(seen, p.types) {
@@ -215,12 +215,12 @@ func (p *simpleSchema) setEnum(values []any) bool {
 	return true
 }
 
-func (p *simpleSchema) setLimit(name string, v any) bool {
+func (p *simpleSchema) setSizeLimit(name string, v any) bool {
 	number, _ := v.(json.Number)
 	switch name {
 	case "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum":
 		limit, ok := new(big.Rat).SetString(string(number))
-		return ok && p.setRange(name, limit)
+		return ok && p.setNumberBound(name, limit)
 	}
 	limit := map[string]*int64{
 		"minLength": &p.length.least, "maxLength": &p.length.most, "minItems": &p.count.least, "maxItems": &p.count.most,
@@ -233,8 +233,8 @@ func (p *simpleSchema) setLimit(name string, v any) bool {
 	return true
 }
 
-// setRange stores a bound on numbers; for integers the outermost allowed value.
-func (p *simpleSchema) setRange(name string, limit *big.Rat) bool {
+// setNumberBound stores a bound on numbers; for integers the outermost allowed value.
+func (p *simpleSchema) setNumberBound(name string, limit *big.Rat) bool {
 	near, _ := limit.Float64()
 	if math.Abs(near) >= maxSimpleNumber {
 		return false
@@ -259,28 +259,28 @@ func (p *simpleSchema) setRange(name string, limit *big.Rat) bool {
 	return true
 }
 
-func (c *simpleCompiler) setMembers(p *simpleSchema, schema map[string]any, depth int) (ok bool) {
+func (c *simpleCompiler) compileMembers(p *simpleSchema, schema map[string]any, depth int) (ok bool) {
 	switch rest := schema["additionalProperties"]; rest {
 	case nil, true:
 	case false:
 		p.rest = nil
 	default:
-		if p.rest, ok = c.compile(rest, depth+1); !ok {
+		if p.rest, ok = c.compileNode(rest, depth+1); !ok {
 			return false
 		}
 	}
 	properties, _ := schema["properties"].(map[string]any)
 	required, _ := schema["required"].([]any)
-	if !c.spend(len(properties) + len(required)) {
+	if !c.spendWork(len(properties) + len(required)) {
 		return false
 	}
-	p.members = make(map[string]member, len(properties))
+	p.members = make(map[string]memberSchema, len(properties))
 	for name, v := range properties {
-		inner, ok := c.compile(v, depth+1)
+		inner, ok := c.compileNode(v, depth+1)
 		if !ok {
 			return false
 		}
-		p.members[name] = member{simpleSchema: inner}
+		p.members[name] = memberSchema{simpleSchema: inner}
 	}
 	for i, v := range required {
 		name, ok := v.(string)

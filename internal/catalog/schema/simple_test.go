@@ -14,8 +14,8 @@ import (
 // acceptsAlone returns what the plain form says, and what the library does when
 // it may take as long as it likes.
 func acceptsAlone(s *Schema, args string) (plain, library bool) {
-	violations, err := s.check(json.RawMessage(args), math.MaxInt)
-	return s.accepts([]byte(args)), violations == nil && err == nil
+	violations, err := s.checkWithLibrary(json.RawMessage(args), math.MaxInt)
+	return s.certainlyAccepts([]byte(args)), violations == nil && err == nil
 }
 
 func TestWhatIsPlain(t *testing.T) {
@@ -63,7 +63,7 @@ func TestWhatIsPlain(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if s := Compile(json.RawMessage(tt.schema)); (s.simple != nil) != tt.want {
-			t.Errorf("%s: plain is %v (broken: %v)", tt.schema, !tt.want, s.Broken())
+			t.Errorf("%s: plain is %v (broken: %v)", tt.schema, !tt.want, s.BrokenError())
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestDrawnSchemasArePlain(t *testing.T) {
 		}
 		plains++
 		for _, args := range d.args {
-			if d.schema.accepts([]byte(args)) {
+			if d.schema.certainlyAccepts([]byte(args)) {
 				accepted++
 			}
 		}
@@ -267,7 +267,7 @@ func BenchmarkCheckText(b *testing.B) {
 	run := func(b *testing.B, s *Schema) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if v, err := s.Check(args); v != nil || err != nil {
+			if v, err := s.CheckArguments(args); v != nil || err != nil {
 				b.Fatal("does not fit")
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// maxValues returns an upper bound on the number of values in a JSON text.
-func maxValues(raw []byte) int {
+// maxValueCount returns an upper bound on the number of values in a JSON text.
+func maxValueCount(raw []byte) int {
 	return 1 + bytes.Count(raw, []byte{','}) + bytes.Count(raw, []byte{'['}) + bytes.Count(raw, []byte{'{'})
 }
 
@@ -19,15 +19,15 @@ const weightPerStep = 32
 // maxDigits bounds the digits of a number with its exponent, in schemas and arguments.
 const maxDigits = 350
 
-// size measures a value: the maximum cost of comparing it, its depth, and the digits of
+// valueSize measures a value: the maximum cost of comparing it, its depth, and the digits of
 // its longest number, written out.
-type size struct{ weight, depth, digits int }
+type valueSize struct{ weight, depth, digits int }
 
-func measure(v any) size {
-	s := size{weight: 1}
+func measureValue(v any) valueSize {
+	s := valueSize{weight: 1}
 	add := func(inner any) {
-		in := measure(inner)
-		s = size{s.weight + in.weight, max(s.depth, in.depth+1), max(s.digits, in.digits)}
+		in := measureValue(inner)
+		s = valueSize{s.weight + in.weight, max(s.depth, in.depth+1), max(s.digits, in.digits)}
 	}
 	switch v := v.(type) {
 	case string:

@@ -58,14 +58,14 @@ func suiteFile(t *testing.T, file, dialect string) (total, right int) {
 		s := Compile(inDialect(g.Schema, dialect))
 		for _, tt := range g.Tests {
 			total++
-			v, err := s.Check(tt.Data)
+			v, err := s.CheckArguments(tt.Data)
 			if err == nil {
 				checkSome(t, s, tt.Data)
 			}
 			switch {
 			case (len(v) == 0 && err == nil) == tt.Valid:
 				right++
-			case s.Broken() == nil:
+			case s.BrokenError() == nil:
 				t.Errorf("%s: %s: %s: %v %v, want valid = %v", filepath.Base(file), g.Description, tt.Description, v, err, tt.Valid)
 			}
 		}

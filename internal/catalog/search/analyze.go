@@ -16,10 +16,10 @@ const (
 	maxParameters  = 4000 // words of parameters, with repetitions
 )
 
-// analyzer extracts the words of definitions, field by field. It is reused for the tools
+// definitionAnalyzer extracts the words of definitions, field by field. It is reused for the tools
 // of a part, whose words it numbers. Of a schema it reads parameter names and texts, not
 // keywords.
-type analyzer struct {
+type definitionAnalyzer struct {
 	split     splitter
 	known     *stemCache
 	index     map[string]uint32
@@ -29,31 +29,31 @@ type analyzer struct {
 	// State for the current definition.
 	current int     // the current field
 	slot    []int32 // word → index in terms, plus one
-	terms   []term
+	terms   []toolTerm
 	lengths [fields]int
 }
 
-func newAnalyzer(known *stemCache) *analyzer {
-	a := &analyzer{known: known, index: make(map[string]uint32, 256), stopWords: stopWords()}
-	a.split.emit = a.add
+func newDefinitionAnalyzer(known *stemCache) *definitionAnalyzer {
+	a := &definitionAnalyzer{known: known, index: make(map[string]uint32, 256), stopWords: stopWords()}
+	a.split.emit = a.addWord
 	return a
 }
 
-// read returns the words of a definition and the lengths of its fields, valid until the
+// extractTerms returns the words of a definition and the lengths of its fields, valid until the
 // next call.
-func (a *analyzer) read(d *tool.Definition) ([]term, *[fields]int) {
+func (a *definitionAnalyzer) extractTerms(d *tool.Definition) ([]toolTerm, *[fields]int) {
 	for i := range a.terms {
 		a.slot[a.terms[i].word] = 0
 	}
 	a.terms, a.lengths = a.terms[:0], [fields]int{}
-	summary, rest := cutSentence(wirejson.Clip(d.Description, maxText))
-	a.field(inSummary, summary)
-	a.field(inDescription, rest)
-	a.field(inName, d.ID.Tool)
-	a.field(inServer, d.ID.Server)
-	a.field(inTitle, d.Title)
+	summary, rest := cutFirstSentence(wirejson.Clip(d.Description, maxText))
+	a.addFieldText(inSummary, summary)
+	a.addFieldText(inDescription, rest)
+	a.addFieldText(inName, d.ID.Tool)
+	a.addFieldText(inServer, d.ID.Server)
+	a.addFieldText(inTitle, d.Title)
 	if len(d.InputSchema) <= maxSchema && wirejson.Check(d.InputSchema, wirejson.Limits{}) == nil {
-		a.schema(d.InputSchema, 0)
+		a.addSchemaTexts(d.InputSchema, 0)
 	}
 	return a.terms, &a.lengths
 }
@@ -61,8 +61,8 @@ func (a *analyzer) read(d *tool.Definition) ([]term, *[fields]int) {
 // minSummary is the minimum length of a summary, in bytes: "Note." is not enough.
 const minSummary = 20
 
-// cutSentence cuts a description after its first sentence or line.
-func cutSentence(s string) (first, rest string) {
+// cutFirstSentence cuts a description after its first sentence or line.
+func cutFirstSentence(s string) (first, rest string) {
 	for i := minSummary; i+1 < len(s); i++ {
 		switch s[i] {
 		case '\n':
@@ -76,23 +76,23 @@ func cutSentence(s string) (first, rest string) {
 	return s, ""
 }
 
-func (a *analyzer) field(field int, s string) {
+func (a *definitionAnalyzer) addFieldText(field int, s string) {
 	a.current = field
 	a.split.splitText(wirejson.Clip(s, maxText))
 }
 
-// add counts a word of the current field, and the words that it is composed of.
-func (a *analyzer) add(word []byte) {
-	a.count(word)
+// addWord counts a word of the current field, and the words that it is composed of.
+func (a *definitionAnalyzer) addWord(word []byte) {
+	a.countWord(word)
 	switch a.current {
 	case inName, inServer, inTitle, inParameter:
-		for _, piece := range segments(string(word)) {
-			a.count([]byte(piece))
+		for _, piece := range splitCompound(string(word)) {
+			a.countWord([]byte(piece))
 		}
 	}
 }
 
-func (a *analyzer) count(word []byte) {
+func (a *definitionAnalyzer) countWord(word []byte) {
 	if a.current != inName && a.stopWords[string(word)] {
 		return
 	}
@@ -102,7 +102,7 @@ func (a *analyzer) count(word []byte) {
 			return
 		}
 		i = uint32(len(a.words))
-		text := stemWord(a.known, word).word
+		text := cachedStem(a.known, word).word
 		a.index[text] = i
 		a.words = append(a.words, text)
 		a.slot = append(a.slot, 0)
@@ -111,7 +111,7 @@ func (a *analyzer) count(word []byte) {
 		if len(a.terms) == maxTerms {
 			return
 		}
-		a.terms = append(a.terms, term{word: i})
+		a.terms = append(a.terms, toolTerm{word: i})
 		a.slot[i] = int32(len(a.terms))
 	}
 	if t := &a.terms[a.slot[i]-1]; t.count[a.current] < 255 {
@@ -120,27 +120,27 @@ func (a *analyzer) count(word []byte) {
 	a.lengths[a.current]++
 }
 
-// schema walks a schema of any dialect for property names and texts for readers.
-func (a *analyzer) schema(raw []byte, depth int) {
-	if depth > maxSchemaDepth || a.full() {
+// addSchemaTexts walks a schema of any dialect for property names and texts for readers.
+func (a *definitionAnalyzer) addSchemaTexts(raw []byte, depth int) {
+	if depth > maxSchemaDepth || a.hasMaxParameters() {
 		return
 	}
 	switch wirejson.Kind(raw) {
 	case '{':
-		wirejson.Members(raw, func(name, value []byte) error { return a.keyword(name, value, depth) })
+		wirejson.Members(raw, func(name, value []byte) error { return a.addSchemaKeyword(name, value, depth) })
 	case '[':
-		wirejson.Elements(raw, func(value []byte) error { a.schema(value, depth+1); return nil })
+		wirejson.Elements(raw, func(value []byte) error { a.addSchemaTexts(value, depth+1); return nil })
 	}
 }
 
 var errEnoughWords = errors.New("enough words")
 
-func (a *analyzer) full() bool {
+func (a *definitionAnalyzer) hasMaxParameters() bool {
 	return a.lengths[inParameter]+a.lengths[inParameterText] > maxParameters
 }
 
-func (a *analyzer) keyword(name, value []byte, depth int) error {
-	if a.full() {
+func (a *definitionAnalyzer) addSchemaKeyword(name, value []byte, depth int) error {
+	if a.hasMaxParameters() {
 		return errEnoughWords
 	}
 	switch string(name) {
@@ -149,42 +149,42 @@ func (a *analyzer) keyword(name, value []byte, depth int) error {
 			return nil
 		}
 		return wirejson.Members(value, func(name, value []byte) error {
-			a.field(inParameter, string(name))
-			a.schema(value, depth+1)
+			a.addFieldText(inParameter, string(name))
+			a.addSchemaTexts(value, depth+1)
 			return nil
 		})
 	case "description":
-		a.value(value)
+		a.addParameterText(value)
 	case "title":
 		if depth > 0 {
-			a.value(value)
+			a.addParameterText(value)
 		}
 	case "enum", "const":
-		a.values(value)
+		a.addParameterTexts(value)
 	case "default", "examples", "$schema", "$id", "$ref", "required", "type":
 		// data and URLs, not words about the tool
 	default:
-		a.schema(value, depth+1)
+		a.addSchemaTexts(value, depth+1)
 	}
 	return nil
 }
 
-func (a *analyzer) value(raw json.RawMessage) {
+func (a *definitionAnalyzer) addParameterText(raw json.RawMessage) {
 	if s, ok := wirejson.String(raw); ok {
-		a.field(inParameterText, s)
+		a.addFieldText(inParameterText, s)
 	}
 }
 
-func (a *analyzer) values(raw json.RawMessage) {
+func (a *definitionAnalyzer) addParameterTexts(raw json.RawMessage) {
 	if wirejson.Kind(raw) != '[' {
-		a.value(raw)
+		a.addParameterText(raw)
 		return
 	}
-	wirejson.Elements(raw, func(value []byte) error { a.value(value); return nil })
+	wirejson.Elements(raw, func(value []byte) error { a.addParameterText(value); return nil })
 }
 
-// term is one distinct word of a tool, with its count in each field.
-type term struct {
+// toolTerm is one distinct word of a tool, with its count in each field.
+type toolTerm struct {
 	word  uint32
 	count [fields]uint8
 }

@@ -33,9 +33,9 @@ func scaleTools(tb testing.TB, n int) []tool.Definition {
 }
 
 // hundreds makes parts of a hundred tools each.
-func hundreds(defs []tool.Definition) (parts []*Part) {
+func hundreds(defs []tool.Definition) (parts []*IndexPart) {
 	for i, list := range slices.Collect(slices.Chunk(defs, 100)) {
-		parts = append(parts, NewPart(fmt.Sprint("server ", i), pointers(list)))
+		parts = append(parts, NewIndexPart(fmt.Sprint("server ", i), pointers(list)))
 	}
 	return parts
 }
@@ -61,7 +61,7 @@ func BenchmarkBuild(b *testing.B) {
 			b.ReportAllocs()
 			before := cputime.Process()
 			for b.Loop() {
-				Assemble(hundreds(defs)).View(nil)
+				NewIndex(hundreds(defs)).View(nil)
 			}
 			b.ReportMetric(float64((cputime.Process()-before).Milliseconds())/float64(b.N), "cpu-ms/op")
 		})
@@ -77,8 +77,8 @@ func BenchmarkChange(b *testing.B) {
 			parts := hundreds(defs)
 			b.ReportAllocs()
 			for b.Loop() {
-				parts[len(parts)/2] = NewPart("changed", pointers(defs[:100]))
-				Assemble(parts).View(nil)
+				parts[len(parts)/2] = NewIndexPart("changed", pointers(defs[:100]))
+				NewIndex(parts).View(nil)
 			}
 		})
 	}
@@ -88,7 +88,7 @@ func BenchmarkChange(b *testing.B) {
 func BenchmarkSwitch(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			ix := Assemble(hundreds(scaleTools(b, n)))
+			ix := NewIndex(hundreds(scaleTools(b, n)))
 			b.ReportAllocs()
 			for b.Loop() {
 				ix.View(func(doc int) bool { return doc != 4711 })
@@ -101,7 +101,7 @@ func BenchmarkSwitch(b *testing.B) {
 func BenchmarkSearch(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			view := Assemble(hundreds(scaleTools(b, n))).View(func(doc int) bool { return doc%50 != 0 })
+			view := NewIndex(hundreds(scaleTools(b, n))).View(func(doc int) bool { return doc%50 != 0 })
 			queries := scaleQueries(b)
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -140,7 +140,7 @@ func BenchmarkMemory(b *testing.B) {
 		before := heap()
 		parts := hundreds(defs)
 		analysed := heap()
-		view := Assemble(parts).View(nil)
+		view := NewIndex(parts).View(nil)
 		b.ReportMetric(float64(analysed-before)/(1<<20), "MiB-parts")
 		b.ReportMetric(float64(heap()-analysed)/(1<<20), "MiB-index")
 		runtime.KeepAlive(view)

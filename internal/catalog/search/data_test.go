@@ -85,7 +85,7 @@ func pointers(defs []tool.Definition) (all []*tool.Definition) {
 }
 
 // partsOf makes a part of each server, in the order of their first tools.
-func partsOf(defs []tool.Definition) (parts []*Part) {
+func partsOf(defs []tool.Definition) (parts []*IndexPart) {
 	var servers []string
 	lists := map[string][]*tool.Definition{}
 	for _, d := range pointers(defs) {
@@ -95,7 +95,7 @@ func partsOf(defs []tool.Definition) (parts []*Part) {
 		lists[d.ID.Server] = append(lists[d.ID.Server], d)
 	}
 	for _, s := range servers {
-		parts = append(parts, NewPart(s, lists[s]))
+		parts = append(parts, NewIndexPart(s, lists[s]))
 	}
 	return parts
 }
@@ -122,13 +122,13 @@ func manyWords(n int) string {
 }
 
 // build makes a view of all tools.
-func build(defs []tool.Definition) *View { return Assemble(partsOf(defs)).View(nil) }
+func build(defs []tool.Definition) *View { return NewIndex(partsOf(defs)).View(nil) }
 
 // names returns the ids of hits.
 func (v *View) names(hits []Hit) []string {
 	out := []string{}
 	for _, h := range hits {
-		out = append(out, v.ix.id(uint32(h.Doc)).String())
+		out = append(out, v.ix.toolID(uint32(h.Doc)).String())
 	}
 	return out
 }

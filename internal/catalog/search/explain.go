@@ -8,12 +8,12 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Reason is why a tool was found: a word of the query, the matching words of the tool,
+// MatchReason is why a tool was found: a word of the query, the matching words of the tool,
 // and their fields.
-type Reason struct {
+type MatchReason struct {
 	Asked  string
 	Found  []string
-	How    Relation
+	How    MatchRelation
 	Fields []string // name, server, title, summary, description, parameter, parameter_text
 	Share  float64  // of the query words' part of the score; 0 for a name and for use
 }
@@ -21,16 +21,16 @@ type Reason struct {
 // fieldNames are the names of the fields, in order.
 var fieldNames = [fields]string{"name", "server", "title", "summary", "description", "parameter", "parameter_text"}
 
-// Explain returns why the query, with habits or nil, finds the tool of that definition,
+// MatchReasons returns why the query, with habits or nil, finds the tool of that definition,
 // the most important reason first. It analyzes the definition again, because the index
 // does not store positions.
-func (v *View) Explain(h *Habits, query string, doc int, d *tool.Definition) []Reason {
-	q := v.parse(query)
-	terms, lengths := v.ix.analyze(d)
-	var reasons []Reason
+func (v *View) MatchReasons(h *Habits, query string, doc int, d *tool.Definition) []MatchReason {
+	q := v.parseQuery(query)
+	terms, lengths := v.ix.analyzeTool(d)
+	var reasons []MatchReason
 	sum := 0.0
 	for i := range q.terms {
-		if r, ok := v.reason(&q.terms[i], terms, lengths); ok {
+		if r, ok := v.termReason(&q.terms[i], terms, lengths); ok {
 			sum += r.Share
 			reasons = append(reasons, r)
 		}
@@ -38,48 +38,48 @@ func (v *View) Explain(h *Habits, query string, doc int, d *tool.Definition) []R
 	for i := range reasons {
 		reasons[i].Share = math.Round(reasons[i].Share/sum*1e3) / 1e3
 	}
-	slices.SortStableFunc(reasons, func(a, b Reason) int { return cmp.Compare(b.Share, a.Share) })
+	slices.SortStableFunc(reasons, func(a, b MatchReason) int { return cmp.Compare(b.Share, a.Share) })
 	if v.habitScores(h, query)[uint32(doc)] > 0 {
-		reasons = append(reasons, Reason{Asked: query, Found: []string{}, How: ByUse, Fields: []string{}})
+		reasons = append(reasons, MatchReason{Asked: query, Found: []string{}, How: ByUse, Fields: []string{}})
 	}
 	return append(v.nameReasons(query, uint32(doc), d), reasons...)
 }
 
 // nameReasons returns the reasons for matches by name, which come first.
-func (v *View) nameReasons(query string, doc uint32, d *tool.Definition) (reasons []Reason) {
-	n := v.findNamed(query)
+func (v *View) nameReasons(query string, doc uint32, d *tool.Definition) (reasons []MatchReason) {
+	n := v.findNameMatches(query)
 	if n.bonus[doc] > 0 || n.byMeaning[doc] {
-		reasons = append(reasons, Reason{Asked: query, Found: []string{d.ID.Tool}, How: ByName, Fields: []string{fieldNames[inName]}})
+		reasons = append(reasons, MatchReason{Asked: query, Found: []string{d.ID.Tool}, How: ByName, Fields: []string{fieldNames[inName]}})
 	}
 	if part := v.ix.partOf[doc]; n.servers[part] || n.listServers[part] {
-		reasons = append(reasons, Reason{Asked: query, Found: []string{d.ID.Server}, How: ByName, Fields: []string{fieldNames[inServer]}})
+		reasons = append(reasons, MatchReason{Asked: query, Found: []string{d.ID.Server}, How: ByName, Fields: []string{fieldNames[inServer]}})
 	}
 	return reasons
 }
 
-// explainedWord is a word of a tool with its number in the index.
-type explainedWord struct {
+// toolWord is a word of a tool with its number in the index.
+type toolWord struct {
 	text string
 	stem uint32
-	term
+	toolTerm
 }
 
-func (ix *Index) analyze(d *tool.Definition) ([]explainedWord, *[fields]int) {
-	a := newAnalyzer(ix.ranking.lexicon)
-	terms, lengths := a.read(d)
-	words := make([]explainedWord, 0, len(terms))
+func (ix *Index) analyzeTool(d *tool.Definition) ([]toolWord, *[fields]int) {
+	a := newDefinitionAnalyzer(ix.ranking.lexicon)
+	terms, lengths := a.extractTerms(d)
+	words := make([]toolWord, 0, len(terms))
 	for _, t := range terms {
 		text := a.words[t.word]
 		if w, ok := ix.words[text]; ok {
-			words = append(words, explainedWord{text, ix.stemOf[w], t})
+			words = append(words, toolWord{text, ix.stemOf[w], t})
 		}
 	}
 	return words, lengths
 }
 
-// reason returns the reason for a query term.
-func (v *View) reason(t *queryTerm, words []explainedWord, lengths *[fields]int) (Reason, bool) {
-	r, rank := Reason{Asked: t.asked, How: t.how}, v.ix.ranking
+// termReason returns the reason for a query term.
+func (v *View) termReason(t *queryTerm, words []toolWord, lengths *[fields]int) (MatchReason, bool) {
+	r, rank := MatchReason{Asked: t.asked, How: t.how}, v.ix.ranking
 	var total float32
 	var in [fields]bool
 	for _, w := range words {
@@ -89,7 +89,7 @@ func (v *View) reason(t *queryTerm, words []explainedWord, lengths *[fields]int)
 		weight := rank.rawWeight(&w.count, lengths)
 		total += weight
 		if t.written && v.ix.words[w.text] == t.word {
-			r.Share += float64(rank.Surface) * float64(rank.saturated(weight))
+			r.Share += float64(rank.Surface) * float64(rank.saturate(weight))
 		}
 		r.Found = append(r.Found, w.text)
 		for f, n := range w.count {
@@ -104,6 +104,6 @@ func (v *View) reason(t *queryTerm, words []explainedWord, lengths *[fields]int)
 			r.Fields = append(r.Fields, name)
 		}
 	}
-	r.Share = (r.Share + float64(rank.saturated(total))) * float64(v.idf(t.stem)*t.weight)
+	r.Share = (r.Share + float64(rank.saturate(total))) * float64(v.headIDF(t.stem)*t.weight)
 	return r, len(r.Found) > 0
 }

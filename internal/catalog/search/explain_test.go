@@ -8,12 +8,12 @@ import (
 
 func TestExplain(t *testing.T) {
 	ix := build(shelf)
-	explain := func(query string) []Reason {
+	explain := func(query string) []MatchReason {
 		hits, _ := ix.Search(nil, query, 1, nil)
 		doc := hits[0].Doc
 		for i := range shelf {
-			if shelf[i].ID == ix.ix.id(uint32(doc)) {
-				reasons := ix.Explain(nil, query, doc, &shelf[i])
+			if shelf[i].ID == ix.ix.toolID(uint32(doc)) {
+				reasons := ix.MatchReasons(nil, query, doc, &shelf[i])
 				for j := range reasons {
 					reasons[j].Share = 0
 				}
@@ -25,15 +25,15 @@ func TestExplain(t *testing.T) {
 	}
 	tests := []struct {
 		query string
-		want  []Reason
+		want  []MatchReason
 	}{
-		{"erase a githubs repositry", []Reason{
+		{"erase a githubs repositry", []MatchReason{
 			{Asked: "repositry", Found: []string{"repository"}, How: Misspelt, Fields: []string{"name", "summary"}},
 			{Asked: "erase", Found: []string{"delete"}, How: Synonym, Fields: []string{"name", "summary"}},
 			{Asked: "githubs", Found: []string{"github"}, How: SameStem, Fields: []string{"server", "summary"}},
 		}},
-		{"regression", []Reason{{Asked: "regression", Found: []string{"regression"}, How: SameWord, Fields: []string{"parameter_text"}}}},
-		{"gitlab create issues", []Reason{
+		{"regression", []MatchReason{{Asked: "regression", Found: []string{"regression"}, How: SameWord, Fields: []string{"parameter_text"}}}},
+		{"gitlab create issues", []MatchReason{
 			{Asked: "gitlab create issues", Found: []string{"create_issue"}, How: ByName, Fields: []string{"name"}},
 			{Asked: "gitlab create issues", Found: []string{"gitlab"}, How: ByName, Fields: []string{"server"}},
 			{Asked: "gitlab", Found: []string{"gitlab"}, How: SameWord, Fields: []string{"server"}},
@@ -50,8 +50,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func byAsked(reasons []Reason) map[string][]Reason {
-	out := map[string][]Reason{}
+func byAsked(reasons []MatchReason) map[string][]MatchReason {
+	out := map[string][]MatchReason{}
 	for _, r := range reasons {
 		out[r.Asked] = append(out[r.Asked], r)
 	}
@@ -62,7 +62,7 @@ func TestExplainUse(t *testing.T) {
 	ix := build(shelf)
 	h := LearnHabits(uses("customers", "db", "query", 3))
 	hits, _ := ix.Search(h, "customers", 1, nil)
-	got := ix.Explain(h, "customers", hits[0].Doc, &shelf[5])
+	got := ix.MatchReasons(h, "customers", hits[0].Doc, &shelf[5])
 	if len(got) != 1 || got[0].How != ByUse || got[0].How.String() != "used" {
 		t.Errorf("reasons %+v, want use alone", got)
 	}
@@ -71,7 +71,7 @@ func TestExplainUse(t *testing.T) {
 func TestExplainShares(t *testing.T) {
 	ix := build(shelf)
 	hits, _ := ix.Search(nil, "delete repository owner", 1, nil)
-	reasons := ix.Explain(nil, "delete repository owner", hits[0].Doc, &shelf[1])
+	reasons := ix.MatchReasons(nil, "delete repository owner", hits[0].Doc, &shelf[1])
 	sum := 0.0
 	for i, r := range reasons {
 		sum += r.Share

@@ -18,8 +18,8 @@ const (
 	habitHalfCount = 2      // uses that give half of it
 )
 
-// Use is a tool that was called after a query.
-type Use struct {
+// QueryUse is a tool that was called after a query.
+type QueryUse struct {
 	Query string
 	Tool  tool.ID
 }
@@ -28,18 +28,18 @@ type Use struct {
 // a search: they add at most habitShare of the best match's score. They are immutable.
 type Habits struct {
 	tools []tool.ID
-	words map[string][]toolUses // stem → the tools it led to
+	words map[string][]toolUseCount // stem → the tools it led to
 }
 
-type toolUses struct {
+type toolUseCount struct {
 	tool  int32
 	times uint16
 }
 
 // LearnHabits returns the habits of uses, latest first; the earliest beyond the bound are
 // ignored.
-func LearnHabits(uses []Use) *Habits {
-	h := &Habits{words: make(map[string][]toolUses)}
+func LearnHabits(uses []QueryUse) *Habits {
+	h := &Habits{words: make(map[string][]toolUseCount)}
 	numbers := make(map[tool.ID]int32)
 	for _, use := range uses[:min(len(uses), maxUses)] {
 		n, ok := numbers[use.Tool]
@@ -49,17 +49,17 @@ func LearnHabits(uses []Use) *Habits {
 			h.tools = append(h.tools, use.Tool)
 		}
 		for _, word := range habitWords(use.Query) {
-			h.count(word, n)
+			h.countUse(word, n)
 		}
 	}
 	return h
 }
 
-func (h *Habits) count(word string, n int32) {
+func (h *Habits) countUse(word string, n int32) {
 	list := h.words[word]
-	i, ok := slices.BinarySearchFunc(list, n, func(e toolUses, n int32) int { return cmp.Compare(e.tool, n) })
+	i, ok := slices.BinarySearchFunc(list, n, func(e toolUseCount, n int32) int { return cmp.Compare(e.tool, n) })
 	if !ok {
-		list = slices.Insert(list, i, toolUses{tool: n})
+		list = slices.Insert(list, i, toolUseCount{tool: n})
 	}
 	if list[i].times < 1<<16-1 {
 		list[i].times++
@@ -69,11 +69,11 @@ func (h *Habits) count(word string, n int32) {
 
 // habitWords returns the distinct stems of a query.
 func habitWords(query string) (stems []string) {
-	for _, word := range wordsOf(wirejson.Clip(query, maxQuery)) {
+	for _, word := range splitWords(wirejson.Clip(query, maxQuery)) {
 		if stopWords()[word] || fillers()[word] || len(stems) == maxUseWords {
 			continue
 		}
-		if s := stem(word); !slices.Contains(stems, s) {
+		if s := toStem(word); !slices.Contains(stems, s) {
 			stems = append(stems, s)
 		}
 	}
@@ -90,15 +90,15 @@ func (v *View) habitScores(h *Habits, query string) map[uint32]float32 {
 	parts := make([]float32, len(h.tools))
 	var all float32
 	for _, word := range words {
-		rare := idf(v.docs, 0)
-		s, ok := v.stem(word)
+		rare := computeIDF(v.docs, 0)
+		s, ok := v.stemNumber(word)
 		if ok {
-			rare = v.idf(s)
+			rare = v.headIDF(s)
 		}
 		all += rare
 		for _, e := range h.words[word] {
 			part := rare * float32(e.times) / float32(e.times+habitHalfCount)
-			parts[e.tool] += part / v.commonness(h.tools[e.tool].Server, s, ok)
+			parts[e.tool] += part / v.wordCommonness(h.tools[e.tool].Server, s, ok)
 		}
 	}
 	out := make(map[uint32]float32)
@@ -106,31 +106,31 @@ func (v *View) habitScores(h *Habits, query string) map[uint32]float32 {
 		if part == 0 {
 			continue
 		}
-		if doc, ok := v.ix.docOf(h.tools[n]); ok && v.isShown(doc) {
+		if doc, ok := v.ix.docNumber(h.tools[n]); ok && v.isShown(doc) {
 			out[doc] = part / all
 		}
 	}
 	return out
 }
 
-// commonness is the square root of the number of a server's tools with a word, at least
+// wordCommonness is the square root of the number of a server's tools with a word, at least
 // one: a use of one of many similar tools says little.
-func (v *View) commonness(server string, stem uint32, known bool) float32 {
+func (v *View) wordCommonness(server string, stem uint32, known bool) float32 {
 	n := uint32(0)
 	if known {
 		for _, part := range v.ix.byServer[server] {
-			n += v.countInPart(part, stem)
+			n += v.countToolsInPart(part, stem)
 		}
 	}
 	return float32(math.Sqrt(float64(max(1, n))))
 }
 
-// docOf returns the document number of a tool.
-func (ix *Index) docOf(id tool.ID) (uint32, bool) {
+// docNumber returns the document number of a tool.
+func (ix *Index) docNumber(id tool.ID) (uint32, bool) {
 	name := strings.ToLower(id.Tool)
 	for _, part := range ix.byServer[id.Server] {
 		p := ix.parts[part]
-		for doc := range p.byName.of(name) {
+		for doc := range p.byName.toolsNamed(name) {
 			if p.ids[doc] == id {
 				return ix.first[part] + doc, true
 			}

@@ -9,9 +9,9 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-func uses(query, server, name string, times int) (out []Use) {
+func uses(query, server, name string, times int) (out []QueryUse) {
 	for range times {
-		out = append(out, Use{query, tool.ID{Server: server, Tool: name}})
+		out = append(out, QueryUse{query, tool.ID{Server: server, Tool: name}})
 	}
 	return out
 }
@@ -51,9 +51,9 @@ func TestHabits(t *testing.T) {
 
 // Habits say nothing about tools that a view does not show, or that are gone.
 func TestHabitsKeepToTheView(t *testing.T) {
-	ix := Assemble(partsOf(shelf))
+	ix := NewIndex(partsOf(shelf))
 	h := LearnHabits(append(uses("customers", "db", "query", 5), uses("customers", "gone", "query", 5)...))
-	v := ix.View(func(doc int) bool { return ix.id(uint32(doc)).Server != "db" })
+	v := ix.View(func(doc int) bool { return ix.toolID(uint32(doc)).Server != "db" })
 	if hits, total := v.Search(h, "customers", 5, nil); len(hits) != 0 || total != 0 {
 		t.Errorf("found %v", v.names(hits))
 	}
@@ -61,9 +61,9 @@ func TestHabitsKeepToTheView(t *testing.T) {
 
 // The order of uses does not matter, and too many are bounded.
 func TestLearnIsBounded(t *testing.T) {
-	var many []Use
+	var many []QueryUse
 	for i := range maxUses + 500 {
-		many = append(many, Use{fmt.Sprint("query number ", i%100), tool.ID{Server: "db", Tool: fmt.Sprint("t", i%7)}})
+		many = append(many, QueryUse{fmt.Sprint("query number ", i%100), tool.ID{Server: "db", Tool: fmt.Sprint("t", i%7)}})
 	}
 	h := LearnHabits(many)
 	if len(h.tools) != 7 {

@@ -13,7 +13,7 @@ import (
 // weighs more.
 type Index struct {
 	ranking *Ranking
-	parts   []*Part
+	parts   []*IndexPart
 	first   []uint32 // part → its first document; one more at the end
 	partOf  []uint32 // document → part
 
@@ -41,13 +41,13 @@ type partLists struct {
 
 type partWord struct{ part, word uint32 }
 
-func (l *partLists) of(word uint32) []partWord {
+func (l *partLists) partsWithWord(word uint32) []partWord {
 	return l.parts[l.start[word]:l.start[word+1]]
 }
 
-// Assemble returns an index of the parts. Documents are numbered in the order of the
+// NewIndex returns an index of the parts. Documents are numbered in the order of the
 // parts.
-func Assemble(parts []*Part) *Index {
+func NewIndex(parts []*IndexPart) *Index {
 	ix := &Index{ranking: defaultRanking(), parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
 	most, all := 0, 0
 	if len(parts) > 0 {
@@ -72,10 +72,10 @@ func Assemble(parts []*Part) *Index {
 		words[i], stems[i] = ix.numberWords(p)
 	}
 	ix.stemsOf = stems
-	ix.byWord = newLists(words, len(ix.words))
-	ix.byStem = newLists(stems, len(ix.stems))
-	ix.spelling = newSpelling(ix.words)
-	ix.synonyms = synonymsIn(ix.stems)
+	ix.byWord = newPartLists(words, len(ix.words))
+	ix.byStem = newPartLists(stems, len(ix.stems))
+	ix.spelling = newSpellingIndex(ix.words)
+	ix.synonyms = synonymsInVocabulary(ix.stems)
 	for row, stem := range ix.ranking.Vectors.stems {
 		if _, ok := ix.stems[stem]; ok {
 			ix.vectorRows = append(ix.vectorRows, row)
@@ -86,7 +86,7 @@ func Assemble(parts []*Part) *Index {
 
 // numberWords returns the numbers of a part's words and stems; new ones get the next
 // number. The stem of a known word is not computed again.
-func (ix *Index) numberWords(p *Part) (words, stems []uint32) {
+func (ix *Index) numberWords(p *IndexPart) (words, stems []uint32) {
 	words, stems = make([]uint32, len(p.words)), make([]uint32, len(p.stems))
 	for i, text := range p.words {
 		w, ok := ix.words[text]
@@ -106,15 +106,15 @@ func (ix *Index) numberWords(p *Part) (words, stems []uint32) {
 	return words, stems
 }
 
-// newLists inverts part → its words.
-func newLists(words [][]uint32, n int) partLists {
+// newPartLists inverts part → its words.
+func newPartLists(words [][]uint32, n int) partLists {
 	l := partLists{start: make([]uint32, n+1)}
 	for _, of := range words {
 		for _, word := range of {
 			l.start[word+1]++
 		}
 	}
-	next := prefixSums(l.start)
+	next := countsToOffsets(l.start)
 	l.parts = make([]partWord, l.start[n])
 	for part, of := range words {
 		for local, word := range of {
@@ -128,7 +128,7 @@ func newLists(words [][]uint32, n int) partLists {
 // Len returns the number of tools.
 func (ix *Index) Len() int { return len(ix.partOf) }
 
-func (ix *Index) id(doc uint32) tool.ID {
+func (ix *Index) toolID(doc uint32) tool.ID {
 	part := ix.partOf[doc]
 	return ix.parts[part].ids[doc-ix.first[part]]
 }

@@ -10,9 +10,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Part is the analyzed tools of one server, a building block of an index. It is immutable
+// IndexPart is the analyzed tools of one server, a building block of an index. It is immutable
 // and independent of other servers, so that a changed server only costs its own tools.
-type Part struct {
+type IndexPart struct {
 	ranking   *Ranking
 	ids       []tool.ID
 	server    []string  // words of its name, for queries that begin with them
@@ -58,33 +58,35 @@ const (
 	whereBits = inNameBit | inHeadBit
 )
 
-func (e posting) doc() uint32     { return e.docAndFlags &^ whereBits }
-func (e posting) inName() bool    { return e.docAndFlags&inNameBit != 0 }
-func (e posting) inHead() bool    { return e.docAndFlags&inHeadBit != 0 }
-func (e posting) headBit() uint32 { return e.docAndFlags & inHeadBit / inHeadBit } // 1 if inHead
+func (e posting) docNumber() uint32 { return e.docAndFlags &^ whereBits }
+func (e posting) inName() bool      { return e.docAndFlags&inNameBit != 0 }
+func (e posting) inHead() bool      { return e.docAndFlags&inHeadBit != 0 }
+func (e posting) headBit() uint32   { return e.docAndFlags & inHeadBit / inHeadBit } // 1 if inHead
 
-func (p *postings) of(word uint32) []posting {
+func (p *postings) ofWord(word uint32) []posting {
 	return p.docs[p.start[word]:p.start[word+1]]
 }
 
-// ofWord returns the tools with exactly that word.
-func (p *Part) ofWord(word uint32) []posting {
-	if docs := p.byWord.of(word); len(docs) > 0 {
+// exactWordPostings returns the tools with exactly that word.
+func (p *IndexPart) exactWordPostings(word uint32) []posting {
+	if docs := p.byWord.ofWord(word); len(docs) > 0 {
 		return docs
 	}
-	return p.byStem.of(p.stemOf[word])
+	return p.byStem.ofWord(p.stemOf[word])
 }
 
-// sameAsStem reports whether a word has the tools of its stem.
-func (p *Part) sameAsStem(word uint32) bool { return p.byWord.start[word] == p.byWord.start[word+1] }
-
-// NewPart analyzes the tools of a server with the default ranking.
-func NewPart(server string, tools []*tool.Definition) *Part {
-	return defaultRanking().NewPart(server, tools)
+// usesStemPostings reports whether a word has the tools of its stem.
+func (p *IndexPart) usesStemPostings(word uint32) bool {
+	return p.byWord.start[word] == p.byWord.start[word+1]
 }
 
-// NewPart analyzes the tools of a server.
-func (r *Ranking) NewPart(server string, tools []*tool.Definition) *Part {
+// NewIndexPart analyzes the tools of a server with the default ranking.
+func NewIndexPart(server string, tools []*tool.Definition) *IndexPart {
+	return defaultRanking().NewIndexPart(server, tools)
+}
+
+// NewIndexPart analyzes the tools of a server.
+func (r *Ranking) NewIndexPart(server string, tools []*tool.Definition) *IndexPart {
 	b := newPartBuilder(r, server, len(tools))
 	for i := range tools {
 		b.addTool(uint32(i), tools[i])
@@ -103,7 +105,7 @@ type nameIndex struct {
 
 func newNameIndex(n int) nameIndex { return nameIndex{last: make(map[string]uint32, n)} }
 
-func (n *nameIndex) add(name string, doc uint32) {
+func (n *nameIndex) addTool(name string, doc uint32) {
 	if before, ok := n.last[name]; ok {
 		if n.more == nil {
 			n.more = make(map[uint32]uint32)
@@ -113,8 +115,8 @@ func (n *nameIndex) add(name string, doc uint32) {
 	n.last[name] = doc
 }
 
-// of returns the tools of a name.
-func (n *nameIndex) of(name string) iter.Seq[uint32] {
+// toolsNamed returns the tools of a name.
+func (n *nameIndex) toolsNamed(name string) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for doc, ok := n.last[name]; ok && yield(doc); doc, ok = n.more[doc] {
 		}
@@ -122,12 +124,12 @@ func (n *nameIndex) of(name string) iter.Seq[uint32] {
 }
 
 // Len returns the number of tools.
-func (p *Part) Len() int { return len(p.ids) }
+func (p *IndexPart) Len() int { return len(p.ids) }
 
 // partBuilder builds a part, tool by tool.
 type partBuilder struct {
-	part     *Part
-	analyzer *analyzer
+	part     *IndexPart
+	analyzer *definitionAnalyzer
 	index    map[string]uint32 // stem → number
 	forms    []uint32          // stem → number of its words
 
@@ -144,50 +146,52 @@ type wordPosting struct {
 
 func newPartBuilder(r *Ranking, server string, tools int) *partBuilder {
 	return &partBuilder{
-		part: &Part{
+		part: &IndexPart{
 			ranking: r,
-			ids:     make([]tool.ID, 0, tools), server: wordsOf(server),
+			ids:     make([]tool.ID, 0, tools), server: splitWords(server),
 			byName: newNameIndex(tools), byMeaning: newNameIndex(tools), unitVectors: make([]unitVector, 0, tools), nameStems: make([][]uint32, 0, tools),
 		},
-		analyzer: newAnalyzer(r.lexicon),
+		analyzer: newDefinitionAnalyzer(r.lexicon),
 		index:    make(map[string]uint32),
 	}
 }
 
-func (b *partBuilder) stem(word string) string { return stemWord(b.part.ranking.lexicon, word).root }
+func (b *partBuilder) stemOf(word string) string {
+	return cachedStem(b.part.ranking.lexicon, word).stem
+}
 
 func (b *partBuilder) addTool(doc uint32, d *tool.Definition) {
 	p := b.part
 	p.ids = append(p.ids, d.ID)
-	words := expandWords(wordsOf(d.ID.Tool))
-	name, meaning := strings.ToLower(d.ID.Tool), newWording(words, b.stem).meaning
+	words := expandWords(splitWords(d.ID.Tool))
+	name, meaning := strings.ToLower(d.ID.Tool), newWording(words, b.stemOf).meaning
 	p.mutating = append(p.mutating, isMutatingName(words))
-	p.byName.add(name, doc)
-	p.byMeaning.add(meaning, doc)
+	p.byName.addTool(name, doc)
+	p.byMeaning.addTool(meaning, doc)
 
-	terms, lengths := b.analyzer.read(d)
-	b.intern()
+	terms, lengths := b.analyzer.extractTerms(d)
+	b.computeNewStems()
 	first := len(b.stems)
 	for i := range terms {
 		t := &terms[i]
-		b.add(doc, t, p.ranking.rawWeight(&t.count, lengths))
+		b.addPosting(doc, t, p.ranking.rawWeight(&t.count, lengths))
 	}
 	for i := first; i < len(b.stems); i++ {
 		e := &b.stems[i]
-		e.weight = p.ranking.saturated(e.weight)
+		e.weight = p.ranking.saturate(e.weight)
 		b.slot[e.word] = 0
 	}
-	b.addVector(b.stems[first:])
+	b.addToolVector(b.stems[first:])
 }
 
-// addVector computes the vector of a tool and the stems of its name.
-func (b *partBuilder) addVector(stems []wordPosting) {
+// addToolVector computes the vector of a tool and the stems of its name.
+func (b *partBuilder) addToolVector(stems []wordPosting) {
 	p := b.part
-	var sum vector
+	var sum vectorSum
 	var named []uint32
 	for _, e := range stems {
 		if row := p.rows[e.word]; row >= 0 {
-			p.ranking.Vectors.addRow(&sum, int(row), vectorWeight(e.weight))
+			p.ranking.Vectors.addRowVector(&sum, int(row), vectorWeight(e.weight))
 		}
 		if e.inHead() {
 			p.headCounts[e.word]++
@@ -196,13 +200,13 @@ func (b *partBuilder) addVector(stems []wordPosting) {
 			named = append(named, e.word)
 		}
 	}
-	p.unitVectors = append(p.unitVectors, sum.normalized())
+	p.unitVectors = append(p.unitVectors, sum.toUnitVector())
 	p.nameStems = append(p.nameStems, named)
 }
 
 // addSuccessors records the tools that a deprecated one names.
 func (b *partBuilder) addSuccessors(doc uint32, d *tool.Definition) {
-	if !d.Deprecated() {
+	if !d.IsDeprecated() {
 		return
 	}
 	p := b.part
@@ -211,7 +215,7 @@ func (b *partBuilder) addSuccessors(doc uint32, d *tool.Definition) {
 	}
 	var next []uint32
 	for word := range strings.FieldsFuncSeq(strings.ToLower(wirejson.Clip(d.Description, maxText)), isNameSeparator) {
-		for other := range p.byName.of(strings.TrimRight(word, ".-/")) {
+		for other := range p.byName.toolsNamed(strings.TrimRight(word, ".-/")) {
 			if other != doc && !slices.Contains(next, other) && len(next) < maxSuccessors {
 				next = append(next, other)
 			}
@@ -227,12 +231,12 @@ func isNameSeparator(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./", r)
 }
 
-// intern computes the stems of new words.
-func (b *partBuilder) intern() {
+// computeNewStems computes the stems of new words.
+func (b *partBuilder) computeNewStems() {
 	p := b.part
 	p.words = b.analyzer.words
 	for i := len(p.stemOf); i < len(p.words); i++ {
-		root := b.stem(p.words[i])
+		root := b.stemOf(p.words[i])
 		s, ok := b.index[root]
 		if !ok {
 			s = uint32(len(p.stems))
@@ -241,15 +245,15 @@ func (b *partBuilder) intern() {
 			b.forms = append(b.forms, 0)
 			b.slot = append(b.slot, 0)
 			p.headCounts = append(p.headCounts, 0)
-			p.rows = append(p.rows, p.ranking.Vectors.row(root))
+			p.rows = append(p.rows, p.ranking.Vectors.rowOf(root))
 		}
 		b.forms[s]++
 		p.stemOf = append(p.stemOf, s)
 	}
 }
 
-func (b *partBuilder) add(doc uint32, t *term, weight float32) {
-	e := wordPosting{word: t.word, posting: posting{doc, b.part.ranking.saturated(weight)}}
+func (b *partBuilder) addPosting(doc uint32, t *toolTerm, weight float32) {
+	e := wordPosting{word: t.word, posting: posting{doc, b.part.ranking.saturate(weight)}}
 	if t.count[inName] > 0 {
 		e.docAndFlags |= inNameBit
 	}
@@ -270,7 +274,7 @@ func (b *partBuilder) add(doc uint32, t *term, weight float32) {
 }
 
 // build sorts the postings by word.
-func (b *partBuilder) build() *Part {
+func (b *partBuilder) build() *IndexPart {
 	p := b.part
 	p.byStem = sortPostings(b.stems, len(p.stems))
 	shared := b.words[:0]
@@ -283,8 +287,8 @@ func (b *partBuilder) build() *Part {
 	return p
 }
 
-// prefixSums replaces counts by offsets in place; it returns a copy to fill with.
-func prefixSums(start []uint32) (next []uint32) {
+// countsToOffsets replaces counts by offsets in place; it returns a copy to fill with.
+func countsToOffsets(start []uint32) (next []uint32) {
 	for i := range start[1:] {
 		start[i+1] += start[i]
 	}
@@ -297,7 +301,7 @@ func sortPostings(entries []wordPosting, n int) postings {
 	for _, e := range entries {
 		p.start[e.word+1]++
 	}
-	next := prefixSums(p.start)
+	next := countsToOffsets(p.start)
 	for _, e := range entries {
 		p.docs[next[e.word]] = e.posting
 		next[e.word]++

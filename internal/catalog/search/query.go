@@ -19,10 +19,10 @@ const (
 type parsedQuery struct {
 	terms     []queryTerm
 	clauses   int
-	context   uint32                 // bit set of clauses that only give context
-	ideal     float32                // score of a tool with every word at its best
-	countOnly bool                   // asks for a number or size, and for no action
-	sums      [1 + maxClauses]vector // sums of word vectors: of the query, then of each clause
+	context   uint32                    // bit set of clauses that only give context
+	ideal     float32                   // score of a tool with every word at its best
+	countOnly bool                      // asks for a number or size, and for no action
+	sums      [1 + maxClauses]vectorSum // sums of word vectors: of the query, then of each clause
 	asked     []queryStem
 }
 
@@ -41,18 +41,18 @@ type queryTerm struct {
 	weight  float32
 	clauses uint32 // bit set of clauses with the word
 	asked   string // the word in the query
-	how     Relation
+	how     MatchRelation
 }
 
-// parse parses a query.
-func (v *View) parse(text string) parsedQuery {
+// parseQuery parses a query.
+func (v *View) parseQuery(text string) parsedQuery {
 	r := queryParser{view: v, seen: make(map[string]int, 16)}
 	text = wirejson.Clip(text, maxQuery)
-	if r.parse(text, true); len(r.words) == 0 {
-		r.parse(text, false)
+	if r.parseWords(text, true); len(r.words) == 0 {
+		r.parseWords(text, false)
 	}
 	r.addListVerb(text)
-	return r.resolve()
+	return r.resolveWords()
 }
 
 // queryParser collects the distinct words of a query.
@@ -84,8 +84,8 @@ type queryWord struct {
 	known   bool // in the vocabulary
 }
 
-func (r *queryParser) parse(text string, skipStops bool) {
-	foreign := foreignStops(text)
+func (r *queryParser) parseWords(text string, skipStops bool) {
+	foreign := stopWordsOfLanguage(text)
 	list := !strings.ContainsAny(text, ".?!")
 	before := ""
 	sp := splitter{plurals: true, emit: func(word []byte) {
@@ -95,7 +95,7 @@ func (r *queryParser) parse(text string, skipStops bool) {
 		before = w
 		if names, ok := measureNouns()[w]; ok && how {
 			r.asksCount = true
-			r.addIfKnown(names)
+			r.addWordsIfKnown(names)
 			return
 		}
 		if skipStops && (stopWords()[w] || fillers()[w] || foreign[w]) {
@@ -122,17 +122,17 @@ func (r *queryParser) parse(text string, skipStops bool) {
 func (r *queryParser) addShortForms(word string) {
 	r.counted++
 	r.plural = r.isPluralOfKnown(word)
-	r.hasAction = r.hasAction || actionStems()[stem(word)] && !readingVerbs()[word]
+	r.hasAction = r.hasAction || actionStems()[toStem(word)] && !readingVerbs()[word]
 	if !r.view.hasWord(word) {
 		if one, ok := strings.CutSuffix(word, "s"); ok && len(one) > 1 && r.view.hasWord(one) {
 			word = one
 		}
 	}
 	form := word
-	if one, ok := shortFormOfPlural(word); ok {
+	if one, ok := singularAbbreviation(word); ok {
 		form = one
 	}
-	if long, ok := shortForms()[form]; ok && r.addIfKnown(long) {
+	if long, ok := shortForms()[form]; ok && r.addWordsIfKnown(long) {
 		r.plural = form != word
 		if !r.view.hasWord(word) {
 			return
@@ -142,8 +142,8 @@ func (r *queryParser) addShortForms(word string) {
 	if r.recent = append(r.recent, word); len(r.recent) > maxLongFormWords {
 		r.recent = r.recent[1:]
 	}
-	if form, ok := shortFormOf(r.recent); ok && r.anyUnknown(shortForms()[form]) {
-		r.addIfKnown([]string{form})
+	if form, ok := findAbbreviation(r.recent); ok && r.hasUnknownWord(shortForms()[form]) {
+		r.addWordsIfKnown([]string{form})
 	}
 }
 
@@ -151,7 +151,7 @@ func (r *queryParser) addShortForms(word string) {
 func (r *queryParser) isPluralOfKnown(word string) bool {
 	for _, ending := range [...][2]string{{"ies", "y"}, {"es", ""}, {"s", ""}} {
 		if one, ok := strings.CutSuffix(word, ending[0]); ok && len(one) > 1 {
-			if _, ok := r.view.word(one + ending[1]); ok {
+			if _, ok := r.view.wordNumber(one + ending[1]); ok {
 				return true
 			}
 		}
@@ -159,14 +159,14 @@ func (r *queryParser) isPluralOfKnown(word string) bool {
 	return false
 }
 
-// anyUnknown reports whether any of the words is unknown.
-func (r *queryParser) anyUnknown(words []string) bool {
+// hasUnknownWord reports whether any of the words is unknown.
+func (r *queryParser) hasUnknownWord(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return !r.view.hasWord(word) })
 }
 
-// addIfKnown adds words if all are known, and reports whether they are.
-func (r *queryParser) addIfKnown(words []string) bool {
-	if r.anyUnknown(words) {
+// addWordsIfKnown adds words if all are known, and reports whether they are.
+func (r *queryParser) addWordsIfKnown(words []string) bool {
+	if r.hasUnknownWord(words) {
 		return false
 	}
 	for _, word := range words {
@@ -190,7 +190,7 @@ func (r *queryParser) addWord(word string, clauses uint32) {
 		}
 		i = len(r.words)
 		r.seen[word] = i
-		r.words = append(r.words, queryWord{text: word, root: stem(word)})
+		r.words = append(r.words, queryWord{text: word, root: toStem(word)})
 	}
 	r.words[i].count++
 	r.words[i].clauses |= clauses
@@ -201,16 +201,16 @@ func (r *queryParser) addVerbPhrase(a, b string) {
 	if a == "" || !particles()[b] || stopWords()[a] {
 		return
 	}
-	word := stem(a) + strings.TrimSuffix(b, "to")
-	if _, ok := r.view.word(word); ok && len(r.phrases) < maxClauses {
+	word := toStem(a) + strings.TrimSuffix(b, "to")
+	if _, ok := r.view.wordNumber(word); ok && len(r.phrases) < maxClauses {
 		r.phrases = append(r.phrases, verbPhrase{a, a + " " + b, word, 1 << r.clauses})
 	}
 }
 
-// foreignStops returns the stop words of the query's language; nil for English and
+// stopWordsOfLanguage returns the stop words of the query's language; nil for English and
 // languages without a list.
-func foreignStops(text string) (stops map[string]bool) {
-	words := wordsOf(text)
+func stopWordsOfLanguage(text string) (stops map[string]bool) {
+	words := splitWords(text)
 	most := 1
 	for _, language := range foreignStopWords() {
 		n := 0
@@ -245,7 +245,7 @@ func cutClause(text string, list bool) (clause, rest string) {
 			}
 			if strings.Contains(text[:i], " ") {
 				for _, mark := range [...]string{", ", " + ", " and ", " or "} {
-					if rest, ok := strings.CutPrefix(text[i:], mark); ok && beginsRequest(mark, rest, list) {
+					if rest, ok := strings.CutPrefix(text[i:], mark); ok && isRequestStart(mark, rest, list) {
 						return text[:i], rest
 					}
 				}
@@ -255,23 +255,23 @@ func cutClause(text string, list bool) (clause, rest string) {
 	return text, ""
 }
 
-// addVector adds the vector of a word.
-func (q *parsedQuery) addVector(v *Vectors, stem string, weight float32, clauses uint32) {
-	if !v.add(&q.sums[0], stem, weight) || q.clauses < 2 {
+// addWordVector adds the vector of a word.
+func (q *parsedQuery) addWordVector(v *WordVectors, stem string, weight float32, clauses uint32) {
+	if !v.addStemVector(&q.sums[0], stem, weight) || q.clauses < 2 {
 		return
 	}
 	for c := range q.clauses {
 		if clauses&(1<<c) != 0 {
-			v.add(&q.sums[1+c], stem, weight)
+			v.addStemVector(&q.sums[1+c], stem, weight)
 		}
 	}
 }
 
 // addStem adds a stem of the query.
 func (q *parsedQuery) addStem(v *View, root string) {
-	a := queryStem{row: v.ix.ranking.Vectors.row(root), rare: idf(v.docs, 0)}
-	if a.stem, a.known = v.stem(root); a.known {
-		a.rare = v.idf(a.stem)
+	a := queryStem{row: v.ix.ranking.Vectors.rowOf(root), rare: computeIDF(v.docs, 0)}
+	if a.stem, a.known = v.stemNumber(root); a.known {
+		a.rare = v.headIDF(a.stem)
 	}
 	q.asked = append(q.asked, a)
 }
@@ -279,44 +279,44 @@ func (q *parsedQuery) addStem(v *View, root string) {
 // unitVectors returns the vectors of the query and of each clause.
 func (q *parsedQuery) unitVectors() (out []unitVector) {
 	for i := range q.sums {
-		if d := q.sums[i].normalized(); d != (unitVector{}) {
+		if d := q.sums[i].toUnitVector(); d != (unitVector{}) {
 			out = append(out, d)
 		}
 	}
 	return out
 }
 
-// beginsRequest reports whether a new request begins after the mark: several words after
+// isRequestStart reports whether a new request begins after the mark: several words after
 // a list separator, a verb after another mark.
-func beginsRequest(mark, text string, list bool) bool {
+func isRequestStart(mark, text string, list bool) bool {
 	word, rest, more := strings.Cut(text, " ")
 	return list && more && rest != "" && (mark == ", " || mark == " + ") || verbs()[strings.ToLower(word)]
 }
 
-// resolve looks up the words in the vocabulary, and guesses unknown ones.
-func (r *queryParser) resolve() parsedQuery {
+// resolveWords looks up the words in the vocabulary, and guesses unknown ones.
+func (r *queryParser) resolveWords() parsedQuery {
 	q := parsedQuery{clauses: r.clauses + 1, context: r.context, countOnly: r.isCountQuestion()}
 	used := make(map[uint32]bool, len(r.words))
 	for i := range r.words {
 		w := &r.words[i]
-		q.addVector(r.view.ix.ranking.Vectors, w.root, 1, w.clauses)
+		q.addWordVector(r.view.ix.ranking.Vectors, w.root, 1, w.clauses)
 		q.addStem(r.view, w.root)
 		if t, ok := r.view.lookupStemmed(w.text, w.root); ok {
 			used[t.stem] = true
 			t.asked = w.text
-			q.add(r.view, t, 1+r.view.ix.ranking.Repeat*float32(min(w.count, 8)-1), w.clauses)
+			q.addTerm(r.view, t, 1+r.view.ix.ranking.Repeat*float32(min(w.count, 8)-1), w.clauses)
 			w.known = true
 		}
 	}
 	for _, p := range r.phrases {
-		if t, ok := r.view.lookupWord(p.word); ok && !r.contains(p.word) {
+		if t, ok := r.view.lookupWord(p.word); ok && !r.hasWord(p.word) {
 			for i := range q.terms {
 				if q.terms[i].asked == p.verb {
 					q.terms[i].weight *= r.view.ix.ranking.Compound
 				}
 			}
 			t.asked, t.how = p.asked, JoinedWords
-			q.add(r.view, t, 1, p.clauses)
+			q.addTerm(r.view, t, 1, p.clauses)
 			used[t.stem] = true
 		}
 	}
@@ -329,16 +329,16 @@ func (r *queryParser) resolve() parsedQuery {
 		for _, st := range r.view.ix.synonyms[w.root] {
 			if !used[st] && r.view.stemsIn[st] > 0 {
 				used[st], r.words[i].known = true, true
-				q.add(r.view, queryTerm{stem: st, asked: w.text, how: Synonym}, share, w.clauses)
+				q.addTerm(r.view, queryTerm{stem: st, asked: w.text, how: Synonym}, share, w.clauses)
 			}
 		}
 		if i > 0 {
-			r.addJoined(&q, r.words[i-1], w)
+			r.addJoinedWord(&q, r.words[i-1], w)
 		}
 		if r.addSegments(&q, w) {
 			continue
 		}
-		if !r.words[i].known && alike < maxAlike && r.addSimilar(&q, w) {
+		if !r.words[i].known && alike < maxAlike && r.addSimilarWords(&q, w) {
 			alike++
 			continue
 		}
@@ -361,30 +361,30 @@ func (r *queryParser) addListVerb(text string) {
 // maxListed is the maximum number of words for that.
 const maxListed = 2
 
-func (r *queryParser) contains(word string) bool {
+func (r *queryParser) hasWord(word string) bool {
 	_, ok := r.seen[word]
 	return ok
 }
 
-// addJoined adds the compound of two neighbors: "data base" finds "database".
-func (r *queryParser) addJoined(q *parsedQuery, a, b queryWord) {
+// addJoinedWord adds the compound of two neighbors: "data base" finds "database".
+func (r *queryParser) addJoinedWord(q *parsedQuery, a, b queryWord) {
 	if len(a.text) < 2 || len(b.text) < 2 || len(a.text)+len(b.text) > maxWord {
 		return
 	}
 	word := a.text + b.text
 	r.addCompound(q, a, b, word)
-	if _, ok := r.view.word(word); !ok || r.contains(word) {
+	if _, ok := r.view.wordNumber(word); !ok || r.hasWord(word) {
 		return
 	}
 	t, _ := r.view.lookupWord(word)
 	t.asked, t.how = a.text+" "+b.text, JoinedWords
-	q.add(r.view, t, r.view.ix.ranking.Joined, a.clauses&b.clauses)
+	q.addTerm(r.view, t, r.view.ix.ranking.Joined, a.clauses&b.clauses)
 }
 
 // addCompound treats two neighbors that are an entry of the synonyms, such as "web page",
 // as one meaning: its synonyms count, and each word alone counts less.
 func (r *queryParser) addCompound(q *parsedQuery, a, b queryWord, word string) {
-	others := r.view.ix.synonyms[stem(word)]
+	others := r.view.ix.synonyms[toStem(word)]
 	if len(others) == 0 {
 		return
 	}
@@ -395,7 +395,7 @@ func (r *queryParser) addCompound(q *parsedQuery, a, b queryWord, word string) {
 	}
 	for _, st := range others {
 		if r.view.stemsIn[st] > 0 && !slices.ContainsFunc(q.terms, func(t queryTerm) bool { return t.stem == st && t.how != Synonym }) {
-			q.add(r.view, queryTerm{stem: st, asked: a.text + " " + b.text, how: Synonym}, r.view.ix.ranking.Meant, a.clauses&b.clauses)
+			q.addTerm(r.view, queryTerm{stem: st, asked: a.text + " " + b.text, how: Synonym}, r.view.ix.ranking.Meant, a.clauses&b.clauses)
 		}
 	}
 }
@@ -403,15 +403,15 @@ func (r *queryParser) addCompound(q *parsedQuery, a, b queryWord, word string) {
 // addSegments adds the words that a word is composed of, and reports whether any is
 // known.
 func (r *queryParser) addSegments(q *parsedQuery, w queryWord) (found bool) {
-	pieces := segments(w.text)
+	pieces := splitCompound(w.text)
 	if compounds()[w.text] || compounds()[strings.TrimSuffix(w.text, "s")] {
-		pieces = splitInTwo(w.text)
+		pieces = splitIntoTwoWords(w.text)
 	}
 	for _, piece := range pieces {
-		if t, ok := r.view.lookupWord(piece); ok && !stopWords()[piece] && !r.contains(piece) {
+		if t, ok := r.view.lookupWord(piece); ok && !stopWords()[piece] && !r.hasWord(piece) {
 			found = true
 			t.asked, t.how = w.text, JoinedWords
-			q.add(r.view, t, r.view.ix.ranking.Joined, w.clauses)
+			q.addTerm(r.view, t, r.view.ix.ranking.Joined, w.clauses)
 		}
 	}
 	return found
@@ -420,7 +420,7 @@ func (r *queryParser) addSegments(q *parsedQuery, w queryWord) (found bool) {
 // addGuesses adds guesses for an unknown word: its segments, else words with similar
 // spelling.
 func (r *queryParser) addGuesses(q *parsedQuery, w queryWord) {
-	q.ideal += idf(r.view.docs, 0)
+	q.ideal += computeIDF(r.view.docs, 0)
 	for i := 3; i+3 <= len(w.text); i++ {
 		first, ok := r.view.lookupWord(w.text[:i])
 		if !ok {
@@ -429,70 +429,70 @@ func (r *queryParser) addGuesses(q *parsedQuery, w queryWord) {
 		if second, ok := r.view.lookupWord(w.text[i:]); ok {
 			for _, t := range [2]queryTerm{first, second} {
 				t.asked, t.how = w.text, JoinedWords
-				q.add(r.view, t, r.view.ix.ranking.Joined, w.clauses)
+				q.addTerm(r.view, t, r.view.ix.ranking.Joined, w.clauses)
 			}
 			return
 		}
 	}
-	for _, near := range r.view.nearest(w.text) {
+	for _, near := range r.view.nearestSpellings(w.text) {
 		if t, ok := r.view.lookupWord(near.word); ok {
 			t.asked, t.how = w.text, Misspelt
-			q.add(r.view, t, near.weight, w.clauses)
+			q.addTerm(r.view, t, near.weight, w.clauses)
 		}
 	}
 }
 
-// addSimilar adds words with similar vectors.
-func (r *queryParser) addSimilar(q *parsedQuery, w queryWord) bool {
+// addSimilarWords adds words with similar vectors.
+func (r *queryParser) addSimilarWords(q *parsedQuery, w queryWord) bool {
 	v := r.view.ix.ranking.Vectors
-	found := v.nearest(w.root, r.view.ix.vectorRows, func(s string) bool {
-		_, ok := r.view.stem(s)
+	found := v.nearestStems(w.root, r.view.ix.vectorRows, func(s string) bool {
+		_, ok := r.view.stemNumber(s)
 		return ok
 	})
 	for _, n := range found {
-		st, _ := r.view.stem(n.word)
-		q.add(r.view, queryTerm{stem: st, asked: w.text, how: Synonym}, r.view.ix.ranking.Alike*n.weight/float32(len(found)), w.clauses)
+		st, _ := r.view.stemNumber(n.word)
+		q.addTerm(r.view, queryTerm{stem: st, asked: w.text, how: Synonym}, r.view.ix.ranking.Alike*n.weight/float32(len(found)), w.clauses)
 	}
 	return len(found) > 0
 }
 
 func (v *View) lookupWord(word string) (queryTerm, bool) {
-	if _, ok := v.word(word); ok {
+	if _, ok := v.wordNumber(word); ok {
 		return v.lookupStemmed(word, "")
 	}
-	return v.lookupStemmed(word, stem(word))
+	return v.lookupStemmed(word, toStem(word))
 }
 
 // lookupStemmed is lookupWord for a known stem.
 func (v *View) lookupStemmed(word, root string) (queryTerm, bool) {
-	if w, ok := v.word(word); ok {
+	if w, ok := v.wordNumber(word); ok {
 		return queryTerm{stem: v.ix.stemOf[w], word: w, written: true}, true
 	}
-	st, ok := v.stem(root)
+	st, ok := v.stemNumber(root)
 	return queryTerm{stem: st, how: SameStem}, ok
 }
 
-func (q *parsedQuery) add(v *View, t queryTerm, weight float32, clauses uint32) {
+func (q *parsedQuery) addTerm(v *View, t queryTerm, weight float32, clauses uint32) {
 	t.weight, t.clauses = weight, clauses
 	q.terms = append(q.terms, t)
-	q.ideal += weight * v.idf(t.stem) * (1 + v.ix.ranking.Surface)
+	q.ideal += weight * v.headIDF(t.stem) * (1 + v.ix.ranking.Surface)
 }
 
-// Relation is how a word of the query matches a tool.
-type Relation uint8
+// MatchRelation is how a word of the query matches a tool.
+type MatchRelation uint8
 
 // The relations, closest first.
 const (
-	SameWord    Relation = iota // the same word
-	SameStem                    // another form of the word
-	JoinedWords                 // words written as one, or one as several
-	Synonym                     // a synonym
-	Misspelt                    // a word with similar spelling
-	ByName                      // the query names the tool or its server
-	ByUse                       // the tool was called after similar searches
+	SameWord    MatchRelation = iota // the same word
+	SameStem                         // another form of the word
+	JoinedWords                      // words written as one, or one as several
+	Synonym                          // a synonym
+	Misspelt                         // a word with similar spelling
+	ByName                           // the query names the tool or its server
+	ByUse                            // the tool was called after similar searches
 )
 
-func (r Relation) String() string {
+func (r MatchRelation) String() string {
 	return [...]string{"same", "stem", "joined", "synonym", "misspelt", "named", "used"}[r]
 }
 

@@ -87,11 +87,11 @@ func sharedRequests(t *testing.T) (all []request) {
 // what counts, never to what changes anything.
 func TestShortFormsAndQuestions(t *testing.T) {
 	volume.Serial(t)
-	var parts []*Part
+	var parts []*IndexPart
 	for _, p := range realServers(t) {
 		parts = append(parts, p)
 	}
-	v := Assemble(parts).View(nil)
+	v := NewIndex(parts).View(nil)
 	for _, r := range append(sharedRequests(t), askedShortly...) {
 		hits, _ := v.Search(nil, r.Query, 5, nil)
 		found := v.names(hits)

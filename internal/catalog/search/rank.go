@@ -9,7 +9,7 @@ import (
 // accepted matches. A nil keep accepts every tool. The result for a smaller n is a prefix
 // of that for a larger one. Habits are a prior; nil is none.
 func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (hits []Hit, total int) {
-	q := v.parse(query)
+	q := v.parseQuery(query)
 	s, _ := v.ix.scratch.Get().(*searchBuffers)
 	if s == nil {
 		s = new(searchBuffers)
@@ -17,17 +17,17 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 	defer v.ix.scratch.Put(s)
 	s.reset(v, q.clauses)
 	for i := range q.terms {
-		s.addTerm(&q.terms[i])
+		s.scoreTerm(&q.terms[i])
 	}
-	s.maskHidden()
-	named := v.findNamed(query)
+	s.removeHidden()
+	named := v.findNameMatches(query)
 	used := v.habitScores(h, query)
 	s.addNamedAndUsed(&named, used)
-	s.finalScores(&q)
+	s.computeFinalScores(&q)
 	place := ranker{searchBuffers: s, named: &named, used: used, keep: keep, vectors: q.unitVectors(), countOnly: q.countOnly}
 	top, total := place.topN(n, &q)
 	s.view = nil
-	ideal := q.ideal * v.ix.ranking.maxFactor()
+	ideal := q.ideal * v.ix.ranking.maxScoreFactor()
 	if h != nil {
 		ideal = max(ideal, 1) * (1 + habitShare)
 	}
@@ -37,7 +37,7 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 	case named.servers != nil || named.byMeaning != nil:
 		ideal *= 2
 	}
-	return top.hits(ideal), total
+	return top.toHits(ideal), total
 }
 
 // searchBuffers is the memory of one search.
@@ -47,8 +47,8 @@ type searchBuffers struct {
 	sums    []float32 // document × width
 	named   []float32 // document → IDF of the matched words of its name
 	servers []float32 // part → score of its best tool
-	matched set
-	kept    set // accepted by keep
+	matched docSet
+	kept    docSet // accepted by keep
 
 	top  float32                 // maximum sum over the query
 	tops [1 + maxClauses]float32 // …and over each clause
@@ -60,14 +60,14 @@ func (s *searchBuffers) reset(v *View, clauses int) {
 		s.width += clauses
 	}
 	docs := v.ix.Len()
-	s.sums = zeros(s.sums, docs*s.width)
-	s.named = zeros(s.named, docs)
-	s.servers = zeros(s.servers, len(v.ix.parts))
-	s.matched = zeros(s.matched, (docs+63)/64)
+	s.sums = resizeZeroed(s.sums, docs*s.width)
+	s.named = resizeZeroed(s.named, docs)
+	s.servers = resizeZeroed(s.servers, len(v.ix.parts))
+	s.matched = resizeZeroed(s.matched, (docs+63)/64)
 }
 
-// zeros returns n zeros, reusing memory.
-func zeros[S ~[]E, E any](old S, n int) S {
+// resizeZeroed returns n zeros, reusing memory.
+func resizeZeroed[S ~[]E, E any](old S, n int) S {
 	if cap(old) < n {
 		return make(S, n)
 	}
@@ -75,8 +75,8 @@ func zeros[S ~[]E, E any](old S, n int) S {
 	return old[:n]
 }
 
-// maskHidden removes what the view does not show. Checking each posting would be slower.
-func (s *searchBuffers) maskHidden() {
+// removeHidden removes what the view does not show. Checking each posting would be slower.
+func (s *searchBuffers) removeHidden() {
 	for i, shown := range s.view.shown {
 		s.matched[i] &= shown
 	}
@@ -102,32 +102,32 @@ func (s *searchBuffers) addNamedAndUsed(n *nameMatches, used map[uint32]float32)
 	}
 }
 
-func (s *searchBuffers) row(doc uint32) []float32 {
+func (s *searchBuffers) scoreRow(doc uint32) []float32 {
 	return s.sums[int(doc)*s.width : (int(doc)+1)*s.width]
 }
 
-// addTerm adds the score of a term to its tools: by stem, and by exact word.
-func (s *searchBuffers) addTerm(t *queryTerm) {
+// scoreTerm adds the score of a term to its tools: by stem, and by exact word.
+func (s *searchBuffers) scoreTerm(t *queryTerm) {
 	ix := s.view.ix
-	to := termScorer{searchBuffers: s, columns: columnsOf(t.clauses, s.width)}
+	to := termScorer{searchBuffers: s, columns: clauseColumns(t.clauses, s.width)}
 	to.weights[0], to.weights[1] = s.view.idfs[t.stem]*t.weight, s.view.headIDFs[t.stem]*t.weight
 	to.surface[0], to.surface[1] = ix.ranking.Surface*to.weights[0], ix.ranking.Surface*to.weights[1]
 	var words []partWord // a word is only in parts that have its stem
 	if t.written {
-		words = ix.byWord.of(t.word)
+		words = ix.byWord.partsWithWord(t.word)
 	}
-	for _, p := range ix.byStem.of(t.stem) {
+	for _, p := range ix.byStem.partsWithWord(t.stem) {
 		word := len(words) > 0 && words[0].part == p.part
 		if s.view.partShown[p.part] != notShown {
 			part, first := ix.parts[p.part], ix.first[p.part]
-			switch docs := part.byStem.of(p.word); {
+			switch docs := part.byStem.ofWord(p.word); {
 			case !word:
-				to.addStem(first, docs)
-			case part.sameAsStem(words[0].word):
-				to.addStemAndWord(first, docs)
+				to.addStemScores(first, docs)
+			case part.usesStemPostings(words[0].word):
+				to.addStemAndWordScores(first, docs)
 			default:
-				to.addStem(first, docs)
-				to.addWord(first, part.byWord.of(words[0].word))
+				to.addStemScores(first, docs)
+				to.addExactWordScores(first, part.byWord.ofWord(words[0].word))
 			}
 		}
 		if word {
@@ -143,7 +143,7 @@ type termScorer struct {
 	columns          []int      // the clauses of the term
 }
 
-func columnsOf(clauses uint32, width int) (columns []int) {
+func clauseColumns(clauses uint32, width int) (columns []int) {
 	for c := 1; c < width; c++ {
 		if clauses&(1<<(c-1)) != 0 {
 			columns = append(columns, c)
@@ -152,12 +152,12 @@ func columnsOf(clauses uint32, width int) (columns []int) {
 	return columns
 }
 
-func (a *termScorer) addStem(first uint32, docs []posting) {
+func (a *termScorer) addStemScores(first uint32, docs []posting) {
 	for _, e := range docs {
-		doc := first + e.doc()
+		doc := first + e.docNumber()
 		weight := a.weights[e.headBit()]
-		a.addTo(doc, e, weight)
-		x, row := weight*e.weight, a.row(doc)
+		a.addMatch(doc, e, weight)
+		x, row := weight*e.weight, a.scoreRow(doc)
 		row[0] += x
 		for _, c := range a.columns {
 			row[c] += x
@@ -165,10 +165,10 @@ func (a *termScorer) addStem(first uint32, docs []posting) {
 	}
 }
 
-// addWord is for tools that addStem has scored.
-func (a *termScorer) addWord(first uint32, docs []posting) {
+// addExactWordScores is for tools that addStemScores has scored.
+func (a *termScorer) addExactWordScores(first uint32, docs []posting) {
 	for _, e := range docs {
-		x, row := a.surface[e.headBit()]*e.weight, a.row(first+e.doc())
+		x, row := a.surface[e.headBit()]*e.weight, a.scoreRow(first+e.docNumber())
 		row[0] += x
 		for _, c := range a.columns {
 			row[c] += x
@@ -176,13 +176,13 @@ func (a *termScorer) addWord(first uint32, docs []posting) {
 	}
 }
 
-// addStemAndWord does both in one pass.
-func (a *termScorer) addStemAndWord(first uint32, docs []posting) {
+// addStemAndWordScores does both in one pass.
+func (a *termScorer) addStemAndWordScores(first uint32, docs []posting) {
 	for _, e := range docs {
-		doc := first + e.doc()
+		doc := first + e.docNumber()
 		weight := a.weights[e.headBit()]
-		a.addTo(doc, e, weight)
-		x, y, row := weight*e.weight, a.surface[e.headBit()]*e.weight, a.row(doc)
+		a.addMatch(doc, e, weight)
+		x, y, row := weight*e.weight, a.surface[e.headBit()]*e.weight, a.scoreRow(doc)
 		row[0] = row[0] + x + y
 		for _, c := range a.columns {
 			row[c] = row[c] + x + y
@@ -190,7 +190,7 @@ func (a *termScorer) addStemAndWord(first uint32, docs []posting) {
 	}
 }
 
-func (a *termScorer) addTo(doc uint32, e posting, weight float32) {
+func (a *termScorer) addMatch(doc uint32, e posting, weight float32) {
 	a.matched.add(doc)
 	if e.inName() {
 		a.searchBuffers.named[doc] += weight
@@ -202,7 +202,7 @@ func (a *termScorer) addTo(doc uint32, e posting, weight float32) {
 func (s *searchBuffers) clauseScales(q *parsedQuery) (scales [maxClauses]float32) {
 	var top [1 + maxClauses]float32
 	for doc := range s.matched.all {
-		for c, score := range s.row(doc) {
+		for c, score := range s.scoreRow(doc) {
 			top[c] = max(top[c], score)
 		}
 	}
@@ -226,11 +226,11 @@ func (s *searchBuffers) clauseScales(q *parsedQuery) (scales [maxClauses]float32
 	return scales
 }
 
-// finalScores computes the score of every match into column 0 of its row.
-func (s *searchBuffers) finalScores(q *parsedQuery) {
+// computeFinalScores computes the score of every match into column 0 of its row.
+func (s *searchBuffers) computeFinalScores(q *parsedQuery) {
 	scales, r := s.clauseScales(q), s.view.ix.ranking
 	for doc := range s.matched.all {
-		row := s.row(doc)
+		row := s.scoreRow(doc)
 		extra := r.Clause * row[0]
 		bonus := float32(0)
 		if s.width > 1 {
@@ -273,14 +273,14 @@ func (p *ranker) topN(n int, q *parsedQuery) (top topMatches, total int) {
 	}
 	top, total = p.topBySimilarity(max(n, rerankSize))
 	first := top.list[:min(rerankSize, len(top.list))]
-	names := nameSimilarity{view: p.view, asked: q.asked}
+	names := nameSimilarityScorer{view: p.view, asked: q.asked}
 	p.nameScores = make(map[uint32]float32, len(first))
 	for _, r := range first {
-		p.nameScores[uint32(r.doc)] = names.score(uint32(r.doc))
+		p.nameScores[uint32(r.doc)] = names.scoreName(uint32(r.doc))
 	}
 	again := topMatches{ix: p.view.ix, n: len(first)}
 	for _, r := range first {
-		again.add(r.doc, p.score(uint32(r.doc), p.vectors))
+		again.addMatch(r.doc, p.finalScore(uint32(r.doc), p.vectors))
 	}
 	copy(first, again.list)
 	for i := 1; i < len(top.list); i++ {
@@ -294,13 +294,13 @@ func (p *ranker) topN(n int, q *parsedQuery) (top topMatches, total int) {
 // so it is computed only for candidates that can reach the top.
 func (p *ranker) topBySimilarity(n int) (top topMatches, total int) {
 	top = topMatches{ix: p.view.ix, n: n}
-	total = p.filter()
+	total = p.filterMatches()
 	if n == 0 || total == 0 {
 		return top, total
 	}
 	for doc := range p.kept.all {
 		if p.maxScore(doc) >= top.minScore() {
-			top.add(int32(doc), p.score(doc, nil))
+			top.addMatch(int32(doc), p.finalScore(doc, nil))
 		}
 	}
 	if len(p.vectors) == 0 {
@@ -308,7 +308,7 @@ func (p *ranker) topBySimilarity(n int) (top topMatches, total int) {
 	}
 	like := topMatches{ix: p.view.ix, n: n}
 	for _, r := range top.list { // most of them stay
-		like.add(r.doc, p.score(uint32(r.doc), p.vectors))
+		like.addMatch(r.doc, p.finalScore(uint32(r.doc), p.vectors))
 	}
 	last := top.list[len(top.list)-1].score
 	bound := p.view.ix.ranking.Vector * p.top * 1.0001
@@ -316,18 +316,18 @@ func (p *ranker) topBySimilarity(n int) (top topMatches, total int) {
 		if p.maxScore(doc)+bound < like.minScore() {
 			continue
 		}
-		switch score := p.score(doc, nil); {
+		switch score := p.finalScore(doc, nil); {
 		case score+bound < like.minScore():
-		case score >= last && slices.ContainsFunc(top.list, func(r ranked) bool { return r.doc == int32(doc) }):
+		case score >= last && slices.ContainsFunc(top.list, func(r scoredDoc) bool { return r.doc == int32(doc) }):
 		default:
-			like.add(int32(doc), p.score(doc, p.vectors))
+			like.addMatch(int32(doc), p.finalScore(doc, p.vectors))
 		}
 	}
 	return like, total
 }
 
-// filter computes which matches are accepted, and returns their number.
-func (p *ranker) filter() int {
+// filterMatches computes which matches are accepted, and returns their number.
+func (p *ranker) filterMatches() int {
 	p.kept = append(p.kept[:0], p.matched...)
 	if p.keep != nil {
 		for doc := range p.matched.all {
@@ -341,7 +341,7 @@ func (p *ranker) filter() int {
 
 // maxScore returns the maximum score of a match without vectors.
 func (p *ranker) maxScore(doc uint32) float32 {
-	if p.named.any() || p.used != nil {
+	if p.named.hasMatches() || p.used != nil {
 		return math.MaxFloat32
 	}
 	best := p.servers[p.view.ix.partOf[doc]]
@@ -359,9 +359,9 @@ func (ix *Index) maxSimilarity(doc uint32, to []unitVector) (most float32) {
 	return most
 }
 
-// score returns the final score of a match. A deprecated one ranks right after its
+// finalScore returns the final score of a match. A deprecated one ranks right after its
 // matching successors, or counts less without any. Its exact id always finds it.
-func (p *ranker) score(doc uint32, to []unitVector) float32 {
+func (p *ranker) finalScore(doc uint32, to []unitVector) float32 {
 	ix := p.view.ix
 	score, part := p.baseScore(doc, to), ix.partOf[doc]
 	if ix.parts[part].deprecated == nil {
@@ -404,15 +404,15 @@ func (p *ranker) baseScore(doc uint32, to []unitVector) float32 {
 // serverScore adds a bonus for good matches of the same server.
 func (p *ranker) serverScore(doc uint32) float32 {
 	r, part := p.view.ix.ranking, p.view.ix.partOf[doc]
-	score := p.row(doc)[0] + r.Server*p.servers[part]
-	if !p.named.any() {
+	score := p.scoreRow(doc)[0] + r.Server*p.servers[part]
+	if !p.named.hasMatches() {
 		return score
 	}
 	if p.named.servers[part] || p.named.byMeaning[doc] {
-		score += p.top * r.maxFactor()
+		score += p.top * r.maxScoreFactor()
 	}
 	if p.named.listServers[part] {
-		score += 2 * p.top * r.maxFactor()
+		score += 2 * p.top * r.maxScoreFactor()
 	}
 	return score + p.named.bonus[doc]
 }

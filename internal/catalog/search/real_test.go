@@ -13,7 +13,7 @@ import (
 
 // realServers makes a part of each real server of the shared test data, those that
 // are variants of another left out.
-func realServers(t *testing.T) map[string]*Part {
+func realServers(t *testing.T) map[string]*IndexPart {
 	t.Helper()
 	shared := os.Getenv("MCPPROXY_SHARED")
 	if shared == "" {
@@ -31,7 +31,7 @@ func realServers(t *testing.T) map[string]*Part {
 	if err := json.Unmarshal(index, &servers); err != nil {
 		t.Fatal(err)
 	}
-	parts := map[string]*Part{}
+	parts := map[string]*IndexPart{}
 	for _, s := range servers {
 		if s.Variant {
 			continue
@@ -52,7 +52,7 @@ func realServers(t *testing.T) map[string]*Part {
 			}
 			tools = append(tools, &d)
 		}
-		parts[s.Slug] = NewPart(s.Slug, tools)
+		parts[s.Slug] = NewIndexPart(s.Slug, tools)
 	}
 	return parts
 }
@@ -75,11 +75,11 @@ func TestFirstQuestions(t *testing.T) {
 	} {
 		for _, names := range [][]string{{"playwright", "chromedevtools"}, {"playwright", "chromedevtools", "memory", "filesystem"},
 			{"playwright", "chromedevtools", "memory", "filesystem", "github", "everything", "sequentialthinking"}, every} {
-			var parts []*Part
+			var parts []*IndexPart
 			for _, name := range names {
 				parts = append(parts, all[name])
 			}
-			v := Assemble(parts).View(nil)
+			v := NewIndex(parts).View(nil)
 			hits, _ := v.Search(nil, c.query, 100, nil)
 			found := v.names(hits)
 			first, behind := place(found, c.first), place(found, c.behind)

@@ -1,9 +1,23 @@
 // Package search is the index over tool definitions: it ranks tools for the words of a
-// query by BM25F, synonyms, spelling and word vectors. A Part (part.go) is the tools of
-// one server, an Index (index.go) several parts, a View (view.go) what a search sees of
-// it. query.go parses queries, naming.go matches names, rank.go ranks, explain.go gives
-// reasons, habits.go learns from use. lists.go reads words.txt; words.go splits text into
-// words.
+// query by BM25F, synonyms, spelling and word vectors.
+//
+// Files:
+//   - part.go: IndexPart, the analyzed tools of one server; analyze.go reads the words of a
+//     definition.
+//   - index.go: Index, built of parts; view.go: View, the tools that a search sees.
+//   - query.go: parses a query: clauses, synonyms, compounds, unknown words.
+//   - rank.go: Search; top_matches.go keeps the best matches.
+//   - ranking.go: the parameters of the ranking.
+//   - name_matches.go: tools and servers that the query names; name_similarity.go: names
+//     similar to the query; name_wording.go: names compared by stems and by meaning.
+//   - explain.go: why a tool was found.
+//   - habits.go: which words led to which tools before.
+//   - spelling.go: words and names with few edits between them.
+//   - vectors.go, dot*.go: word vectors.
+//   - split_words.go: splits text into words; compounds.go splits compound words;
+//     abbreviations.go finds short forms; mutating_name.go: names that promise a change.
+//   - word_lists.go: reads words.txt, and the stemmer; stem_cache.go caches stems.
+//   - training_words.go: words of definitions for bench/vectors.
 //
 // Guarantees:
 //   - Parts, indexes and views are immutable.

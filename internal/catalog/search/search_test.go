@@ -104,10 +104,10 @@ func TestTheNameOfAServerListsItsTools(t *testing.T) {
 	}
 	hits, _ := ix.Search(nil, "wiki", 10, nil)
 	d := definition("Wiki", "pages", "Lists pages", "")
-	if why := ix.Explain(nil, "wiki", hits[0].Doc, &d); len(why) == 0 || why[0].How != ByName {
+	if why := ix.MatchReasons(nil, "wiki", hits[0].Doc, &d); len(why) == 0 || why[0].How != ByName {
 		t.Errorf("why: %+v", why)
 	}
-	hidden := Assemble(partsOf([]tool.Definition{definition("a", "x", "", ""), definition("a", "y", "", "")})).View(func(doc int) bool { return doc == 0 })
+	hidden := NewIndex(partsOf([]tool.Definition{definition("a", "x", "", ""), definition("a", "y", "", "")})).View(func(doc int) bool { return doc == 0 })
 	if _, total := hidden.Search(nil, "a", 10, nil); total != 1 {
 		t.Errorf("a listing has %d tools, but one is shown", total)
 	}
@@ -133,7 +133,7 @@ func TestDeprecatedToolsComeAfterTheirSuccessors(t *testing.T) {
 		hits, _ := ix.Search(nil, query, 100, nil)
 		at := -1
 		for _, name := range strings.Fields(want) {
-			next := slices.IndexFunc(hits, func(h Hit) bool { return ix.ix.id(uint32(h.Doc)).Tool == name })
+			next := slices.IndexFunc(hits, func(h Hit) bool { return ix.ix.toolID(uint32(h.Doc)).Tool == name })
 			if next <= at || query == "files:read_file" && next != 0 {
 				t.Errorf("%q finds %v, want %s", query, ix.names(hits), want)
 				break
@@ -142,7 +142,7 @@ func TestDeprecatedToolsComeAfterTheirSuccessors(t *testing.T) {
 		}
 	}
 	// Without a successor that can be found it is found as before.
-	hidden := Assemble(partsOf(tools)).View(func(doc int) bool { return doc == 0 || doc > 2 })
+	hidden := NewIndex(partsOf(tools)).View(func(doc int) bool { return doc == 0 || doc > 2 })
 	if hits, _ := hidden.Search(nil, "read_file", 1, nil); hidden.names(hits)[0] != "files:read_file" {
 		t.Errorf("with its successors hidden: %v", hidden.names(hits))
 	}
@@ -150,7 +150,7 @@ func TestDeprecatedToolsComeAfterTheirSuccessors(t *testing.T) {
 
 func TestMentions(t *testing.T) {
 	for name, want := range map[string]bool{"github": true, "GitHub-prod": true, "my_issues": true, "gitlab": false, "for": false, "a": false} {
-		if got := NameMatcher("open an issue for a repository on GitHub")(name); got != want {
+		if got := NewNameMatcher("open an issue for a repository on GitHub")(name); got != want {
 			t.Errorf("%s is mentioned: %v", name, got)
 		}
 	}
@@ -163,7 +163,7 @@ func TestSearchFindsNothing(t *testing.T) {
 			t.Errorf("Search(%.20q) = %v, %d; want nothing", query, ix.names(hits), total)
 		}
 	}
-	if hits, total := Assemble(nil).View(nil).Search(nil, "anything", 10, nil); len(hits) != 0 || total != 0 {
+	if hits, total := NewIndex(nil).View(nil).Search(nil, "anything", 10, nil); len(hits) != 0 || total != 0 {
 		t.Errorf("an empty index gave %v, %d", hits, total)
 	}
 }
@@ -303,8 +303,8 @@ func FuzzSearch(f *testing.F) {
 	}
 	base := partsOf(shelf)
 	f.Fuzz(func(t *testing.T, query, text string) {
-		d := NewPart("fuzz", []*tool.Definition{{ID: tool.ID{Server: "fuzz", Tool: text}, Description: text, InputSchema: json.RawMessage(text)}})
-		ix := Assemble(append(base[:len(base):len(base)], d)).View(nil)
+		d := NewIndexPart("fuzz", []*tool.Definition{{ID: tool.ID{Server: "fuzz", Tool: text}, Description: text, InputSchema: json.RawMessage(text)}})
+		ix := NewIndex(append(base[:len(base):len(base)], d)).View(nil)
 		hits, total := ix.Search(nil, query, 5, nil)
 		if len(hits) > total || len(hits) > 5 {
 			t.Fatalf("%d hits of %d", len(hits), total)
@@ -314,6 +314,6 @@ func FuzzSearch(f *testing.F) {
 				t.Fatalf("hit %+v", h)
 			}
 		}
-		Nearest(query, []string{text, "create_issue"}, 3)
+		NearestNames(query, []string{text, "create_issue"}, 3)
 	})
 }

@@ -11,11 +11,11 @@ import (
 // spellingIndex finds vocabulary words with similar spelling. Words are in buckets by
 // first letter and length, so that few are compared.
 type spellingIndex struct {
-	buckets [][]indexedWord // 26 × (maxWord + 1)
+	buckets [][]spellingEntry // 26 × (maxWord + 1)
 }
 
-// indexedWord is a word of the vocabulary.
-type indexedWord struct {
+// spellingEntry is a word of the vocabulary.
+type spellingEntry struct {
 	text    string
 	word    uint32
 	letters uint32
@@ -29,7 +29,7 @@ func letterSet(word string) (set uint32) {
 	return set
 }
 
-func (sp *spellingIndex) bucket(first byte, length int) *[]indexedWord {
+func (sp *spellingIndex) bucket(first byte, length int) *[]spellingEntry {
 	return &sp.buckets[int(first-'a')*(maxWord+1)+length]
 }
 
@@ -44,20 +44,20 @@ const (
 	maxSimilar  = 3
 )
 
-func newSpelling(vocabulary map[string]uint32) spellingIndex {
-	sp := spellingIndex{buckets: make([][]indexedWord, 26*(maxWord+1))}
+func newSpellingIndex(vocabulary map[string]uint32) spellingIndex {
+	sp := spellingIndex{buckets: make([][]spellingEntry, 26*(maxWord+1))}
 	for text, word := range vocabulary {
 		if len(text) >= minSpelling-1 && isLetters(text) {
 			b := sp.bucket(text[0], len(text))
-			*b = append(*b, indexedWord{text, word, letterSet(text)})
+			*b = append(*b, spellingEntry{text, word, letterSet(text)})
 		}
 	}
 	return sp
 }
 
-// firstLetters returns the letters that the right word may begin with: the first, or the
+// possibleFirstLetters returns the letters that the right word may begin with: the first, or the
 // second if the first two are swapped.
-func firstLetters(word string) []byte {
+func possibleFirstLetters(word string) []byte {
 	if word[0] == word[1] {
 		return []byte{word[0]}
 	}
@@ -103,9 +103,9 @@ func editDistance(a, b string, limit int) int {
 
 const maxCompared = 128 // bytes of a name that Nearest compares
 
-// Nearest returns the n names most similar to name, nearest first. Names without
+// NearestNames returns the n names most similar to name, nearest first. Names without
 // similarity are omitted.
-func Nearest(name string, among []string, n int) []string {
+func NearestNames(name string, among []string, n int) []string {
 	type candidate struct {
 		name     string
 		distance int
@@ -135,7 +135,7 @@ func Nearest(name string, among []string, n int) []string {
 
 // ClosestName returns the name that was probably meant, or "".
 func ClosestName(name string, among []string) string {
-	if near := Nearest(name, among, 1); len(near) > 0 {
+	if near := NearestNames(name, among, 1); len(near) > 0 {
 		return near[0]
 	}
 	return ""

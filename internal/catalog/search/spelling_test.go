@@ -22,11 +22,11 @@ func TestNearest(t *testing.T) {
 		{"", []string{"x"}},
 	}
 	for _, tt := range tests {
-		if got := Nearest(tt.name, among, 3); !cmp.Equal(got, tt.want) {
+		if got := NearestNames(tt.name, among, 3); !cmp.Equal(got, tt.want) {
 			t.Errorf("Nearest(%q) = %v, want %v", tt.name, got, tt.want)
 		}
 	}
-	if got := Nearest("fs:read_file", among, 1); len(got) != 1 {
+	if got := NearestNames("fs:read_file", among, 1); len(got) != 1 {
 		t.Errorf("n = 1 gave %v", got)
 	}
 }
@@ -74,6 +74,6 @@ func BenchmarkNearest10000(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		Nearest("github:create_isue", among, 3)
+		NearestNames("github:create_isue", among, 3)
 	}
 }

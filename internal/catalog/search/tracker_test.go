@@ -12,10 +12,10 @@ func TestAmongTenThousand(t *testing.T) {
 	volume.Serial(t)
 	wanted := definition("tracker", "create_issue", "Create an issue in a project of the tracker.",
 		`{"type":"object","properties":{"title":{"type":"string"},"body":{"type":"string"}},"required":["title"]}`)
-	same := nameWording(wanted.ID.Tool).meaning
+	same := newNameWording(wanted.ID.Tool).meaning
 	n := volume.Of(10_000, 2_000)
 	defs := scaleTools(t, n+100)
-	defs = slices.DeleteFunc(defs, func(d tool.Definition) bool { return nameWording(d.ID.Tool).meaning == same })
+	defs = slices.DeleteFunc(defs, func(d tool.Definition) bool { return newNameWording(d.ID.Tool).meaning == same })
 	defs = append(defs[:n-1], wanted)
 	ix := build(defs)
 	t.Run("one tool", func(t *testing.T) { findsTracker(t, ix) })

@@ -12,9 +12,9 @@ import (
 	"unsafe"
 )
 
-// Vectors are word embeddings of stems, trained by bench/vectors: words of the same tools
+// WordVectors are word embeddings of stems, trained by bench/vectors: words of the same tools
 // are close.
-type Vectors struct {
+type WordVectors struct {
 	stems   []string
 	rows    map[string]int
 	scales  []float32 // row → scale of its values
@@ -27,23 +27,23 @@ type Vectors struct {
 //go:embed vectors.bin
 var vectorsFile string
 
-var embeddedVectors = sync.OnceValue(func() *Vectors {
-	v, err := readVectors(vectorsFile)
+var embeddedVectors = sync.OnceValue(func() *WordVectors {
+	v, err := parseVectors(vectorsFile)
 	if err != nil {
 		panic(err)
 	}
 	return v
 })
 
-// readVectors parses a table: a line of space-separated stems, then for each a scale
+// parseVectors parses a table: a line of space-separated stems, then for each a scale
 // (float32, little endian) and its values.
-func readVectors(table string) (*Vectors, error) {
+func parseVectors(table string) (*WordVectors, error) {
 	head, rows, _ := strings.Cut(table, "\n")
 	stems := strings.Fields(head)
 	if len(rows) != len(stems)*(4+Dimensions) {
 		return nil, fmt.Errorf("search: a table of vectors for %d stems has %d bytes", len(stems), len(rows))
 	}
-	v := &Vectors{stems: stems, rows: make(map[string]int, len(stems)), scales: make([]float32, len(stems)), lengths: make([]float32, len(stems))}
+	v := &WordVectors{stems: stems, rows: make(map[string]int, len(stems)), scales: make([]float32, len(stems)), lengths: make([]float32, len(stems))}
 	v.values = rows[4*len(stems):]
 	for i, stem := range stems {
 		v.rows[stem] = i
@@ -60,28 +60,28 @@ func readVectors(table string) (*Vectors, error) {
 	return v, nil
 }
 
-// vector is a sum of word vectors.
-type vector [Dimensions]float32
+// vectorSum is a sum of word vectors.
+type vectorSum [Dimensions]float32
 
-// add adds the vector of a stem and reports whether there is one.
-func (v *Vectors) add(to *vector, stem string, weight float32) bool {
-	row := v.row(stem)
+// addStemVector adds the vector of a stem and reports whether there is one.
+func (v *WordVectors) addStemVector(to *vectorSum, stem string, weight float32) bool {
+	row := v.rowOf(stem)
 	if row < 0 {
 		return false
 	}
-	v.addRow(to, int(row), weight)
+	v.addRowVector(to, int(row), weight)
 	return true
 }
 
-// row returns the row of a stem, -1 without one.
-func (v *Vectors) row(stem string) int32 {
+// rowOf returns the row of a stem, -1 without one.
+func (v *WordVectors) rowOf(stem string) int32 {
 	if row, ok := v.rows[stem]; ok {
 		return int32(row)
 	}
 	return -1
 }
 
-func (v *Vectors) addRow(to *vector, row int, weight float32) {
+func (v *WordVectors) addRowVector(to *vectorSum, row int, weight float32) {
 	weight *= v.scales[row]
 	steps := v.values[row*Dimensions : (row+1)*Dimensions]
 	for i := range to {
@@ -89,7 +89,7 @@ func (v *Vectors) addRow(to *vector, row int, weight float32) {
 	}
 }
 
-func (v *vector) normalized() (d unitVector) {
+func (v *vectorSum) toUnitVector() (d unitVector) {
 	squares := float32(0)
 	for _, x := range v {
 		squares += x * x
@@ -112,15 +112,15 @@ func (d *unitVector) cosine(e *unitVector) float32 {
 // minSimilarity is the minimum similarity of words that may replace each other.
 const minSimilarity = 0.4
 
-// nearest returns the stems most similar to one, of those in among that wanted accepts.
-func (v *Vectors) nearest(stem string, among []int, wanted func(string) bool) (found []similarWord) {
+// nearestStems returns the stems most similar to one, of those in among that wanted accepts.
+func (v *WordVectors) nearestStems(stem string, among []int, wanted func(string) bool) (found []similarWord) {
 	row, ok := v.rows[stem]
 	if !ok {
 		return nil
 	}
 	for _, at := range among {
 		other := v.stems[at]
-		if l := v.cosine(row, at); l >= minSimilarity && wanted(other) {
+		if l := v.rowSimilarity(row, at); l >= minSimilarity && wanted(other) {
 			found = append(found, similarWord{other, l})
 		}
 	}
@@ -130,12 +130,12 @@ func (v *Vectors) nearest(stem string, among []int, wanted func(string) bool) (f
 	return found[:min(len(found), maxSimilar)]
 }
 
-// cosine returns the cosine similarity of two rows.
-func (v *Vectors) cosine(i, j int) float32 {
-	return float32(dot(v.unitVector(i), v.unitVector(j))) / (v.lengths[i] * v.lengths[j])
+// rowSimilarity returns the cosine similarity of two rows.
+func (v *WordVectors) rowSimilarity(i, j int) float32 {
+	return float32(dot(v.rowVector(i), v.rowVector(j))) / (v.lengths[i] * v.lengths[j])
 }
 
-// unitVector returns the values of a row. They must not be modified.
-func (v *Vectors) unitVector(row int) *unitVector {
+// rowVector returns the values of a row. They must not be modified.
+func (v *WordVectors) rowVector(row int) *unitVector {
 	return (*unitVector)(unsafe.Pointer(unsafe.StringData(v.values[row*Dimensions : (row+1)*Dimensions])))
 }

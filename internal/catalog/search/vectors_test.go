@@ -43,11 +43,11 @@ func TestNames(t *testing.T) {
 		definition("b", "get_banana", text, ""),
 		definition("c", "get_chair", text, ""),
 	})
-	q := ix.parse("currency conversion")
-	names := nameSimilarity{view: ix, asked: q.asked}
+	q := ix.parseQuery("currency conversion")
+	names := nameSimilarityScorer{view: ix, asked: q.asked}
 	near := map[string]float32{}
 	for doc := range uint32(3) {
-		near[ix.ix.id(doc).Tool] = names.score(doc)
+		near[ix.ix.toolID(doc).Tool] = names.scoreName(doc)
 	}
 	if near["get_exchange_rate"] < 0.1 || near["get_exchange_rate"] < 2*near["get_banana"] || near["get_exchange_rate"] > 1 {
 		t.Errorf("how near the names are: %v", near)
@@ -57,12 +57,12 @@ func TestNames(t *testing.T) {
 		t.Errorf("finds %v", got)
 	}
 	for _, of := range []string{"exchange rate", "rate exchange", "get exchange rates"} {
-		q := ix.parse(of)
-		if got := (&nameSimilarity{view: ix, asked: q.asked}).score(0); got != 1 {
+		q := ix.parseQuery(of)
+		if got := (&nameSimilarityScorer{view: ix, asked: q.asked}).scoreName(0); got != 1 {
 			t.Errorf("%q is the name, and it says %v of that", of, got)
 		}
 	}
-	if got := (&nameSimilarity{view: ix}).score(0); got != 0 {
+	if got := (&nameSimilarityScorer{view: ix}).scoreName(0); got != 0 {
 		t.Errorf("of no words the name says %v", got)
 	}
 }
@@ -144,7 +144,7 @@ func TestClauses(t *testing.T) {
 }
 
 func TestReadVectors(t *testing.T) {
-	if _, err := readVectors("one two\nshort"); err == nil {
+	if _, err := parseVectors("one two\nshort"); err == nil {
 		t.Error("a table that is cut off is read")
 	}
 	if v := embeddedVectors(); len(v.stems) < 5000 {
@@ -162,7 +162,7 @@ func TestHabitsAmongSiblings(t *testing.T) {
 	h := LearnHabits(uses("issue", "tracker", "create_issue", 20))
 	got := ix.habitScores(h, "issue")
 	for doc, part := range got {
-		if id := ix.ix.id(doc); id.Tool != "create_issue" || part <= 0 || part > 0.5 {
+		if id := ix.ix.toolID(doc); id.Tool != "create_issue" || part <= 0 || part > 0.5 {
 			t.Errorf("%s gets %v of what use adds, want half at most", id, part)
 		}
 	}
@@ -193,7 +193,7 @@ func BenchmarkDot(b *testing.B) {
 	for name, by := range map[string]func(a, b *unitVector) int32{"used": dot, "in Go": dotGeneric} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				by(v.unitVector(1), v.unitVector(2))
+				by(v.rowVector(1), v.rowVector(2))
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 // cheap: nothing is analyzed again.
 type View struct {
 	ix        *Index
-	shown     set // nil when all are shown
+	shown     docSet // nil when all are shown
 	docs      int
 	partShown []partVisibility // part → how much of it is shown
 	stemsIn   []uint32         // stem → number of shown tools
@@ -38,8 +38,8 @@ func (ix *Index) View(shown func(doc int) bool) *View {
 	if shown != nil {
 		v.setShown(shown)
 	}
-	v.stemsIn = v.countTools(&ix.byStem, func(p *Part, word uint32) []posting { return p.byStem.of(word) })
-	v.wordsIn = v.countTools(&ix.byWord, (*Part).ofWord)
+	v.stemsIn = v.countToolsByWord(&ix.byStem, func(p *IndexPart, word uint32) []posting { return p.byStem.ofWord(word) })
+	v.wordsIn = v.countToolsByWord(&ix.byWord, (*IndexPart).exactWordPostings)
 	v.computeIDFs()
 	return v
 }
@@ -53,8 +53,8 @@ func (v *View) computeIDFs() {
 		if n == 0 {
 			continue
 		}
-		v.idfs[st] = idf(v.docs, int(n))
-		v.headIDFs[st] = (1-share)*v.idfs[st] + share*idf(v.docs, int(v.countHeads(uint32(st))))
+		v.idfs[st] = computeIDF(v.docs, int(n))
+		v.headIDFs[st] = (1-share)*v.idfs[st] + share*computeIDF(v.docs, int(v.countToolsByHeadStem(uint32(st))))
 	}
 	v.nameIDFs = make([]float32, v.ix.Len())
 	for part, p := range v.ix.parts {
@@ -66,15 +66,15 @@ func (v *View) computeIDFs() {
 	}
 }
 
-// countHeads returns the number of shown tools with the stem in their heads.
-func (v *View) countHeads(stem uint32) (n uint32) {
-	for _, p := range v.ix.byStem.of(stem) {
+// countToolsByHeadStem returns the number of shown tools with the stem in their heads.
+func (v *View) countToolsByHeadStem(stem uint32) (n uint32) {
+	for _, p := range v.ix.byStem.partsWithWord(stem) {
 		switch part := v.ix.parts[p.part]; v.partShown[p.part] {
 		case fullyShown:
 			n += part.headCounts[p.word]
 		case partlyShown:
-			for _, e := range part.byStem.of(p.word) {
-				if e.inHead() && v.isShown(v.ix.first[p.part]+e.doc()) {
+			for _, e := range part.byStem.ofWord(p.word) {
+				if e.inHead() && v.isShown(v.ix.first[p.part]+e.docNumber()) {
 					n++
 				}
 			}
@@ -85,7 +85,7 @@ func (v *View) countHeads(stem uint32) (n uint32) {
 
 func (v *View) setShown(shown func(doc int) bool) {
 	v.docs = 0
-	v.shown = make(set, (v.ix.Len()+63)/64)
+	v.shown = make(docSet, (v.ix.Len()+63)/64)
 	for part := range v.partShown {
 		first, end := v.ix.first[part], v.ix.first[part+1]
 		n := 0
@@ -107,17 +107,17 @@ func (v *View) setShown(shown func(doc int) bool) {
 	}
 }
 
-// countTools returns the number of shown tools for every word.
-func (v *View) countTools(l *partLists, docs func(p *Part, word uint32) []posting) []uint32 {
+// countToolsByWord returns the number of shown tools for every word.
+func (v *View) countToolsByWord(l *partLists, docs func(p *IndexPart, word uint32) []posting) []uint32 {
 	counts := make([]uint32, len(l.start)-1)
 	for word := range counts {
-		for _, p := range l.of(uint32(word)) {
+		for _, p := range l.partsWithWord(uint32(word)) {
 			switch v.partShown[p.part] {
 			case fullyShown:
 				counts[word] += uint32(len(docs(v.ix.parts[p.part], p.word)))
 			case partlyShown:
 				for _, e := range docs(v.ix.parts[p.part], p.word) {
-					if v.isShown(v.ix.first[p.part] + e.doc()) {
+					if v.isShown(v.ix.first[p.part] + e.docNumber()) {
 						counts[word]++
 					}
 				}
@@ -127,14 +127,14 @@ func (v *View) countTools(l *partLists, docs func(p *Part, word uint32) []postin
 	return counts
 }
 
-// countInPart returns the number of shown tools of a part with a stem.
-func (v *View) countInPart(part, stem uint32) (n uint32) {
-	for _, p := range v.ix.byStem.of(stem) {
+// countToolsInPart returns the number of shown tools of a part with a stem.
+func (v *View) countToolsInPart(part, stem uint32) (n uint32) {
+	for _, p := range v.ix.byStem.partsWithWord(stem) {
 		if p.part != part {
 			continue
 		}
-		for _, e := range v.ix.parts[part].byStem.of(p.word) {
-			if v.isShown(v.ix.first[part] + e.doc()) {
+		for _, e := range v.ix.parts[part].byStem.ofWord(p.word) {
+			if v.isShown(v.ix.first[part] + e.docNumber()) {
 				n++
 			}
 		}
@@ -149,23 +149,23 @@ func (v *View) isShown(doc uint32) bool {
 // Len returns the number of shown tools.
 func (v *View) Len() int { return v.docs }
 
-// word returns the number of a word if shown tools have it.
-func (v *View) word(text string) (uint32, bool) {
+// wordNumber returns the number of a word if shown tools have it.
+func (v *View) wordNumber(text string) (uint32, bool) {
 	w, ok := v.ix.words[text]
 	return w, ok && v.wordsIn[w] > 0
 }
 
-// stem returns the number of a stem if shown tools have it.
-func (v *View) stem(text string) (uint32, bool) {
+// stemNumber returns the number of a stem if shown tools have it.
+func (v *View) stemNumber(text string) (uint32, bool) {
 	s, ok := v.ix.stems[text]
 	return s, ok && v.stemsIn[s] > 0
 }
 
-func (v *View) idf(stem uint32) float32 { return v.headIDFs[stem] }
+func (v *View) headIDF(stem uint32) float32 { return v.headIDFs[stem] }
 
-// nearest returns the words with the fewest edits from word: one from four letters on,
+// nearestSpellings returns the words with the fewest edits from word: one from four letters on,
 // two from eight.
-func (v *View) nearest(word string) []similarWord {
+func (v *View) nearestSpellings(word string) []similarWord {
 	sp := v.ix.spelling
 	if len(word) < minSpelling || len(word) > maxWord || !isLetters(word) {
 		return nil
@@ -174,10 +174,10 @@ func (v *View) nearest(word string) []similarWord {
 	if len(word) >= 8 {
 		limit = 2
 	}
-	var found []indexedWord
+	var found []spellingEntry
 	have := letterSet(word)
 	for length := len(word) - limit; length <= min(len(word)+limit, maxWord); length++ {
-		for _, first := range firstLetters(word) {
+		for _, first := range possibleFirstLetters(word) {
 			for _, candidate := range *sp.bucket(first, length) {
 				if bits.OnesCount32(have^candidate.letters) > 2*limit {
 					continue
@@ -194,7 +194,7 @@ func (v *View) nearest(word string) []similarWord {
 		}
 	}
 	// Of words as near, those of more tools come first.
-	slices.SortFunc(found, func(a, b indexedWord) int {
+	slices.SortFunc(found, func(a, b spellingEntry) int {
 		return cmp.Or(cmp.Compare(v.wordsIn[b.word], v.wordsIn[a.word]), strings.Compare(a.text, b.text))
 	})
 	found = found[:min(len(found), maxSimilar)]

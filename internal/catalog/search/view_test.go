@@ -30,7 +30,7 @@ func TestViewIsAsIfTheRestDidNotExist(t *testing.T) {
 		"all":                func(tool.ID) bool { return true },
 		"none":               func(tool.ID) bool { return false },
 	}
-	ix := Assemble(partsOf(defs))
+	ix := NewIndex(partsOf(defs))
 	for name, shown := range masks {
 		t.Run(name, func(t *testing.T) {
 			var left []tool.Definition
@@ -39,7 +39,7 @@ func TestViewIsAsIfTheRestDidNotExist(t *testing.T) {
 					left = append(left, d)
 				}
 			}
-			view, alone := ix.View(func(doc int) bool { return shown(ix.id(uint32(doc))) }), build(left)
+			view, alone := ix.View(func(doc int) bool { return shown(ix.toolID(uint32(doc))) }), build(left)
 			if view.Len() != len(left) {
 				t.Errorf("%d tools shown, want %d", view.Len(), len(left))
 			}

@@ -12,10 +12,10 @@ const maxAlias = 128
 // aliasSeparator separates the server from the name. No server name contains it.
 const aliasSeparator = "__"
 
-// Alias returns the name of a tool or prompt on /mcp/all. It is server__name, unless that
+// ToAlias returns the name of a tool or prompt on /mcp/all. It is server__name, unless that
 // is too long, has characters that clients reject, or is ambiguous: then these are
 // replaced, and a digest of both parts is appended.
-func Alias(server, name string) string {
+func ToAlias(server, name string) string {
 	plain := server + aliasSeparator + name
 	if s, n, ok := SplitAlias(plain); ok && s == server && n == name {
 		return plain
@@ -61,8 +61,8 @@ func aliasDigest(server, name string) string {
 // aliasURIScheme is the prefix of URIs that name their server.
 const aliasURIScheme = "mcpproxy://"
 
-// AliasURI returns the URI, or URI template, that names the server of a resource.
-func AliasURI(server, uri string) string { return aliasURIScheme + server + "/" + uri }
+// ToAliasURI returns the URI, or URI template, that names the server of a resource.
+func ToAliasURI(server, uri string) string { return aliasURIScheme + server + "/" + uri }
 
 // SplitAliasURI splits a URI that names its server.
 func SplitAliasURI(uri string) (server, own string, ok bool) {

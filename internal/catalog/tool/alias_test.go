@@ -18,7 +18,7 @@ func TestName(t *testing.T) {
 		{"_a", "b", "_a__b"},
 		{"s", strings.Repeat("x", 125), "s__" + strings.Repeat("x", 125)},
 	} {
-		if got := Alias(c.server, c.name); got != c.want {
+		if got := ToAlias(c.server, c.name); got != c.want {
 			t.Errorf("%s:%s is %s, want %s", c.server, c.name, got, c.want)
 		}
 		if server, own, ok := SplitAlias(c.want); !ok || server != c.server || own != c.name {
@@ -35,7 +35,7 @@ func TestName(t *testing.T) {
 		{strings.Repeat("s", 64), strings.Repeat("x", 256), strings.Repeat("s", 64) + "__" + strings.Repeat("x", 35) + "_"},
 		{"s", "x_abcdefghijklmnopqrstuvwxyz", "s__x_abcdefghijklmnopqrstuvwxyz_"}, // it looks like one of these
 	} {
-		got := Alias(c.server, c.name)
+		got := ToAlias(c.server, c.name)
 		if !IsDigestedAlias(got) || !taken.MatchString(got) || got[:len(got)-digestSize] != c.readable {
 			t.Errorf("%s:%s is %s", c.server, c.name, got)
 		}
@@ -43,7 +43,7 @@ func TestName(t *testing.T) {
 			t.Errorf("%s can be split", got)
 		}
 	}
-	if a := Alias("s", "a/b"); a != "s__a_b_rntagldagkp72vhl7us4d27xbf" { // it is kept in the rules of clients
+	if a := ToAlias("s", "a/b"); a != "s__a_b_rntagldagkp72vhl7us4d27xbf" { // it is kept in the rules of clients
 		t.Errorf("%s", a)
 	}
 }
@@ -58,14 +58,14 @@ func TestNamesDoNotCollide(t *testing.T) {
 		for _, b := range parts {
 			names[a+b] = true
 			names[a+"/"+b] = true
-			names[Alias("a", a+b)] = true // a server that takes the names which others get
-			names[strings.TrimPrefix(Alias("a", a+"/"+b), "a__")] = true
+			names[ToAlias("a", a+b)] = true // a server that takes the names which others get
+			names[strings.TrimPrefix(ToAlias("a", a+"/"+b), "a__")] = true
 		}
 	}
 	seen := map[string]string{}
 	for _, s := range servers {
 		for n := range names {
-			got, what := Alias(s, n), fmt.Sprintf("%q:%q", s, n)
+			got, what := ToAlias(s, n), fmt.Sprintf("%q:%q", s, n)
 			if other, ok := seen[got]; ok {
 				t.Errorf("%s and %s are both %s", what, other, got)
 			}
@@ -85,7 +85,7 @@ func TestNamesDoNotCollide(t *testing.T) {
 
 func TestURI(t *testing.T) {
 	for _, own := range []string{"file:///a b?c#d", "x", "mcpproxy://b/x", "/", "demo://{id}"} {
-		if server, got, ok := SplitAliasURI(AliasURI("s_1.x", own)); !ok || server != "s_1.x" || got != own || !LooksLikeAliasURI(AliasURI("s", own)) {
+		if server, got, ok := SplitAliasURI(ToAliasURI("s_1.x", own)); !ok || server != "s_1.x" || got != own || !LooksLikeAliasURI(ToAliasURI("s", own)) {
 			t.Errorf("%s becomes %s %s %v", own, server, got, ok)
 		}
 	}
@@ -136,7 +136,7 @@ func FuzzName(f *testing.F) {
 		if !server.MatchString(s) || !server.MatchString(s2) || strings.Contains(s+" "+s2, "__") {
 			t.Skip()
 		}
-		a, b := Alias(s, n), Alias(s2, n2)
+		a, b := ToAlias(s, n), ToAlias(s2, n2)
 		if !taken.MatchString(a) || a == b && (s != s2 || n != n2) {
 			t.Errorf("%q:%q is %q, %q:%q is %q", s, n, a, s2, n2, b)
 		}

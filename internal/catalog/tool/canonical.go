@@ -18,7 +18,7 @@ import (
 // maxDepth bounds the nesting of a definition. Real ones have up to 18 levels.
 const maxDepth = 128
 
-// Canonical returns the canonical JSON of raw by RFC 8785: members sorted by their UTF-16
+// CanonicalJSON returns the canonical JSON of raw by RFC 8785: members sorted by their UTF-16
 // code units, numbers as ECMAScript writes them, no white space, the fewest escapes.
 // Unlike RFC 8785 it is lossless: a number that ECMAScript would round (beyond the digits
 // of a float64, and -0) keeps its value, and a lone surrogate its escape. So two texts
@@ -26,7 +26,7 @@ const maxDepth = 128
 //
 // It fails when raw is not JSON in UTF-8, is nested too deep, or has an object with two
 // members of one name.
-func Canonical(raw []byte) ([]byte, error) {
+func CanonicalJSON(raw []byte) ([]byte, error) {
 	if wirejson.Check(raw, wirejson.Limits{}) != nil && !json.Valid(raw) { // Check is faster and stricter
 		return nil, errors.New("not valid JSON")
 	}
@@ -120,7 +120,7 @@ func (c *canonicalizer) appendObject(depth int) error {
 // sortMembers sorts the members at the end of out.
 func (c *canonicalizer) sortMembers(members []canonicalMember) error {
 	compare := func(a, b canonicalMember) int {
-		return compareNames(c.out[a.start:a.name], c.out[b.start:b.name])
+		return compareCanonicalNames(c.out[a.start:a.name], c.out[b.start:b.name])
 	}
 	if !slices.IsSortedFunc(members, compare) {
 		start := members[0].start
@@ -142,8 +142,8 @@ func (c *canonicalizer) sortMembers(members []canonicalMember) error {
 	return nil
 }
 
-// compareNames compares two names in canonical form with their quotes.
-func compareNames(a, b []byte) int {
+// compareCanonicalNames compares two names in canonical form with their quotes.
+func compareCanonicalNames(a, b []byte) int {
 	a, b = a[1:len(a)-1], b[1:len(b)-1]
 	if wirejson.IsPlainASCII(a) && wirejson.IsPlainASCII(b) {
 		return bytes.Compare(a, b)
@@ -196,16 +196,16 @@ func appendCanonicalNumber(dst, text []byte) []byte {
 	f, err := strconv.ParseFloat(unsafe.String(&text[0], len(text)), 64)
 	start := len(dst)
 	if err == nil {
-		dst = appendECMAScript(dst, f)
+		dst = appendECMAScriptNumber(dst, f)
 	}
-	if err != nil || !sameNumber(text, dst[start:]) {
+	if err != nil || !isSameNumber(text, dst[start:]) {
 		return append(dst[:start], text...)
 	}
 	return dst
 }
 
-// appendECMAScript appends a float as ECMAScript's Number::toString writes it.
-func appendECMAScript(dst []byte, f float64) []byte {
+// appendECMAScriptNumber appends a float as ECMAScript's Number::toString writes it.
+func appendECMAScriptNumber(dst []byte, f float64) []byte {
 	if f == 0 {
 		if math.Signbit(f) { // ECMAScript writes 0, which is another number
 			dst = append(dst, '-')
@@ -222,10 +222,10 @@ func appendECMAScript(dst []byte, f float64) []byte {
 	return dst
 }
 
-// sameNumber reports whether two numbers are exactly equal.
-func sameNumber(a, b []byte) bool {
-	x, xok := decimalOf(a)
-	y, yok := decimalOf(b)
+// isSameNumber reports whether two numbers are exactly equal.
+func isSameNumber(a, b []byte) bool {
+	x, xok := parseDecimal(a)
+	y, yok := parseDecimal(b)
 	if len(x.digits) == 0 || len(y.digits) == 0 {
 		return len(x.digits) == len(y.digits)
 	}
@@ -239,8 +239,8 @@ type decimal struct {
 	exponent int
 }
 
-// decimalOf parses a number; ok is false when its exponent is out of range.
-func decimalOf(text []byte) (d decimal, ok bool) {
+// parseDecimal parses a number; ok is false when its exponent is out of range.
+func parseDecimal(text []byte) (d decimal, ok bool) {
 	if text[0] == '-' {
 		d.negative = true
 		text = text[1:]

@@ -30,7 +30,7 @@ func TestCanonical(t *testing.T) {
 		{`"\ud83d\ud83d\ude00\uD83D\u0041\ude00"`, `"\ud83d😀\ud83dA\ude00"`},
 		{`"\b\f\n\r\t\u0008\u001F\u007f\/"`, `"\b\f\n\r\t\b\u001f` + "\u007f" + `/"`},
 	} {
-		got, err := Canonical([]byte(c.raw))
+		got, err := CanonicalJSON([]byte(c.raw))
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s\ngot  %s %v\nwant %s", c.raw, got, err, c.want)
 		}
@@ -43,7 +43,7 @@ func TestCanonical(t *testing.T) {
 		"\ufeff{}":             "not valid JSON",
 		"\"\xc3\"":             "not valid UTF-8",
 	} {
-		if got, err := Canonical([]byte(raw)); err == nil || err.Error() != want {
+		if got, err := CanonicalJSON([]byte(raw)); err == nil || err.Error() != want {
 			t.Errorf("%s: %s %v, want %s", raw, got, err, want)
 		}
 	}
@@ -77,7 +77,7 @@ func TestCanonicalNumber(t *testing.T) {
 		0xbecbf647612f3696: "-0.0000033333333333333333", 0x43143ff3c1cb0959: "1424953923781206.2",
 	} {
 		f := math.Float64frombits(bits)
-		if got := string(appendECMAScript(nil, f)); got != want {
+		if got := string(appendECMAScriptNumber(nil, f)); got != want {
 			t.Errorf("%x becomes %s, want %s", bits, got, want)
 		}
 		if got := string(appendCanonicalNumber(nil, strconv.AppendFloat(nil, f, 'e', -1, 64))); got != want {
@@ -147,7 +147,7 @@ func TestCanonicalProperties(t *testing.T) {
 		tree := value(3).Draw(t, "tree")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		text := scramble(rng, tree)
-		got, err := Canonical([]byte(text))
+		got, err := CanonicalJSON([]byte(text))
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -157,12 +157,12 @@ func TestCanonicalProperties(t *testing.T) {
 		if err := d.Decode(&back); err != nil || !same(tree, back) {
 			t.Fatalf("%s\nhas become %s (%v)", text, got, err)
 		}
-		again, err := Canonical(got)
+		again, err := CanonicalJSON(got)
 		if err != nil || !bytes.Equal(again, got) {
 			t.Fatalf("%s\nis not canonical: %s (%v)", got, again, err)
 		}
 		other := scramble(rng, tree)
-		if o, err := Canonical([]byte(other)); err != nil || !bytes.Equal(o, got) {
+		if o, err := CanonicalJSON([]byte(other)); err != nil || !bytes.Equal(o, got) {
 			t.Fatalf("%s\nand %s\nbecome %s\nand %s (%v)", text, other, got, o, err)
 		}
 	})
@@ -199,7 +199,7 @@ func FuzzCanonical(f *testing.F) {
 		f.Add([]byte(raw))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		got, err := Canonical(raw)
+		got, err := CanonicalJSON(raw)
 		_, _ = ParseDefinition("s", raw)
 		ParseHints(raw)
 		if err != nil {
@@ -212,7 +212,7 @@ func FuzzCanonical(f *testing.F) {
 		if err := json.Unmarshal(got, &b); err != nil || !reflect.DeepEqual(a, b) {
 			t.Fatalf("%q becomes %q (%v)", raw, got, err)
 		}
-		if again, err := Canonical(got); err != nil || !bytes.Equal(again, got) {
+		if again, err := CanonicalJSON(got); err != nil || !bytes.Equal(again, got) {
 			t.Fatalf("%q becomes %q (%v)", got, again, err)
 		}
 	})

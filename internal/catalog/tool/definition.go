@@ -54,11 +54,11 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	if wirejson.Members(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "name":
-			d.ID.Tool = unicodeText(value)
+			d.ID.Tool = decodeUnicodeString(value)
 		case "title":
 			d.Title = stringOrEmpty(value)
 		case "description":
-			d.Description = textNoCopy(value)
+			d.Description = decodeStringNoCopy(value)
 		case "inputSchema":
 			d.InputSchema = objectOrNil(value)
 		case "outputSchema":
@@ -84,16 +84,16 @@ func canonicalDefinition(raw json.RawMessage) ([]byte, error) {
 	if len(raw) > MaxDefinition {
 		return nil, fmt.Errorf("it is longer than %d bytes", MaxDefinition)
 	}
-	canonical, err := Canonical(raw)
+	canonical, err := CanonicalJSON(raw)
 	if err != nil {
 		return nil, fmt.Errorf("it has no canonical form: %w", err)
 	}
 	return canonical, nil
 }
 
-// unicodeText returns a string, but "" for one that is not valid Unicode: a call could
+// decodeUnicodeString returns a string, but "" for one that is not valid Unicode: a call could
 // not repeat that name.
-func unicodeText(value []byte) string {
+func decodeUnicodeString(value []byte) string {
 	s := stringOrEmpty(value)
 	if bytes.Contains(value, []byte(`\u`)) && !bytes.Equal(wirejson.AppendString(nil, s), appendCanonicalString(nil, value[1:len(value)-1])) {
 		return ""
@@ -101,9 +101,9 @@ func unicodeText(value []byte) string {
 	return s
 }
 
-// textNoCopy returns a string that shares the bytes if nothing is escaped: descriptions
+// decodeStringNoCopy returns a string that shares the bytes if nothing is escaped: descriptions
 // are most of a definition.
-func textNoCopy(value []byte) string {
+func decodeStringNoCopy(value []byte) string {
 	if value[0] != '"' {
 		return ""
 	}
@@ -127,7 +127,7 @@ func (d Definition) Fingerprint() Fingerprint {
 	if d.fingerprint != (Fingerprint{}) {
 		return d.fingerprint
 	}
-	canonical, err := Canonical(d.Raw)
+	canonical, err := CanonicalJSON(d.Raw)
 	if err != nil {
 		// ParseDefinition never returns such a definition. No canonical form begins like
 		// this.

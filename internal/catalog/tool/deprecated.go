@@ -17,9 +17,9 @@ var deprecation = sync.OnceValue(func() *regexp.Regexp {
 		`|\bthis (?:tool|function|method|endpoint|command|action|api) (?:is|has been) (?:now )?deprecated\b`)
 })
 
-// Deprecated reports whether the definition declares the tool deprecated: in a sentence
+// IsDeprecated reports whether the definition declares the tool deprecated: in a sentence
 // of its description, or by a member of _meta with that name, which may have a prefix.
-func (d Definition) Deprecated() bool {
+func (d Definition) IsDeprecated() bool {
 	if strings.Contains(d.Description, "eprecated") || strings.Contains(d.Description, "EPRECATED") {
 		if deprecation().MatchString(d.Description) {
 			return true

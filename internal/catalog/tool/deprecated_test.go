@@ -29,7 +29,7 @@ func TestDeprecated(t *testing.T) {
 		"Whether to include items that are deprecated. The parameter x is deprecated": false,
 		"": false,
 	} {
-		if got := (Definition{Description: description}).Deprecated(); got != want {
+		if got := (Definition{Description: description}).IsDeprecated(); got != want {
 			t.Errorf("%q is deprecated: %v", description, got)
 		}
 	}
@@ -39,12 +39,12 @@ func TestDeprecated(t *testing.T) {
 		`"deprecated"`: false, `{"a":{"deprecated":true}}`: false,
 	} {
 		d, err := ParseDefinition("s", json.RawMessage(`{"name":"a","_meta":`+meta+`}`))
-		if err != nil || d.Deprecated() != want {
-			t.Errorf("_meta %s: %v, %v", meta, d.Deprecated(), err)
+		if err != nil || d.IsDeprecated() != want {
+			t.Errorf("_meta %s: %v, %v", meta, d.IsDeprecated(), err)
 		}
 	}
-	if d, err := ParseDefinition("s", json.RawMessage(`{"name":"a","inputSchema":{"type":"object","properties":{"deprecated":{"type":"boolean","deprecated":true}}}}`)); err != nil || d.Deprecated() {
+	if d, err := ParseDefinition("s", json.RawMessage(`{"name":"a","inputSchema":{"type":"object","properties":{"deprecated":{"type":"boolean","deprecated":true}}}}`)); err != nil || d.IsDeprecated() {
 		t.Errorf("a tool with a deprecated parameter is deprecated: %v", err)
 	}
-	(Definition{Description: strings.Repeat("deprecated (", 20_000)}).Deprecated()
+	(Definition{Description: strings.Repeat("deprecated (", 20_000)}).IsDeprecated()
 }

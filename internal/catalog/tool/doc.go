@@ -2,6 +2,17 @@
 // alias on /mcp/all. It has the same for prompts, resources, templates and instructions
 // (Primitive).
 //
+// Files:
+//   - id.go: the ID "server:tool", and which server names are valid.
+//   - definition.go: parses a definition; its fingerprint. deprecated.go: whether it says
+//     that the tool is deprecated.
+//   - canonical.go: canonical JSON, over which fingerprints are computed.
+//   - hints.go: MCP annotations, in which each hint may be unset.
+//   - decision_facts.go: what a decision used of a tool, as in activity records.
+//   - alias.go: names and URIs on /mcp/all.
+//   - primitive.go: prompts, resources, templates and instructions.
+//   - confusable.go: server names that a user may confuse.
+//
 // Guarantees:
 //   - A definition keeps the server's bytes, and a hint that was not sent stays unset.
 //   - Equal definitions have equal fingerprints, whatever the order of keys and the white

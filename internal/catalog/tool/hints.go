@@ -9,18 +9,18 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Tri is a three-state boolean. The zero value is unset.
-type Tri int8
+// TriBool is a three-state boolean. The zero value is unset.
+type TriBool int8
 
 // The states of a Tri.
 const (
-	Unset Tri = iota
+	Unset TriBool = iota
 	False
 	True
 )
 
-// TriOf returns True or False.
-func TriOf(b bool) Tri {
+// ToTriBool returns True or False.
+func ToTriBool(b bool) TriBool {
 	if b {
 		return True
 	}
@@ -31,10 +31,10 @@ func TriOf(b bool) Tri {
 // unset. All other annotations stay in Definition.Raw.
 type Hints struct {
 	Title       string
-	ReadOnly    Tri
-	Destructive Tri
-	Idempotent  Tri
-	OpenWorld   Tri
+	ReadOnly    TriBool
+	Destructive TriBool
+	Idempotent  TriBool
+	OpenWorld   TriBool
 }
 
 // WithDefaults returns h with its unset hints taken from base, so that h overrides base.
@@ -52,7 +52,7 @@ func (h Hints) WithDefaults(base Hints) Hints {
 // boolHint is a boolean hint with its name in MCP.
 type boolHint struct {
 	name  string
-	value *Tri
+	value *TriBool
 }
 
 func (h *Hints) boolHints() [4]boolHint {
@@ -62,7 +62,7 @@ func (h *Hints) boolHints() [4]boolHint {
 // ParseHints parses MCP annotations. Missing values and values of the wrong type are
 // unset; ambiguous annotations set nothing.
 func ParseHints(annotations json.RawMessage) Hints {
-	if _, err := Canonical(annotations); err != nil {
+	if _, err := CanonicalJSON(annotations); err != nil {
 		return Hints{}
 	}
 	return parseHints(bytes.TrimSpace(annotations))
@@ -76,7 +76,7 @@ func parseHints(annotations []byte) Hints {
 		}
 		for _, b := range h.boolHints() {
 			if is, ok := wirejson.Bool(value); ok && b.name == string(name) {
-				*b.value = TriOf(is)
+				*b.value = ToTriBool(is)
 			}
 		}
 		return nil
@@ -104,9 +104,9 @@ func (h Hints) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// ReplaceIn returns a tool's definition with the hints h in place of those it declares.
+// ReplaceHintsIn returns a tool's definition with the hints h in place of those it declares.
 // Everything else stays the server's bytes.
-func (h Hints) ReplaceIn(definition json.RawMessage, stated Hints) json.RawMessage {
+func (h Hints) ReplaceHintsIn(definition json.RawMessage, stated Hints) json.RawMessage {
 	if h == stated {
 		return definition
 	}
@@ -119,7 +119,7 @@ func (h Hints) ReplaceIn(definition json.RawMessage, stated Hints) json.RawMessa
 	}
 	for _, hint := range []struct {
 		name     string
-		was, now Tri
+		was, now TriBool
 	}{
 		{"readOnlyHint", stated.ReadOnly, h.ReadOnly},
 		{"destructiveHint", stated.Destructive, h.Destructive},

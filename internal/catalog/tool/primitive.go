@@ -12,25 +12,25 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Kind is the kind of a definition. The zero value is a tool.
-type Kind string
+// DefinitionKind is the kind of a definition. The zero value is a tool.
+type DefinitionKind string
 
 // The kinds. All but tools are primitives (see Primitive).
 const (
-	KindTool         Kind = ""
-	KindPrompt       Kind = "prompt"
-	KindResource     Kind = "resource"
-	KindTemplate     Kind = "template"
-	KindInstructions Kind = "instructions"
+	KindTool         DefinitionKind = ""
+	KindPrompt       DefinitionKind = "prompt"
+	KindResource     DefinitionKind = "resource"
+	KindTemplate     DefinitionKind = "template"
+	KindInstructions DefinitionKind = "instructions"
 )
 
 // PrimitiveKinds returns all kinds but tools.
-func PrimitiveKinds() []Kind {
-	return []Kind{KindInstructions, KindPrompt, KindResource, KindTemplate}
+func PrimitiveKinds() []DefinitionKind {
+	return []DefinitionKind{KindInstructions, KindPrompt, KindResource, KindTemplate}
 }
 
 // Words returns all kinds but tools.
-func (Kind) Words() []string {
+func (DefinitionKind) Words() []string {
 	var words []string
 	for _, k := range PrimitiveKinds() {
 		words = append(words, string(k))
@@ -39,12 +39,12 @@ func (Kind) Words() []string {
 }
 
 // Label returns the kind for people to read.
-func (k Kind) Label() string { return cmp.Or(string(k), "tool") }
+func (k DefinitionKind) Label() string { return cmp.Or(string(k), "tool") }
 
 // NameMember returns the member that identifies a primitive of the kind.
-func (k Kind) NameMember() string { return nameMembers[k] }
+func (k DefinitionKind) NameMember() string { return nameMembers[k] }
 
-var nameMembers = map[Kind]string{KindPrompt: "name", KindResource: "uri", KindTemplate: "uriTemplate"}
+var nameMembers = map[DefinitionKind]string{KindPrompt: "name", KindResource: "uri", KindTemplate: "uriTemplate"}
 
 // MaxPrimitiveName is the longest name or URI of a primitive, in bytes.
 const MaxPrimitiveName = 8 << 10
@@ -52,22 +52,22 @@ const MaxPrimitiveName = 8 << 10
 // Primitive is a prompt, a resource, a resource template, or a server's instructions,
 // which have no name. Raw is the server's bytes. A Primitive is immutable.
 type Primitive struct {
-	Kind        Kind
+	Kind        DefinitionKind
 	Name        string // or the URI, or the URI template
 	Raw         json.RawMessage
 	Fingerprint Fingerprint
 }
 
-// NameIn returns the name or URI in a definition of this kind, as ParsePrimitive reads
+// ReadName returns the name or URI in a definition of this kind, as ParsePrimitive reads
 // it; "" without one.
-func (k Kind) NameIn(raw json.RawMessage) string {
+func (k DefinitionKind) ReadName(raw json.RawMessage) string {
 	name, _ := wirejson.String(wirejson.Find(raw, k.NameMember()))
 	return name
 }
 
 // ParsePrimitive parses a primitive as its server sent it, and keeps raw. It must have a
 // canonical form, at most MaxDefinition bytes and a name.
-func ParsePrimitive(kind Kind, raw json.RawMessage) (Primitive, error) {
+func ParsePrimitive(kind DefinitionKind, raw json.RawMessage) (Primitive, error) {
 	o, err := parsePrimitive(kind, raw)
 	if err != nil {
 		return Primitive{}, fmt.Errorf("a definition of the kind %s cannot be used: %w", kind.Label(), err)
@@ -75,7 +75,7 @@ func ParsePrimitive(kind Kind, raw json.RawMessage) (Primitive, error) {
 	return o, nil
 }
 
-func parsePrimitive(kind Kind, raw json.RawMessage) (Primitive, error) {
+func parsePrimitive(kind DefinitionKind, raw json.RawMessage) (Primitive, error) {
 	canonical, err := canonicalDefinition(raw)
 	if err != nil {
 		return Primitive{}, err
@@ -91,7 +91,7 @@ func parsePrimitive(kind Kind, raw json.RawMessage) (Primitive, error) {
 	}
 	if wirejson.Members(canonical, func(name, value []byte) error {
 		if string(name) == key {
-			o.Name = unicodeText(value)
+			o.Name = decodeUnicodeString(value)
 		}
 		return nil
 	}) != nil {
@@ -103,23 +103,23 @@ func parsePrimitive(kind Kind, raw json.RawMessage) (Primitive, error) {
 	case len(o.Name) > MaxPrimitiveName:
 		return Primitive{}, fmt.Errorf("its %s is longer than %d bytes", key, MaxPrimitiveName)
 	}
-	o.Fingerprint = sha256.Sum256(stripVolatile(kind, canonical))
+	o.Fingerprint = sha256.Sum256(dropVolatileMembers(kind, canonical))
 	return o, nil
 }
 
-// stripVolatile returns the canonical form of a primitive without the size and the date
+// dropVolatileMembers returns the canonical form of a primitive without the size and the date
 // of a resource: these change with its content and cannot hold text. Other values of
 // these members are kept.
-func stripVolatile(kind Kind, canonical []byte) []byte {
+func dropVolatileMembers(kind DefinitionKind, canonical []byte) []byte {
 	if kind == KindPrompt || !bytes.Contains(canonical, []byte(`"size":`)) && !bytes.Contains(canonical, []byte(`"lastModified":`)) {
 		return canonical
 	}
-	return filterMembers(canonical, func(name string, value []byte) ([]byte, bool) {
+	return rewriteMembers(canonical, func(name string, value []byte) ([]byte, bool) {
 		switch {
-		case name == "size" && kind == KindResource && isSize(value):
+		case name == "size" && kind == KindResource && isByteCount(value):
 			return nil, false
 		case name == "annotations" && value[0] == '{':
-			rest := filterMembers(value, func(name string, value []byte) ([]byte, bool) {
+			rest := rewriteMembers(value, func(name string, value []byte) ([]byte, bool) {
 				return value, name != "lastModified" || !isDate(value)
 			})
 			return rest, len(rest) > len("{}") || len(rest) == len(value)
@@ -128,8 +128,8 @@ func stripVolatile(kind Kind, canonical []byte) []byte {
 	})
 }
 
-// filterMembers rewrites a canonical object member by member.
-func filterMembers(object []byte, keep func(name string, value []byte) ([]byte, bool)) []byte {
+// rewriteMembers rewrites a canonical object member by member.
+func rewriteMembers(object []byte, keep func(name string, value []byte) ([]byte, bool)) []byte {
 	out := append(make([]byte, 0, len(object)), '{')
 	c := wirejson.Cursor{Text: object}
 	for end := c.Open('{'); c.More(end); {
@@ -146,8 +146,10 @@ func filterMembers(object []byte, keep func(name string, value []byte) ([]byte, 
 	return append(out, '}')
 }
 
-// isSize reports whether a value is a whole number of bytes.
-func isSize(value []byte) bool { return len(value) <= 16 && len(bytes.Trim(value, "0123456789")) == 0 }
+// isByteCount reports whether a value is a whole number of bytes.
+func isByteCount(value []byte) bool {
+	return len(value) <= 16 && len(bytes.Trim(value, "0123456789")) == 0
+}
 
 // maxDate is the longest date, in bytes: one with nanoseconds and a zone has 35.
 const maxDate = 40

@@ -10,7 +10,7 @@ import (
 
 func TestParseOffer(t *testing.T) {
 	for _, c := range []struct {
-		kind      tool.Kind
+		kind      tool.DefinitionKind
 		raw, name string // "": it cannot be used
 	}{
 		{tool.KindPrompt, `{"name":"greet","arguments":[{"name":"x"}]}`, "greet"},
@@ -42,7 +42,7 @@ func TestParseOffer(t *testing.T) {
 // What changes with the content behind a resource and holds no text is no part
 // of its fingerprint; anything else is.
 func TestOfferFingerprint(t *testing.T) {
-	print := func(kind tool.Kind, raw string) tool.Fingerprint {
+	print := func(kind tool.DefinitionKind, raw string) tool.Fingerprint {
 		t.Helper()
 		o, err := tool.ParsePrimitive(kind, json.RawMessage(raw))
 		if err != nil {

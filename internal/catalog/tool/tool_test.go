@@ -173,7 +173,7 @@ func TestHints(t *testing.T) {
 	if got, want := (Hints{"", False, Unset, True, Unset}).WithDefaults(base), (Hints{"base", False, True, True, False}); got != want {
 		t.Errorf("Over gives %+v, want %+v", got, want)
 	}
-	if TriOf(true) != True || TriOf(false) != False {
+	if ToTriBool(true) != True || ToTriBool(false) != False {
 		t.Error("TriOf is wrong")
 	}
 }

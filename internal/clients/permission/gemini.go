@@ -233,7 +233,7 @@ func geminiNamesTool(r clients.Tree, q toolQuery) bool {
 
 // geminiHintsMatch reports whether the tool has all annotations that a rule requires.
 func geminiHintsMatch(wanted clients.Tree, h tool.Hints) bool {
-	has := map[string]tool.Tri{"readOnlyHint": h.ReadOnly, "destructiveHint": h.Destructive, "idempotentHint": h.Idempotent, "openWorldHint": h.OpenWorld}
+	has := map[string]tool.TriBool{"readOnlyHint": h.ReadOnly, "destructiveHint": h.Destructive, "idempotentHint": h.Idempotent, "openWorldHint": h.OpenWorld}
 	for name, value := range wanted.Members() {
 		yes, ok := value.Bool()
 		said := has[name]

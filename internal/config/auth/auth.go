@@ -12,31 +12,31 @@ import (
 
 // Authenticator identifies actors. It stores the hash of the key, not the key.
 type Authenticator struct {
-	SignIns SignIns
+	SignIns WebUISignIns
 
-	tokens *Tokens
+	tokens *AgentTokens
 	hash   [sha256.Size]byte
 	hasKey bool
 }
 
-// New returns an Authenticator for the API key and the tokens (nil: none). With an empty
+// NewAuthenticator returns an Authenticator for the API key and the tokens (nil: none). With an empty
 // key no key is valid.
-func New(key string, tokens *Tokens) *Authenticator {
+func NewAuthenticator(key string, tokens *AgentTokens) *Authenticator {
 	return &Authenticator{tokens: tokens, hash: sha256.Sum256([]byte(key)), hasKey: key != ""}
 }
 
-// Actor returns the caller of a request: the admin over the socket or with the key, a
+// IdentifyRequest returns the caller of a request: the admin over the socket or with the key, a
 // named agent with a token, which is also returned, no one with an invalid credential,
 // and else an agent. A credential is any X-API-Key header or Bearer Authorization header;
 // if there are several, each must be valid for the same actor. The error is
 // ErrTokensUnread, with no one as actor.
-func (a *Authenticator) Actor(r *http.Request) (who Actor, token *ActiveToken, err error) {
-	if FromSocket(r.Context()) {
+func (a *Authenticator) IdentifyRequest(r *http.Request) (who Actor, token *ActiveToken, err error) {
+	if IsFromSocket(r.Context()) {
 		return Actor{Kind: Admin}, nil, nil
 	}
 	presented, right := 0, true
 	check := func(text string) {
-		one, held, unread := a.identify(r.Context(), strings.TrimSpace(text))
+		one, held, unread := a.identifyCredential(r.Context(), strings.TrimSpace(text))
 		right = right && one.Kind != Nobody && (presented == 0 || one == who)
 		who, token, err = one, held, errors.Join(err, unread)
 		presented++
@@ -45,7 +45,7 @@ func (a *Authenticator) Actor(r *http.Request) (who Actor, token *ActiveToken, e
 		check(key)
 	}
 	for _, value := range r.Header["Authorization"] {
-		if key, ok := bearer(value); ok {
+		if key, ok := parseBearer(value); ok {
 			check(key)
 		}
 	}
@@ -58,27 +58,27 @@ func (a *Authenticator) Actor(r *http.Request) (who Actor, token *ActiveToken, e
 	return Actor{}, nil, err
 }
 
-// identify returns the actor of a credential.
-func (a *Authenticator) identify(ctx context.Context, text string) (Actor, *ActiveToken, error) {
-	if a.Matches(text) {
+// identifyCredential returns the actor of a credential.
+func (a *Authenticator) identifyCredential(ctx context.Context, text string) (Actor, *ActiveToken, error) {
+	if a.IsAPIKey(text) {
 		return Actor{Kind: Admin}, nil, nil
 	}
-	held, err := a.tokens.find(ctx, text)
+	held, err := a.tokens.findActive(ctx, text)
 	if held == nil {
 		return Actor{}, nil, err
 	}
 	return held.actor(), held, nil
 }
 
-// Matches reports whether this is the key. It compares hashes, so that timing reveals
+// IsAPIKey reports whether this is the key. It compares hashes, so that timing reveals
 // neither the bytes nor the length of the key.
-func (a *Authenticator) Matches(key string) bool {
+func (a *Authenticator) IsAPIKey(key string) bool {
 	hash := sha256.Sum256([]byte(strings.TrimSpace(key)))
 	return subtle.ConstantTimeCompare(hash[:], a.hash[:]) == 1 && a.hasKey
 }
 
-// bearer returns the token of a Bearer Authorization value.
-func bearer(value string) (string, bool) {
+// parseBearer returns the token of a Bearer Authorization value.
+func parseBearer(value string) (string, bool) {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(value), " ")
 	return token, strings.EqualFold(scheme, "Bearer")
 }
@@ -91,15 +91,15 @@ func WithSocket(ctx context.Context) context.Context {
 	return context.WithValue(ctx, socketKey{}, true)
 }
 
-// FromSocket reports whether ctx was marked by WithSocket.
-func FromSocket(ctx context.Context) bool {
+// IsFromSocket reports whether ctx was marked by WithSocket.
+func IsFromSocket(ctx context.Context) bool {
 	marked, _ := ctx.Value(socketKey{}).(bool)
 	return marked
 }
 
-// ConnContext is for http.Server.ConnContext: it marks connections over a unix socket.
+// MarkSocketConn is for http.Server.ConnContext: it marks connections over a unix socket.
 // Request data plays no part in it.
-func ConnContext(ctx context.Context, c net.Conn) context.Context {
+func MarkSocketConn(ctx context.Context, c net.Conn) context.Context {
 	if addr := c.LocalAddr(); addr != nil && addr.Network() == "unix" {
 		return WithSocket(ctx)
 	}

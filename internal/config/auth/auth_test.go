@@ -18,7 +18,7 @@ import (
 const key = "mcpp_0123456789abcdef0123456789abcdef"
 
 func who(a *auth.Authenticator, r *http.Request) auth.Actor {
-	actor, _, _ := a.Actor(r)
+	actor, _, _ := a.IdentifyRequest(r)
 	return actor
 }
 
@@ -52,7 +52,7 @@ func TestActor(t *testing.T) {
 			for _, h := range c.headers {
 				r.Header.Add(h[0], h[1])
 			}
-			if got := who(auth.New(key, nil), r); got.Kind != c.want {
+			if got := who(auth.NewAuthenticator(key, nil), r); got.Kind != c.want {
 				t.Errorf("got %s, want kind %d", got, c.want)
 			}
 		})
@@ -64,7 +64,7 @@ func TestNoKey(t *testing.T) {
 	for _, presented := range []string{"", " ", key} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("X-API-Key", presented)
-		if got := who(auth.New("", nil), r); got.Kind != auth.Nobody {
+		if got := who(auth.NewAuthenticator("", nil), r); got.Kind != auth.Nobody {
 			t.Errorf("key %q gives %s", presented, got)
 		}
 		if got := who(new(auth.Authenticator), r); got.Kind != auth.Nobody {
@@ -88,8 +88,8 @@ func TestActorString(t *testing.T) {
 
 // TestSocket: only the listener decides that a connection is the person's.
 func TestSocket(t *testing.T) {
-	a := auth.New(key, nil)
-	srv := &http.Server{ConnContext: auth.ConnContext, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a := auth.NewAuthenticator(key, nil)
+	srv := &http.Server{ConnContext: auth.MarkSocketConn, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, who(a, r).String())
 	})}
 	t.Cleanup(func() { _ = srv.Close() })
@@ -104,7 +104,7 @@ func TestSocket(t *testing.T) {
 			t.Errorf("over %s: got %q, want %q", network, got, want)
 		}
 	}
-	if auth.FromSocket(context.Background()) || !auth.FromSocket(auth.WithSocket(context.Background())) {
+	if auth.IsFromSocket(context.Background()) || !auth.IsFromSocket(auth.WithSocket(context.Background())) {
 		t.Error("the mark does not hold")
 	}
 }
@@ -232,7 +232,7 @@ func TestKeyRace(t *testing.T) {
 }
 
 func BenchmarkActor(b *testing.B) {
-	a := auth.New(key, nil)
+	a := auth.NewAuthenticator(key, nil)
 	for name, header := range map[string]string{"no key": "", "key": key} {
 		b.Run(name, func(b *testing.B) {
 			r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
@@ -241,7 +241,7 @@ func BenchmarkActor(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _, _ = a.Actor(r)
+				_, _, _ = a.IdentifyRequest(r)
 			}
 		})
 	}

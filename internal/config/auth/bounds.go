@@ -1,11 +1,11 @@
 package auth
 
-// Profiles returns the rule of a profile of the current configuration; nil if it does not
+// ProfileRules returns the rule of a profile of the current configuration; nil if it does not
 // exist.
-type Profiles func(name string) *ScopeRule
+type ProfileRules func(name string) *ScopeRule
 
-// rule returns the rule of a profile, DenyAllRule if it does not exist.
-func (p Profiles) rule(name string) *ScopeRule {
+// ruleOrDenyAll returns the rule of a profile, DenyAllRule if it does not exist.
+func (p ProfileRules) ruleOrDenyAll(name string) *ScopeRule {
 	if name == "" {
 		return nil
 	}
@@ -15,31 +15,31 @@ func (p Profiles) rule(name string) *ScopeRule {
 	return DenyAllRule(name)
 }
 
-// CallerBounds returns the bounds of a caller with a token (nil: none) at the address of
+// NewCallerBounds returns the bounds of a caller with a token (nil: none) at the address of
 // a profile ("": none). It returns nil if there are none.
-func CallerBounds(t *ActiveToken, profile string, all Profiles) Bounds {
+func NewCallerBounds(t *ActiveToken, profile string, all ProfileRules) Bounds {
 	if t == nil && profile == "" {
 		return nil
 	}
-	return &bounds{t, profile, all}
+	return &callerBounds{t, profile, all}
 }
 
-type bounds struct {
+type callerBounds struct {
 	token   *ActiveToken
 	profile string
-	all     Profiles
+	all     ProfileRules
 }
 
-func (b *bounds) Scope() Scope {
+func (b *callerBounds) Scope() Scope {
 	if b.token == nil {
-		return ScopeOf(b.all.rule(b.profile))
+		return NewScope(b.all.ruleOrDenyAll(b.profile))
 	}
 	if b.token.HasEnded() {
-		return ScopeOf(DenyAllRule(""))
+		return NewScope(DenyAllRule(""))
 	}
 	bound := b.token.Profile
 	if b.profile == bound {
-		return ScopeOf(b.token.rule, b.all.rule(bound))
+		return NewScope(b.token.rule, b.all.ruleOrDenyAll(bound))
 	}
-	return ScopeOf(b.token.rule, b.all.rule(bound), b.all.rule(b.profile))
+	return NewScope(b.token.rule, b.all.ruleOrDenyAll(bound), b.all.ruleOrDenyAll(b.profile))
 }

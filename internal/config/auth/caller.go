@@ -40,20 +40,20 @@ type Bounds interface {
 // one, and for a token whose bounds are unknown.
 func (c *Caller) Scope() Scope {
 	switch {
-	case c.Bounds != nil && c.Known():
+	case c.Bounds != nil && c.IsKnown():
 		return c.Bounds.Scope()
-	case c.Known() && c.Actor.Name == "":
+	case c.IsKnown() && c.Actor.Name == "":
 		return Scope{}
 	}
-	return ScopeOf(DenyAllRule(""))
+	return NewScope(DenyAllRule(""))
 }
 
-// Person reports whether a user makes the request. An MCP client is never a user, even
+// IsUser reports whether a user makes the request. An MCP client is never a user, even
 // with the API key, because a model controls it.
-func (c Caller) Person() bool { return c.Actor.Kind == Admin && c.Source != MCP }
+func (c Caller) IsUser() bool { return c.Actor.Kind == Admin && c.Source != MCP }
 
-// Known reports whether the caller is anyone at all: no one may do anything.
-func (c Caller) Known() bool { return c.Actor.Kind != Nobody }
+// IsKnown reports whether the caller is anyone at all: no one may do anything.
+func (c Caller) IsKnown() bool { return c.Actor.Kind != Nobody }
 
 // AsAgent returns the caller with an agent's rights.
 func (c Caller) AsAgent() Caller {
@@ -61,9 +61,9 @@ func (c Caller) AsAgent() Caller {
 	return c
 }
 
-// Origin returns the connection of a request; "" over the socket, whose connections
+// ConnectionOf returns the connection of a request; "" over the socket, whose connections
 // cannot be distinguished.
-func Origin(r *http.Request) string {
+func ConnectionOf(r *http.Request) string {
 	if r.RemoteAddr == "@" {
 		return ""
 	}

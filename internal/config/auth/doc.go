@@ -1,6 +1,15 @@
 // Package auth identifies the caller: socket, API key, session of the web UI, or agent token become an
-// Actor, with the bounds of what it may use. A Scope (scope*.go) is the intersection of rules: of the
-// token, of its profile, and of the profile in the address. It also checks Host and Origin (guard.go).
+// Actor, with the bounds of what it may use.
+//
+// Files:
+//   - auth.go: Authenticator identifies the actor of a request; actor.go: the kinds of actors; caller.go:
+//     an actor and where its request came from.
+//   - scope.go: Scope, the intersection of rules: of the token, of its profile, and of the profile in
+//     the address; pattern.go matches names; bounds.go computes a caller's current scope.
+//   - token.go: agent tokens; revoked_file.go: the second copy of revoked tokens.
+//   - api_key.go: the file of the API key.
+//   - signin.go, session_file.go, webui_session.go: sign-in codes and sessions of the web UI.
+//   - guard.go: checks Host and Origin.
 //
 // Guarantees:
 //   - A request without proof is an agent at most. A wrong key, or an expired, revoked or unknown

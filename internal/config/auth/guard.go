@@ -9,33 +9,33 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// RefuseOrigin returns why a request must be rejected, or "". trusted are host names (any
+// HostOrOriginRefusal returns why a request must be rejected, or "". trusted are host names (any
 // port) or names with a port.
-func RefuseOrigin(r *http.Request, trusted []string) string {
+func HostOrOriginRefusal(r *http.Request, trusted []string) string {
 	switch {
 	// Web pages cannot reach a socket.
-	case !FromSocket(r.Context()) && !hostAllowed(r.Host, trusted):
+	case !IsFromSocket(r.Context()) && !isHostAllowed(r.Host, trusted):
 		return "the Host header is not a loopback name (127.0.0.1, localhost, [::1]) and not in trusted_hosts"
-	case !originsAllowed(r.Header["Origin"], r.Host, trusted):
+	case !areOriginsAllowed(r.Header["Origin"], r.Host, trusted):
 		return "the Origin header is neither that of this address nor in trusted_hosts"
 	}
 	return ""
 }
 
-// hostAllowed protects from DNS rebinding: a web page served under an attacker's name
+// isHostAllowed protects from DNS rebinding: a web page served under an attacker's name
 // sends that name. The port is ignored, because it differs behind port forwarding.
-func hostAllowed(host string, trusted []string) bool {
+func isHostAllowed(host string, trusted []string) bool {
 	name, _, ok := splitHost(host)
-	return ok && (loopback(name) || inTrustedHosts(host, name, trusted))
+	return ok && (isLoopbackName(name) || isTrustedHost(host, name, trusted))
 }
 
-// originsAllowed protects from other web pages, also on this machine: an origin must be
+// areOriginsAllowed protects from other web pages, also on this machine: an origin must be
 // the requested host (any spelling of the loopback name) or trusted.
-func originsAllowed(origins []string, host string, trusted []string) bool {
-	return len(origins) == 0 || len(origins) == 1 && originAllowed(origins[0], host, trusted)
+func areOriginsAllowed(origins []string, host string, trusted []string) bool {
+	return len(origins) == 0 || len(origins) == 1 && isOriginAllowed(origins[0], host, trusted)
 }
 
-func originAllowed(origin, host string, trusted []string) bool {
+func isOriginAllowed(origin, host string, trusted []string) bool {
 	scheme, authority, ok := strings.Cut(origin, "://")
 	if !ok || scheme != "http" && scheme != "https" {
 		return false
@@ -45,17 +45,17 @@ func originAllowed(origin, host string, trusted []string) bool {
 		return false
 	}
 	_, hostPort, _ := splitHost(host)
-	return loopback(name) && dialpolicy.Port(scheme, port) == dialpolicy.Port(scheme, hostPort) ||
-		inTrustedHosts(authority, name, trusted)
+	return isLoopbackName(name) && dialpolicy.Port(scheme, port) == dialpolicy.Port(scheme, hostPort) ||
+		isTrustedHost(authority, name, trusted)
 }
 
-func loopback(name string) bool {
+func isLoopbackName(name string) bool {
 	return name == "127.0.0.1" || name == "[::1]" || strings.EqualFold(name, "localhost")
 }
 
-// inTrustedHosts looks up a host in trusted_hosts, whose entries are a name (any port) or
+// isTrustedHost looks up a host in trusted_hosts, whose entries are a name (any port) or
 // a name with a port.
-func inTrustedHosts(authority, name string, trusted []string) bool {
+func isTrustedHost(authority, name string, trusted []string) bool {
 	return slices.ContainsFunc(trusted, func(t string) bool {
 		return strings.EqualFold(t, name) || strings.EqualFold(t, authority)
 	})

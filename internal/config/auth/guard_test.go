@@ -13,12 +13,12 @@ func TestHostAllowed(t *testing.T) {
 		"foo.localhost", "xlocalhost", "local host", "localhost/", "localhost\\", "localhost?", "localhost%00", "10.0.0.6",
 		"other.example", "other.example:9001", "proxy.example.evil", "xn--localhost", "ⓛocalhost", "127。0。0。1", "null"}
 	for _, host := range yes {
-		if !hostAllowed(host, trusted) {
+		if !isHostAllowed(host, trusted) {
 			t.Errorf("%q is refused", host)
 		}
 	}
 	for _, host := range no {
-		if hostAllowed(host, trusted) {
+		if isHostAllowed(host, trusted) {
 			t.Errorf("%q is let in", host)
 		}
 	}
@@ -59,11 +59,11 @@ func TestOriginAllowed(t *testing.T) {
 		{"HTTP://localhost:8080", "localhost:8080", false},
 		{"http://", "localhost:8080", false},
 	} {
-		if got := originAllowed(tt.origin, tt.host, trusted); got != tt.want {
+		if got := isOriginAllowed(tt.origin, tt.host, trusted); got != tt.want {
 			t.Errorf("origin %q at %q: %v", tt.origin, tt.host, got)
 		}
 	}
-	if originsAllowed([]string{"http://localhost:1", "http://localhost:1"}, "localhost:1", nil) {
+	if areOriginsAllowed([]string{"http://localhost:1", "http://localhost:1"}, "localhost:1", nil) {
 		t.Error("two origins are let in")
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // good reports whether a session is good.
 func good(a *auth.Authenticator, of auth.Session) bool {
-	_, ok := a.SignIns.Expires(of.Value, []string{of.Cookie})
+	_, ok := a.SignIns.SessionExpiry(of.Value, []string{of.Cookie})
 	return ok
 }
 
@@ -31,7 +31,7 @@ func TestSessionsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, auth.SessionsFile)
 	a := kept(t, key, dir)
-	stays, out := a.SignIns.Open(nil), a.SignIns.Open(nil)
+	stays, out := a.SignIns.OpenSession(nil), a.SignIns.OpenSession(nil)
 	if n := a.SignIns.SignOut(out.Value, []string{out.Cookie}); n != 1 {
 		t.Errorf("%d sessions have ended", n)
 	}
@@ -79,15 +79,15 @@ func TestKeptSessionsEnd(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		a := kept(t, key, dir)
-		stays, idle := a.SignIns.Open(nil), a.SignIns.Open(nil)
+		stays, idle := a.SignIns.OpenSession(nil), a.SignIns.OpenSession(nil)
 		time.Sleep(6 * time.Hour)
-		_, done, ok := a.SignIns.Enter(t.Context(), stays.Value, []string{stays.Cookie})
+		_, done, ok := a.SignIns.BeginRequest(t.Context(), stays.Value, []string{stays.Cookie})
 		if done(); !ok {
 			t.Error("it is not good")
 		}
 		time.Sleep(6*time.Hour + time.Second)
 		a = kept(t, key, dir)
-		if at, ok := a.SignIns.Expires(stays.Value, []string{stays.Cookie}); !ok || time.Until(at) > 6*time.Hour || good(a, idle) {
+		if at, ok := a.SignIns.SessionExpiry(stays.Value, []string{stays.Cookie}); !ok || time.Until(at) > 6*time.Hour || good(a, idle) {
 			t.Errorf("%v until %v, and %v", ok, at, good(a, idle))
 		}
 	})
@@ -103,7 +103,7 @@ func TestSessionsOfAnotherClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		a := auth.NewWithSessionFile(key, nil, dir, logger)
-		opened = a.SignIns.Open(nil)
+		opened = a.SignIns.OpenSession(nil)
 		if !good(auth.NewWithSessionFile(key, nil, dir, logger), opened) {
 			t.Error("it is not kept")
 		}
@@ -122,14 +122,14 @@ func TestSessionsThatCannotBeKept(t *testing.T) {
 	dir := t.TempDir()
 	logger := slog.New(slog.DiscardHandler)
 	a := auth.NewWithSessionFile(key, nil, dir, logger)
-	opened := a.SignIns.Open(nil)
+	opened := a.SignIns.OpenSession(nil)
 	if err := os.Mkdir(filepath.Join(dir, "."+auth.SessionsFile+".tmp"), 0o700); err != nil { // where the next text is written
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "."+auth.SessionsFile+".tmp", "x"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	another := a.SignIns.Open(nil)
+	another := a.SignIns.OpenSession(nil)
 	if !good(a, opened) || !good(a, another) {
 		t.Error("a session is not good")
 	}

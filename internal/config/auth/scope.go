@@ -19,8 +19,8 @@ const (
 
 var words = [...]string{Read: "read", Write: "write", Destructive: "destructive"}
 
-// LaneWords returns the names of the lanes.
-func LaneWords() []string { return slices.Clone(words[Read:]) }
+// LaneNames returns the names of the lanes.
+func LaneNames() []string { return slices.Clone(words[Read:]) }
 
 // ParseLane parses the exact name of a lane.
 func ParseLane(word string) (Lane, bool) {
@@ -31,7 +31,7 @@ func ParseLane(word string) (Lane, bool) {
 // Lanes is a set of lanes. The zero value is empty.
 type Lanes uint8
 
-// AllLanes is the set of all lanes.
+// AllowsAllLanes is the set of all lanes.
 const AllLanes = Lanes(1<<Read | 1<<Write | 1<<Destructive)
 
 // Has reports whether a lane is in the set.
@@ -83,7 +83,7 @@ func NewScopeRule(l ScopeLimits) *ScopeRule {
 			r.lanes |= 1 << lane
 		}
 	}
-	r.key = r.text()
+	r.key = r.canonicalText()
 	return r
 }
 
@@ -93,8 +93,8 @@ func DenyAllRule(profile string) *ScopeRule {
 	return NewScopeRule(ScopeLimits{Profile: profile, Servers: []string{}, Lanes: []string{}})
 }
 
-// text returns the canonical text of the rule.
-func (r *ScopeRule) text() string {
+// canonicalText returns the canonical text of the rule.
+func (r *ScopeRule) canonicalText() string {
 	var out []byte
 	list := func(all []string) {
 		out = strconv.AppendBool(out, all == nil)
@@ -144,8 +144,8 @@ const maxRules = 3
 // Scope is what a caller may reach. The zero value is everything.
 type Scope struct{ rules [maxRules]*ScopeRule }
 
-// ScopeOf returns the intersection of at most three rules; nil is no rule.
-func ScopeOf(rules ...*ScopeRule) (s Scope) {
+// NewScope returns the intersection of at most three rules; nil is no rule.
+func NewScope(rules ...*ScopeRule) (s Scope) {
 	n := 0
 	for _, r := range rules {
 		if r != nil {
@@ -156,11 +156,11 @@ func ScopeOf(rules ...*ScopeRule) (s Scope) {
 	return s
 }
 
-// Bounded reports whether there is any rule.
-func (s Scope) Bounded() bool { return s.rules[0] != nil }
+// IsBounded reports whether there is any rule.
+func (s Scope) IsBounded() bool { return s.rules[0] != nil }
 
-// Server reports whether a server name is in the scope, even if it does not exist.
-func (s Scope) Server(name string) bool {
+// AllowsServer reports whether a server name is in the scope, even if it does not exist.
+func (s Scope) AllowsServer(name string) bool {
 	for _, r := range s.rules {
 		if r != nil && !r.allowsServer(name) {
 			return false
@@ -169,8 +169,8 @@ func (s Scope) Server(name string) bool {
 	return true
 }
 
-// AllServers reports whether every server name is in the scope.
-func (s Scope) AllServers() bool {
+// AllowsAllServers reports whether every server name is in the scope.
+func (s Scope) AllowsAllServers() bool {
 	for _, r := range s.rules {
 		if r != nil && r.servers != nil {
 			return false
@@ -179,9 +179,9 @@ func (s Scope) AllServers() bool {
 	return true
 }
 
-// Tool reports whether a tool name is in the scope, apart from its lane, even if it does
+// AllowsTool reports whether a tool name is in the scope, apart from its lane, even if it does
 // not exist.
-func (s Scope) Tool(server, name string) bool {
+func (s Scope) AllowsTool(server, name string) bool {
 	for _, r := range s.rules {
 		if r != nil && !r.allowsTool(server, name) {
 			return false
@@ -201,11 +201,11 @@ func (s Scope) Lanes() Lanes {
 	return all
 }
 
-// AllLanes reports whether every lane is in the scope.
-func (s Scope) AllLanes() bool { return s.Lanes() == AllLanes }
+// AllowsAllLanes reports whether every lane is in the scope.
+func (s Scope) AllowsAllLanes() bool { return s.Lanes() == AllLanes }
 
-// Profiles returns the names of the rules' profiles, separated by commas; "" without any.
-func (s Scope) Profiles() string {
+// ProfileNames returns the names of the rules' profiles, separated by commas; "" without any.
+func (s Scope) ProfileNames() string {
 	out := ""
 	for _, r := range s.rules {
 		if r != nil && r.profile != "" && !slices.Contains(strings.Split(out, ","), r.profile) {
@@ -215,8 +215,8 @@ func (s Scope) Profiles() string {
 	return out
 }
 
-// InProfile reports whether the rule of that profile is part of the scope.
-func (s Scope) InProfile(name string) bool {
+// HasProfile reports whether the rule of that profile is part of the scope.
+func (s Scope) HasProfile(name string) bool {
 	for _, r := range s.rules {
 		if r != nil && r.profile == name {
 			return true

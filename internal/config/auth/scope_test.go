@@ -11,7 +11,7 @@ import (
 )
 
 func TestScope(t *testing.T) {
-	rule := func(l auth.ScopeLimits) auth.Scope { return auth.ScopeOf(auth.NewScopeRule(l)) }
+	rule := func(l auth.ScopeLimits) auth.Scope { return auth.NewScope(auth.NewScopeRule(l)) }
 	tools := []auth.ToolPatterns{{Server: "git*", Patterns: []string{"get_*"}}, {Server: "github", Patterns: []string{"*_issue", "x"}}, {Server: "none", Patterns: []string{}}}
 	for name, c := range map[string]struct {
 		of           auth.Scope
@@ -32,14 +32,14 @@ func TestScope(t *testing.T) {
 		"no tools":            {rule(auth.ScopeLimits{Tools: tools}), "none", "x", false, true},
 		"not narrowed":        {rule(auth.ScopeLimits{Tools: tools}), "a", "b", true, true},
 		"tools need a server": {rule(auth.ScopeLimits{Servers: []string{"a"}, Tools: tools}), "gitlab", "get_x", false, false},
-		"all rules count": {auth.ScopeOf(auth.NewScopeRule(auth.ScopeLimits{Servers: []string{"a", "b"}}), nil, auth.NewScopeRule(auth.ScopeLimits{Servers: []string{"b", "c"}})),
+		"all rules count": {auth.NewScope(auth.NewScopeRule(auth.ScopeLimits{Servers: []string{"a", "b"}}), nil, auth.NewScopeRule(auth.ScopeLimits{Servers: []string{"b", "c"}})),
 			"a", "x", false, false},
-		"nothing": {auth.ScopeOf(auth.DenyAllRule("p")), "a", "b", false, false},
+		"nothing": {auth.NewScope(auth.DenyAllRule("p")), "a", "b", false, false},
 	} {
-		if got := c.of.Tool(c.server, c.tool); got != c.want {
+		if got := c.of.AllowsTool(c.server, c.tool); got != c.want {
 			t.Errorf("%s: the tool is in it: %v", name, got)
 		}
-		if got := c.of.Server(c.server); got != c.serves {
+		if got := c.of.AllowsServer(c.server); got != c.serves {
 			t.Errorf("%s: the server is in it: %v", name, got)
 		}
 	}
@@ -47,7 +47,7 @@ func TestScope(t *testing.T) {
 
 func TestLanes(t *testing.T) {
 	for text, want := range map[string]string{"": "", "read": "read", "destructive read": "read destructive", "nonsense": "", "read read": "read", "READ write": "write"} {
-		s := auth.ScopeOf(auth.NewScopeRule(auth.ScopeLimits{Lanes: strings.Fields(text + " ")}))
+		s := auth.NewScope(auth.NewScopeRule(auth.ScopeLimits{Lanes: strings.Fields(text + " ")}))
 		if got := strings.Join(s.Lanes().Words(), " "); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
@@ -55,10 +55,10 @@ func TestLanes(t *testing.T) {
 			t.Errorf("%q has a lane that is none", text)
 		}
 	}
-	if !auth.ScopeOf(auth.NewScopeRule(auth.ScopeLimits{})).AllLanes() || !(auth.Scope{}).AllLanes() {
+	if !auth.NewScope(auth.NewScopeRule(auth.ScopeLimits{})).AllowsAllLanes() || !(auth.Scope{}).AllowsAllLanes() {
 		t.Error("what does not limit leaves lanes out")
 	}
-	two := auth.ScopeOf(auth.NewScopeRule(auth.ScopeLimits{Lanes: []string{"read", "write"}}), auth.NewScopeRule(auth.ScopeLimits{Lanes: []string{"write", "destructive"}}))
+	two := auth.NewScope(auth.NewScopeRule(auth.ScopeLimits{Lanes: []string{"read", "write"}}), auth.NewScopeRule(auth.ScopeLimits{Lanes: []string{"write", "destructive"}}))
 	if got := two.Lanes().Words(); !slices.Equal(got, []string{"write"}) {
 		t.Errorf("both: %v", got)
 	}
@@ -73,7 +73,7 @@ func TestARuleMoreNeverWidens(t *testing.T) {
 			l.Servers = rapid.SliceOfN(word, 0, 2).Draw(t, "s")
 		}
 		if rapid.Bool().Draw(t, "lanes") {
-			l.Lanes = rapid.SliceOfN(rapid.SampledFrom(auth.LaneWords()), 0, 3).Draw(t, "l")
+			l.Lanes = rapid.SliceOfN(rapid.SampledFrom(auth.LaneNames()), 0, 3).Draw(t, "l")
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "tools") {
 			l.Tools = append(l.Tools, auth.ToolPatterns{Server: word.Draw(t, "ts"), Patterns: rapid.SliceOfN(word, 0, 2).Draw(t, "tp")})
@@ -83,17 +83,17 @@ func TestARuleMoreNeverWidens(t *testing.T) {
 	seen := map[auth.ScopeKey]string{}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := auth.NewScopeRule(limits.Draw(t, "a")), auth.NewScopeRule(limits.Draw(t, "b"))
-		one, both := auth.ScopeOf(a), auth.ScopeOf(a, b)
+		one, both := auth.NewScope(a), auth.NewScope(a, b)
 		text := ""
 		for _, server := range []string{"a", "b", "ab", "ba", "aab"} {
 			for _, tool := range []string{"a", "b", "bb"} {
-				if both.Tool(server, tool) && !one.Tool(server, tool) || both.Server(server) && !one.Server(server) || both.Tool(server, tool) && !both.Server(server) {
+				if both.AllowsTool(server, tool) && !one.AllowsTool(server, tool) || both.AllowsServer(server) && !one.AllowsServer(server) || both.AllowsTool(server, tool) && !both.AllowsServer(server) {
 					t.Fatalf("a rule more widens: %s:%s", server, tool)
 				}
-				text += map[bool]string{true: "1", false: "0"}[both.Tool(server, tool)]
+				text += map[bool]string{true: "1", false: "0"}[both.AllowsTool(server, tool)]
 			}
 		}
-		if both.Lanes()&^one.Lanes() != 0 || !both.Bounded() || both.AllServers() && !one.AllServers() {
+		if both.Lanes()&^one.Lanes() != 0 || !both.IsBounded() || both.AllowsAllServers() && !one.AllowsAllServers() {
 			t.Fatal("a rule more widens")
 		}
 		text += strings.Join(both.Lanes().Words(), " ")
@@ -106,17 +106,17 @@ func TestARuleMoreNeverWidens(t *testing.T) {
 
 func TestProfiles(t *testing.T) {
 	p := func(name string) *auth.ScopeRule { return auth.NewScopeRule(auth.ScopeLimits{Profile: name}) }
-	for want, s := range map[string]auth.Scope{"": {}, "a": auth.ScopeOf(p("a")), "a,b": auth.ScopeOf(p("a"), p(""), p("b")), "b": auth.ScopeOf(p("b"), p("b"))} {
-		if got := s.Profiles(); got != want {
+	for want, s := range map[string]auth.Scope{"": {}, "a": auth.NewScope(p("a")), "a,b": auth.NewScope(p("a"), p(""), p("b")), "b": auth.NewScope(p("b"), p("b"))} {
+		if got := s.ProfileNames(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
 
 func TestAskingAllocatesNothing(t *testing.T) {
-	s := auth.ScopeOf(auth.NewScopeRule(auth.ScopeLimits{Servers: []string{"git*", "web-*"}, Tools: []auth.ToolPatterns{{Server: "git*", Patterns: []string{"list_*", "get_*"}}}, Lanes: []string{"read"}}),
+	s := auth.NewScope(auth.NewScopeRule(auth.ScopeLimits{Servers: []string{"git*", "web-*"}, Tools: []auth.ToolPatterns{{Server: "git*", Patterns: []string{"list_*", "get_*"}}}, Lanes: []string{"read"}}),
 		auth.NewScopeRule(auth.ScopeLimits{Servers: []string{"*"}}))
-	if n := testing.AllocsPerRun(100, func() { _, _, _ = s.Tool("github", "get_issue"), s.Lanes(), s.Key() }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _, _ = s.AllowsTool("github", "get_issue"), s.Lanes(), s.Key() }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -46,9 +46,9 @@ type sessionFile struct {
 	at     time.Time // last write
 }
 
-// restore loads the sessions from the file. A modified file, or one under another key, is
+// restoreSessions loads the sessions from the file. A modified file, or one under another key, is
 // ignored.
-func (s *SignIns) restore() {
+func (s *WebUISignIns) restoreSessions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text, err := readAtMost(s.file.path, maxSessionFile)
@@ -58,9 +58,9 @@ func (s *SignIns) restore() {
 		}
 		return
 	}
-	for _, kept := range s.file.read(text) {
-		if one := kept.session(time.Now()); one != nil && len(s.sessions) < maxSessions {
-			one.timer = time.AfterFunc(time.Until(one.ends()), func() { s.checkExpiry(one) })
+	for _, kept := range s.file.parseSessions(text) {
+		if one := kept.toSession(time.Now()); one != nil && len(s.sessions) < maxSessions {
+			one.timer = time.AfterFunc(time.Until(one.endTime()), func() { s.checkExpiry(one) })
 			s.sessions = append(s.sessions, one)
 		}
 	}
@@ -78,12 +78,12 @@ func readAtMost(path string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-func (k *sessionFile) read(text []byte) (all []storedSession) {
+func (k *sessionFile) parseSessions(text []byte) (all []storedSession) {
 	var file sessionFileData
 	if json.Unmarshal(text, &file) != nil {
 		return nil
 	}
-	if mac, err := hex.DecodeString(file.MAC); err != nil || !hmac.Equal(mac, k.mac(file.Sessions)) {
+	if mac, err := hex.DecodeString(file.MAC); err != nil || !hmac.Equal(mac, k.computeMAC(file.Sessions)) {
 		return nil
 	}
 	if json.Unmarshal(file.Sessions, &all) != nil {
@@ -92,17 +92,17 @@ func (k *sessionFile) read(text []byte) (all []storedSession) {
 	return all
 }
 
-func (k *sessionFile) mac(text []byte) []byte {
+func (k *sessionFile) computeMAC(text []byte) []byte {
 	mac := hmac.New(sha256.New, k.key[:])
 	mac.Write([]byte("mcpproxy sessions of the web UI\n"))
 	mac.Write(text)
 	return mac.Sum(nil)
 }
 
-// session returns the running session; nil if it has ended. One that would last longer
+// toSession returns the running session; nil if it has ended. One that would last longer
 // than a new one was stored under a wrong clock, and counts as ended.
-func (k *storedSession) session(now time.Time) *session {
-	one := &session{idleUntil: k.IdleUntil, expiresAt: k.ExpiresAt, requests: requests{}}
+func (k *storedSession) toSession(now time.Time) *webUISession {
+	one := &webUISession{idleUntil: k.IdleUntil, expiresAt: k.ExpiresAt, requests: requestSet{}}
 	n, err := hex.Decode(one.cookie[:], []byte(k.Cookie)[:min(len(k.Cookie), 2*sha256.Size)])
 	m, err2 := hex.Decode(one.value[:], []byte(k.Value)[:min(len(k.Value), 2*sha256.Size)])
 	whole := err == nil && err2 == nil && n == sha256.Size && m == sha256.Size
@@ -112,14 +112,14 @@ func (k *storedSession) session(now time.Time) *session {
 	return one
 }
 
-// save writes the file. The lock is held. If the write fails it deletes the file, so that
+// saveSessions writes the file. The lock is held. If the write fails it deletes the file, so that
 // ended sessions do not return.
-func (s *SignIns) save() {
+func (s *WebUISignIns) saveSessions() {
 	if s.file.path == "" {
 		return
 	}
 	s.file.at = time.Now()
-	err := s.file.write(s.sessions)
+	err := s.file.writeSessions(s.sessions)
 	if err == nil {
 		return
 	}
@@ -129,7 +129,7 @@ func (s *SignIns) save() {
 	s.file.logger.Warn("the sessions of the web UI cannot be kept over a restart", "error", err)
 }
 
-func (k *sessionFile) write(sessions []*session) error {
+func (k *sessionFile) writeSessions(sessions []*webUISession) error {
 	all := make([]storedSession, 0, len(sessions))
 	for _, one := range sessions {
 		all = append(all, storedSession{hex.EncodeToString(one.cookie[:]), hex.EncodeToString(one.value[:]), one.idleUntil.UTC(), one.expiresAt.UTC()})
@@ -138,26 +138,26 @@ func (k *sessionFile) write(sessions []*session) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(sessionFileData{list, hex.EncodeToString(k.mac(list))})
+	text, err := json.Marshal(sessionFileData{list, hex.EncodeToString(k.computeMAC(list))})
 	if err != nil {
 		return err
 	}
 	return ondisk.Replace(k.path, append(text, '\n'))
 }
 
-// touch saves the last use of a session from time to time. The lock is held.
-func (s *SignIns) touch() {
+// saveLastUse saves the last use of a session from time to time. The lock is held.
+func (s *WebUISignIns) saveLastUse() {
 	if s.file.path != "" && time.Since(s.file.at) > saveInterval {
-		s.save()
+		s.saveSessions()
 	}
 }
 
 // NewWithSessionFile is New with the sessions of the web UI stored in a data directory.
-func NewWithSessionFile(key string, tokens *Tokens, dir string, logger *slog.Logger) *Authenticator {
-	a := New(key, tokens)
+func NewWithSessionFile(key string, tokens *AgentTokens, dir string, logger *slog.Logger) *Authenticator {
+	a := NewAuthenticator(key, tokens)
 	if a.hasKey {
 		a.SignIns.file = sessionFile{path: filepath.Join(dir, SessionsFile), key: a.hash, logger: logger}
-		a.SignIns.restore()
+		a.SignIns.restoreSessions()
 	}
 	return a
 }

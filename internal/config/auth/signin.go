@@ -35,34 +35,34 @@ const (
 // ErrSignedOut is the cause when the requests of an ended session are canceled.
 var ErrSignedOut = errors.New("the session of the web UI has ended")
 
-// SignIns has the sign-in codes and sessions of the web UI. Codes are valid once and for
+// WebUISignIns has the sign-in codes and sessions of the web UI. Codes are valid once and for
 // a minute. It stores hashes: of codes in memory, of sessions also in a file, see
 // NewWithSessionFile. The zero value is empty and has no file. It is safe for concurrent
 // use.
-type SignIns struct {
-	mu       sync.Mutex // guards the fields below
-	codes    []*code    // oldest first; a used one stays until it expires
-	sessions []*session // oldest first
-	wrong    int        // recent wrong codes and keys
-	since    time.Time  // start of the current interval
+type WebUISignIns struct {
+	mu       sync.Mutex      // guards the fields below
+	codes    []*signInCode   // oldest first; a used one stays until it expires
+	sessions []*webUISession // oldest first
+	wrong    int             // recent wrong codes and keys
+	since    time.Time       // start of the current interval
 	file     sessionFile
 }
 
-type code struct {
+type signInCode struct {
 	hash [sha256.Size]byte
 	id   string
 	ends time.Time
 	used bool
 }
 
-type session struct {
+type webUISession struct {
 	cookie, value        [sha256.Size]byte
 	idleUntil, expiresAt time.Time // when it ends
 	timer                *time.Timer
-	requests             requests // requests in flight
+	requests             requestSet // requests in flight
 }
 
-type requests map[*context.CancelCauseFunc]bool
+type requestSet map[*context.CancelCauseFunc]bool
 
 // Code is a sign-in code, returned once.
 type Code struct {
@@ -79,21 +79,21 @@ type Session struct {
 }
 
 // NewCode creates a code.
-func (s *SignIns) NewCode() Code {
+func (s *WebUISignIns) NewCode() Code {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := Code{Text: rand.Text(), ID: rand.Text(), Expires: time.Now().Add(codeLife)}
-	s.codes = slices.DeleteFunc(s.codes, func(old *code) bool { return isPast(old.ends) })
+	s.codes = slices.DeleteFunc(s.codes, func(old *signInCode) bool { return isPast(old.ends) })
 	if len(s.codes) == maxCodes {
 		s.codes = s.codes[1:]
 	}
-	s.codes = append(s.codes, &code{hash: sha256.Sum256([]byte(c.Text)), id: c.ID, ends: c.Expires})
+	s.codes = append(s.codes, &signInCode{hash: sha256.Sum256([]byte(c.Text)), id: c.ID, ends: c.Expires})
 	return c
 }
 
-// Used reports whether the code with this id was used. known is false if it does not
+// IsCodeUsed reports whether the code with this id was used. known is false if it does not
 // exist or has expired.
-func (s *SignIns) Used(id string) (used, known bool) {
+func (s *WebUISignIns) IsCodeUsed(id string) (used, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.codes {
@@ -104,8 +104,8 @@ func (s *SignIns) Used(id string) (used, known bool) {
 	return false, false
 }
 
-// Redeem uses up a code, and reports whether it was valid.
-func (s *SignIns) Redeem(text string) bool {
+// RedeemCode uses up a code, and reports whether it was valid.
+func (s *WebUISignIns) RedeemCode(text string) bool {
 	hash := sha256.Sum256([]byte(text))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,26 +118,26 @@ func (s *SignIns) Redeem(text string) bool {
 	return good
 }
 
-// Wrong counts a wrong code or key.
-func (s *SignIns) Wrong() {
+// CountWrongAttempt counts a wrong code or key.
+func (s *WebUISignIns) CountWrongAttempt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.decayWrong()
+	s.decayWrongAttempts()
 	s.wrong++
 }
 
-// TooManyWrong reports whether the rate limit for keys is exceeded. Codes are always
+// HasTooManyWrongAttempts reports whether the rate limit for keys is exceeded. Codes are always
 // checked: they cannot be guessed, and wrong attempts of others must not block a valid
 // one.
-func (s *SignIns) TooManyWrong() bool {
+func (s *WebUISignIns) HasTooManyWrongAttempts() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.decayWrong()
+	s.decayWrongAttempts()
 	return s.wrong >= maxWrong
 }
 
-// decayWrong reduces the count of wrong attempts over time.
-func (s *SignIns) decayWrong() {
+// decayWrongAttempts reduces the count of wrong attempts over time.
+func (s *WebUISignIns) decayWrongAttempts() {
 	old := int(time.Since(s.since) / wrongInterval)
 	if s.wrong = min(s.wrong, maxWrong) - old; s.wrong <= 0 {
 		s.wrong, s.since = 0, time.Now()
@@ -146,44 +146,44 @@ func (s *SignIns) decayWrong() {
 	s.since = s.since.Add(time.Duration(old) * wrongInterval)
 }
 
-// Open creates a session. A browser with the cookie of a running session keeps it,
+// OpenSession creates a session. A browser with the cookie of a running session keeps it,
 // because all its pages send the same.
-func (s *SignIns) Open(cookies []string) Session {
+func (s *WebUISignIns) OpenSession(cookies []string) Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	opened := Session{Cookie: newSecret(), Value: newSecret(), Expires: now.Add(idleLife)}
 	for i, hash := range hashCookies(cookies) {
-		if slices.ContainsFunc(s.sessions, func(o *session) bool { return o.cookie == hash && !o.isOver() }) {
+		if slices.ContainsFunc(s.sessions, func(o *webUISession) bool { return o.cookie == hash && !o.isOver() }) {
 			opened.Cookie = cookies[i]
 		}
 	}
-	one := &session{
+	one := &webUISession{
 		cookie: sha256.Sum256([]byte(opened.Cookie)), value: sha256.Sum256([]byte(opened.Value)),
-		idleUntil: opened.Expires, expiresAt: now.Add(maxLife), requests: requests{},
+		idleUntil: opened.Expires, expiresAt: now.Add(maxLife), requests: requestSet{},
 	}
 	one.timer = time.AfterFunc(idleLife, func() { s.checkExpiry(one) })
 	if len(s.sessions) == maxSessions {
 		oldest := s.sessions[0]
-		s.end(func(o *session) bool { return o == oldest })
+		s.endSessions(func(o *webUISession) bool { return o == oldest })
 	}
 	s.sessions = append(s.sessions, one)
-	s.save()
+	s.saveSessions()
 	return opened
 }
 
-// Enter begins a request of a session, given the page's value and all cookies of that
+// BeginRequest begins a request of a session, given the page's value and all cookies of that
 // name. done ends the request; the context also ends with the session. ok is false if
 // there is no such session.
-func (s *SignIns) Enter(ctx context.Context, value string, cookies []string) (in context.Context, done func(), ok bool) {
+func (s *WebUISignIns) BeginRequest(ctx context.Context, value string, cookies []string) (in context.Context, done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := s.find(value, cookies)
+	one := s.findSession(value, cookies)
 	if one == nil {
 		return ctx, func() {}, false
 	}
 	one.idleUntil = time.Now().Add(idleLife)
-	s.touch()
+	s.saveLastUse()
 	in, cancel := context.WithCancelCause(ctx)
 	one.requests[&cancel] = true
 	return in, func() {
@@ -194,36 +194,36 @@ func (s *SignIns) Enter(ctx context.Context, value string, cookies []string) (in
 	}, true
 }
 
-// Expires returns when the session ends unless it is used; ok is false without one.
-func (s *SignIns) Expires(value string, cookies []string) (at time.Time, ok bool) {
+// SessionExpiry returns when the session ends unless it is used; ok is false without one.
+func (s *WebUISignIns) SessionExpiry(value string, cookies []string) (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := s.find(value, cookies)
+	one := s.findSession(value, cookies)
 	if one == nil {
 		return time.Time{}, false
 	}
-	return one.ends(), true
+	return one.endTime(), true
 }
 
 // SignOut ends all sessions of the browser with this session, and returns their number.
-func (s *SignIns) SignOut(value string, cookies []string) int {
+func (s *WebUISignIns) SignOut(value string, cookies []string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := s.find(value, cookies)
-	return s.end(func(o *session) bool { return one != nil && o.cookie == one.cookie })
+	one := s.findSession(value, cookies)
+	return s.endSessions(func(o *webUISession) bool { return one != nil && o.cookie == one.cookie })
 }
 
 // SignOutEverywhere ends all sessions and codes, and returns the number of sessions.
-func (s *SignIns) SignOutEverywhere() int {
+func (s *WebUISignIns) SignOutEverywhere() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.codes = nil
-	return s.end(func(*session) bool { return true })
+	return s.endSessions(func(*webUISession) bool { return true })
 }
 
-// find returns the session with this value and one of these cookies, or nil. It compares
+// findSession returns the session with this value and one of these cookies, or nil. It compares
 // all, so that timing reveals nothing.
-func (s *SignIns) find(value string, cookies []string) (found *session) {
+func (s *WebUISignIns) findSession(value string, cookies []string) (found *webUISession) {
 	hash, sent := sha256.Sum256([]byte(value)), hashCookies(cookies)
 	for _, one := range s.sessions {
 		same := subtle.ConstantTimeCompare(hash[:], one.value[:])
@@ -237,20 +237,20 @@ func (s *SignIns) find(value string, cookies []string) (found *session) {
 }
 
 // checkExpiry ends a session that has expired, or sets the timer again.
-func (s *SignIns) checkExpiry(one *session) {
+func (s *WebUISignIns) checkExpiry(one *webUISession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !one.isOver() {
-		one.timer.Reset(time.Until(one.ends()))
+		one.timer.Reset(time.Until(one.endTime()))
 		return
 	}
-	s.end(func(o *session) bool { return o == one })
+	s.endSessions(func(o *webUISession) bool { return o == one })
 }
 
-// end ends the sessions that match and cancels their requests.
-func (s *SignIns) end(which func(*session) bool) int {
+// endSessions ends the sessions that match and cancels their requests.
+func (s *WebUISignIns) endSessions(which func(*webUISession) bool) int {
 	before := len(s.sessions)
-	s.sessions = slices.DeleteFunc(s.sessions, func(one *session) bool {
+	s.sessions = slices.DeleteFunc(s.sessions, func(one *webUISession) bool {
 		if !which(one) {
 			return false
 		}
@@ -261,19 +261,19 @@ func (s *SignIns) end(which func(*session) bool) int {
 		return true
 	})
 	if before > len(s.sessions) {
-		s.save()
+		s.saveSessions()
 	}
 	return before - len(s.sessions)
 }
 
-func (one *session) ends() time.Time {
+func (one *webUISession) endTime() time.Time {
 	if one.expiresAt.Before(one.idleUntil) {
 		return one.expiresAt
 	}
 	return one.idleUntil
 }
 
-func (one *session) isOver() bool { return isPast(one.idleUntil) || isPast(one.expiresAt) }
+func (one *webUISession) isOver() bool { return isPast(one.idleUntil) || isPast(one.expiresAt) }
 
 // isPast reports whether a time has passed by any clock: the monotonic one stops while
 // the machine sleeps, the wall clock can be changed.

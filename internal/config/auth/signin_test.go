@@ -18,26 +18,26 @@ import (
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var s auth.SignIns
+		var s auth.WebUISignIns
 		late, used := s.NewCode(), s.NewCode()
 		if len(late.Text) < 26 || late.Text == used.Text || late.ID == late.Text || time.Until(late.Expires) != time.Minute {
 			t.Errorf("%+v", late)
 		}
 		time.Sleep(time.Minute - 1)
-		if is, known := s.Used(used.ID); is || !known {
+		if is, known := s.IsCodeUsed(used.ID); is || !known {
 			t.Error("used before its use")
 		}
-		if !s.Redeem(used.Text) || s.Redeem(used.Text) || s.Redeem(used.ID) || s.Redeem("") {
+		if !s.RedeemCode(used.Text) || s.RedeemCode(used.Text) || s.RedeemCode(used.ID) || s.RedeemCode("") {
 			t.Error("a code is not good exactly once")
 		}
-		if is, known := s.Used(used.ID); !is || !known {
+		if is, known := s.IsCodeUsed(used.ID); !is || !known {
 			t.Error("not used after its use")
 		}
 		time.Sleep(time.Nanosecond)
-		if s.Redeem(late.Text) {
+		if s.RedeemCode(late.Text) {
 			t.Error("a code is good after its minute")
 		}
-		if _, known := s.Used(used.ID); known {
+		if _, known := s.IsCodeUsed(used.ID); known {
 			t.Error("a code is known after its minute")
 		}
 	})
@@ -46,13 +46,13 @@ func TestCodes(t *testing.T) {
 func TestCodeIsUsedOnceAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 50 {
-		var s auth.SignIns
+		var s auth.WebUISignIns
 		var good atomic.Int32
 		var all sync.WaitGroup
 		c := s.NewCode()
 		for range 16 {
 			all.Go(func() {
-				if s.Redeem(c.Text) {
+				if s.RedeemCode(c.Text) {
 					good.Add(1)
 				}
 			})
@@ -65,20 +65,20 @@ func TestCodeIsUsedOnceAtOnce(t *testing.T) {
 
 func TestCodesAndSessionsAreBounded(t *testing.T) {
 	t.Parallel()
-	var s auth.SignIns
+	var s auth.WebUISignIns
 	codes := []auth.Code{}
 	for range 17 {
 		codes = append(codes, s.NewCode())
 	}
-	if s.Redeem(codes[0].Text) || !s.Redeem(codes[1].Text) || !s.Redeem(codes[16].Text) {
+	if s.RedeemCode(codes[0].Text) || !s.RedeemCode(codes[1].Text) || !s.RedeemCode(codes[16].Text) {
 		t.Error("not the oldest code has gone")
 	}
 	sessions := []auth.Session{}
 	for range 65 {
-		sessions = append(sessions, s.Open(nil))
+		sessions = append(sessions, s.OpenSession(nil))
 	}
 	for i, want := range map[int]bool{0: false, 1: true, 64: true} {
-		if _, ok := s.Expires(sessions[i].Value, []string{sessions[i].Cookie}); ok != want {
+		if _, ok := s.SessionExpiry(sessions[i].Value, []string{sessions[i].Cookie}); ok != want {
 			t.Errorf("session %d: %v", i, ok)
 		}
 	}
@@ -90,13 +90,13 @@ func TestCodesAndSessionsAreBounded(t *testing.T) {
 func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var s auth.SignIns
+		var s auth.WebUISignIns
 		use := func(of auth.Session) (context.Context, bool) {
-			ctx, done, ok := s.Enter(t.Context(), of.Value, []string{of.Cookie})
+			ctx, done, ok := s.BeginRequest(t.Context(), of.Value, []string{of.Cookie})
 			t.Cleanup(done)
 			return ctx, ok
 		}
-		idle, busy := s.Open(nil), s.Open(nil)
+		idle, busy := s.OpenSession(nil), s.OpenSession(nil)
 		if time.Until(idle.Expires) != 12*time.Hour {
 			t.Errorf("a new session expires at %v", idle.Expires)
 		}
@@ -114,7 +114,7 @@ func TestSessionsEnd(t *testing.T) {
 			t.Errorf("a session that is not used: %v, %v", ok, context.Cause(stream))
 		}
 		stream, _ = use(busy)
-		at, _ := s.Expires(busy.Value, []string{busy.Cookie})
+		at, _ := s.SessionExpiry(busy.Value, []string{busy.Cookie})
 		if left := time.Until(at); left > 12*time.Hour {
 			t.Errorf("%v are left", left)
 		}
@@ -124,8 +124,8 @@ func TestSessionsEnd(t *testing.T) {
 			t.Error("a session lasts longer than 7 days")
 		}
 
-		here, too, there := s.Open(nil), auth.Session{}, s.Open(nil)
-		too = s.Open([]string{"x", here.Cookie})
+		here, too, there := s.OpenSession(nil), auth.Session{}, s.OpenSession(nil)
+		too = s.OpenSession([]string{"x", here.Cookie})
 		streams := map[auth.Session]context.Context{}
 		for _, one := range []auth.Session{here, too, there} {
 			streams[one], _ = use(one)
@@ -137,7 +137,7 @@ func TestSessionsEnd(t *testing.T) {
 			t.Errorf("Sign out ends %d", n)
 		}
 		code := s.NewCode()
-		if n := s.SignOutEverywhere(); n != 1 || streams[there].Err() == nil || s.Redeem(code.Text) {
+		if n := s.SignOutEverywhere(); n != 1 || streams[there].Err() == nil || s.RedeemCode(code.Text) {
 			t.Errorf("Sign out everywhere ends %d", n)
 		}
 	})
@@ -146,25 +146,25 @@ func TestSessionsEnd(t *testing.T) {
 func TestWrongOnesAreForgiven(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var s auth.SignIns
+		var s auth.WebUISignIns
 		for range 1000 {
-			s.Wrong()
+			s.CountWrongAttempt()
 		}
-		if !s.TooManyWrong() {
+		if !s.HasTooManyWrongAttempts() {
 			t.Error("1,000 wrong ones are not too many")
 		}
 		time.Sleep(3 * time.Second)
-		if s.TooManyWrong() {
+		if s.HasTooManyWrongAttempts() {
 			t.Error("not one is forgiven")
 		}
-		if s.Wrong(); !s.TooManyWrong() {
+		if s.CountWrongAttempt(); !s.HasTooManyWrongAttempts() {
 			t.Error("more than one is forgiven")
 		}
 		time.Sleep(time.Hour)
 		for range 19 {
-			s.Wrong()
+			s.CountWrongAttempt()
 		}
-		if s.TooManyWrong() {
+		if s.HasTooManyWrongAttempts() {
 			t.Error("19 are too many")
 		}
 	})
@@ -202,12 +202,12 @@ func TestOwnPage(t *testing.T) {
 				r.Header.Set(name, value)
 			}
 		}
-		if why := auth.RefuseForeignPage(r); (why == "") != c.want {
+		if why := auth.ForeignPageRefusal(r); (why == "") != c.want {
 			t.Errorf("%+v: %q", c, why)
 		}
 		r.Header.Add("Sec-Fetch-Site", "same-origin")
 		r.Header.Add("Origin", "http://"+c.host)
-		if c.origin != "" && auth.RefuseForeignPage(r) == "" {
+		if c.origin != "" && auth.ForeignPageRefusal(r) == "" {
 			t.Errorf("%+v: two of a kind are taken", c)
 		}
 	}
@@ -216,21 +216,21 @@ func TestOwnPage(t *testing.T) {
 // No session makes an admin where none is asked for: Actor is what MCP asks.
 func TestActorKnowsNoSession(t *testing.T) {
 	t.Parallel()
-	a := auth.New(key, nil)
-	opened := a.SignIns.Open(nil)
+	a := auth.NewAuthenticator(key, nil)
+	opened := a.SignIns.OpenSession(nil)
 	r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
 	r.Header.Set("Cookie", auth.SessionCookie+"="+opened.Cookie)
 	r.Header.Set(auth.SessionHeader, opened.Value)
 	if got := who(a, r); got.Kind != auth.Agent {
 		t.Errorf("%+v", got)
 	}
-	if got, _, done := a.EnterSession(r); got.Kind != auth.Admin || !got.FromWebUI {
+	if got, _, done := a.BeginSessionRequest(r); got.Kind != auth.Admin || !got.FromWebUI {
 		t.Errorf("%+v", got)
 	} else {
 		done()
 	}
 	r.Header.Add(auth.SessionHeader, opened.Value)
-	if got, _, done := a.EnterSession(r); got.Kind != auth.Nobody {
+	if got, _, done := a.BeginSessionRequest(r); got.Kind != auth.Nobody {
 		t.Errorf("two values make %+v", got)
 	} else {
 		done()

@@ -57,8 +57,8 @@ type Token struct {
 	Used    time.Time // last use, as far as stored; zero: never
 }
 
-// Rule returns the token's own limits, without those of its profile.
-func (t *Token) Rule() *ScopeRule {
+// OwnRule returns the token's own limits, without those of its profile.
+func (t *Token) OwnRule() *ScopeRule {
 	return NewScopeRule(ScopeLimits{Servers: t.Servers, Lanes: t.Lanes})
 }
 
@@ -68,13 +68,13 @@ type TokenStore interface {
 	DropToken(ctx context.Context, id string) error
 	SetTokenUsed(ctx context.Context, id string, at time.Time) error
 	LoadTokens(ctx context.Context) ([]Token, error)
-	// RestoreTokens replaces all tokens in the store.
-	RestoreTokens(ctx context.Context, all []Token) error
+	// ReplaceTokens replaces all tokens in the store.
+	ReplaceTokens(ctx context.Context, all []Token) error
 }
 
-// Tokens has the agent tokens. Reads use memory; changes are stored first. It is safe for
+// AgentTokens has the agent tokens. Reads use memory; changes are stored first. It is safe for
 // concurrent use.
-type Tokens struct {
+type AgentTokens struct {
 	store    TokenStore
 	dir      string            // with the file of revoked tokens
 	onEnded  func(Actor)       // called for each token that ends
@@ -87,11 +87,11 @@ type Tokens struct {
 	byHash   map[[sha256.Size]byte]*ActiveToken
 }
 
-// NewTokens returns Tokens, empty until Run has loaded them. dir has a second copy of the
+// NewAgentTokens returns Tokens, empty until Run has loaded them. dir has a second copy of the
 // revoked ids. ended is called when a token is revoked or expires; counts each time a
 // token is presented, nil accepts all.
-func NewTokens(keeper TokenStore, dir string, ended func(Actor), counts func(*Token) bool) *Tokens {
-	t := &Tokens{store: keeper, dir: dir, onEnded: ended, isUsable: counts, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*ActiveToken{}}
+func NewAgentTokens(keeper TokenStore, dir string, ended func(Actor), counts func(*Token) bool) *AgentTokens {
+	t := &AgentTokens{store: keeper, dir: dir, onEnded: ended, isUsable: counts, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*ActiveToken{}}
 	_, _ = rand.Read(t.seed[:]) // never fails
 	return t
 }
@@ -133,8 +133,8 @@ func (h *ActiveToken) Principal() string { return h.actor().Principal() }
 func (h *ActiveToken) actor() Actor { return Actor{Kind: Agent, Name: h.Name, ID: h.ID} }
 
 // Run loads the tokens and saves their last uses, until ctx ends.
-func (t *Tokens) Run(ctx context.Context) {
-	for !t.load(ctx) {
+func (t *AgentTokens) Run(ctx context.Context) {
+	for !t.loadAll(ctx) {
 		select {
 		case <-ctx.Done():
 			return
@@ -156,9 +156,9 @@ func (t *Tokens) Run(ctx context.Context) {
 	}
 }
 
-func (t *Tokens) load(ctx context.Context) bool {
+func (t *AgentTokens) loadAll(ctx context.Context) bool {
 	all, err := t.store.LoadTokens(ctx)
-	gone, also := readRevoked(t.dir)
+	gone, also := readRevokedIDs(t.dir)
 	if err != nil || also != nil {
 		return false
 	}
@@ -167,15 +167,15 @@ func (t *Tokens) load(ctx context.Context) bool {
 			_ = t.store.DropToken(ctx, one.ID) // it stays revoked even if this fails
 			continue
 		}
-		t.add(one)
+		t.addLoaded(one)
 	}
 	close(t.loaded)
 	return true
 }
 
-// add adds a loaded token.
-func (t *Tokens) add(one Token) *ActiveToken {
-	h := &ActiveToken{Token: one, rule: one.Rule(), ended: make(chan struct{})}
+// addLoaded adds a loaded token.
+func (t *AgentTokens) addLoaded(one Token) *ActiveToken {
+	h := &ActiveToken{Token: one, rule: one.OwnRule(), ended: make(chan struct{})}
 	if !one.Used.IsZero() {
 		h.used.Store(one.Used.UnixMicro())
 		h.usedSaved = h.used.Load()
@@ -184,12 +184,12 @@ func (t *Tokens) add(one Token) *ActiveToken {
 	t.byHash[one.Hash] = h
 	t.mu.Unlock()
 	if !one.Expires.IsZero() {
-		h.timer = time.AfterFunc(time.Until(one.Expires), func() { t.end(h) })
+		h.timer = time.AfterFunc(time.Until(one.Expires), func() { t.endToken(h) })
 	}
 	return h
 }
 
-func (t *Tokens) end(h *ActiveToken) {
+func (t *AgentTokens) endToken(h *ActiveToken) {
 	h.once.Do(func() {
 		close(h.ended)
 		t.onEnded(h.actor())
@@ -198,7 +198,7 @@ func (t *Tokens) end(h *ActiveToken) {
 
 // saveLastUsed stores the last uses that are newer than the stored ones by more than
 // older.
-func (t *Tokens) saveLastUsed(ctx context.Context, older time.Duration) {
+func (t *AgentTokens) saveLastUsed(ctx context.Context, older time.Duration) {
 	for _, h := range t.activeTokens() {
 		if at := h.used.Load(); at-h.usedSaved > older.Microseconds() && t.store.SetTokenUsed(ctx, h.ID, time.UnixMicro(at)) == nil {
 			h.usedSaved = at
@@ -206,7 +206,7 @@ func (t *Tokens) saveLastUsed(ctx context.Context, older time.Duration) {
 	}
 }
 
-func (t *Tokens) activeTokens() (all []*ActiveToken) {
+func (t *AgentTokens) activeTokens() (all []*ActiveToken) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, h := range t.byHash {
@@ -215,8 +215,8 @@ func (t *Tokens) activeTokens() (all []*ActiveToken) {
 	return all
 }
 
-// All returns the tokens by name, including expired ones. The error is ErrTokensUnread.
-func (t *Tokens) All(ctx context.Context) ([]Token, error) {
+// ListAll returns the tokens by name, including expired ones. The error is ErrTokensUnread.
+func (t *AgentTokens) ListAll(ctx context.Context) ([]Token, error) {
 	if err := t.waitLoaded(ctx); err != nil {
 		return nil, err
 	}
@@ -232,8 +232,8 @@ func (t *Tokens) All(ctx context.Context) ([]Token, error) {
 	return all, nil
 }
 
-// Has reports whether there is a token of this name; true until the tokens are loaded.
-func (t *Tokens) Has(name string) bool {
+// HasName reports whether there is a token of this name; true until the tokens are loaded.
+func (t *AgentTokens) HasName(name string) bool {
 	select {
 	case <-t.loaded:
 		return slices.ContainsFunc(t.activeTokens(), func(h *ActiveToken) bool { return h.Token.Name == name })
@@ -243,7 +243,7 @@ func (t *Tokens) Has(name string) bool {
 }
 
 // waitLoaded waits until the tokens are loaded.
-func (t *Tokens) waitLoaded(ctx context.Context) error {
+func (t *AgentTokens) waitLoaded(ctx context.Context) error {
 	select {
 	case <-t.loaded:
 		return nil
@@ -263,7 +263,7 @@ func (t *Tokens) waitLoaded(ctx context.Context) error {
 // Create creates a token if permit allows it, and returns its text, 256 bits after a
 // prefix, which is not stored. With the same ID the text is the same, so that a user can
 // confirm the exact token that is created; without one it is random.
-func (t *Tokens) Create(ctx context.Context, one Token, permit func(*Token) error) (text string, made Token, err error) {
+func (t *AgentTokens) Create(ctx context.Context, one Token, permit func(*Token) error) (text string, made Token, err error) {
 	if err := t.waitLoaded(ctx); err != nil {
 		return "", Token{}, err
 	}
@@ -290,12 +290,12 @@ func (t *Tokens) Create(ctx context.Context, one Token, permit func(*Token) erro
 	if err := t.store.SaveToken(ctx, one); err != nil {
 		return "", Token{}, err
 	}
-	return text, t.add(one).Token, nil
+	return text, t.addLoaded(one).Token, nil
 }
 
 // Revoke ends a token. It is invalid from now on even if storing that fails; an error
 // says that it may be valid again after a restart.
-func (t *Tokens) Revoke(ctx context.Context, name string) (Token, error) {
+func (t *AgentTokens) Revoke(ctx context.Context, name string) (Token, error) {
 	if err := t.waitLoaded(ctx); err != nil {
 		return Token{}, err
 	}
@@ -311,8 +311,8 @@ func (t *Tokens) Revoke(ctx context.Context, name string) (Token, error) {
 		h.timer.Stop()
 	}
 	h.revoked.Store(true)
-	t.end(h) // it stays in the list until that is stored, so that the user can retry
-	if err := errors.Join(addRevoked(t.dir, h.ID), t.store.DropToken(ctx, h.ID)); err != nil {
+	t.endToken(h) // it stays in the list until that is stored, so that the user can retry
+	if err := errors.Join(addRevokedID(t.dir, h.ID), t.store.DropToken(ctx, h.ID)); err != nil {
 		return Token{}, err
 	}
 	t.mu.Lock()
@@ -323,7 +323,7 @@ func (t *Tokens) Revoke(ctx context.Context, name string) (Token, error) {
 
 // Reload reads the tokens again, because another instance has changed some. Missing ones
 // end.
-func (t *Tokens) Reload(ctx context.Context) error {
+func (t *AgentTokens) Reload(ctx context.Context) error {
 	select {
 	case <-t.loaded:
 	default:
@@ -351,18 +351,18 @@ func (t *Tokens) Reload(ctx context.Context) error {
 		delete(t.byHash, h.Hash)
 		t.mu.Unlock()
 		h.revoked.Store(true)
-		t.end(h)
+		t.endToken(h)
 	}
 	for _, one := range all {
 		if !known[one.ID] {
-			t.add(one)
+			t.addLoaded(one)
 		}
 	}
 	return nil
 }
 
-// Restore stores all tokens again: the store may have lost them.
-func (t *Tokens) Restore(ctx context.Context) error {
+// StoreAllAgain stores all tokens again: the store may have lost them.
+func (t *AgentTokens) StoreAllAgain(ctx context.Context) error {
 	select {
 	case <-t.loaded:
 	default:
@@ -376,11 +376,11 @@ func (t *Tokens) Restore(ctx context.Context) error {
 			all = append(all, h.Token)
 		}
 	}
-	return t.store.RestoreTokens(ctx, all)
+	return t.store.ReplaceTokens(ctx, all)
 }
 
-// find returns the valid token with this text, or nil. The error is ErrTokensUnread.
-func (t *Tokens) find(ctx context.Context, text string) (*ActiveToken, error) {
+// findActive returns the valid token with this text, or nil. The error is ErrTokensUnread.
+func (t *AgentTokens) findActive(ctx context.Context, text string) (*ActiveToken, error) {
 	h, err := t.Lookup(ctx, text)
 	if h == nil || h.HasEnded() || t.isUsable != nil && !t.isUsable(&h.Token) {
 		return nil, err
@@ -391,7 +391,7 @@ func (t *Tokens) find(ctx context.Context, text string) (*ActiveToken, error) {
 
 // Lookup returns the token with this text, even if expired, without counting as a use;
 // nil without one. The error is ErrTokensUnread.
-func (t *Tokens) Lookup(ctx context.Context, text string) (*ActiveToken, error) {
+func (t *AgentTokens) Lookup(ctx context.Context, text string) (*ActiveToken, error) {
 	if t == nil || len(text) != tokenLength || !strings.HasPrefix(text, tokenPrefix) {
 		return nil, nil
 	}
@@ -405,7 +405,7 @@ func (t *Tokens) Lookup(ctx context.Context, text string) (*ActiveToken, error) 
 
 // LookupByName returns the token of that name, even if expired, or nil, and all names.
 // The error is ErrTokensUnread.
-func (t *Tokens) LookupByName(ctx context.Context, name string) (found *ActiveToken, names []string, err error) {
+func (t *AgentTokens) LookupByName(ctx context.Context, name string) (found *ActiveToken, names []string, err error) {
 	if err := t.waitLoaded(ctx); err != nil {
 		return nil, nil, err
 	}

@@ -57,7 +57,7 @@ func (s *shelf) LoadTokens(context.Context) ([]auth.Token, error) {
 	return slices.Clone(s.tokens), s.err
 }
 
-func (s *shelf) RestoreTokens(_ context.Context, all []auth.Token) error {
+func (s *shelf) ReplaceTokens(_ context.Context, all []auth.Token) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tokens = slices.Clone(all)
@@ -87,12 +87,12 @@ func request(text string) *http.Request {
 }
 
 // known starts tokens, and ends them with the test.
-func known(t *testing.T, s *shelf, ended func(auth.Actor)) *auth.Tokens {
+func known(t *testing.T, s *shelf, ended func(auth.Actor)) *auth.AgentTokens {
 	return knownIn(t, t.TempDir(), s, ended)
 }
 
-func knownIn(t *testing.T, dir string, s *shelf, ended func(auth.Actor)) *auth.Tokens {
-	tokens := auth.NewTokens(s, dir, ended, nil)
+func knownIn(t *testing.T, dir string, s *shelf, ended func(auth.Actor)) *auth.AgentTokens {
+	tokens := auth.NewAgentTokens(s, dir, ended, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { tokens.Run(ctx); close(done) }()
@@ -105,7 +105,7 @@ func TestTokens(t *testing.T) {
 		var ended []string
 		s := &shelf{}
 		tokens := known(t, s, func(a auth.Actor) { ended = append(ended, a.Name) })
-		ctx, a := t.Context(), auth.New(key, tokens)
+		ctx, a := t.Context(), auth.NewAuthenticator(key, tokens)
 		text, made, err := tokens.Create(ctx, auth.Token{Name: "ci", Servers: []string{"s"}, Expires: time.Now().Add(time.Hour)}, nil)
 		if err != nil || made.Hash != sha256.Sum256([]byte(text)) || !strings.HasPrefix(text, "mcpp_t_") {
 			t.Fatalf("%q, %+v, %v", text, made, err)
@@ -116,7 +116,7 @@ func TestTokens(t *testing.T) {
 		if _, _, err := tokens.Create(ctx, auth.Token{Name: "ci"}, nil); !errors.Is(err, auth.ErrTokenExists) {
 			t.Errorf("twice: %v", err)
 		}
-		actor, held, err := a.Actor(request(text))
+		actor, held, err := a.IdentifyRequest(request(text))
 		if err != nil || actor.Kind != auth.Agent || actor.String() != "agent:ci" || !strings.HasPrefix(actor.Principal(), "agent:ci#") || held == nil {
 			t.Fatalf("%+v, %v", actor, err)
 		}
@@ -129,8 +129,8 @@ func TestTokens(t *testing.T) {
 		if got := who(a, both); got.Kind != auth.Nobody {
 			t.Errorf("a token and the key are %v", got)
 		}
-		caller := auth.Caller{Actor: actor, Bounds: auth.CallerBounds(held, "", nil)}
-		if within := caller.Scope(); !within.Server("s") || within.Server("t") {
+		caller := auth.Caller{Actor: actor, Bounds: auth.NewCallerBounds(held, "", nil)}
+		if within := caller.Scope(); !within.AllowsServer("s") || within.AllowsServer("t") {
 			t.Error("it does not reach what it says")
 		}
 
@@ -140,7 +140,7 @@ func TestTokens(t *testing.T) {
 		if got := who(a, request(text)); got.Kind != auth.Nobody || !slices.Equal(ended, []string{"ci"}) {
 			t.Errorf("expired, it is %v; ended: %v", got, ended)
 		}
-		if within := caller.Scope(); within.Server("s") {
+		if within := caller.Scope(); within.AllowsServer("s") {
 			t.Error("expired, it reaches something")
 		}
 		select {
@@ -148,7 +148,7 @@ func TestTokens(t *testing.T) {
 		default:
 			t.Error("nobody is told that it has ended")
 		}
-		if all, _ := tokens.All(ctx); len(all) != 1 || all[0].Used.IsZero() {
+		if all, _ := tokens.ListAll(ctx); len(all) != 1 || all[0].Used.IsZero() {
 			t.Errorf("%+v", all)
 		}
 
@@ -163,7 +163,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("revoked, it is %v", got)
 		}
 		s.fail(nil)
-		err = tokens.Restore(ctx)
+		err = tokens.StoreAllAgain(ctx)
 		if all, _ := s.kept(); err != nil || len(all) != 1 || all[0].Name != "ci" {
 			t.Errorf("what was revoked is stored again: %+v, %v", all, err)
 		}
@@ -208,7 +208,7 @@ func TestAnOlderStoreMakesNoTokenGood(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		a := auth.New(key, knownIn(t, dir, older, func(auth.Actor) {}))
+		a := auth.NewAuthenticator(key, knownIn(t, dir, older, func(auth.Actor) {}))
 		for i, want := range []auth.Kind{auth.Nobody, auth.Nobody, auth.Agent} {
 			if got := who(a, request(texts[i])); got.Kind != want {
 				t.Errorf("token %d is %v", i, got)
@@ -224,8 +224,8 @@ func TestAnOlderStoreMakesNoTokenGood(t *testing.T) {
 		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 			t.Fatal(err)
 		}
-		a = auth.New(key, knownIn(t, dir, older, func(auth.Actor) {}))
-		if who, _, err := a.Actor(request(texts[2])); who.Kind != auth.Nobody || !errors.Is(err, auth.ErrTokensUnread) {
+		a = auth.NewAuthenticator(key, knownIn(t, dir, older, func(auth.Actor) {}))
+		if who, _, err := a.IdentifyRequest(request(texts[2])); who.Kind != auth.Nobody || !errors.Is(err, auth.ErrTokensUnread) {
 			t.Errorf("%v, %v", who, err)
 		}
 	})
@@ -237,20 +237,20 @@ func TestTokensThatCannotBeReadYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{err: errors.New("it is locked")}
 		tokens := known(t, s, func(auth.Actor) {})
-		a, text := auth.New(key, tokens), "mcpp_t_"+strings.Repeat("0", 64)
-		if who, _, err := a.Actor(request(text)); who.Kind != auth.Nobody || !errors.Is(err, auth.ErrTokensUnread) {
+		a, text := auth.NewAuthenticator(key, tokens), "mcpp_t_"+strings.Repeat("0", 64)
+		if who, _, err := a.IdentifyRequest(request(text)); who.Kind != auth.Nobody || !errors.Is(err, auth.ErrTokensUnread) {
 			t.Errorf("%v, %v", who, err)
 		}
-		if who, _, err := a.Actor(request(key)); who.Kind != auth.Admin || err != nil {
+		if who, _, err := a.IdentifyRequest(request(key)); who.Kind != auth.Admin || err != nil {
 			t.Errorf("the key: %v, %v", who, err)
 		}
-		if who, _, err := a.Actor(request("wrong")); who.Kind != auth.Nobody || err != nil {
+		if who, _, err := a.IdentifyRequest(request("wrong")); who.Kind != auth.Nobody || err != nil {
 			t.Errorf("what is no token: %v, %v", who, err)
 		}
 		s.mu.Lock()
 		s.tokens, s.err = []auth.Token{{ID: "1", Name: "ci", Hash: sha256.Sum256([]byte(text))}}, nil
 		s.mu.Unlock()
-		if who, _, err := a.Actor(request(text)); who.Name != "ci" || err != nil {
+		if who, _, err := a.IdentifyRequest(request(text)); who.Name != "ci" || err != nil {
 			t.Errorf("%v, %v", who, err)
 		}
 	})
@@ -261,15 +261,15 @@ func TestTokensThatCannotBeReadYet(t *testing.T) {
 func TestBounds(t *testing.T) {
 	rules := map[string]*auth.ScopeRule{"p": auth.NewScopeRule(auth.ScopeLimits{Profile: "p", Servers: []string{"a"}}), "q": auth.NewScopeRule(auth.ScopeLimits{Profile: "q", Servers: []string{"a", "b"}})}
 	profiles := func(name string) *auth.ScopeRule { return rules[name] }
-	if auth.CallerBounds(nil, "", profiles) != nil {
+	if auth.NewCallerBounds(nil, "", profiles) != nil {
 		t.Error("who has neither token nor profile has bounds")
 	}
-	agent := auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Bounds: auth.CallerBounds(nil, "p", profiles)}
+	agent := auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Bounds: auth.NewCallerBounds(nil, "p", profiles)}
 	reaches := func(c auth.Caller, want string) {
 		t.Helper()
 		got := ""
 		for _, server := range []string{"a", "b", "c"} {
-			if within := c.Scope(); within.Server(server) {
+			if within := c.Scope(); within.AllowsServer(server) {
 				got += server
 			}
 		}
@@ -285,14 +285,14 @@ func TestBounds(t *testing.T) {
 	reaches(auth.Caller{Actor: auth.Actor{Kind: auth.Agent}}, "abc")
 	reaches(auth.Caller{Actor: auth.Actor{Kind: auth.Admin}}, "abc")
 	reaches(auth.Caller{}, "")
-	reaches(auth.Caller{Bounds: auth.CallerBounds(nil, "q", profiles)}, "")
+	reaches(auth.Caller{Bounds: auth.NewCallerBounds(nil, "q", profiles)}, "")
 	reaches(auth.Caller{Actor: auth.Actor{Kind: auth.Agent, Name: "ci"}}, "")
 }
 
 // FuzzAuthorization: whatever is sent, only the key is the admin and only the token
 // is its agent.
 func FuzzAuthorization(f *testing.F) {
-	tokens := auth.NewTokens(&shelf{}, f.TempDir(), func(auth.Actor) {}, nil)
+	tokens := auth.NewAgentTokens(&shelf{}, f.TempDir(), func(auth.Actor) {}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { tokens.Run(ctx); close(done) }()
@@ -301,7 +301,7 @@ func FuzzAuthorization(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	a := auth.New(key, tokens)
+	a := auth.NewAuthenticator(key, tokens)
 	for _, seed := range []string{"", "Bearer ", "Bearer " + key, "bearer  " + key, "Bearer TOKEN", "BEARER TOKEN ", "Bearer TOKEN TOKEN", "Basic TOKEN", "TOKEN", "Bearer mcpp_t_" + strings.Repeat("0", 64), "Bearer\tTOKEN", "Bearer \x00", "Bearer TOKEN,Bearer TOKEN"} {
 		f.Add(seed, "")
 		f.Add("", seed)
@@ -316,7 +316,7 @@ func FuzzAuthorization(f *testing.F) {
 		if apiKey != "" {
 			r.Header["X-Api-Key"] = []string{apiKey}
 		}
-		who, held, err := a.Actor(r)
+		who, held, err := a.IdentifyRequest(r)
 		said := authorization + " " + apiKey
 		switch {
 		case err != nil:

@@ -16,9 +16,9 @@ const (
 	SessionHeader = "X-MCPProxy-Session"
 )
 
-// FromPage reports whether a request has the session header, valid or not. A cookie alone
+// IsFromWebUIPage reports whether a request has the session header, valid or not. A cookie alone
 // is no credential.
-func FromPage(r *http.Request) bool { return len(r.Header.Values(SessionHeader)) > 0 }
+func IsFromWebUIPage(r *http.Request) bool { return len(r.Header.Values(SessionHeader)) > 0 }
 
 // SessionCredentials returns the session credentials of a request.
 func SessionCredentials(r *http.Request) (value string, cookies []string) {
@@ -31,21 +31,21 @@ func SessionCredentials(r *http.Request) (value string, cookies []string) {
 	return value, cookies
 }
 
-// EnterSession returns the actor of a request with a session: the admin, or no one. The
+// BeginSessionRequest returns the actor of a request with a session: the admin, or no one. The
 // returned context ends with the session; done ends the request.
-func (a *Authenticator) EnterSession(r *http.Request) (who Actor, ctx context.Context, done func()) {
+func (a *Authenticator) BeginSessionRequest(r *http.Request) (who Actor, ctx context.Context, done func()) {
 	value, cookies := SessionCredentials(r)
-	ctx, done, ok := a.SignIns.Enter(r.Context(), value, cookies)
+	ctx, done, ok := a.SignIns.BeginRequest(r.Context(), value, cookies)
 	if !ok {
 		return Actor{}, ctx, done
 	}
 	return Actor{Kind: Admin, FromWebUI: true}, ctx, done
 }
 
-// RefuseForeignPage returns why a request does not come from a page of this exact
+// ForeignPageRefusal returns why a request does not come from a page of this exact
 // address, or "". The guard treats all spellings of the loopback address as one; this
 // function, like browsers, does not.
-func RefuseForeignPage(r *http.Request) string {
+func ForeignPageRefusal(r *http.Request) string {
 	if site := r.Header["Sec-Fetch-Site"]; len(site) != 1 || site[0] != "same-origin" {
 		return "the Sec-Fetch-Site header is not same-origin"
 	}
@@ -53,14 +53,14 @@ func RefuseForeignPage(r *http.Request) string {
 	switch {
 	case len(origins) == 0 && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return "" // browsers send none
-	case len(origins) == 1 && (origins[0] == "http://"+r.Host || origins[0] == "https://"+r.Host && !loopbackHost(r.Host)):
+	case len(origins) == 1 && (origins[0] == "http://"+r.Host || origins[0] == "https://"+r.Host && !isPlainLoopbackHost(r.Host)):
 		return ""
 	}
 	return "the Origin header is not that of this very address"
 }
 
-// loopbackHost reports whether a Host is this machine, without a TLS proxy in front.
-func loopbackHost(host string) bool {
+// isPlainLoopbackHost reports whether a Host is this machine, without a TLS proxy in front.
+func isPlainLoopbackHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = host

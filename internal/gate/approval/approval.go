@@ -126,7 +126,7 @@ type ServerProposal struct {
 
 // HeldDefinition says since when a definition waits for review.
 type HeldDefinition struct {
-	Kind        tool.Kind
+	Kind        tool.DefinitionKind
 	Tool        string // name or address
 	Fingerprint tool.Fingerprint
 	Since       time.Time
@@ -134,7 +134,7 @@ type HeldDefinition struct {
 
 // CandidateDefinition is a definition to evaluate.
 type CandidateDefinition struct {
-	Kind        tool.Kind
+	Kind        tool.DefinitionKind
 	Tool        string // name, or address of a resource
 	Fingerprint tool.Fingerprint
 	Hints       tool.Hints // declared or inferred
@@ -162,7 +162,7 @@ func (c CandidateDefinition) newRow(e ItemDecisions) StoredRow {
 
 // StoredRow is the stored form of ItemDecisions.
 type StoredRow struct {
-	Kind tool.Kind
+	Kind tool.DefinitionKind
 	Tool string // name or address
 	ItemDecisions
 	// Definition is the approved definition, nil if already stored.

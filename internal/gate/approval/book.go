@@ -35,7 +35,7 @@ type Store interface {
 	LoadApprovals(ctx context.Context) (StoredDecisions, error)
 	SaveApprovals(ctx context.Context, c ChangeSet) error
 	RestoreApprovals(ctx context.Context, s StoredDecisions) error
-	ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error)
+	ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error)
 	// SaveHeld stores since when definitions of a server wait. No decision depends on it.
 	SaveHeld(ctx context.Context, server string, all []HeldDefinition) error
 }
@@ -166,7 +166,7 @@ func (b *Book) readStore(ctx context.Context) (*bookState, error) {
 
 // RewriteStore writes everything to the store again, after a failure or into a new store. definition provides
 // the approved definitions, which are not kept in memory; nil keeps the stored one.
-func (b *Book) RewriteStore(ctx context.Context, definition func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage) error {
+func (b *Book) RewriteStore(ctx context.Context, definition func(tool.DefinitionKind, tool.ID, tool.Fingerprint) json.RawMessage) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.state.Load()
@@ -255,7 +255,7 @@ func (b *Book) IsProposed(name string) bool {
 }
 
 // ApprovedDefinition returns the approved definition, or nil.
-func (b *Book) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
+func (b *Book) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error) {
 	if b.View(id.Server).DecisionsOn(kind, id.Tool).Pin == nil {
 		return nil, nil
 	}

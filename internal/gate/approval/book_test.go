@@ -390,7 +390,7 @@ func TestSince(t *testing.T) {
 	memory.SetError(errors.New("the disk is full"))
 	_, _ = b.AcceptTrusted(t.Context(), "s", manual, []approval.CandidateDefinition{candidate("c", 1)}) // what is held needs no store
 	memory.SetError(nil)
-	if err := b.RewriteStore(t.Context(), func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
+	if err := b.RewriteStore(t.Context(), func(tool.DefinitionKind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if again := memory.NewBook(); again.HeldSince("s", candidate("c", 1)).IsZero() || !again.HeldSince("s", candidate("a", 1)).Equal(since) {

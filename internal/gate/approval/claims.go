@@ -12,7 +12,7 @@ func ApprovalClaim(server string, c CandidateDefinition) presence.Claim {
 	return newApprovalClaim(server, c.Kind, c.Tool, c.newPin(DecisionMark{}))
 }
 
-func newApprovalClaim(server string, kind tool.Kind, name string, p *Pin) presence.Claim {
+func newApprovalClaim(server string, kind tool.DefinitionKind, name string, p *Pin) presence.Claim {
 	hints := p.Hints
 	hints.Title = ""
 	return presence.NewClaim("approve", cmp.Or(string(kind), "tool"), server, name, p.Fingerprint.String(), "hints "+string(hints.AppendJSON(nil)))

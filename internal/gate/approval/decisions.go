@@ -33,7 +33,7 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []CandidateDe
 }
 
 // Block refuses a definition for a user. If it was approved, the approval ends.
-func (b *Book) Block(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, by string) error {
+func (b *Book) Block(ctx context.Context, kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint, by string) error {
 	return b.changeOneItem(ctx, kind, id, func(e *ItemDecisions) {
 		e.Block = &Block{f, DecisionMark{by, b.now()}}
 		if e.Approves(f) {
@@ -103,7 +103,7 @@ func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id 
 
 // Unblock ends the refusal of a definition for a user: it waits again. The tool waits until a user
 // approves it, unless an earlier definition is approved. The error is CONFLICT if it is not refused.
-func (b *Book) Unblock(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
+func (b *Book) Unblock(ctx context.Context, kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
 		e := s.viewOf(id.Server).DecisionsOn(kind, id.Tool)
 		if e.Block == nil || e.Block.Fingerprint != f {
@@ -128,7 +128,7 @@ func (b *Book) SwitchTool(ctx context.Context, id tool.ID, on bool, by string) e
 	})
 }
 
-func (b *Book) changeOneItem(ctx context.Context, kind tool.Kind, id tool.ID, edit func(*ItemDecisions)) error {
+func (b *Book) changeOneItem(ctx context.Context, kind tool.DefinitionKind, id tool.ID, edit func(*ItemDecisions)) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
 		v := s.viewOf(id.Server)
 		e := v.DecisionsOn(kind, id.Tool)

@@ -25,7 +25,9 @@ func newDecisionKey(server string, row StoredRow) decisionKey {
 	return decisionKey{server, string(row.Kind), row.Tool}
 }
 
-func (s decisionKey) emptyRow() StoredRow { return StoredRow{Kind: tool.Kind(s.Kind), Tool: s.Name} }
+func (s decisionKey) emptyRow() StoredRow {
+	return StoredRow{Kind: tool.DefinitionKind(s.Kind), Tool: s.Name}
+}
 
 // fileEntry is the file form of ItemDecisions. The zero value is "none".
 type fileEntry struct {

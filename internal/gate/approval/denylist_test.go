@@ -548,7 +548,7 @@ func TestNoHistoryWidens(t *testing.T) {
 			m.lose()
 		case step < 88: // while it runs: it is filled again
 			h.store.MarkLost()
-			h.must(h.RewriteStore(ctx, func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }))
+			h.must(h.RewriteStore(ctx, func(tool.DefinitionKind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }))
 		case step < 91:
 			old, then = h.store.Copy(), m.copy()
 		case step < 93:

@@ -30,11 +30,11 @@ const maxDifferences = 500
 // Diff returns the differences of two definitions in the order of their canonical forms; complete is false
 // if there are more than it returns.
 func Diff(was, is json.RawMessage) (all []Difference, complete bool, err error) {
-	old, err := tool.Canonical(was)
+	old, err := tool.CanonicalJSON(was)
 	if err != nil {
 		return nil, false, fmt.Errorf("the approved definition: %w", err)
 	}
-	now, err := tool.Canonical(is)
+	now, err := tool.CanonicalJSON(is)
 	if err != nil {
 		return nil, false, fmt.Errorf("the new definition: %w", err)
 	}

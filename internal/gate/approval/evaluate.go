@@ -17,7 +17,7 @@ type EvaluationRules struct {
 
 // Evaluation is the result for one definition.
 type Evaluation struct {
-	Kind tool.Kind
+	Kind tool.DefinitionKind
 	Tool string
 	// Accepted reports whether the definition is to be approved automatically.
 	Accepted bool
@@ -71,7 +71,7 @@ func isAcceptable(r EvaluationRules, e ItemDecisions, c CandidateDefinition, loo
 // loosenedHints returns the hints that claim less dangerous effects than the approved ones.
 func loosenedHints(was, is tool.Hints) []string {
 	var out []string
-	becomes := func(name string, from, to, harmless tool.Tri) {
+	becomes := func(name string, from, to, harmless tool.TriBool) {
 		if from != harmless && to == harmless {
 			out = append(out, name)
 		}

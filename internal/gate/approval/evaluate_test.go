@@ -74,7 +74,7 @@ func TestADefinitionWithoutAReportIsNotClean(t *testing.T) {
 
 // TestLoosened goes through all pairs of states of all hints.
 func TestLoosened(t *testing.T) {
-	states := []tool.Tri{tool.Unset, tool.False, tool.True}
+	states := []tool.TriBool{tool.Unset, tool.False, tool.True}
 	for _, was := range states {
 		for _, is := range states {
 			for hint, c := range map[string]struct {

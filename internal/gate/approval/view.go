@@ -21,7 +21,7 @@ type ServerView struct {
 
 // itemKey identifies a tool, prompt or resource of a server.
 type itemKey struct {
-	kind tool.Kind
+	kind tool.DefinitionKind
 	name string
 }
 
@@ -36,7 +36,7 @@ func (v *ServerView) ToolDecisions(name string) ItemDecisions {
 }
 
 // DecisionsOn returns the decisions about a tool, prompt, resource or the instructions.
-func (v *ServerView) DecisionsOn(kind tool.Kind, name string) ItemDecisions {
+func (v *ServerView) DecisionsOn(kind tool.DefinitionKind, name string) ItemDecisions {
 	if v == nil {
 		return ItemDecisions{}
 	}

@@ -26,7 +26,7 @@ type Key [sha256.Size]byte
 
 // Key returns the key of the call. Equivalent JSON arguments have the same key.
 func (c *Call) Key() Key {
-	arguments, err := tool.Canonical(c.Arguments)
+	arguments, err := tool.CanonicalJSON(c.Arguments)
 	form := "canonical"
 	if err != nil { // then only identical bytes are equal
 		arguments, form = c.Arguments, "bytes"

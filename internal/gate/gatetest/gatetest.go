@@ -10,7 +10,7 @@ import (
 
 // NewDeps returns the dependencies of a gate, all from the world: no server asks for a login, and no
 // call asks a user.
-func NewDeps(w *catalogtest.World) gate.Deps {
+func NewDeps(w *catalogtest.Harness) gate.Deps {
 	return gate.Deps{
 		Config: w.Config, Catalog: w.Catalog, UpstreamSurface: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
 		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.IsProposed, Logger: catalogtest.Logger,

@@ -376,7 +376,7 @@ func TestDecideProperties(t *testing.T) {
 		f := policy.Facts{
 			InScope: rapid.Bool().Draw(t, "scope"), Lanes: auth.AllLanes, Existence: policy.Existence(rapid.IntRange(0, 3).Draw(t, "existence")),
 			Status: policy.Status(rapid.IntRange(0, 8).Draw(t, "status")),
-			Hints:  hints(tool.Tri(rapid.IntRange(-1, 3).Draw(t, "ro")), tool.Tri(rapid.IntRange(-1, 3).Draw(t, "de"))),
+			Hints:  hints(tool.TriBool(rapid.IntRange(-1, 3).Draw(t, "ro")), tool.TriBool(rapid.IntRange(-1, 3).Draw(t, "de"))),
 		}
 		rules := policy.Rules{StrictServerValidation: rapid.Bool().Draw(t, "strict"), RequireIntent: rapid.Bool().Draw(t, "require")}
 		holds(t, r, f, rules)
@@ -425,7 +425,7 @@ func FuzzDecide(f *testing.F) {
 			r.ArgsErr = problem.New(problem.InvalidArgs, "bad", "")
 		}
 		facts := policy.Facts{InScope: flag(6), Lanes: auth.AllLanes, Existence: policy.Existence(flags >> 7 & 3), Nearest: slices.Repeat([]string{name}, int(flags>>9&7)),
-			Status: policy.Status(status), Hints: hints(tool.Tri(hint%3), tool.Tri(hint/3%3))}
+			Status: policy.Status(status), Hints: hints(tool.TriBool(hint%3), tool.TriBool(hint/3%3))}
 		holds(t, r, facts, policy.Rules{StrictServerValidation: flag(12), RequireIntent: flag(13)})
 	})
 }

@@ -35,7 +35,7 @@ func TestArgumentMismatch(t *testing.T) {
 // and holds the outcome to the rules of the contract, told once more.
 func TestArgumentsOverAll(t *testing.T) {
 	operations := []policy.Operation{policy.NoOperation, policy.Read, policy.Write, policy.Destructive}
-	tris := []tool.Tri{tool.Unset, tool.True, tool.False}
+	tris := []tool.TriBool{tool.Unset, tool.True, tool.False}
 	n := 0
 	for _, v := range []policy.CallTool{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
 		for _, does := range operations {

@@ -41,7 +41,7 @@ var (
 		{"write, long", policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: "write", HasReason: true, Reason: strings.Repeat("é", 1001)}},
 	}
 
-	tris       = []tool.Tri{tool.Unset, tool.False, tool.True}
+	tris       = []tool.TriBool{tool.Unset, tool.False, tool.True}
 	bools      = []bool{false, true}
 	operations = []policy.Operation{policy.NoOperation, policy.Read, policy.Write, policy.Destructive}
 	modes      = []policy.InferMode{policy.InferOff, policy.InferAdvise, policy.InferEnforce, ""}
@@ -53,7 +53,7 @@ func operation(s string) policy.DeclaredIntent {
 	return policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: s}
 }
 
-func hints(readOnly, destructive tool.Tri) tool.Hints {
+func hints(readOnly, destructive tool.TriBool) tool.Hints {
 	return tool.Hints{ReadOnly: readOnly, Destructive: destructive}
 }
 

@@ -13,7 +13,7 @@ type (
 )
 
 // NewScope returns the intersection of rules; nil is no rule.
-func NewScope(rules ...*ScopeRule) Scope { return auth.ScopeOf(rules...) }
+func NewScope(rules ...*ScopeRule) Scope { return auth.NewScope(rules...) }
 
 // NewScopeRule returns the rule for some limits.
 func NewScopeRule(l ScopeLimits) *ScopeRule { return auth.NewScopeRule(l) }

@@ -47,7 +47,7 @@ type Failure struct {
 
 // Masked returns f with masked credentials.
 func (f Failure) Masked(m process.Masker) Failure {
-	return Failure{f.Code, m.Text(f.Said), m.Text(f.Detail)}
+	return Failure{f.Code, m.MaskText(f.Said), m.MaskText(f.Detail)}
 }
 
 // String returns code and text; "" if nothing failed.

@@ -40,7 +40,7 @@ func NewStdio(proc *process.Process, start *process.StartWatch, log *process.Log
 	proc.CopyStderr(log)
 	proc.Go(l.read)
 	proc.Go(func() {
-		if err := start.Watch(l.Done()); err != nil {
+		if err := start.WatchUntilReady(l.Done()); err != nil {
 			if l.noisy.Load() {
 				err = problem.Slowf("%w: it writes lines to its output that are not JSON-RPC, as a program does that is no MCP server over stdio, or that needs another argument; its log has them", err)
 			}
@@ -92,7 +92,7 @@ func (l *Stdio) take(line []byte, kept bool) {
 	if !l.noisy.Swap(true) {
 		l.Reports.Odd("it writes lines to its standard output that are not JSON-RPC messages; its log has them")
 	}
-	l.log.StdoutLine(line)
+	l.log.WriteStdoutLine(line)
 }
 
 // skipTime limits the rest of a line over the limit.
@@ -135,7 +135,7 @@ func (l *Stdio) readError(err error) error {
 	}
 	if err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
 		if l.proc.WaitExit(nil, process.DrainTime) {
-			return l.proc.Status()
+			return l.proc.ExitStatus()
 		}
 		return problem.Ownf("the process has closed its output")
 	}
@@ -148,7 +148,7 @@ func (l *Stdio) writeError(err error) error {
 	case err == process.ErrNotReading:
 		return err
 	case l.proc.WaitExit(nil, process.DrainTime):
-		return l.proc.Status()
+		return l.proc.ExitStatus()
 	}
 	return problem.Ownf("the process has closed its input")
 }
@@ -179,7 +179,7 @@ func (l *Stdio) Do(ctx context.Context, r *session.Request) (session.Reply, erro
 }
 
 // Settled ends the start watch.
-func (l *Stdio) Settled() { l.startup.Done() }
+func (l *Stdio) Settled() { l.startup.MarkReady() }
 
 // Health implements Link.
 func (l *Stdio) Health() Health {
@@ -198,7 +198,7 @@ func (l *Stdio) Stop(hard <-chan struct{}) {
 		grace = process.BrokenGrace
 	}
 	l.end(ErrStopped)
-	done, installs := l.startup.Finish(hard, func(runner string) {
+	done, installs := l.startup.FinishInstall(hard, func(runner string) {
 		l.in.Close()
 		if !l.proc.HasEnded() {
 			l.Reports.Log("it is stopped when " + runner + " has come to an end with what it installs")

@@ -86,9 +86,9 @@ func (f *Facts) gather(ctx context.Context, parts []factPart) {
 // configuration reads the file as a daemon would.
 func (o Options) configuration(context.Context) func(*Facts) {
 	needs, clear := o.readEntries()
-	live, err := config.Open(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
+	live, err := config.OpenLiveConfig(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
 	if err != nil {
-		return func(f *Facts) { f.Listen, f.Mistakes, f.Needs = config.Default().Listen, mistakesOf(err), needs }
+		return func(f *Facts) { f.Listen, f.Mistakes, f.Needs = config.DefaultConfig().Listen, mistakesOf(err), needs }
 	}
 	c, warnings := live.Current(), live.Warnings()
 	servers := configuredServers(c.Servers)

@@ -37,7 +37,7 @@ const (
 // configuredServers returns the servers of the file.
 func configuredServers(all []config.Server) (out []Server) {
 	for _, s := range all {
-		shown := s.Shown()
+		shown := s.Masked()
 		one := Server{Name: s.Name, Command: shown.Command, Args: shown.Args, Dir: shown.WorkingDir, URL: shown.URL,
 			Enabled: s.Enabled, Quarantined: s.Quarantined, DuplicateOf: duplicateOf(s, all)}
 		one.Missing, one.MissingDir = missingPrerequisites(s.Launch)

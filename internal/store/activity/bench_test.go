@@ -91,10 +91,10 @@ func BenchmarkBeginEnd(b *testing.B) {
 	}
 }
 
-var judged = tool.Facts{
+var judged = tool.DecisionFacts{
 	Hints: tool.ResolveHints(tool.Hints{ReadOnly: tool.False}, tool.Hints{}, tool.Hints{ReadOnly: tool.False}), CallWith: "call_tool_write",
 	Fingerprint: tool.Fingerprint{}.String(), ApprovedBy: "trust:scan", ApprovedAt: new(time.UnixMilli(1_800_000_000_000)),
-}.Encoded()
+}.WithEncodedBytes()
 
 func beginAndEnd(l *Log) error {
 	r := Record{
@@ -105,7 +105,7 @@ func beginAndEnd(l *Log) error {
 		Metadata: Metadata{
 			ToolVariant: "call_tool_write",
 			Intent:      &Intent{OperationType: "write", DataSensitivity: "internal", Reason: "The user asked to file what they found"},
-			Decision:    &Decision{Outcome: Allowed, Called: CalledInLane, Arguments: ArgumentsFit, ConfigRevision: "0123456789ab", Facts: judged},
+			Decision:    &Decision{Outcome: Allowed, Called: CalledInLane, Arguments: ArgumentsFit, ConfigRevision: "0123456789ab", DecisionFacts: judged},
 		},
 	}
 	if err := l.Begin(&r); err != nil {

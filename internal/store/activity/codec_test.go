@@ -90,7 +90,7 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 		Outcome: Verdict(rapid.SampledFrom(Verdict("").Words()).Draw(t, "outcome")), Check: text.Draw(t, "check"),
 		Status: text.Draw(t, "tool status"), ConfigRevision: "0123456789ab",
 		Further: rapid.SliceOfN(text, 0, 2).Draw(t, "further"),
-		Facts: tool.Facts{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by"),
+		DecisionFacts: tool.DecisionFacts{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by"),
 			Inferred: text.Draw(t, "inferred"), Unsure: rapid.Bool().Draw(t, "unsure")},
 	}
 	if rapid.Bool().Draw(t, "how") { // otherwise written by an earlier version
@@ -108,7 +108,7 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 		d.ApprovedAt = &at
 	}
 	if rapid.Bool().Draw(t, "prepared") {
-		d.Facts = d.Encoded()
+		d.DecisionFacts = d.WithEncodedBytes()
 	}
 	return d
 }
@@ -130,7 +130,7 @@ func toUTF8Record(t *rapid.T, r Record) Record {
 }
 
 var sameRecord = cmp.Options{
-	cmpopts.IgnoreUnexported(tool.Facts{}),
+	cmpopts.IgnoreUnexported(tool.DecisionFacts{}),
 	cmp.Comparer(func(a, b []string) bool {
 		return strings.Join(a, "\x01") == strings.Join(b, "\x01") && len(a) == len(b)
 	}),

@@ -60,7 +60,7 @@ type Decision struct {
 	Check    string    `json:"check,omitempty" words:"check" doc:"The check that refused; those before it were passed."`
 	Called   CallStyle `json:"called,omitempty" doc:"How the tool was called: by a calling tool, whose lane is the caller's choice; or by its own name, in the lane that its hints call for, with nothing declared and the arguments left to its server."`
 	Declared bool      `json:"declared,omitempty" doc:"An operation type was declared, and not only the variant chosen."`
-	tool.Facts
+	tool.DecisionFacts
 	Status         string        `json:"status,omitempty" words:"status" doc:"Why the tool could not be called; absent when it could."`
 	Further        []string      `json:"further_statuses,omitempty" doc:"Further reasons why it could not, in their order."`
 	Arguments      SchemaFit     `json:"arguments,omitempty" doc:"How the arguments stood to the tool's schema; absent when they were not checked."`
@@ -83,9 +83,9 @@ func (d *Decision) codeMembers(c *memberCodec) {
 	c.codeText(`,"profile":`, &d.Profile)
 	c.codeText(`,"config_revision":`, &d.ConfigRevision)
 	if c.reading {
-		d.Facts.ReadMember(c.name, c.value)
+		d.DecisionFacts.ReadRecordMember(c.name, c.value)
 	} else {
-		c.out = d.Facts.AppendMembers(c.out)
+		c.out = d.DecisionFacts.AppendRecordMembers(c.out)
 	}
 }
 

@@ -44,7 +44,7 @@ func testApprovals(t *testing.T, setup Setup) {
 			t.Errorf("(-want +got)\n%s", d)
 		}
 	}
-	definitionOf := func(kind tool.Kind, server, name, want string) {
+	definitionOf := func(kind tool.DefinitionKind, server, name, want string) {
 		t.Helper()
 		got, err := s.ApprovedDefinition(ctx, kind, tool.ID{Server: server, Tool: name})
 		if err != nil || string(got) != want {
@@ -75,7 +75,7 @@ func testApprovals(t *testing.T, setup Setup) {
 		Tools:    map[string][]approval.StoredRow{"one": {a, b, prompt, said}, "two": {{Tool: "a", ItemDecisions: approval.ItemDecisions{Off: &off}}}},
 		Launches: []approval.ApprovedLaunch{launch}, Proposals: []approval.ServerProposal{proposal},
 	}
-	held := func(kind tool.Kind, name string, n byte, minute int) approval.HeldDefinition {
+	held := func(kind tool.DefinitionKind, name string, n byte, minute int) approval.HeldDefinition {
 		return approval.HeldDefinition{Kind: kind, Tool: name, Fingerprint: fakeFingerprint(n), Since: newMark("", minute).At}
 	}
 	for _, part := range [][]approval.HeldDefinition{{held("", "a", 1, 1), held(tool.KindPrompt, "a", 2, 2)}, {held("", "a", 3, 3)}} {

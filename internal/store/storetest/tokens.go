@@ -58,11 +58,11 @@ func testTokens(t *testing.T, setup Setup) {
 	defer func() { _ = s.Close() }()
 	two.Used = at(7)
 	want(one, two)
-	if err := s.RestoreTokens(ctx, []auth.Token{none, one, one}); err == nil {
+	if err := s.ReplaceTokens(ctx, []auth.Token{none, one, one}); err == nil {
 		t.Error("what cannot be stored was restored")
 	}
 	want(one, two)
-	if err := s.RestoreTokens(ctx, []auth.Token{none, one}); err != nil {
+	if err := s.ReplaceTokens(ctx, []auth.Token{none, one}); err != nil {
 		t.Error(err)
 	}
 	want(one, none)

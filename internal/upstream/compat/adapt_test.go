@@ -27,7 +27,7 @@ func TestNoCallWithoutTheProof(t *testing.T) {
 	f := newFixture(t)
 	shared := httpSpec(t, "shared", server(mcptest.Options{}))
 	shared.Shared = true
-	f.Apply([]Spec{httpSpec(t, "legacy", server(mcptest.Options{})), shared, httpSpec(t, "modern", server(mcptest.Options{Modern: true}))})
+	f.ApplySpecs([]Spec{httpSpec(t, "legacy", server(mcptest.Options{})), shared, httpSpec(t, "modern", server(mcptest.Options{Modern: true}))})
 	caller := &auth.Caller{Actor: auth.Actor{Kind: auth.Agent}}
 	params := json.RawMessage(`{"name":"count","arguments":{},"_meta":{"` + mcp.MetaVersion + `":"` + mcp.Modern + `","` + mcp.MetaCapabilities + `":{}}}`)
 	for _, name := range []string{"legacy", "shared", "modern"} {

@@ -19,7 +19,7 @@ import (
 // HTTP holds the server too.
 func BenchmarkCall(b *testing.B) {
 	f := newFixture(b)
-	f.Apply([]Spec{
+	f.ApplySpecs([]Spec{
 		stdioSpec(b, "stdio", "zoo"),
 		{Name: "http", Transport: HTTP, URL: mcptest.Serve(b, mcptest.New(mcptest.Options{}, mcptest.Zoo()...)).URL},
 		{Name: "events", Transport: HTTP, URL: mcptest.Serve(b, mcptest.New(mcptest.Options{Events: true}, mcptest.Zoo()...)).URL},

@@ -82,7 +82,7 @@ func TestNoCallOnWhatIsKnownToHaveChanged(t *testing.T) {
 					f := newFixture(t)
 					s := spec(t)
 					s.Shared = shared
-					f.Apply([]Spec{s})
+					f.ApplySpecs([]Spec{s})
 					f.untilReady(t, "s", 0)
 					call := way(f, "s")
 					if err := call("look", looks); err != nil {
@@ -134,7 +134,7 @@ func TestALockWhileASessionIsListed(t *testing.T) {
 		server.ServeHTTP(w, r)
 	})
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, handler).URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, handler).URL}})
 	f.untilReady(t, "s", 0)
 	c := f.converse(t, "s")
 	if err := c.Notify(t.Context(), mcp.Initialized, nil); err != nil {

@@ -21,7 +21,7 @@ import (
 func TestCallsWaitForPersons(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "pipe", "asker"), httpSpec(t, "http", asker()),
+	f.ApplySpecs([]Spec{stdioSpec(t, "pipe", "asker"), httpSpec(t, "http", asker()),
 		{Name: "modern", Transport: HTTP, URL: mcptest.Serve(t, &modernServer{}).URL}})
 	for _, server := range []string{"pipe", "http", "modern"} {
 		f.untilReady(t, server, 0)

@@ -1,10 +1,19 @@
 // Package compat gives clients access to one server, by single requests or in a session,
 // and translates between the legacy protocol (2024-11-05 to 2025-11-25) and the modern
-// one (2026-07-28). Surface (compat.go) is the API, Session (session.go, sessions.go) a
-// client's session. Its peer is one of three: ownLink (own.go), a session of the server
-// for this client alone; sharedClient (shared.go, shared_connection.go), one of several clients on
-// MCPProxy's own connection; or legacyClient (legacy.go), a legacy client on a modern
-// server. modern*.go serve modern clients on a legacy server. translate.go translates.
+// one (2026-07-28).
+//
+// Files:
+//   - compat.go: Set.Surface, the API.
+//   - session.go, sessions.go: Session, a client's session with the server; the pool of
+//     unused sessions; limits on processes for clients.
+//   - own_link.go: a session of the server for one client alone.
+//   - shared_client.go, shared_connection.go: clients that share MCPProxy's own connection;
+//     their subscriptions and log levels are synchronized with the server.
+//   - legacy.go: a legacy client on a modern server.
+//   - modern.go, modern_held.go, modern_listen.go: modern clients on a legacy server; the
+//     request is held while the client answers what the server asks.
+//   - translate.go: converts results, errors and metadata.
+//   - reply_helpers.go: replies and JSON objects.
 //
 // Guarantees:
 //   - What a server sends in one client's session reaches only that client. On a shared
@@ -13,7 +22,7 @@
 //     requires.
 //   - A server's requests to a client use the client's protocol.
 //   - Everything stored for a client is bounded.
-//   - Every tool call goes through upstream's Server.Try.
+//   - Every tool call goes through upstream's Server.SendWhenReady.
 //
 // It opens no connection of MCPProxy itself, does not decide what may be called, and
 // writes no activity record.
@@ -35,59 +44,59 @@ type Set struct{ *upstream.Set }
 
 // NewSet returns an empty Set.
 func NewSet(opt upstream.Options) *Set {
-	return &Set{upstream.NewSet(opt, func(sv *upstream.Server) upstream.ClientSessions { return newClientSessions(sv) })}
+	return &Set{upstream.NewSet(opt, func(sv *upstream.Server) upstream.ServerClients { return newServerClients(sv) })}
 }
 
 // Surface returns a server's API for clients: modern requests, calls with input rounds,
 // and sessions. A tools/call without a permit is rejected.
-func (s *Set) Surface(server string) session.Surface { return surface{s, server} }
+func (s *Set) Surface(server string) session.Surface { return serverSurface{s, server} }
 
-type surface struct {
+type serverSurface struct {
 	set  *Set
 	name string
 }
 
 // Do sends a request outside of a session.
-func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (f serverSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if err := checkHeaders(r); err != nil {
 		return session.Reply{}, err
 	}
-	sv, err := f.set.Server(ctx, f.name)
+	sv, err := f.set.ServerForRequest(ctx, f.name)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	sv.Enter(r)
-	defer sv.Leave(r)
-	return sv.Try(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
-		if r.Call != nil || c.Modern() {
+	sv.BeginUse(r)
+	defer sv.EndUse(r)
+	return sv.SendWhenReady(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
+		if r.Call != nil || c.IsModern() {
 			return c.Do(ctx, r)
 		}
-		reply, err := sv.Clients.(*clientSessions).modern.handle(ctx, c, r)
+		reply, err := sv.Clients.(*serverClients).modern.handleRequest(ctx, c, r)
 		switch {
 		case transport.NotExecuted(err): // pooled sessions are older, and discarded as well
-			sv.Clients.End(upstream.EndIdle)
+			sv.Clients.EndSessions(upstream.EndIdle)
 		case err != nil:
-			err = sv.Explain(ctx, r, err) // a problem is final: the request is not sent again
+			err = sv.ToProblem(ctx, r, err) // a problem is final: the request is not sent again
 		}
 		return reply, err
 	})
 }
 
 // Open opens a session with the client's initialize request.
-func (f surface) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+func (f serverSurface) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	if initialize.Method != mcp.Initialize {
 		return nil, session.Reply{}, upstream.UnpermittedCallError()
 	}
-	sv, err := f.set.Server(ctx, f.name)
+	sv, err := f.set.ServerForRequest(ctx, f.name)
 	if err != nil {
 		return nil, session.Reply{}, err
 	}
-	sv.Enter(initialize)
-	defer sv.Leave(initialize)
-	sv.Wake() // tools are listed on MCPProxy's own connection
-	ctx, cancel := context.WithTimeout(ctx, sv.Spec.ConnectTime())
+	sv.BeginUse(initialize)
+	defer sv.EndUse(initialize)
+	sv.RequestStart() // tools are listed on MCPProxy's own connection
+	ctx, cancel := context.WithTimeout(ctx, sv.Spec.ConnectTimeLimit())
 	defer cancel()
-	s, reply, err := sv.Clients.(*clientSessions).open(ctx, initialize)
+	s, reply, err := sv.Clients.(*serverClients).openSession(ctx, initialize)
 	if s == nil {
 		return nil, reply, err
 	}
@@ -102,76 +111,76 @@ func checkHeaders(r *session.Request) error {
 	return nil
 }
 
-// clientSessions are the clients of one server.
-type clientSessions struct {
-	sessions
+// serverClients are the clients of one server.
+type serverClients struct {
+	sessionSet
 	modern modernClients
 }
 
-func newClientSessions(sv *upstream.Server) *clientSessions {
-	c := &clientSessions{sessions: sessions{sv: sv, sharing: newSharedConnection(sv)}}
-	c.modern.sv, c.modern.sessions = sv, &c.sessions
+func newServerClients(sv *upstream.Server) *serverClients {
+	c := &serverClients{sessionSet: sessionSet{sv: sv, sharing: newSharedConnection(sv)}}
+	c.modern.sv, c.modern.sessions = sv, &c.sessionSet
 	return c
 }
 
-// Connected and the following methods implement upstream.ClientSessions.
-func (c *clientSessions) Connected(on *upstream.Connection) {
-	if !on.Modern() {
+// OnConnected and the following methods implement upstream.ServerClients.
+func (c *serverClients) OnConnected(on *upstream.Connection) {
+	if !on.IsModern() {
 		c.modernOnly.Store(false)
 	}
-	c.sharing.reconnect(on)
+	c.sharing.moveClients(on)
 }
 
-func (c *clientSessions) Notified(method string, params json.RawMessage) bool {
-	return c.sharing.broadcast(method, params)
+func (c *serverClients) OnNotification(method string, params json.RawMessage) bool {
+	return c.sharing.deliverToClients(method, params)
 }
 
-func (c *clientSessions) InUse() bool { return c.inUse() || c.sharing.subscribed() }
+func (c *serverClients) InUse() bool { return c.hasDependentSession() || c.sharing.hasSubscriptions() }
 
-func (c *clientSessions) End(what upstream.EndScope) {
+func (c *serverClients) EndSessions(what upstream.SessionsToEnd) {
 	switch what {
 	case upstream.EndIdle:
-		c.end(func(s *Session) bool { return s.pooled })
+		c.endSessions(func(s *Session) bool { return s.pooled })
 	case upstream.EndForRestart:
-		c.end(func(s *Session) bool { return s.kind != kindShared })
+		c.endSessions(func(s *Session) bool { return s.kind != kindShared })
 	case upstream.EndSessions:
-		c.end(func(*Session) bool { return true })
+		c.endSessions(func(*Session) bool { return true })
 	case upstream.EndAll:
-		c.close()
-		c.modern.end()
+		c.closeAll()
+		c.modern.endHeldRequests()
 		c.sharing.wg.Wait() // the connection has ended: nothing more is sent
 	}
 }
 
-// open opens a session of the server's kind. If the server rejects initialize, the
+// openSession opens a session of the server's kind. If the server rejects initialize, the
 // session is nil and the reply has the error.
-func (c *clientSessions) open(ctx context.Context, initialize *session.Request) (*Session, session.Reply, error) {
+func (c *serverClients) openSession(ctx context.Context, initialize *session.Request) (*Session, session.Reply, error) {
 	switch {
-	case c.sv.Shared():
-		on, err := c.sv.Ready(ctx)
+	case c.sv.IsShared():
+		on, err := c.sv.WaitReady(ctx)
 		if err != nil {
-			return nil, session.Reply{}, c.sv.Explain(ctx, initialize, err)
+			return nil, session.Reply{}, c.sv.ToProblem(ctx, initialize, err)
 		}
-		if on.Modern() { // modern servers have one connection for all anyway
-			return c.openAs(ctx, initialize, kindBridged)
+		if on.IsModern() { // modern servers have one connection for all anyway
+			return c.openSessionOfKind(ctx, initialize, kindBridged)
 		}
-		return c.openAs(ctx, initialize, kindShared)
+		return c.openSessionOfKind(ctx, initialize, kindShared)
 	case c.modernOnly.Load():
-		return c.openAs(ctx, initialize, kindBridged)
+		return c.openSessionOfKind(ctx, initialize, kindBridged)
 	}
 	before := c.sv.UsesSSE()
-	s, reply, err := c.openAs(ctx, initialize, kindOwn)
+	s, reply, err := c.openSessionOfKind(ctx, initialize, kindOwn)
 	if s != nil || ctx.Err() != nil {
 		return s, reply, err
 	}
-	on, lost := c.sv.Ready(ctx)
+	on, lost := c.sv.WaitReady(ctx)
 	switch {
 	case lost != nil:
 	case !before && c.sv.UsesSSE(): // detected by this attempt
-		return c.openAs(ctx, initialize, kindOwn)
-	case on.Modern():
+		return c.openSessionOfKind(ctx, initialize, kindOwn)
+	case on.IsModern():
 		// It only speaks the modern protocol. Its discover result is enough.
-		if s, bridge, err := c.openAs(ctx, initialize, kindBridged); s != nil {
+		if s, bridge, err := c.openSessionOfKind(ctx, initialize, kindBridged); s != nil {
 			c.modernOnly.Store(true)
 			return s, bridge, err
 		}

@@ -60,7 +60,7 @@ func TestFailuresAreSaidInWords(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			c.spec.Name = "s"
-			f.Apply([]Spec{c.spec})
+			f.ApplySpecs([]Spec{c.spec})
 			_, err := f.call("s", "x", "{}")
 			p, ok := err.(*problem.Problem)
 			if !ok {

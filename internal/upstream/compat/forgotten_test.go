@@ -19,7 +19,7 @@ func TestForgottenSessionsOfClients(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{NoStream: true, OldStatus: true}, mcptest.Zoo()...)
 	f := newFixture(t)
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
 	modern := func() {
 		t.Helper()

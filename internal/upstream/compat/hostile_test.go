@@ -45,7 +45,7 @@ func TestHostileServersInSessions(t *testing.T) {
 				spec = httpSpec(t, "s", mcptest.New(mcptest.Options{Events: name == "events"}, mcptest.Zoo()...))
 			}
 			f := newFixture(t, func(o *Options) { o.MaxMessage = 2 << 20 })
-			f.Apply([]Spec{spec})
+			f.ApplySpecs([]Spec{spec})
 			f.untilReady(t, "s", 0)
 			neighbour := f.converse(t, "s")
 			for _, m := range modes {

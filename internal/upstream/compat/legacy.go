@@ -32,12 +32,12 @@ type legacyClient struct {
 
 	mu         sync.Mutex // guards the fields below, and ids
 	level      json.RawMessage
-	resources  subscriptions // subscriptions
-	subscribed chan struct{} // closed and replaced when resources change
+	resources  resourceSubscriptions // subscriptions
+	subscribed chan struct{}         // closed and replaced when resources change
 }
 
 func newLegacyClient(sv *upstream.Server) *legacyClient {
-	return &legacyClient{End: session.NewEnd(), sv: sv, resources: subscriptions{}, subscribed: make(chan struct{})}
+	return &legacyClient{End: session.NewEnd(), sv: sv, resources: resourceSubscriptions{}, subscribed: make(chan struct{})}
 }
 
 // Stop implements peer.
@@ -54,17 +54,17 @@ func (l *legacyClient) Do(ctx context.Context, r *session.Request) (session.Repl
 	}
 	switch r.Method {
 	case mcp.Initialize:
-		return l.initialize(ctx, r)
+		return l.answerInitialize(ctx, r)
 	case mcp.Ping:
 		return emptyReply(), nil
 	case mcp.SetLevel:
-		return l.setLevel(r), nil
+		return l.storeLogLevel(r), nil
 	case mcp.Subscribe, mcp.Unsubscribe:
 		uri, ok := wirejson.String(wirejson.Find(r.Params, "uri"))
 		if !ok {
 			return invalidParamsReply("params.uri must be a string"), nil
 		}
-		if !l.subscribe(uri, r.Method == mcp.Subscribe) {
+		if !l.setSubscription(uri, r.Method == mcp.Subscribe) {
 			return invalidParamsReply("there are too many subscriptions"), nil
 		}
 		return emptyReply(), nil
@@ -77,17 +77,17 @@ func (l *legacyClient) Do(ctx context.Context, r *session.Request) (session.Repl
 	return l.requestWithInputs(ctx, r)
 }
 
-// initialize responds with the server's handshake result.
-func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (session.Reply, error) {
-	c, err := l.sv.Ready(ctx)
+// answerInitialize responds with the server's handshake result.
+func (l *legacyClient) answerInitialize(ctx context.Context, r *session.Request) (session.Reply, error) {
+	c, err := l.sv.WaitReady(ctx)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	if !c.Modern() {
+	if !c.IsModern() {
 		return session.Reply{}, &session.NotSentError{Cause: errServerChanged}
 	}
-	l.info.capabilities = mcp.WithoutTaskCapability(orObject(wirejson.Find(r.Params, "capabilities")))
-	l.info.client = orObject(wirejson.Find(r.Params, "clientInfo"))
+	l.info.capabilities = mcp.WithoutTaskCapability(cloneObjectOrEmpty(wirejson.Find(r.Params, "capabilities")))
+	l.info.client = cloneObjectOrEmpty(wirejson.Find(r.Params, "clientInfo"))
 	version, _ := wirejson.String(wirejson.Find(r.Params, "protocolVersion"))
 	if !mcp.IsLegacy(version) {
 		version = mcp.Legacy
@@ -95,14 +95,14 @@ func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (sess
 	g := c.HandshakeResult()
 	info := g.Info
 	if wirejson.Kind(info) != '{' {
-		info = jsonObject(jsonField{"name", jsonString(l.sv.Spec.Name)}, jsonField{"version", jsonString("unknown")})
+		info = newJSONObject(jsonField{"name", encodeJSONString(l.sv.Spec.Name)}, jsonField{"version", encodeJSONString("unknown")})
 	}
-	capabilities := mcp.WithoutTaskCapability(orObject(g.Capabilities))
-	return session.Reply{Result: jsonObject(jsonField{"protocolVersion", jsonString(version)}, jsonField{"capabilities", capabilities}, jsonField{"serverInfo", info}, instructionsField(g))}, nil
+	capabilities := mcp.WithoutTaskCapability(cloneObjectOrEmpty(g.Capabilities))
+	return session.Reply{Result: newJSONObject(jsonField{"protocolVersion", encodeJSONString(version)}, jsonField{"capabilities", capabilities}, jsonField{"serverInfo", info}, instructionsField(g))}, nil
 }
 
-// setLevel stores the log level, which modern requests carry as metadata.
-func (l *legacyClient) setLevel(r *session.Request) session.Reply {
+// storeLogLevel stores the log level, which modern requests carry as metadata.
+func (l *legacyClient) storeLogLevel(r *session.Request) session.Reply {
 	level := wirejson.Find(r.Params, "level")
 	text, _ := wirejson.String(level)
 	if mcp.Level(text) < 0 {
@@ -121,10 +121,10 @@ const (
 	maxInputsPerAnswer           = 100
 )
 
-func (l *legacyClient) subscribe(uri string, on bool) bool {
+func (l *legacyClient) setSubscription(uri string, on bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.resources.set(uri, on) {
+	if !l.resources.setSubscribed(uri, on) {
 		return false
 	}
 	close(l.subscribed)
@@ -135,22 +135,22 @@ func (l *legacyClient) subscribe(uri string, on bool) bool {
 // requestWithInputs sends the request until the server answers it, and asks the client in
 // between.
 func (l *legacyClient) requestWithInputs(ctx context.Context, r *session.Request) (session.Reply, error) {
-	params := l.modernParams(r.Params)
+	params := l.toModernParams(r.Params)
 	shed := minRetryDelay
 	for round := range maxInputRounds {
-		reply, err := l.send(ctx, r, params, round > 0)
-		if err != nil || reply.Error != nil || !wantsInput(reply.Result) {
+		reply, err := l.sendRound(ctx, r, params, round > 0)
+		if err != nil || reply.Error != nil || !isInputRequired(reply.Result) {
 			return reply, err
 		}
 		inputs := wirejson.Find(reply.Result, "inputRequests")
-		answers, failure, err := l.askAll(ctx, r, inputs)
+		answers, failure, err := l.askForInputs(ctx, r, inputs)
 		if err != nil || failure != nil {
 			return session.Reply{Error: failure}, err
 		}
-		params = l.modernParams(r.Params)
+		params = l.toModernParams(r.Params)
 		if answers != nil {
 			params = wirejson.SetMember(params, "inputResponses", answers)
-		} else if err := pause(ctx, shed); err != nil { // the server only asks to retry
+		} else if err := sleepContext(ctx, shed); err != nil { // the server only asks to retry
 			return session.Reply{}, err
 		} else {
 			shed = min(2*shed, maxRetryDelay)
@@ -162,7 +162,7 @@ func (l *legacyClient) requestWithInputs(ctx context.Context, r *session.Request
 	return internalErrorReply("the server asks for input without end"), nil
 }
 
-func wantsInput(result json.RawMessage) bool {
+func isInputRequired(result json.RawMessage) bool {
 	if !bytes.Contains(result, []byte("input_required")) {
 		return false
 	}
@@ -170,12 +170,12 @@ func wantsInput(result json.RawMessage) bool {
 	return kind == "input_required"
 }
 
-// modernParams returns the params with the metadata of a modern request.
-func (l *legacyClient) modernParams(params json.RawMessage) json.RawMessage {
+// toModernParams returns the params with the metadata of a modern request.
+func (l *legacyClient) toModernParams(params json.RawMessage) json.RawMessage {
 	l.mu.Lock()
 	level := l.level
 	l.mu.Unlock()
-	meta := orObject(wirejson.Find(params, "_meta"))
+	meta := cloneObjectOrEmpty(wirejson.Find(params, "_meta"))
 	meta = wirejson.SetMember(meta, mcp.MetaVersion, json.RawMessage(`"`+mcp.Modern+`"`))
 	meta = wirejson.SetMember(meta, mcp.MetaCapabilities, l.info.capabilities)
 	meta = wirejson.SetMember(meta, mcp.MetaClientInfo, l.info.client)
@@ -185,17 +185,17 @@ func (l *legacyClient) modernParams(params json.RawMessage) json.RawMessage {
 	return wirejson.SetMember(wirejson.DropMember(params, "task"), "_meta", meta)
 }
 
-// send sends one round. Before every round but the first, the client may have been asked
+// sendRound sends one round. Before every round but the first, the client may have been asked
 // for long: that counts as a wait.
-func (l *legacyClient) send(ctx context.Context, r *session.Request, params json.RawMessage, waited bool) (session.Reply, error) {
+func (l *legacyClient) sendRound(ctx context.Context, r *session.Request, params json.RawMessage, waited bool) (session.Reply, error) {
 	q := session.Request{ID: l.sv.NextID(), Method: r.Method, Params: params, Say: r.Say, Permit: r.Permit}
-	return l.sv.Try(ctx, &q, func(c *upstream.Connection) (session.Reply, error) {
-		if !c.Modern() { // the server has been replaced
+	return l.sv.SendWhenReady(ctx, &q, func(c *upstream.Connection) (session.Reply, error) {
+		if !c.IsModern() { // the server has been replaced
 			l.Fail(transport.ErrSessionGone)
 			return session.Reply{}, l.sv.SessionEndedError(l.Cause())
 		}
 		if waited {
-			if err := l.sv.Recheck(ctx, c, &q); err != nil {
+			if err := l.sv.RecheckDecision(ctx, c, &q); err != nil {
 				return session.Reply{}, err
 			}
 		}
@@ -205,9 +205,9 @@ func (l *legacyClient) send(ctx context.Context, r *session.Request, params json
 	})
 }
 
-// askAll asks the client for all inputs that the server requires, and returns the answers
+// askForInputs asks the client for all inputs that the server requires, and returns the answers
 // as an object; nil without any.
-func (l *legacyClient) askAll(ctx context.Context, r *session.Request, inputs json.RawMessage) (answers json.RawMessage, failure *wirejson.RPCError, err error) {
+func (l *legacyClient) askForInputs(ctx context.Context, r *session.Request, inputs json.RawMessage) (answers json.RawMessage, failure *wirejson.RPCError, err error) {
 	var wanted map[string]struct {
 		Method string
 		Params json.RawMessage
@@ -221,7 +221,7 @@ func (l *legacyClient) askAll(ctx context.Context, r *session.Request, inputs js
 	}
 	given := make([]jsonField, 0, len(wanted))
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		answer, err := l.ask(ctx, r, wanted[key].Method, wanted[key].Params)
+		answer, err := l.askClient(ctx, r, wanted[key].Method, wanted[key].Params)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -230,11 +230,11 @@ func (l *legacyClient) askAll(ctx context.Context, r *session.Request, inputs js
 		}
 		given = append(given, jsonField{key, answer.Result})
 	}
-	return jsonObject(given...), nil, nil
+	return newJSONObject(given...), nil, nil
 }
 
-// ask sends the client one request in the stream of r, and waits for the response.
-func (l *legacyClient) ask(ctx context.Context, r *session.Request, method string, params json.RawMessage) (session.Reply, error) {
+// askClient sends the client one request in the stream of r, and waits for the response.
+func (l *legacyClient) askClient(ctx context.Context, r *session.Request, method string, params json.RawMessage) (session.Reply, error) {
 	l.mu.Lock()
 	l.ids++
 	id := json.RawMessage(`"input-` + strconv.FormatUint(l.ids, 10) + `"`)
@@ -267,7 +267,7 @@ func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), open
 		changed := l.subscribed
 		uris := slices.Sorted(maps.Keys(l.resources))
 		l.mu.Unlock()
-		again, err := l.listen(ctx, uris, changed, say)
+		again, err := l.holdSubscription(ctx, uris, changed, say)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -284,14 +284,14 @@ func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), open
 			}
 			continue
 		}
-		_ = pause(ctx, pauseTime) // the loop checks ctx
+		_ = sleepContext(ctx, pauseTime) // the loop checks ctx
 		pauseTime = min(2*pauseTime, transport.MaxListenPause)
 	}
 }
 
-// listen holds one subscription. again reports that it ended because the client's
+// holdSubscription holds one subscription. again reports that it ended because the client's
 // subscriptions changed; a nil error that the server rejects it.
-func (l *legacyClient) listen(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
+func (l *legacyClient) holdSubscription(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
 	lctx, stop := session.WithDone(ctx, changed, l.Done())
 	defer stop()
 	list, err := json.Marshal(uris)
@@ -304,7 +304,7 @@ func (l *legacyClient) listen(ctx context.Context, uris []string, changed <-chan
 		}
 	}}
 	params := append([]byte(`{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":`), list...)
-	reply, err := l.send(lctx, r, l.modernParams(append(params, "}}"...)), false)
+	reply, err := l.sendRound(lctx, r, l.toModernParams(append(params, "}}"...)), false)
 	again = lctx.Err() != nil && ctx.Err() == nil
 	switch {
 	case err != nil:

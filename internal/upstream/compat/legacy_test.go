@@ -96,7 +96,7 @@ func TestLegacyClientOnModernServer(t *testing.T) {
 	t.Parallel()
 	s := &modernServer{listen: make(chan string, 4)}
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, s).URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, s).URL}})
 	f.untilReady(t, "s", 0)
 	c, a, err := f.Converse(t.Context(), "s", session.Request{ID: json.RawMessage("1"), Method: mcp.Initialize, Params: json.RawMessage(hello)})
 	const greeting = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{"subscribe":true}},"serverInfo":{"name":"new","version":"2"},"instructions":"be kind"}`
@@ -191,7 +191,7 @@ func TestAWaitBetweenRoundsIsAWait(t *testing.T) {
 func lockedBetweenRounds(t *testing.T, arguments string) bool {
 	s := &modernServer{listen: make(chan string, 4)}
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, s).URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, s).URL}})
 	f.untilReady(t, "s", 0)
 	c := f.converse(t, "s")
 	calls := func() (n int) {

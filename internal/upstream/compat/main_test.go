@@ -201,13 +201,13 @@ func (f *fixture) pidOf(server string) int {
 	return pid
 }
 
-// clientSessions are those of one server.
-func (f *fixture) clients(server string) *clientSessions {
-	sv, err := f.Server(f.t.Context(), server)
+// clients are those of one server.
+func (f *fixture) clients(server string) *serverClients {
+	sv, err := f.ServerForRequest(f.t.Context(), server)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return sv.Clients.(*clientSessions)
+	return sv.Clients.(*serverClients)
 }
 
 func code(err error) problem.Code {

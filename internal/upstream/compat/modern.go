@@ -22,7 +22,7 @@ import (
 // is held.
 type modernClients struct {
 	sv       *upstream.Server
-	sessions *sessions
+	sessions *sessionSet
 
 	mu   sync.Mutex              // guards the fields below
 	held map[string]*heldRequest // by the state that the client has to send
@@ -60,13 +60,13 @@ const (
 	maxQuestions = 100
 )
 
-// handle answers a request on behalf of a legacy server.
-func (m *modernClients) handle(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
+// handleRequest answers a request on behalf of a legacy server.
+func (m *modernClients) handleRequest(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
-		return session.Reply{Result: discoverResult(c.HandshakeResult())}, nil
+		return session.Reply{Result: newDiscoverResult(c.HandshakeResult())}, nil
 	case mcp.Listen:
-		return m.listen(ctx, c, r)
+		return m.holdSubscription(ctx, c, r)
 	case mcp.Initialize, mcp.Ping, mcp.SetLevel, mcp.Subscribe, mcp.Unsubscribe:
 		return unknownMethodReply(r.Method, ""), nil
 	}
@@ -74,17 +74,17 @@ func (m *modernClients) handle(ctx context.Context, c *upstream.Connection, r *s
 		return unknownMethodReply(r.Method, ""), nil
 	}
 	if state := wirejson.Find(r.Params, "requestState"); state != nil {
-		h := m.takeHeld(state, r)
+		h := m.takeHeldRequest(state, r)
 		if h == nil {
 			return invalidParamsReply("requestState is not one that was given for this request, or it has expired"), nil
 		}
-		return m.resume(ctx, h, r)
+		return m.resumeHeldRequest(ctx, h, r)
 	}
-	h, err := m.start(ctx, c, r)
+	h, err := m.startRequest(ctx, c, r)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	return m.await(ctx, h, r)
+	return m.awaitReply(ctx, h, r)
 }
 
 // takeSession returns an unused session with the client's capabilities: one pooled for
@@ -96,14 +96,14 @@ func (m *modernClients) takeSession(ctx context.Context, key string, a requestMe
 	}
 	info := a.info
 	if wirejson.Kind(info) != '{' {
-		info = jsonObject(jsonField{"name", jsonString("mcpproxy")}, jsonField{"version", jsonString(m.sv.ClientVersion)})
+		info = newJSONObject(jsonField{"name", encodeJSONString("mcpproxy")}, jsonField{"version", encodeJSONString(m.sv.ClientVersion)})
 	}
-	params := jsonObject(jsonField{"protocolVersion", jsonString(mcp.Legacy)}, jsonField{"capabilities", a.capabilities}, jsonField{"clientInfo", info})
+	params := newJSONObject(jsonField{"protocolVersion", encodeJSONString(mcp.Legacy)}, jsonField{"capabilities", a.capabilities}, jsonField{"clientInfo", info})
 	w := kindOwn
-	if m.sv.Shared() {
+	if m.sv.IsShared() {
 		w = kindShared
 	}
-	s, reply, err := m.sessions.openAs(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Initialize, Params: params}, w)
+	s, reply, err := m.sessions.openSessionOfKind(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Initialize, Params: params}, w)
 	switch {
 	case err != nil:
 		return nil, err
@@ -111,7 +111,7 @@ func (m *modernClients) takeSession(ctx context.Context, key string, a requestMe
 		return nil, &transport.AnswerError{Code: reply.Error.Code}
 	}
 	s.key = key
-	if err := s.peer.Notify(ctx, mcp.Initialized, nil); err != nil && s.Cause() != nil {
+	if err := s.sessionPeer.Notify(ctx, mcp.Initialized, nil); err != nil && s.Cause() != nil {
 		s.Close()
 		return nil, err
 	}
@@ -119,14 +119,14 @@ func (m *modernClients) takeSession(ctx context.Context, key string, a requestMe
 	asked := asks && a.canBeAsked()
 	if pipe := m.sv.Spec.Transport == upstream.Stdio || m.sv.UsesSSE(); s.own != nil && (asked || pipe && !listens) {
 		s.queued = &session.Queue{Max: maxQueuedEvents, Bytes: maxQueuedBytes, DropOldest: true}
-		m.openStream(ctx, s)
+		m.keepStreamOpen(ctx, s)
 	}
 	return s, nil
 }
 
-// openStream keeps the stream of a session open on which servers may send requests, and
+// keepStreamOpen keeps the stream of a session open on which servers may send requests, and
 // waits briefly for it: what is sent before it is open may be lost.
-func (m *modernClients) openStream(ctx context.Context, s *Session) {
+func (m *modernClients) keepStreamOpen(ctx context.Context, s *Session) {
 	opened := make(chan struct{})
 	open := sync.OnceFunc(func() { close(opened) })
 	m.wg.Go(func() {
@@ -134,13 +134,13 @@ func (m *modernClients) openStream(ctx context.Context, s *Session) {
 		run, stop := session.WithDone(context.WithoutCancel(ctx), s.Done(), nil)
 		defer stop()
 		for {
-			err := s.peer.Listen(run, func(e session.Event) {
+			err := s.sessionPeer.Listen(run, func(e session.Event) {
 				if !s.queued.Put(e.Clone()) && e.ID != nil {
-					s.rejectQuestion(run, &e)
+					s.rejectServerRequest(run, &e)
 				}
 			}, open)
 			var refused *transport.StatusError
-			if run.Err() != nil || errors.As(err, &refused) && !refused.Temporary() || pause(run, transport.MinListenPause) != nil {
+			if run.Err() != nil || errors.As(err, &refused) && !refused.Temporary() || sleepContext(run, transport.MinListenPause) != nil {
 				return
 			}
 		}
@@ -154,17 +154,17 @@ func (m *modernClients) openStream(ctx context.Context, s *Session) {
 	}
 }
 
-// rejectQuestion rejects a server's request that the client does not get.
-func (s *Session) rejectQuestion(ctx context.Context, e *session.Event) {
+// rejectServerRequest rejects a server's request that the client does not get.
+func (s *Session) rejectServerRequest(ctx context.Context, e *session.Event) {
 	reply := session.Reply{Error: transport.CannotAsk}
 	if e.Method == mcp.Ping {
 		reply = emptyReply()
 	}
-	_ = s.peer.Respond(ctx, e.ID, reply) // a lost link ends the request itself
+	_ = s.sessionPeer.Respond(ctx, e.ID, reply) // a lost link ends the request itself
 }
 
-// end ends all held requests.
-func (m *modernClients) end() {
+// endHeldRequests ends all held requests.
+func (m *modernClients) endHeldRequests() {
 	m.mu.Lock()
 	for state, h := range m.held {
 		delete(m.held, state)

@@ -19,12 +19,12 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// start starts a request in an exclusive session.
-func (m *modernClients) start(ctx context.Context, c *upstream.Connection, r *session.Request) (*heldRequest, error) {
-	a := requestMetaOf(r.Params)
+// startRequest starts a request in an exclusive session.
+func (m *modernClients) startRequest(ctx context.Context, c *upstream.Connection, r *session.Request) (*heldRequest, error) {
+	a := parseRequestMeta(r.Params)
 	quiet := ""
 	switch {
-	case mayElicit(r.Method):
+	case allowsServerRequests(r.Method):
 	case strings.HasSuffix(r.Method, "/list") && a.canBeAsked():
 		quiet = "\x00quiet" // its questions are rejected, so no call may use it
 	default:
@@ -39,23 +39,23 @@ func (m *modernClients) start(ctx context.Context, c *upstream.Connection, r *se
 	}
 	h.session = s
 	if a.level != "" && s.level != a.level && bytes.Contains(h.greeting.Capabilities, []byte(`"logging"`)) {
-		if _, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.SetLevel, Params: jsonObject(jsonField{"level", jsonString(a.level)})}); err != nil {
+		if _, err := s.sendToPeer(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.SetLevel, Params: newJSONObject(jsonField{"level", encodeJSONString(a.level)})}); err != nil {
 			s.Close()
 			return nil, err
 		}
 		s.level = a.level
 	}
-	err = m.sv.Recheck(ctx, c, r) // it may have waited for the session
+	err = m.sv.RecheckDecision(ctx, c, r) // it may have waited for the session
 	if err == nil && s.own != nil {
 		err = s.own.checkCall(ctx, c, r)
 	}
 	if err != nil {
-		m.sessions.pool(s)
+		m.sessions.addToPool(s)
 		return nil, err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	h.cancel = cancel
-	q := &session.Request{ID: m.sv.NextID(), Method: r.Method, Params: bytes.Clone(a.params), Say: func(e session.Event) { h.event(run, e) }}
+	q := &session.Request{ID: m.sv.NextID(), Method: r.Method, Params: bytes.Clone(a.params), Say: func(e session.Event) { h.receiveEvent(run, e) }}
 	m.wg.Go(func() {
 		defer close(h.done)
 		h.reply, h.err = s.runDetached(run, c, q)
@@ -66,13 +66,13 @@ func (m *modernClients) start(ctx context.Context, c *upstream.Connection, r *se
 // runDetached runs a request that may outlive the HTTP exchange it arrived in. Requests
 // that the server sent before, at the start of a process, are delivered now.
 func (s *Session) runDetached(ctx context.Context, c *upstream.Connection, q *session.Request) (session.Reply, error) {
-	s.enter()
-	defer s.leave()
-	if client, ok := s.peer.(*sharedClient); ok { // on the connection of the decision
-		return client.send(ctx, c, q)
+	s.beginUse()
+	defer s.endUse()
+	if client, ok := s.sessionPeer.(*sharedClient); ok { // on the connection of the decision
+		return client.sendShared(ctx, c, q)
 	}
 	if s.queued == nil {
-		return s.peer.Do(ctx, q)
+		return s.sessionPeer.Do(ctx, q)
 	}
 	ended := make(chan struct{})
 	rctx, stop := context.WithCancel(ctx)
@@ -80,7 +80,7 @@ func (s *Session) runDetached(ctx context.Context, c *upstream.Connection, q *se
 		defer close(ended)
 		_ = s.queued.Read(rctx, s.Done(), q.Say, func() {}, s.Cause) // the request reports why it ends
 	}()
-	reply, err := s.peer.Do(ctx, q)
+	reply, err := s.sessionPeer.Do(ctx, q)
 	stop()
 	<-ended
 	for _, e := range s.queued.Take() { // sent before the response
@@ -89,18 +89,18 @@ func (s *Session) runDetached(ctx context.Context, c *upstream.Connection, q *se
 	return reply, err
 }
 
-// event receives what the server sends while the request runs, as long as run.
-func (h *heldRequest) event(run context.Context, e session.Event) {
+// receiveEvent receives what the server sends while the request runs, as long as run.
+func (h *heldRequest) receiveEvent(run context.Context, e session.Event) {
 	if e.ID != nil {
-		if e.Method == mcp.Ping || h.noQuestions || !h.ask(e) {
-			h.session.rejectQuestion(run, &e)
+		if e.Method == mcp.Ping || h.noQuestions || !h.addServerRequest(e) {
+			h.session.rejectServerRequest(run, &e)
 		}
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.isAbout(&e):
+	case h.ownsNotification(&e):
 		if h.emit != nil {
 			h.emit(e)
 		} else {
@@ -112,8 +112,8 @@ func (h *heldRequest) event(run context.Context, e session.Event) {
 	}
 }
 
-// ask stores a server's request, and reports whether there is room for it.
-func (h *heldRequest) ask(e session.Event) bool {
+// addServerRequest stores a server's request, and reports whether there is room for it.
+func (h *heldRequest) addServerRequest(e session.Event) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.asked) >= maxQuestions {
@@ -128,9 +128,9 @@ func (h *heldRequest) ask(e session.Event) bool {
 	return true
 }
 
-// isAbout reports whether a notification belongs to the request: only those go to its
+// ownsNotification reports whether a notification belongs to the request: only those go to its
 // stream. Change notifications go to subscriptions; the modern protocol has no others.
-func (h *heldRequest) isAbout(e *session.Event) bool {
+func (h *heldRequest) ownsNotification(e *session.Event) bool {
 	switch e.Method {
 	case mcp.LogMessage:
 		return h.logs
@@ -143,8 +143,8 @@ func (h *heldRequest) isAbout(e *session.Event) bool {
 	return !strings.HasPrefix(e.Method, mcp.TaskNotifications)
 }
 
-// attach sets the receiver of the request's notifications.
-func (h *heldRequest) attach(say func(session.Event)) {
+// setListener sets the receiver of the request's notifications.
+func (h *heldRequest) setListener(say func(session.Event)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.emit = say
@@ -156,17 +156,17 @@ func (h *heldRequest) attach(say func(session.Event)) {
 	}
 }
 
-// await waits until the server has responded or sent a request.
-func (m *modernClients) await(ctx context.Context, h *heldRequest, r *session.Request) (session.Reply, error) {
-	h.attach(r.Say)
-	defer h.attach(nil)
+// awaitReply waits until the server has responded or sent a request.
+func (m *modernClients) awaitReply(ctx context.Context, h *heldRequest, r *session.Request) (session.Reply, error) {
+	h.setListener(r.Say)
+	defer h.setListener(nil)
 	for {
 		select {
 		case <-h.done:
-			return m.modernReply(h)
+			return m.toModernReply(h)
 		case <-h.arrived:
 			if h.needsAnswers() {
-				return m.hold(h)
+				return m.holdRequest(h)
 			}
 		case <-ctx.Done():
 			h.cancel()
@@ -189,32 +189,32 @@ func (h *heldRequest) needsAnswers() bool {
 	return len(h.asked) > 0
 }
 
-// modernReply returns the response in the modern protocol.
-func (m *modernClients) modernReply(h *heldRequest) (session.Reply, error) {
+// toModernReply returns the response in the modern protocol.
+func (m *modernClients) toModernReply(h *heldRequest) (session.Reply, error) {
 	h.cancel()
 	var status *transport.StatusError
 	switch {
-	case errors.As(h.err, &status) && status.Status == http.StatusBadRequest && !isLegacyMethod(h.method):
+	case errors.As(h.err, &status) && status.Status == http.StatusBadRequest && !isAllowedLegacyMethod(h.method):
 		// Legacy servers reject unknown methods with HTTP statuses.
-		m.sessions.pool(h.session)
+		m.sessions.addToPool(h.session)
 		return unknownMethodReply(h.method, ""), nil
 	case h.err != nil && !errors.Is(h.err, transport.ErrNoMessage): // that one means that the server has sent everything
 		h.session.Close()
 		return session.Reply{}, h.err
 	}
-	m.sessions.pool(h.session)
+	m.sessions.addToPool(h.session)
 	switch {
 	case h.err != nil:
 		return session.Reply{}, h.err
 	case h.reply.Error != nil:
-		return session.Reply{Error: modernError(h.reply.Error)}, nil
+		return session.Reply{Error: toModernError(h.reply.Error)}, nil
 	}
-	return session.Reply{Result: modernResult(h.method, h.reply.Result, h.greeting)}, nil
+	return session.Reply{Result: toModernResult(h.method, h.reply.Result, h.greeting)}, nil
 }
 
-// hold holds the request until the client returns, and tells it what the server asks. The
+// holdRequest holds the request until the client returns, and tells it what the server asks. The
 // state for the client is random and valid once.
-func (m *modernClients) hold(h *heldRequest) (session.Reply, error) {
+func (m *modernClients) holdRequest(h *heldRequest) (session.Reply, error) {
 	state := rand.Text()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -227,7 +227,7 @@ func (m *modernClients) hold(h *heldRequest) (session.Reply, error) {
 		m.held = map[string]*heldRequest{}
 	}
 	m.held[state] = h
-	h.expire = time.AfterFunc(heldTimeout, func() { m.expire(state) })
+	h.expire = time.AfterFunc(heldTimeout, func() { m.expireHeldRequest(state) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	inputs := make([]jsonField, 0, len(h.asked))
@@ -236,13 +236,13 @@ func (m *modernClients) hold(h *heldRequest) (session.Reply, error) {
 		if params == nil {
 			params = json.RawMessage("{}") // modern clients fail on missing params
 		}
-		inputs = append(inputs, jsonField{key, jsonObject(jsonField{"method", jsonString(e.Method)}, jsonField{"params", params})})
+		inputs = append(inputs, jsonField{key, newJSONObject(jsonField{"method", encodeJSONString(e.Method)}, jsonField{"params", params})})
 	}
-	return session.Reply{Result: jsonObject(jsonField{"resultType", jsonString("input_required")}, jsonField{"inputRequests", jsonObject(inputs...)}, jsonField{"requestState", jsonString(state)})}, nil
+	return session.Reply{Result: newJSONObject(jsonField{"resultType", encodeJSONString("input_required")}, jsonField{"inputRequests", newJSONObject(inputs...)}, jsonField{"requestState", encodeJSONString(state)})}, nil
 }
 
-// expire ends a held request to which no client returned.
-func (m *modernClients) expire(state string) {
+// expireHeldRequest ends a held request to which no client returned.
+func (m *modernClients) expireHeldRequest(state string) {
 	m.mu.Lock()
 	h := m.held[state]
 	delete(m.held, state)
@@ -253,14 +253,14 @@ func (m *modernClients) expire(state string) {
 	}
 }
 
-// takeHeld returns the held request of a state if the request and its principal match;
+// takeHeldRequest returns the held request of a state if the request and its principal match;
 // else nil.
-func (m *modernClients) takeHeld(state json.RawMessage, r *session.Request) *heldRequest {
+func (m *modernClients) takeHeldRequest(state json.RawMessage, r *session.Request) *heldRequest {
 	text, _ := wirejson.String(state)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.held[text]
-	if h == nil || h.principal != callerPrincipal(r) || h.method != r.Method || !sameRequest(h.params, r.Params) {
+	if h == nil || h.principal != callerPrincipal(r) || h.method != r.Method || !isSameRequest(h.params, r.Params) {
 		return nil
 	}
 	delete(m.held, text)
@@ -268,11 +268,11 @@ func (m *modernClients) takeHeld(state json.RawMessage, r *session.Request) *hel
 	return h
 }
 
-// resume forwards the client's answers to the server, and waits again. Unanswered
+// resumeHeldRequest forwards the client's answers to the server, and waits again. Unanswered
 // questions are asked again.
-func (m *modernClients) resume(ctx context.Context, h *heldRequest, r *session.Request) (session.Reply, error) {
+func (m *modernClients) resumeHeldRequest(ctx context.Context, h *heldRequest, r *session.Request) (session.Reply, error) {
 	responses := wirejson.Find(r.Params, "inputResponses")
-	h.attach(r.Say)
+	h.setListener(r.Say)
 	h.mu.Lock()
 	answers := map[string]json.RawMessage{}
 	for key, e := range h.asked {
@@ -284,15 +284,15 @@ func (m *modernClients) resume(ctx context.Context, h *heldRequest, r *session.R
 	left := len(h.asked)
 	h.mu.Unlock()
 	for id, answer := range answers {
-		if err := h.session.peer.Respond(ctx, json.RawMessage(id), session.Reply{Result: answer}); err != nil {
+		if err := h.session.sessionPeer.Respond(ctx, json.RawMessage(id), session.Reply{Result: answer}); err != nil {
 			h.cancel()
 			h.session.Close()
 			return session.Reply{}, err
 		}
 	}
 	if left > 0 {
-		h.attach(nil)
-		return m.hold(h)
+		h.setListener(nil)
+		return m.holdRequest(h)
 	}
-	return m.await(ctx, h, r)
+	return m.awaitReply(ctx, h, r)
 }

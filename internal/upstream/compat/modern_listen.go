@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// listen holds a modern subscription in an exclusive session.
-func (m *modernClients) listen(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
+// holdSubscription holds a modern subscription in an exclusive session.
+func (m *modernClients) holdSubscription(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	wanted := wirejson.Find(r.Params, "notifications")
 	if wirejson.Kind(wanted) != '{' {
 		return invalidParamsReply("params.notifications must be an object"), nil
@@ -23,22 +23,22 @@ func (m *modernClients) listen(ctx context.Context, c *upstream.Connection, r *s
 	if r.Say == nil {
 		return invalidParamsReply("a subscription needs a client that takes an event stream"), nil
 	}
-	a := requestMetaOf(r.Params)
+	a := parseRequestMeta(r.Params)
 	a.capabilities = json.RawMessage("{}") // there is no request that the server could ask about
 	s, err := m.takeSession(ctx, "", a, false, true)
 	if err != nil {
 		return session.Reply{}, err
 	}
 	defer s.Close()
-	agreed, passes, err := m.subscribe(ctx, s, c.HandshakeResult(), wanted)
+	agreed, passes, err := m.subscribeResources(ctx, s, c.HandshakeResult(), wanted)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	meta := jsonField{"_meta", jsonObject(jsonField{mcp.MetaSubscription, r.ID})}
-	r.Say(session.Event{Method: mcp.Acknowledged, Params: jsonObject(meta, jsonField{"notifications", agreed})})
-	err = s.peer.Listen(ctx, func(e session.Event) {
+	meta := jsonField{"_meta", newJSONObject(jsonField{mcp.MetaSubscription, r.ID})}
+	r.Say(session.Event{Method: mcp.Acknowledged, Params: newJSONObject(meta, jsonField{"notifications", agreed})})
+	err = s.sessionPeer.Listen(ctx, func(e session.Event) {
 		if e.ID == nil && slices.Contains(passes, e.Method) {
-			own := wirejson.SetMember(orObject(wirejson.Find(e.Params, "_meta")), mcp.MetaSubscription, r.ID)
+			own := wirejson.SetMember(cloneObjectOrEmpty(wirejson.Find(e.Params, "_meta")), mcp.MetaSubscription, r.ID)
 			r.Say(session.Event{Method: e.Method, Params: wirejson.SetMember(e.Params, "_meta", own)})
 		}
 	}, func() {})
@@ -50,15 +50,15 @@ func (m *modernClients) listen(ctx context.Context, c *upstream.Connection, r *s
 	if err != nil {
 		return session.Reply{}, err
 	}
-	return session.Reply{Result: jsonObject(jsonField{"resultType", jsonString("complete")}, meta)}, nil
+	return session.Reply{Result: newJSONObject(jsonField{"resultType", encodeJSONString("complete")}, meta)}, nil
 }
 
-// subscribe subscribes to the wanted resources, and returns the subset of wanted that the
+// subscribeResources subscribes to the wanted resources, and returns the subset of wanted that the
 // server supports, and its notifications.
-func (m *modernClients) subscribe(ctx context.Context, s *Session, g *upstream.HandshakeResult, wanted json.RawMessage) (agreed json.RawMessage, passes []string, err error) {
+func (m *modernClients) subscribeResources(ctx context.Context, s *Session, g *upstream.HandshakeResult, wanted json.RawMessage) (agreed json.RawMessage, passes []string, err error) {
 	agreed = json.RawMessage("{}")
 	for _, list := range listNotifications {
-		if on, _ := wirejson.Bool(wirejson.Find(wanted, list.wish)); on && g.Announces(list.kind) {
+		if on, _ := wirejson.Bool(wirejson.Find(wanted, list.wish)); on && g.AnnouncesChanges(list.kind) {
 			agreed = wirejson.SetMember(agreed, list.wish, json.RawMessage("true"))
 			passes = append(passes, list.method)
 		}
@@ -74,8 +74,8 @@ func (m *modernClients) subscribe(ctx context.Context, s *Session, g *upstream.H
 		if n++; n > maxSubscriptions {
 			return nil
 		}
-		params := jsonObject(jsonField{"uri", uri})
-		reply, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Subscribe, Params: params})
+		params := newJSONObject(jsonField{"uri", uri})
+		reply, err := s.sendToPeer(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Subscribe, Params: params})
 		if err == nil && reply.Error == nil {
 			list = append(list, uri)
 		}

@@ -35,7 +35,7 @@ func (f *fixture) askModern(ctx context.Context, server, principal string, n int
 func TestModernClientOnLegacyServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "pipe", "asker"), httpSpec(t, "http", asker())})
+	f.ApplySpecs([]Spec{stdioSpec(t, "pipe", "asker"), httpSpec(t, "http", asker())})
 	for server, clients := range map[string]int{"pipe": 3, "http": 16} {
 		f.untilReady(t, server, 0)
 		var wg sync.WaitGroup
@@ -43,7 +43,7 @@ func TestModernClientOnLegacyServer(t *testing.T) {
 			wg.Go(func() {
 				first, events, err := f.askModern(t.Context(), server, "me", n, "")
 				message, _ := wirejson.String(wirejson.Find(wirejson.Find(wirejson.Find(wirejson.Find(first.Result, "inputRequests"), "input-1"), "params"), "message"))
-				if err != nil || !wantsInput(first.Result) || message != fmt.Sprint(n) || len(events) != 2 {
+				if err != nil || !isInputRequired(first.Result) || message != fmt.Sprint(n) || len(events) != 2 {
 					t.Errorf("%s: %s %q %v", server, first.Result, events, err)
 					return
 				}
@@ -62,7 +62,7 @@ func TestModernClientOnLegacyServer(t *testing.T) {
 					}
 				}
 				again := come("me", n, "")
-				if !wantsInput(again.Result) || string(wirejson.Find(again.Result, "requestState")) == state {
+				if !isInputRequired(again.Result) || string(wirejson.Find(again.Result, "requestState")) == state {
 					t.Errorf("%s: without an answer: %s", server, again.Result)
 				}
 				state = string(wirejson.Find(again.Result, "requestState"))
@@ -86,9 +86,9 @@ func TestHeldRequestsEnd(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, askTool())
 	f := newFixture(t)
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
-	if r, _, err := f.askModern(t.Context(), "s", "me", 1, ""); err != nil || !wantsInput(r.Result) {
+	if r, _, err := f.askModern(t.Context(), "s", "me", 1, ""); err != nil || !isInputRequired(r.Result) {
 		t.Fatalf("%s %v", r.Result, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,14 +100,14 @@ func TestHeldRequestsEnd(t *testing.T) {
 	if _, err := f.Relay(ctx, "s", nil, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	f.Apply(nil) // the fixture waits for the end of everything
+	f.ApplySpecs(nil) // the fixture waits for the end of everything
 }
 
 // TestDescribed: a legacy server in the words of the modern revision.
 func TestDescribed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "s", "asker")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "s", "asker")})
 	f.untilReady(t, "s", 0)
 	a, err := f.Relay(t.Context(), "s", nil, session.Request{ID: json.RawMessage("1"), Method: mcp.Discover, Params: json.RawMessage(`{}`)})
 	for _, want := range []string{`"supportedVersions":["2026-07-28","2025-11-25"`, `"resultType":"complete"`, `"ttlMs":0`, `"cacheScope":"private"`,
@@ -132,7 +132,7 @@ func TestListsDependOnTheClient(t *testing.T) {
 *tools/call*) echo '{"jsonrpc":"2.0","id":"q","method":"roots/list"}' ;;
 esac; done`
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
 	f.untilReady(t, "s", 0)
 	list := func(capabilities string) string {
 		a, err := f.Relay(t.Context(), "s", nil, session.Request{ID: json.RawMessage("1"), Method: mcp.ListTools, Params: json.RawMessage(
@@ -152,7 +152,7 @@ esac; done`
 	}
 	reply, err := f.Call(t.Context(), "s", Call{Tool: "theirs", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(
 		`{"name":"theirs","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}`)}}})
-	if err != nil || !wantsInput(reply.Result) {
+	if err != nil || !isInputRequired(reply.Result) {
 		t.Errorf("the call does not ask: %s %v", reply.Result, err)
 	}
 }
@@ -170,7 +170,7 @@ func TestOnlyThreeMethodsAsk(t *testing.T) {
 *tools/call*) call=$id ;;
 esac; done`
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
 	f.untilReady(t, "s", 0)
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}`
 	a, err := f.Relay(t.Context(), "s", nil, session.Request{ID: json.RawMessage("1"), Method: mcp.ListTools, Params: json.RawMessage("{" + meta)})
@@ -202,7 +202,7 @@ func TestOnlyWhatIsAboutTheRequest(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, chatterTool())
 	f := newFixture(t)
-	f.Apply([]Spec{httpSpec(t, "http", s), stdioSpec(t, "pipe", "chatter")})
+	f.ApplySpecs([]Spec{httpSpec(t, "http", s), stdioSpec(t, "pipe", "chatter")})
 	for _, server := range []string{"http", "pipe"} {
 		f.untilReady(t, server, 0)
 		for range 2 { // the second in the session of the first
@@ -246,7 +246,7 @@ func chatterTool() mcptest.Tool {
 func TestBrokenAnswersEndNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "s", "zoo")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "s", "zoo")})
 	f.untilReady(t, "s", 0)
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	legacy := f.converse(t, "s")

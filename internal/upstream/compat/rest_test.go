@@ -35,7 +35,7 @@ func restingSpec(t testing.TB, server string, idle time.Duration) Spec {
 func TestOpenSessionKeepsTheServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{restingSpec(t, "zoo", 50*time.Millisecond)})
+	f.ApplySpecs([]Spec{restingSpec(t, "zoo", 50*time.Millisecond)})
 	untilPhase(t, f, "zoo", Idle)
 	c, _, err := f.Converse(t.Context(), "zoo", session.Request{ID: json.RawMessage("1"), Method: mcp.Initialize,
 		Params: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)})
@@ -62,13 +62,13 @@ func TestOpenSessionKeepsTheServer(t *testing.T) {
 func TestSpareSessionsEndWithTheirServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{restingSpec(t, "zoo", 100*time.Millisecond)})
+	f.ApplySpecs([]Spec{restingSpec(t, "zoo", 100*time.Millisecond)})
 	a, err := f.Relay(t.Context(), "zoo", nil, session.Request{ID: json.RawMessage("1"), Method: mcp.ListTools, Caller: named("p"),
 		Params: json.RawMessage(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}`)})
 	if err != nil || a.Error != nil {
 		t.Fatal(a.Error, err)
 	}
-	open := &f.clients("zoo").sessions
+	open := &f.clients("zoo").sessionSet
 	open.mu.Lock()
 	kept := slices.Collect(maps.Keys(open.all))
 	open.mu.Unlock()
@@ -91,7 +91,7 @@ func TestSharingServerRests(t *testing.T) {
 	f := newFixture(t)
 	spec := restingSpec(t, "club", idle)
 	spec.Shared = true
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	m := &member{f: f, server: "club", c: f.converse(t, "club")}
 	untilPhase(t, f, "club", Idle)
 	m.request(t, mcp.Ping, "{}")
@@ -122,7 +122,7 @@ func TestSharingServerRests(t *testing.T) {
 func TestAgentsRestartNobodysCalls(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "zoo", "zoo")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "zoo", "zoo")})
 	f.untilReady(t, "zoo", 0)
 	own := f.converse(t, "zoo") // a client with a process of its own
 	ctx, cancel := context.WithCancel(t.Context())
@@ -145,13 +145,13 @@ func TestAgentsRestartNobodysCalls(t *testing.T) {
 				case err != nil && !errors.Is(err, context.Canceled):
 					t.Error(err)
 				}
-				_ = pause(ctx, time.Millisecond) // not to have the processor for itself
+				_ = sleepContext(ctx, time.Millisecond) // not to have the processor for itself
 			}
 		})
 	}
 	f.untilReady(t, "zoo", 1)
 	for before := calls.Load(); calls.Load() < before+100; {
-		_ = pause(ctx, time.Millisecond)
+		_ = sleepContext(ctx, time.Millisecond)
 	}
 	cancel()
 	wg.Wait()

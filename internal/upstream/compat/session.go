@@ -20,38 +20,38 @@ func (s *Session) Do(ctx context.Context, r *session.Request) (session.Reply, er
 		return session.Reply{}, err
 	}
 	if r.Method != mcp.Ping || s.kind != kindShared { // not forwarded to the server
-		s.sv.Enter(r)
-		defer s.sv.Leave(r)
+		s.sv.BeginUse(r)
+		defer s.sv.EndUse(r)
 	}
-	reply, err := s.send(ctx, r)
+	reply, err := s.sendToPeer(ctx, r)
 	if reply.Status == http.StatusNotFound && (s.own == nil || !s.own.HasID()) {
 		reply.Status = 0 // it would mean that the client's session has ended
 	}
-	return reply, s.explain(ctx, r, err)
+	return reply, s.toProblem(ctx, r, err)
 }
 
-// send sends a request. A call in the client's own session goes through Server.Try, and
+// sendToPeer sends a request. A call in the client's own session goes through Server.Try, and
 // is decided on MCPProxy's own connection. The other peers do that themselves.
-func (s *Session) send(ctx context.Context, r *session.Request) (session.Reply, error) {
-	s.enter()
-	defer s.leave()
-	if s.own == nil || !upstream.IsCall(r) {
-		return s.peer.Do(ctx, r)
+func (s *Session) sendToPeer(ctx context.Context, r *session.Request) (session.Reply, error) {
+	s.beginUse()
+	defer s.endUse()
+	if s.own == nil || !upstream.IsToolCall(r) {
+		return s.sessionPeer.Do(ctx, r)
 	}
 	if cause := s.Cause(); cause != nil {
 		return session.Reply{}, s.sv.SessionEndedBeforeSendError(cause)
 	}
-	return s.sv.Try(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
+	return s.sv.SendWhenReady(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
 		if err := s.own.checkCall(ctx, c, r); err != nil {
-			return session.Reply{}, s.explain(ctx, r, err)
+			return session.Reply{}, s.toProblem(ctx, r, err)
 		}
-		reply, err := s.peer.Do(ctx, r)
-		return reply, s.explain(ctx, r, err)
+		reply, err := s.sessionPeer.Do(ctx, r)
+		return reply, s.toProblem(ctx, r, err)
 	})
 }
 
-// explain converts the error of a request.
-func (s *Session) explain(ctx context.Context, r *session.Request, err error) error {
+// toProblem converts the error of a request.
+func (s *Session) toProblem(ctx context.Context, r *session.Request, err error) error {
 	if _, ok := err.(*problem.Problem); ok || err == nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *Session) explain(ctx context.Context, r *session.Request, err error) er
 		}
 		return s.sv.SessionEndedError(cause)
 	}
-	return s.sv.Explain(ctx, r, err)
+	return s.sv.ToProblem(ctx, r, err)
 }
 
 // Notify forwards a notification of the client.
@@ -69,32 +69,32 @@ func (s *Session) Notify(ctx context.Context, method string, params json.RawMess
 	if method == mcp.CallTool {
 		return upstream.UnpermittedCallError()
 	}
-	s.enter()
-	defer s.leave()
-	return s.notRequestError(ctx, "the notification", s.peer.Notify(ctx, method, params))
+	s.beginUse()
+	defer s.endUse()
+	return s.toNotAcceptedError(ctx, "the notification", s.sessionPeer.Notify(ctx, method, params))
 }
 
 // Respond forwards the client's response to a request of the server.
 func (s *Session) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	s.enter()
-	defer s.leave()
-	return s.notRequestError(ctx, "the answer", s.peer.Respond(ctx, id, r))
+	s.beginUse()
+	defer s.endUse()
+	return s.toNotAcceptedError(ctx, "the answer", s.sessionPeer.Respond(ctx, id, r))
 }
 
 // Listen delivers the server's messages that belong to no request.
 func (s *Session) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	s.enter()
-	defer s.leave()
-	err := s.peer.Listen(ctx, say, opened)
+	s.beginUse()
+	defer s.endUse()
+	err := s.sessionPeer.Listen(ctx, say, opened)
 	var refused *transport.StatusError
 	if errors.As(err, &refused) || errors.Is(err, session.ErrHasReader) {
 		return problem.Newf(problem.InvalidRequest, "Server '%s' offers no stream here: %v", s.sv.Spec.Name, err)
 	}
-	return s.notRequestError(ctx, "the stream", err)
+	return s.toNotAcceptedError(ctx, "the stream", err)
 }
 
-// notRequestError returns the error for a notification or response that failed.
-func (s *Session) notRequestError(ctx context.Context, what string, err error) error {
+// toNotAcceptedError returns the error for a notification or response that failed.
+func (s *Session) toNotAcceptedError(ctx context.Context, what string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -104,10 +104,10 @@ func (s *Session) notRequestError(ctx context.Context, what string, err error) e
 	return s.sv.NotAcceptedError(what, err)
 }
 
-// enter and leave count uses.
-func (s *Session) enter() { s.busy.Add(1) }
+// beginUse and endUse count uses.
+func (s *Session) beginUse() { s.busy.Add(1) }
 
-func (s *Session) leave() {
+func (s *Session) endUse() {
 	s.lastUsed.Store(int64(time.Since(s.started)))
 	s.busy.Add(-1)
 }

@@ -79,7 +79,7 @@ func (f *fixture) passed(t testing.TB, server string, c *Session, id, params str
 func TestSession(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "pipe", "asker"), httpSpec(t, "http", asker())})
+	f.ApplySpecs([]Spec{stdioSpec(t, "pipe", "asker"), httpSpec(t, "http", asker())})
 	for _, server := range []string{"pipe", "http"} {
 		t.Run(server, func(t *testing.T) {
 			f.untilReady(t, server, 0)
@@ -112,7 +112,7 @@ func TestReviewEndsSessions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	spec := stdioSpec(t, "pipe", "asker")
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	pid := func() int {
 		f.until(t, "it is ready", func() bool { s, _ := f.State("pipe"); return s.Phase == Ready })
 		s, _ := f.State("pipe")
@@ -121,21 +121,21 @@ func TestReviewEndsSessions(t *testing.T) {
 	first := pid()
 	c := f.converse(t, "pipe")
 	spec.Review = true
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	<-c.Done()
 	reviewed := pid()
 	if reviewed == first {
 		t.Error("subscriptions on the shared connection go on")
 	}
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	spec.Review = false
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	if pid() != reviewed {
 		t.Error("it was started anew when it was approved")
 	}
 	c = f.converse(t, "pipe")
 	spec.Review = true
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	<-c.Done()
 }
 
@@ -144,7 +144,7 @@ func TestReviewEndsSessions(t *testing.T) {
 func TestSessionsDoNotMix(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "pipe", "asker"), httpSpec(t, "http", asker())})
+	f.ApplySpecs([]Spec{stdioSpec(t, "pipe", "asker"), httpSpec(t, "http", asker())})
 	for server, clients := range map[string]int{"pipe": 4, "http": 16} {
 		f.untilReady(t, server, 0)
 		var wg sync.WaitGroup
@@ -169,7 +169,7 @@ func TestNothingPastTheDoor(t *testing.T) {
 	t.Parallel()
 	s := asker()
 	f := newFixture(t)
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
 	c := f.converse(t, "s")
 	call := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"ask"}`)}
@@ -193,28 +193,28 @@ func TestNothingPastTheDoor(t *testing.T) {
 func TestProcessesAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: Stdio, Lazy: true}})
-	sv, err := f.Server(t.Context(), "s")
+	f.ApplySpecs([]Spec{{Name: "s", Transport: Stdio, Lazy: true}})
+	sv, err := f.ServerForRequest(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var open sessions
+	var open sessionSet
 	another := func() *Session { return &Session{sv: sv, ending: session.NewEnd()} }
 	for range maxProcesses {
 		s := another()
-		s.enter()
-		if err := open.add(s); err != nil {
+		s.beginUse()
+		if err := open.addSession(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := open.add(another()); problem.From(err).Code != problem.Overloaded {
+	if err := open.addSession(another()); problem.From(err).Code != problem.Overloaded {
 		t.Errorf("one more: %v", err)
 	}
 	for s := range open.all {
 		s.busy.Store(0) // long ago
 		break
 	}
-	if err := open.add(another()); err != nil {
+	if err := open.addSession(another()); err != nil {
 		t.Errorf("an idle one does not give way: %v", err)
 	}
 }
@@ -235,7 +235,7 @@ func TestPassedErrors(t *testing.T) {
 			s.ServeHTTP(w, r)
 		}
 	}))
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.untilReady(t, "s", 0)
 	c := f.converse(t, "s")
 	a, err := f.Relay(t.Context(), "s", c, session.Request{ID: json.RawMessage(`"a"`), Method: "odd/method"})
@@ -269,7 +269,7 @@ func TestStreamIsTakenUpAgain(t *testing.T) {
 		w.Write(wirejson.AppendEvent(nil, "8", []byte(`{"jsonrpc":"2.0","id":"x","result":{"late":true}}`)))
 	}))
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.untilReady(t, "s", 0)
 	result, _, err := f.passed(t, "s", f.converse(t, "s"), `"x"`, `{"name":"ask"}`)
 	if err != nil || result != `{"late":true}` || <-asked != "7" {
@@ -283,7 +283,7 @@ func TestCancelledInTheClientsWords(t *testing.T) {
 	t.Parallel()
 	s := asker()
 	f := newFixture(t)
-	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
 	c := f.converse(t, "s")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -311,7 +311,7 @@ func TestModernRelay(t *testing.T) {
 			continue
 		}
 		spec.Name = name
-		f.Apply([]Spec{spec})
+		f.ApplySpecs([]Spec{spec})
 		f.untilReady(t, name, 0)
 		var wg sync.WaitGroup
 		for i := range 32 {

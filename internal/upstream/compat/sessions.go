@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// peer is the server side of a session.
-type peer interface {
+// sessionPeer is the server side of a session.
+type sessionPeer interface {
 	session.Doer
 	Notify(ctx context.Context, method string, params json.RawMessage) error
 	Respond(ctx context.Context, id json.RawMessage, r session.Reply) error
@@ -29,21 +29,21 @@ type peer interface {
 	Stop(hard <-chan struct{})
 }
 
-// sessionKind is the kind of a session's peer.
-type sessionKind uint8
+// peerKind is the kind of a session's peer.
+type peerKind uint8
 
 const (
-	kindOwn     sessionKind = iota // a session or process of the client's own
-	kindBridged                    // single requests in the other protocol
-	kindShared                     // the shared connection
+	kindOwn     peerKind = iota // a session or process of the client's own
+	kindBridged                 // single requests in the other protocol
+	kindShared                  // the shared connection
 )
 
 // Session is one client's session with a server. It is not renewed when the connection is
 // lost: then it ends, and the client begins another one.
 type Session struct {
-	peer
+	sessionPeer
 	sv     *upstream.Server
-	kind   sessionKind
+	kind   peerKind
 	own    *ownLink      // the peer if it is the client's own; else nil
 	ending *session.End  // set when it is asked to end
 	ended  chan struct{} // closed when it has ended
@@ -51,7 +51,7 @@ type Session struct {
 	level    string         // log level sent to the server, if MCPProxy sends it
 	queued   *session.Queue // messages outside of requests, for the next request of a modern client
 	key      string         // pool key: which modern requests may use it
-	pooled   bool           // not in use; guarded by sessions.mu
+	pooled   bool           // not in use; guarded by sessionSet.mu
 	busy     atomic.Int64   // number of requests and streams
 	started  time.Time      // reference for monotonic times
 	lastUsed atomic.Int64   // end of the last use, in nanoseconds since started
@@ -71,16 +71,16 @@ func (s *Session) pid() int {
 	return s.own.Health().PID
 }
 
-// idleSince returns the idle time; 0 while it is in use.
-func (s *Session) idleSince(now time.Time) time.Duration {
+// idleTime returns the idle time; 0 while it is in use.
+func (s *Session) idleTime(now time.Time) time.Duration {
 	if s.busy.Load() > 0 {
 		return 0
 	}
 	return now.Sub(s.started) - time.Duration(s.lastUsed.Load())
 }
 
-// sessions are the client sessions of one server.
-type sessions struct {
+// sessionSet are the client sessions of one server.
+type sessionSet struct {
 	sv         *upstream.Server
 	sharing    *sharedConnection
 	modernOnly atomic.Bool // the server rejected the legacy protocol
@@ -110,19 +110,19 @@ const (
 	crashPeriod        = 10 * time.Second       // after a crash
 )
 
-// openAs opens a session of one kind with initialize. If the server rejects it, the
+// openSessionOfKind opens a session of one kind with initialize. If the server rejects it, the
 // session is nil and the reply has the error.
-func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w sessionKind) (*Session, session.Reply, error) {
+func (t *sessionSet) openSessionOfKind(ctx context.Context, initialize *session.Request, w peerKind) (*Session, session.Reply, error) {
 	var place *process.StartSlot
 	if w == kindOwn && t.sv.Spec.Transport == upstream.Stdio {
-		switch err := t.waitToStart(ctx); {
+		switch err := t.waitToStartProcess(ctx); {
 		case err != nil && !session.TimedOut(ctx):
 			return nil, session.Reply{}, err
 		case err != nil:
 			return nil, session.Reply{}, t.sv.UnreachableError(problem.Ownf("its process has ended by itself a moment ago"), err)
 		}
 		var err error
-		if place, err = t.sv.StartSlot(ctx); err != nil {
+		if place, err = t.sv.WaitStartSlot(ctx); err != nil {
 			return nil, session.Reply{}, err
 		}
 		defer place.Release(false)
@@ -131,14 +131,14 @@ func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w se
 	if err != nil {
 		return nil, session.Reply{}, err
 	}
-	reply, err := s.send(ctx, initialize)
+	reply, err := s.sendToPeer(ctx, initialize)
 	if err == nil && reply.Error == nil {
 		if s.own != nil {
 			version, _ := wirejson.String(wirejson.Find(reply.Result, "protocolVersion"))
 			s.own.Settled()
 			s.own.Agree(version)
 			if named := mcp.ClientVersion(version); named != version {
-				reply.Result = wirejson.SetMember(reply.Result, "protocolVersion", jsonString(named))
+				reply.Result = wirejson.SetMember(reply.Result, "protocolVersion", encodeJSONString(named))
 			}
 		}
 		return s, reply, nil
@@ -150,36 +150,36 @@ func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w se
 	if cause := s.Cause(); cause != nil && cause != transport.ErrStopped {
 		err = cause
 	}
-	return nil, session.Reply{}, t.sv.Explain(ctx, initialize, err)
+	return nil, session.Reply{}, t.sv.ToProblem(ctx, initialize, err)
 }
 
 // newSession creates a session with its peer and watches it. Nothing is sent yet.
-func (t *sessions) newSession(w sessionKind, place *process.StartSlot) (*Session, error) {
+func (t *sessionSet) newSession(w peerKind, place *process.StartSlot) (*Session, error) {
 	s := &Session{sv: t.sv, kind: w, ending: session.NewEnd(), ended: make(chan struct{}), started: time.Now()}
-	if err := t.add(s); err != nil {
+	if err := t.addSession(s); err != nil {
 		return nil, err
 	}
 	switch w {
 	case kindShared:
-		s.peer = newSharedClient(t.sharing)
+		s.sessionPeer = newSharedClient(t.sharing)
 	case kindBridged:
-		s.peer = newLegacyClient(t.sv)
+		s.sessionPeer = newLegacyClient(t.sv)
 	case kindOwn:
 		s.own = newOwnLink(t.sv)
-		l, err := t.sv.Open(ownLinkReports{t.sv.Reports(), &s.own.announced}, place)
+		l, err := t.sv.OpenClientLink(ownLinkReports{t.sv.Reports(), &s.own.announced}, place)
 		if err != nil {
 			close(s.ended)
-			t.remove(s)
+			t.removeSession(s)
 			return nil, t.sv.UnreachableError(err, err)
 		}
-		s.own.Link, s.peer = l, s.own
+		s.own.Link, s.sessionPeer = l, s.own
 	}
-	go t.watch(s)
+	go t.watchSessionEnd(s)
 	return s, nil
 }
 
-// waitToStart waits until a process may be started for a client.
-func (t *sessions) waitToStart(ctx context.Context) error {
+// waitToStartProcess waits until a process may be started for a client.
+func (t *sessionSet) waitToStartProcess(ctx context.Context) error {
 	for {
 		t.mu.Lock()
 		now := time.Now()
@@ -192,29 +192,29 @@ func (t *sessions) waitToStart(ctx context.Context) error {
 		if free {
 			return nil
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := sleepContext(ctx, wait); err != nil {
 			return err
 		}
 	}
 }
 
 // recordCrash records that a client's process has exited by itself.
-func (t *sessions) recordCrash() {
+func (t *sessionSet) recordCrash() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.crashed = time.Now()
 }
 
-// add adds s. For a stdio server at its maximum number of processes, an idle one is
+// addSession adds s. For a stdio server at its maximum number of processes, an idle one is
 // evicted.
-func (t *sessions) add(s *Session) error {
+func (t *sessionSet) addSession(s *Session) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	name := s.sv.Spec.Name
 	switch {
 	case t.closed:
 		return upstream.NotStartedError(name)
-	case s.kind != kindBridged && (s.kind == kindShared) != s.sv.Shared(): // all sessions end when that changes
+	case s.kind != kindBridged && (s.kind == kindShared) != s.sv.IsShared(): // all sessions end when that changes
 		return problem.Newf(problem.ServerUnavailable, "The configuration of server '%s' has just changed", name).
 			WithHint("Try again.").With("server", name)
 	}
@@ -231,8 +231,8 @@ func (t *sessions) add(s *Session) error {
 
 // makeRoom ends the process that was idle for longest if the maximum is reached, and
 // reports whether there is room. The lock is held.
-func (t *sessions) makeRoom(now time.Time) bool {
-	n, oldest, idle := t.longestIdle(now, func(s *Session) bool { return s.kind == kindOwn })
+func (t *sessionSet) makeRoom(now time.Time) bool {
+	n, oldest, idle := t.longestIdleSession(now, func(s *Session) bool { return s.kind == kindOwn })
 	if n < maxProcesses {
 		return true
 	}
@@ -243,40 +243,40 @@ func (t *sessions) makeRoom(now time.Time) bool {
 	return true
 }
 
-// longestIdle returns the number of sessions that match, and the one that was idle for
+// longestIdleSession returns the number of sessions that match, and the one that was idle for
 // longest. The lock is held.
-func (t *sessions) longestIdle(now time.Time, such func(*Session) bool) (n int, oldest *Session, idle time.Duration) {
+func (t *sessionSet) longestIdleSession(now time.Time, such func(*Session) bool) (n int, oldest *Session, idle time.Duration) {
 	for s := range t.all {
 		if s.isEnding() || !such(s) {
 			continue
 		}
 		n++
-		if d := s.idleSince(now); oldest == nil || d > idle {
+		if d := s.idleTime(now); oldest == nil || d > idle {
 			oldest, idle = s, d
 		}
 	}
 	return n, oldest, idle
 }
 
-// pool keeps a session for later requests. The oldest one is closed when there are too
+// addToPool keeps a session for later requests. The oldest one is closed when there are too
 // many.
-func (t *sessions) pool(s *Session) {
+func (t *sessionSet) addToPool(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.pooled = true
-	if n, oldest, _ := t.longestIdle(time.Now(), func(s *Session) bool { return s.pooled }); n > maxPooled {
+	if n, oldest, _ := t.longestIdleSession(time.Now(), func(s *Session) bool { return s.pooled }); n > maxPooled {
 		oldest.Close()
 	}
 }
 
 // takePooled returns the most recently used session with that key, or nil.
-func (t *sessions) takePooled(key string) *Session {
+func (t *sessionSet) takePooled(key string) *Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var last *Session
 	now := time.Now()
 	for s := range t.all {
-		if s.pooled && s.key == key && !s.isEnding() && s.Cause() == nil && (last == nil || s.idleSince(now) < last.idleSince(now)) {
+		if s.pooled && s.key == key && !s.isEnding() && s.Cause() == nil && (last == nil || s.idleTime(now) < last.idleTime(now)) {
 			last = s
 		}
 	}
@@ -286,8 +286,8 @@ func (t *sessions) takePooled(key string) *Session {
 	return last
 }
 
-// inUse reports whether a client has a session open that ends with the connection.
-func (t *sessions) inUse() bool {
+// hasDependentSession reports whether a client has a session open that ends with the connection.
+func (t *sessionSet) hasDependentSession() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := range t.all {
@@ -298,14 +298,14 @@ func (t *sessions) inUse() bool {
 	return false
 }
 
-func (t *sessions) remove(s *Session) {
+func (t *sessionSet) removeSession(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.all, s)
 }
 
-// watch waits for the end of s and cleans up.
-func (t *sessions) watch(s *Session) {
+// watchSessionEnd waits for the end of s and cleans up.
+func (t *sessionSet) watchSessionEnd(s *Session) {
 	defer close(s.ended)
 	idle := time.NewTicker(time.Minute)
 	defer idle.Stop()
@@ -318,16 +318,16 @@ func (t *sessions) watch(s *Session) {
 				t.recordCrash()
 			}
 		case now := <-idle.C:
-			ended = s.pid() != 0 && s.idleSince(now) > processIdle
+			ended = s.pid() != 0 && s.idleTime(now) > processIdle
 		}
 	}
-	t.sv.Used() // before it counts as unused
+	t.sv.MarkUsed() // before it counts as unused
 	s.Stop(t.sv.StopNow())
-	t.remove(s)
+	t.removeSession(s)
 }
 
-// end ends the sessions that match.
-func (t *sessions) end(such func(*Session) bool) {
+// endSessions ends the sessions that match.
+func (t *sessionSet) endSessions(such func(*Session) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := range t.all {
@@ -337,8 +337,8 @@ func (t *sessions) end(such func(*Session) bool) {
 	}
 }
 
-// close ends all sessions and waits for them. No new ones can be opened.
-func (t *sessions) close() {
+// closeAll ends all sessions and waits for them. No new ones can be opened.
+func (t *sessionSet) closeAll() {
 	t.mu.Lock()
 	t.closed = true
 	open := slices.Collect(maps.Keys(t.all))

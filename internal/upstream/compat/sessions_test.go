@@ -15,12 +15,12 @@ import (
 // others come one after the other, and a while later nobody waits.
 func TestStartsAfterACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var open sessions
+		var open sessionSet
 		starts := func(n int) (after []time.Duration) {
 			began := time.Now()
 			for range n {
 				go func() {
-					if err := open.waitToStart(t.Context()); err != nil {
+					if err := open.waitToStartProcess(t.Context()); err != nil {
 						t.Error(err)
 					}
 					open.mu.Lock()
@@ -41,7 +41,7 @@ func TestStartsAfterACrash(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), crashStartInterval/2)
 		defer cancel()
-		if first, second := open.waitToStart(ctx), open.waitToStart(ctx); first != nil || !errors.Is(second, context.DeadlineExceeded) {
+		if first, second := open.waitToStartProcess(ctx), open.waitToStartProcess(ctx); first != nil || !errors.Is(second, context.DeadlineExceeded) {
 			t.Errorf("with little time: %v, %v", first, second)
 		}
 		time.Sleep(crashPeriod)

@@ -38,8 +38,8 @@ type sharedClient struct {
 	inbox     session.Queue
 	handshake *upstream.HandshakeResult // the handshake result for the client; set by initialize
 
-	level string        // wanted log level, "" if unset; guarded by sharedConnection.mu
-	uris  subscriptions // guarded by sharedConnection.mu
+	level string                // wanted log level, "" if unset; guarded by sharedConnection.mu
+	uris  resourceSubscriptions // guarded by sharedConnection.mu
 }
 
 var errServerChanged = problem.Ownf("the server has come back with another revision, other capabilities or other instructions")
@@ -64,15 +64,15 @@ type sharedConnection struct {
 type serverSettings struct {
 	on    *upstream.Connection
 	level string
-	uris  subscriptions
+	uris  resourceSubscriptions
 }
 
 func newSharedConnection(sv *upstream.Server) *sharedConnection {
 	return &sharedConnection{sv: sv, sem: make(chan struct{}, 1), clients: map[*sharedClient]struct{}{}}
 }
 
-// lock waits for the exclusive right to send settings on c.
-func (sh *sharedConnection) lock(ctx context.Context, c *upstream.Connection) error {
+// lockSettings waits for the exclusive right to send settings on c.
+func (sh *sharedConnection) lockSettings(ctx context.Context, c *upstream.Connection) error {
 	select {
 	case sh.sem <- struct{}{}:
 	case <-ctx.Done():
@@ -82,20 +82,20 @@ func (sh *sharedConnection) lock(ctx context.Context, c *upstream.Connection) er
 	now := sh.on
 	sh.mu.Unlock()
 	if now != c {
-		sh.unlock()
+		sh.unlockSettings()
 		return &session.NotSentError{Cause: transport.ErrStopped}
 	}
 	if sh.sent.on != c {
-		sh.sent = serverSettings{on: c, uris: subscriptions{}}
+		sh.sent = serverSettings{on: c, uris: resourceSubscriptions{}}
 	}
 	return nil
 }
 
-func (sh *sharedConnection) unlock() { <-sh.sem }
+func (sh *sharedConnection) unlockSettings() { <-sh.sem }
 
-// enter adds l to the clients, unless it has ended meanwhile or the server's handshake
+// addClient adds l to the clients, unless it has ended meanwhile or the server's handshake
 // result may have changed.
-func (sh *sharedConnection) enter(l *sharedClient, c *upstream.Connection) bool {
+func (sh *sharedConnection) addClient(l *sharedClient, c *upstream.Connection) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.on != c || l.Cause() != nil {
@@ -105,15 +105,15 @@ func (sh *sharedConnection) enter(l *sharedClient, c *upstream.Connection) bool 
 	return true
 }
 
-func (sh *sharedConnection) leave(l *sharedClient) {
+func (sh *sharedConnection) removeClient(l *sharedClient) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	delete(sh.clients, l)
-	sh.requestSync()
+	sh.startSettingsSync()
 }
 
-// subscribed reports whether any client has a resource subscription.
-func (sh *sharedConnection) subscribed() bool {
+// hasSubscriptions reports whether any client has a resource subscription.
+func (sh *sharedConnection) hasSubscriptions() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for l := range sh.clients {
@@ -124,12 +124,12 @@ func (sh *sharedConnection) subscribed() bool {
 	return false
 }
 
-// wanted returns the settings for the server: the most verbose level of the clients (""
+// wantedSettings returns the settings for the server: the most verbose level of the clients (""
 // without any), and all subscriptions.
-func (sh *sharedConnection) wanted() (level string, all subscriptions) {
+func (sh *sharedConnection) wantedSettings() (level string, all resourceSubscriptions) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	all = subscriptions{}
+	all = resourceSubscriptions{}
 	for l := range sh.clients {
 		level = moreVerbose(level, l.level)
 		maps.Copy(all, l.uris)
@@ -137,9 +137,9 @@ func (sh *sharedConnection) wanted() (level string, all subscriptions) {
 	return level, all
 }
 
-// broadcast delivers a notification that belongs to no request to the clients it
+// deliverToClients delivers a notification that belongs to no request to the clients it
 // concerns: a changed list, or a changed resource. It reports whether there are any.
-func (sh *sharedConnection) broadcast(method string, params json.RawMessage) bool {
+func (sh *sharedConnection) deliverToClients(method string, params json.RawMessage) bool {
 	uri := ""
 	if method == mcp.ResourceUpdated {
 		uri, _ = wirejson.String(wirejson.Find(params, "uri"))
@@ -158,53 +158,53 @@ func (sh *sharedConnection) broadcast(method string, params json.RawMessage) boo
 	return true
 }
 
-// reconnect moves the clients to a new connection, before it delivers anything. Lists may
+// moveClients moves the clients to a new connection, before it delivers anything. Lists may
 // have changed meanwhile. Clients with a different handshake result end.
-func (sh *sharedConnection) reconnect(c *upstream.Connection) {
+func (sh *sharedConnection) moveClients(c *upstream.Connection) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	same := sh.on != nil && sh.on.SameTools(c)
+	same := sh.on != nil && sh.on.HasSameTools(c)
 	sh.on = c
 	for l := range sh.clients {
-		if !l.handshake.SameCapabilities(c.HandshakeResult()) {
+		if !l.handshake.HasSameCapabilities(c.HandshakeResult()) {
 			delete(sh.clients, l)
 			l.Fail(errServerChanged)
 			continue
 		}
 		for _, list := range listNotifications {
-			if c.HandshakeResult().Announces(list.kind) && !(same && list.method == mcp.ToolsChanged) {
+			if c.HandshakeResult().AnnouncesChanges(list.kind) && !(same && list.method == mcp.ToolsChanged) {
 				l.inbox.Put(session.Event{Method: list.method})
 			}
 		}
 	}
 	if len(sh.clients) > 0 {
-		sh.requestSync()
+		sh.startSettingsSync()
 	}
 }
 
-// requestSync starts the synchronization of settings. The lock is held.
-func (sh *sharedConnection) requestSync() {
+// startSettingsSync starts the synchronization of settings. The lock is held.
+func (sh *sharedConnection) startSettingsSync() {
 	sh.outdated = true
 	if sh.syncing || sh.on == nil || sh.on.Cause() != nil { // the next connection gets all settings anyway
 		return
 	}
 	sh.syncing = true
 	sh.wg.Go(func() {
-		for c := sh.nextToSync(); c != nil; c = sh.nextToSync() {
-			sh.sync(c)
+		for c := sh.connectionToSync(); c != nil; c = sh.connectionToSync() {
+			sh.syncSettings(c)
 		}
 	})
 }
 
-// markUnknown records that the server's settings are unknown.
-func (sh *sharedConnection) markUnknown() {
+// markSettingsUnknown records that the server's settings are unknown.
+func (sh *sharedConnection) markSettingsUnknown() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	sh.requestSync()
+	sh.startSettingsSync()
 }
 
-// nextToSync returns the connection that needs a synchronization, or nil.
-func (sh *sharedConnection) nextToSync() *upstream.Connection {
+// connectionToSync returns the connection that needs a synchronization, or nil.
+func (sh *sharedConnection) connectionToSync() *upstream.Connection {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.syncing = sh.outdated && sh.on.Cause() == nil
@@ -218,19 +218,19 @@ func (sh *sharedConnection) nextToSync() *upstream.Connection {
 // syncTimeout bounds one request for a setting.
 const syncTimeout = 10 * time.Second
 
-// sync sends the difference between the wanted settings and those that the server has.
+// syncSettings sends the difference between the wanted settings and those that the server has.
 // Clients with subscriptions from an earlier connection are notified that the resource
 // may have changed.
-func (sh *sharedConnection) sync(c *upstream.Connection) {
-	if sh.lock(context.Background(), c) != nil {
+func (sh *sharedConnection) syncSettings(c *upstream.Connection) {
+	if sh.lockSettings(context.Background(), c) != nil {
 		return
 	}
-	defer sh.unlock()
-	level, uris := sh.wanted()
+	defer sh.unlockSettings()
+	level, uris := sh.wantedSettings()
 	tell := func(method string, params json.RawMessage) bool {
 		ctx, cancel := context.WithTimeout(context.Background(), syncTimeout)
 		defer cancel()
-		_, err := sh.sv.Request(ctx, c, method, params)
+		_, err := sh.sv.SendOwnRequest(ctx, c, method, params)
 		return err == nil
 	}
 	for _, uri := range slices.Sorted(maps.Keys(sh.sent.uris)) {
@@ -242,10 +242,10 @@ func (sh *sharedConnection) sync(c *upstream.Connection) {
 	for _, uri := range slices.Sorted(maps.Keys(uris)) {
 		if !sh.sent.uris[uri] && c.Cause() == nil && tell(mcp.Subscribe, resourceParams(uri)) {
 			sh.sent.uris[uri] = true
-			sh.broadcast(mcp.ResourceUpdated, resourceParams(uri))
+			sh.deliverToClients(mcp.ResourceUpdated, resourceParams(uri))
 		}
 	}
-	if level != "" && level != sh.sent.level && c.Cause() == nil && tell(mcp.SetLevel, jsonObject(jsonField{"level", jsonString(level)})) {
+	if level != "" && level != sh.sent.level && c.Cause() == nil && tell(mcp.SetLevel, newJSONObject(jsonField{"level", encodeJSONString(level)})) {
 		sh.sent.level = level
 	}
 }

@@ -242,7 +242,7 @@ func (m *member) subscribe(t testing.TB, method, uri string) {
 func TestSharedServerRunsOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply(clubs(t))
+	f.ApplySpecs(clubs(t))
 	for _, server := range []string{"pipe", "http"} {
 		f.untilReady(t, server, 0)
 		const clients, calls = 24, 12
@@ -312,7 +312,7 @@ func TestSharedInitialize(t *testing.T) {
 	specs := clubs(t)
 	old := httpSpec(t, "old", clubOf(mcptest.Options{Protocol: "2025-03-26", Instructions: "be kind"}))
 	old.Shared = true
-	f.Apply(append(specs, old))
+	f.ApplySpecs(append(specs, old))
 	const rest = `"serverInfo":{"name":"fake","version":"1"},"instructions":`
 	for _, c := range []struct{ server, asked, want string }{
 		{"pipe", "2025-11-25", `"protocolVersion":"2025-11-25"`},
@@ -362,7 +362,7 @@ func TestSharedInitialize(t *testing.T) {
 func TestSharedTokenInOtherLetters(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply(clubs(t))
+	f.ApplySpecs(clubs(t))
 	for _, server := range []string{"pipe", "http"} {
 		f.untilReady(t, server, 0)
 		m := f.join(t, server)
@@ -389,7 +389,7 @@ func TestKeptForManyIsKeptOnce(t *testing.T) {
 	a, b := newSharedClient(sh), newSharedClient(sh)
 	sh.clients[a], sh.clients[b] = struct{}{}, struct{}{}
 	heard := []byte(`{"_meta":{"n":1}}`)
-	if !sh.broadcast(mcp.ToolsChanged, heard) {
+	if !sh.deliverToClients(mcp.ToolsChanged, heard) {
 		t.Error("there is nobody")
 	}
 	copy(heard, "the reader's buffer has something else now")
@@ -404,7 +404,7 @@ func TestKeptForManyIsKeptOnce(t *testing.T) {
 func TestSharedCancel(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply(clubs(t))
+	f.ApplySpecs(clubs(t))
 	for _, server := range []string{"pipe", "http"} {
 		f.untilReady(t, server, 0)
 		a, b := f.join(t, server), f.join(t, server)
@@ -469,7 +469,7 @@ func (m *member) untilTrue(t testing.TB, what string, ok func() bool) {
 func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply(clubs(t)[:1])
+	f.ApplySpecs(clubs(t)[:1])
 	f.untilReady(t, "pipe", 0)
 	a, b := f.join(t, "pipe"), f.join(t, "pipe")
 	logs := func(m *member) int {
@@ -511,7 +511,7 @@ func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 func TestLogMessagesOfNobodyKnown(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "pipe", "club")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "pipe", "club")})
 	f.untilReady(t, "pipe", 0)
 	own := f.join(t, "pipe") // whose process is another one
 	plain := func(ctx context.Context, tool string) (logs int, err error) {
@@ -558,7 +558,7 @@ func TestLogMessagesOfABrokenAnswer(t *testing.T) {
 	t.Parallel()
 	s := club()
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, Shared: true, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, Shared: true, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil || bytes.Contains(body, []byte(`"breaks":true`)) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -613,7 +613,7 @@ func TestLogMessagesOfABrokenAnswer(t *testing.T) {
 func TestSharedLevels(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply(clubs(t))
+	f.ApplySpecs(clubs(t))
 	for _, server := range []string{"pipe", "http"} {
 		f.untilReady(t, server, 0)
 		a, b, none := f.join(t, server), f.join(t, server), f.join(t, server)
@@ -647,7 +647,7 @@ func TestSharedLevelUnanswered(t *testing.T) {
 	t.Parallel()
 	s, taken := club(), make(chan struct{})
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, Shared: true, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, Shared: true, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
@@ -677,7 +677,7 @@ func TestSharedLevelUnanswered(t *testing.T) {
 func TestSharedSubscriptions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply(clubs(t))
+	f.ApplySpecs(clubs(t))
 	for _, server := range []string{"pipe", "http"} {
 		f.untilReady(t, server, 0)
 		a, b, c := f.join(t, server), f.join(t, server), f.join(t, server)
@@ -737,7 +737,7 @@ func TestSharedSubscriptions(t *testing.T) {
 // TestSubscriptionsAreBounded: in number, and in what their addresses take.
 func TestSubscriptionsAreBounded(t *testing.T) {
 	shared, bridged := newSharedClient(newSharedConnection(nil)), newLegacyClient(nil)
-	for name, subscribe := range map[string]func(uri string, on bool) bool{"shared": shared.setSubscription, "bridged": bridged.subscribe} {
+	for name, subscribe := range map[string]func(uri string, on bool) bool{"shared": shared.setSubscription, "bridged": bridged.setSubscription} {
 		large := func(i int) string { return fmt.Sprintf("x:%02d", i) + strings.Repeat("l", 128<<10) }
 		n := 0
 		for subscribe(large(n), true) {
@@ -765,7 +765,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 func TestSharedModernSubscription(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply(clubs(t))
+	f.ApplySpecs(clubs(t))
 	for _, server := range []string{"pipe", "http"} {
 		f.untilReady(t, server, 0)
 		a := f.join(t, server)
@@ -803,7 +803,7 @@ func TestSharedSessionsOutliveTheConnection(t *testing.T) {
 	web := club()
 	pipe, overHTTP := stdioSpec(t, "pipe", "club"), httpSpec(t, "http", web)
 	pipe.Shared, overHTTP.Shared = true, true
-	f.Apply([]Spec{pipe, overHTTP})
+	f.ApplySpecs([]Spec{pipe, overHTTP})
 	for server, lose := range map[string]func(*member){
 		"pipe": func(m *member) {
 			_, _, err := m.use(t.Context(), "crash", "{}")
@@ -854,7 +854,7 @@ func TestSharedServerComesBackAsAnother(t *testing.T) {
 	h := &swap{}
 	h.now.Store(first)
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, h).URL, Shared: true}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, h).URL, Shared: true}})
 	f.untilReady(t, "s", 0)
 	a := f.join(t, "s")
 	h.now.Store(second)
@@ -873,7 +873,7 @@ func TestSharedServerComesBackAsAnother(t *testing.T) {
 func TestSlowClientDelaysNobody(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply(clubs(t)[1:])
+	f.ApplySpecs(clubs(t)[1:])
 	f.untilReady(t, "http", 0)
 	a, b := f.join(t, "http"), f.join(t, "http")
 	stuck, free, slow := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -910,7 +910,7 @@ func TestSharingChanges(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	spec := stdioSpec(t, "s", "club")
-	f.Apply([]Spec{spec})
+	f.ApplySpecs([]Spec{spec})
 	f.untilReady(t, "s", 0)
 	before, _ := f.State("s")
 	pid := func(m *member) string {
@@ -920,7 +920,7 @@ func TestSharingChanges(t *testing.T) {
 	for _, on := range []bool{true, false, true} {
 		m := f.join(t, "s")
 		spec.Shared = on
-		f.Apply([]Spec{spec})
+		f.ApplySpecs([]Spec{spec})
 		<-m.c.Done()
 		next := f.join(t, "s")
 		if same := strings.Contains(pid(next), fmt.Sprintf(`"%d"`, before.PID)); same != on {
@@ -936,7 +936,7 @@ func TestSharingChanges(t *testing.T) {
 func TestManyShareOneProcess(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply(clubs(t)[:1])
+	f.ApplySpecs(clubs(t)[:1])
 	f.untilReady(t, "pipe", 0)
 	for range maxProcesses + 1 {
 		f.converse(t, "pipe")
@@ -963,7 +963,7 @@ func TestSharedOfficialSDK(t *testing.T) {
 		spec.Name, spec.Shared = name, true
 		all = append(all, spec)
 	}
-	f.Apply(all)
+	f.ApplySpecs(all)
 	for name := range specs {
 		f.untilReady(t, name, 0)
 		before, _ := f.State(name)
@@ -999,7 +999,7 @@ func TestSharedPassesTheHead(t *testing.T) {
 	t.Parallel()
 	s := club()
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, Shared: true, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, Shared: true, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", "7")
 		s.ServeHTTP(w, r)
 	})).URL}})

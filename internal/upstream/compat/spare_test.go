@@ -35,7 +35,7 @@ func TestSpareSessionsGiveWay(t *testing.T) {
 	t.Parallel()
 	server := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
 	f := newFixture(t)
-	f.Apply([]Spec{httpSpec(t, "s", server)})
+	f.ApplySpecs([]Spec{httpSpec(t, "s", server)})
 	f.untilReady(t, "s", 0)
 	for n := range maxPooled {
 		f.listAs(fmt.Sprint("former ", n))
@@ -55,7 +55,7 @@ func TestSpareSessionsGiveWay(t *testing.T) {
 func TestEndingSessionIsNotKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "s", "zoo")})
+	f.ApplySpecs([]Spec{stdioSpec(t, "s", "zoo")})
 	f.untilReady(t, "s", 0)
 	m := &f.clients("s").modern
 	for n := range 5 {
@@ -64,7 +64,7 @@ func TestEndingSessionIsNotKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Close()
-		m.sessions.pool(s)
+		m.sessions.addToPool(s)
 		if m.sessions.takePooled(fmt.Sprint(n)) != nil {
 			t.Error("a session that is going to end is used again")
 		}
@@ -100,7 +100,7 @@ func TestRefusedQuestionThatIsNotTaken(t *testing.T) {
 		server.ServeHTTP(w, r)
 	})
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, handler).URL}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, handler).URL}})
 	f.untilReady(t, "s", 0)
 	ended := make(chan error, 1)
 	go func() {
@@ -124,7 +124,7 @@ func TestServerThatComesBackAsLegacy(t *testing.T) {
 	var now atomic.Pointer[mcptest.Server]
 	now.Store(mcptest.New(mcptest.Options{Modern: true}, mcptest.Zoo()...))
 	f := newFixture(t)
-	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now.Load().ServeHTTP(w, r)
 	})).URL}})
 	f.untilReady(t, "s", 0)

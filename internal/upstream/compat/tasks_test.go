@@ -19,7 +19,7 @@ func TestTasksAreNotBridged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	legacy, modern := mcptest.NewTasks(false), mcptest.NewTasks(true)
-	f.Apply([]Spec{httpSpec(t, "legacy", legacy), httpSpec(t, "modern", modern)})
+	f.ApplySpecs([]Spec{httpSpec(t, "legacy", legacy), httpSpec(t, "modern", modern)})
 	f.untilReady(t, "legacy", 0)
 	f.untilReady(t, "modern", 0)
 	const capabilities = `{"elicitation":{},"tasks":{"list":{}},"extensions":{"io.modelcontextprotocol/tasks":{},"io.example/x":{"a":1}}}`

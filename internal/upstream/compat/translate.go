@@ -10,14 +10,14 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// discoverResult returns the server/discover result for a legacy server.
-func discoverResult(g *upstream.HandshakeResult) json.RawMessage {
-	capabilities := wirejson.DropMember(orObject(g.Capabilities), "tasks")
-	return modernResult(mcp.Discover, jsonObject(jsonField{"supportedVersions", json.RawMessage(mcp.SupportedVersions)}, jsonField{"capabilities", capabilities}, instructionsField(g)), g)
+// newDiscoverResult returns the server/discover result for a legacy server.
+func newDiscoverResult(g *upstream.HandshakeResult) json.RawMessage {
+	capabilities := wirejson.DropMember(cloneObjectOrEmpty(g.Capabilities), "tasks")
+	return toModernResult(mcp.Discover, newJSONObject(jsonField{"supportedVersions", json.RawMessage(mcp.SupportedVersions)}, jsonField{"capabilities", capabilities}, instructionsField(g)), g)
 }
 
-// modernResult adds the members that the modern protocol requires to a result.
-func modernResult(method string, result json.RawMessage, g *upstream.HandshakeResult) json.RawMessage {
+// toModernResult adds the members that the modern protocol requires to a result.
+func toModernResult(method string, result json.RawMessage, g *upstream.HandshakeResult) json.RawMessage {
 	if wirejson.Kind(result) != '{' {
 		return result
 	}
@@ -34,13 +34,13 @@ func modernResult(method string, result json.RawMessage, g *upstream.HandshakeRe
 	}
 	meta := wirejson.Find(result, "_meta")
 	if wirejson.Kind(g.Info) == '{' && wirejson.Find(meta, mcp.MetaServerInfo) == nil {
-		result = wirejson.SetMember(result, "_meta", wirejson.SetMember(orObject(meta), mcp.MetaServerInfo, g.Info))
+		result = wirejson.SetMember(result, "_meta", wirejson.SetMember(cloneObjectOrEmpty(meta), mcp.MetaServerInfo, g.Info))
 	}
 	return result
 }
 
-// modernError converts error codes to the modern protocol.
-func modernError(e *wirejson.RPCError) *wirejson.RPCError {
+// toModernError converts error codes to the modern protocol.
+func toModernError(e *wirejson.RPCError) *wirejson.RPCError {
 	if e.Code == mcp.CodeResourceNotFound {
 		return &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: e.Message, Data: e.Data}
 	}
@@ -54,38 +54,38 @@ type requestMeta struct {
 	level              string
 }
 
-func requestMetaOf(params json.RawMessage) requestMeta {
+func parseRequestMeta(params json.RawMessage) requestMeta {
 	a := requestMeta{params: params, capabilities: json.RawMessage("{}")}
 	meta, err := mcp.SplitMeta(wirejson.Find(params, "_meta"))
 	if err != nil {
 		return a
 	}
 	if meta.Capabilities != nil {
-		a.capabilities = wirejson.DropMember(orObject(meta.Capabilities), "tasks")
+		a.capabilities = wirejson.DropMember(cloneObjectOrEmpty(meta.Capabilities), "tasks")
 	}
 	a.info = bytes.Clone(meta.ClientInfo)
 	a.level, _ = wirejson.String(meta.LogLevel)
-	a.params = wirejson.SetMember(wirejson.DropMember(params, "task"), "_meta", orObject(meta.Rest))
+	a.params = wirejson.SetMember(wirejson.DropMember(params, "task"), "_meta", cloneObjectOrEmpty(meta.Rest))
 	return a
 }
 
 // canBeAsked reports whether the client declares any capability.
 func (a *requestMeta) canBeAsked() bool { return string(a.capabilities) != "{}" }
 
-// mayElicit reports whether the server may send requests before it responds. Other
+// allowsServerRequests reports whether the server may send requests before it responds. Other
 // requests are made without client capabilities, so that it does not. Lists are made with
 // them, because a list may depend on them, and questions are rejected.
-func mayElicit(method string) bool {
+func allowsServerRequests(method string) bool {
 	return method == mcp.CallTool || method == mcp.GetPrompt || method == mcp.ReadResource
 }
 
-// isLegacyMethod reports whether modern requests may use that legacy method.
-func isLegacyMethod(method string) bool {
+// isAllowedLegacyMethod reports whether modern requests may use that legacy method.
+func isAllowedLegacyMethod(method string) bool {
 	switch method {
 	case mcp.ListTools, mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates, mcp.Complete:
 		return true
 	}
-	return mayElicit(method)
+	return allowsServerRequests(method)
 }
 
 // callerPrincipal returns the principal of a request: what one principal began, no other
@@ -97,17 +97,17 @@ func callerPrincipal(r *session.Request) string {
 	return r.Caller.Actor.Principal()
 }
 
-// sameRequest reports whether two params request the same.
-func sameRequest(a, b json.RawMessage) bool {
+// isSameRequest reports whether two params request the same.
+func isSameRequest(a, b json.RawMessage) bool {
 	for _, name := range []string{"name", "uri", "arguments"} {
-		if !sameJSON(wirejson.Find(a, name), wirejson.Find(b, name)) {
+		if !isSameJSON(wirejson.Find(a, name), wirejson.Find(b, name)) {
 			return false
 		}
 	}
 	return true
 }
 
-func sameJSON(a, b json.RawMessage) bool {
+func isSameJSON(a, b json.RawMessage) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}

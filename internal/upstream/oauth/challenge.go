@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// challenge is a server's WWW-Authenticate header.
-type challenge struct {
+// bearerChallenge is a server's WWW-Authenticate header.
+type bearerChallenge struct {
 	metadata string // URL of the protected resource metadata
 	scope    string
 	err      string
@@ -23,8 +23,8 @@ var quotedPair = regexp.MustCompile(`(?s)\\(.)`)
 
 // parseChallenge parses the parameters of a Bearer challenge, and the metadata URL of any
 // scheme. It stops at a syntax error; the result only decides where to look.
-func parseChallenge(header string) challenge {
-	var c challenge
+func parseChallenge(header string) bearerChallenge {
+	var c bearerChallenge
 	if len(header) > maxChallenge {
 		return c
 	}

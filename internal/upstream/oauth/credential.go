@@ -62,7 +62,7 @@ type tokenResponse struct {
 	Error    string          `json:"error"`
 }
 
-func (c *credential) authorization() string { return "Bearer " + c.Access }
+func (c *credential) authorizationHeader() string { return "Bearer " + c.Access }
 
 // renewalLead is how long before its expiry a token is renewed.
 const renewalLead = time.Minute
@@ -73,11 +73,11 @@ func (c *credential) renewalMargin() time.Duration {
 	return min(renewalLead, c.Expires.Sub(c.Obtained)/4)
 }
 
-// update stores a token response. A renewal without scopes or refresh token keeps the
+// applyTokenResponse stores a token response. A renewal without scopes or refresh token keeps the
 // previous ones.
-func (c *credential) update(t *tokenResponse) {
+func (c *credential) applyTokenResponse(t *tokenResponse) {
 	c.Access, c.Obtained, c.Expires = t.Access, time.Now(), time.Time{}
-	if lives := lifetime(t.Lifetime); lives > 0 {
+	if lives := parseLifetime(t.Lifetime); lives > 0 {
 		c.Expires = c.Obtained.Add(lives)
 	}
 	if t.Refresh != "" {
@@ -88,8 +88,8 @@ func (c *credential) update(t *tokenResponse) {
 	}
 }
 
-// lifetime parses expires_in, which some servers send as a string.
-func lifetime(raw json.RawMessage) time.Duration {
+// parseLifetime parses expires_in, which some servers send as a string.
+func parseLifetime(raw json.RawMessage) time.Duration {
 	seconds, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
 	if err != nil || !(seconds > 0) {
 		return 0
@@ -110,13 +110,13 @@ func (c *credential) withoutToken(forgetClient bool) *credential {
 
 func decodeCredential(raw []byte) *credential {
 	var c credential
-	if len(raw) == 0 || json.Unmarshal(raw, &c) != nil || !validInHeader(c.Access) && c.Access != "" {
+	if len(raw) == 0 || json.Unmarshal(raw, &c) != nil || !isValidInHeader(c.Access) && c.Access != "" {
 		return nil
 	}
 	return &c
 }
 
-// validInHeader reports whether a token may be sent in a header.
-func validInHeader(token string) bool {
+// isValidInHeader reports whether a token may be sent in a header.
+func isValidInHeader(token string) bool {
 	return token != "" && len(token) <= maxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }

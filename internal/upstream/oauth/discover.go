@@ -18,8 +18,8 @@ type resourceMetadata struct {
 	Scopes   []string `json:"scopes_supported"`
 }
 
-// serverMetadata is an authorization server's metadata (RFC 8414).
-type serverMetadata struct {
+// authServerMetadata is an authorization server's metadata (RFC 8414).
+type authServerMetadata struct {
 	Issuer        string   `json:"issuer"`
 	Authorization string   `json:"authorization_endpoint"`
 	Token         string   `json:"token_endpoint"`
@@ -32,18 +32,18 @@ type serverMetadata struct {
 	Documents     bool     `json:"client_id_metadata_document_supported"`
 }
 
-// discovery is the discovered data for a login.
-type discovery struct {
+// discoveryResult is the discovered data for a login.
+type discoveryResult struct {
 	resource string // resource parameter for the token
 	scopes   []string
-	as       serverMetadata
+	as       authServerMetadata
 }
 
-// discover finds the authorization server of a server.
-func (w *webClient) discover(ctx context.Context, server *url.URL, asked challenge, s *Settings) (*discovery, error) {
-	rm, err := w.resourceMetadata(ctx, server, asked.metadata)
+// discoverAuthServer finds the authorization server of a server.
+func (w *webClient) discoverAuthServer(ctx context.Context, server *url.URL, asked bearerChallenge, s *Settings) (*discoveryResult, error) {
+	rm, err := w.fetchResourceMetadata(ctx, server, asked.metadata)
 	if errors.Is(err, errNoDocument) {
-		return w.discoverLegacy(ctx, server)
+		return w.discoverLegacyAuthServer(ctx, server)
 	}
 	if err != nil {
 		return nil, err
@@ -52,14 +52,14 @@ func (w *webClient) discover(ctx context.Context, server *url.URL, asked challen
 	if err != nil {
 		return nil, err
 	}
-	as, err := w.serverMetadata(ctx, issuer)
+	as, err := w.fetchServerMetadata(ctx, issuer)
 	if errors.Is(err, errNoDocument) {
 		return nil, fmt.Errorf("the authorization server %s says nothing about itself at the places where it should", redactURL(issuer))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &discovery{resource: rm.Resource, scopes: rm.Scopes, as: *as}, w.checkEndpoints(as)
+	return &discoveryResult{resource: rm.Resource, scopes: rm.Scopes, as: *as}, w.checkEndpoints(as)
 }
 
 // chooseIssuer returns the configured authorization server, or the first one that the
@@ -71,14 +71,14 @@ func chooseIssuer(named []string, wanted string) (string, error) {
 	if wanted == "" {
 		return named[0], nil
 	}
-	if i := slices.IndexFunc(named, func(n string) bool { return sameIssuer(n, wanted) }); i >= 0 {
+	if i := slices.IndexFunc(named, func(n string) bool { return isSameIssuer(n, wanted) }); i >= 0 {
 		return named[i], nil
 	}
 	return "", fmt.Errorf("the server does not name the authorization server that oauth.authorization_server is set to; it names %s", redactURL(named[0]))
 }
 
-// sameIssuer compares issuers. A path that is only a slash makes no difference.
-func sameIssuer(a, b string) bool { return trimRootSlash(a) == trimRootSlash(b) }
+// isSameIssuer compares issuers. A path that is only a slash makes no difference.
+func isSameIssuer(a, b string) bool { return trimRootSlash(a) == trimRootSlash(b) }
 
 func trimRootSlash(issuer string) string {
 	if u, err := url.Parse(issuer); err == nil && u.Path == "/" && u.RawQuery == "" && u.Fragment == "" {
@@ -87,9 +87,9 @@ func trimRootSlash(issuer string) string {
 	return issuer
 }
 
-// resourceMetadata fetches the server's metadata from the URL in its challenge or from
+// fetchResourceMetadata fetches the server's metadata from the URL in its challenge or from
 // the two well-known URLs; errNoDocument without any.
-func (w *webClient) resourceMetadata(ctx context.Context, server *url.URL, named string) (*resourceMetadata, error) {
+func (w *webClient) fetchResourceMetadata(ctx context.Context, server *url.URL, named string) (*resourceMetadata, error) {
 	root := url.URL{Scheme: server.Scheme, Host: server.Host}
 	places := []string{root.String() + "/.well-known/oauth-protected-resource"}
 	if path := strings.TrimSuffix(server.EscapedPath(), "/"); path != "" {
@@ -103,7 +103,7 @@ func (w *webClient) resourceMetadata(ctx context.Context, server *url.URL, named
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("find out where to log in: %w", err)
-	case !covers(rm.Resource, server):
+	case !resourceIncludesServer(rm.Resource, server):
 		return nil, fmt.Errorf("the metadata at %s is for another resource than this server", redactURL(address))
 	}
 	return rm, nil
@@ -120,9 +120,9 @@ func (w *webClient) fetchFirst(ctx context.Context, addresses []string, into any
 	return "", errNoDocument
 }
 
-// covers reports whether a resource includes the server: the same origin, and a path
+// resourceIncludesServer reports whether a resource includes the server: the same origin, and a path
 // prefix.
-func covers(resource string, server *url.URL) bool {
+func resourceIncludesServer(resource string, server *url.URL) bool {
 	r, err := url.Parse(resource)
 	if err != nil || !strings.EqualFold(r.Scheme, server.Scheme) || !strings.EqualFold(dialpolicy.HostPort(r), dialpolicy.HostPort(server)) || r.User != nil {
 		return false
@@ -131,9 +131,9 @@ func covers(resource string, server *url.URL) bool {
 	return path == strings.TrimSuffix(server.EscapedPath(), "/") || strings.HasPrefix(server.EscapedPath(), path+"/")
 }
 
-// serverMetadata fetches the metadata of an authorization server, in the order of the MCP
+// fetchServerMetadata fetches the metadata of an authorization server, in the order of the MCP
 // specification, and compares its issuer with the requested one.
-func (w *webClient) serverMetadata(ctx context.Context, issuer string) (*serverMetadata, error) {
+func (w *webClient) fetchServerMetadata(ctx context.Context, issuer string) (*authServerMetadata, error) {
 	u, err := url.Parse(issuer)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("the issuer of the authorization server is no usable URL")
@@ -144,34 +144,34 @@ func (w *webClient) serverMetadata(ctx context.Context, issuer string) (*serverM
 	if path != "" {
 		places = append(places, root+path+"/.well-known/openid-configuration")
 	}
-	as := &serverMetadata{}
+	as := &authServerMetadata{}
 	address, err := w.fetchFirst(ctx, places, as)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("ask the authorization server: %w", err)
-	case !sameIssuer(as.Issuer, issuer):
+	case !isSameIssuer(as.Issuer, issuer):
 		return nil, fmt.Errorf("the metadata at %s is of another issuer than the one that the server names", redactURL(address))
 	}
 	return as, nil
 }
 
-// discoverLegacy is for servers of MCP 2025-03-26: they are the authorization server
+// discoverLegacyAuthServer is for servers of MCP 2025-03-26: they are the authorization server
 // themselves, with default endpoints if there is no metadata.
-func (w *webClient) discoverLegacy(ctx context.Context, server *url.URL) (*discovery, error) {
+func (w *webClient) discoverLegacyAuthServer(ctx context.Context, server *url.URL) (*discoveryResult, error) {
 	root := server.Scheme + "://" + server.Host
-	as, err := w.serverMetadata(ctx, root)
+	as, err := w.fetchServerMetadata(ctx, root)
 	if errors.Is(err, errNoDocument) {
-		as, err = &serverMetadata{Issuer: root, Authorization: root + "/authorize", Token: root + "/token",
+		as, err = &authServerMetadata{Issuer: root, Authorization: root + "/authorize", Token: root + "/token",
 			Registration: root + "/register", PKCE: []string{"S256"}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &discovery{resource: server.String(), as: *as}, w.checkEndpoints(as)
+	return &discoveryResult{resource: server.String(), as: *as}, w.checkEndpoints(as)
 }
 
 // checkEndpoints checks the endpoints before any is used.
-func (w *webClient) checkEndpoints(as *serverMetadata) error {
+func (w *webClient) checkEndpoints(as *authServerMetadata) error {
 	for _, endpoint := range []struct {
 		name, address string
 		needed        bool
@@ -186,7 +186,7 @@ func (w *webClient) checkEndpoints(as *serverMetadata) error {
 		if err != nil || u.Host == "" || u.Fragment != "" || strings.ContainsFunc(endpoint.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return fmt.Errorf("the %s of the authorization server is no usable URL", endpoint.name)
 		}
-		if err := w.guard.check(u); err != nil {
+		if err := w.guard.checkURL(u); err != nil {
 			return fmt.Errorf("the %s of the authorization server: %w", endpoint.name, err)
 		}
 	}

@@ -22,32 +22,32 @@ import (
 // loginTimeout is the time limit for a user, and for a state parameter.
 const loginTimeout = 10 * time.Minute
 
-// Phase is the phase of a login.
-type Phase string
+// LoginPhase is the phase of a login.
+type LoginPhase string
 
 // The phases.
 const (
-	Waiting Phase = "waiting" // for the user
-	Done    Phase = "done"
-	Failed  Phase = "failed"
+	Waiting LoginPhase = "waiting" // for the user
+	Done    LoginPhase = "done"
+	Failed  LoginPhase = "failed"
 )
 
-// Progress is the progress of a login.
-type Progress struct {
-	Phase   Phase
+// LoginProgress is the progress of a login.
+type LoginProgress struct {
+	Phase   LoginPhase
 	URL     string // for the user's browser
 	Expires time.Time
 	Err     string // why it failed
 }
 
-// login is one user login, from the URL to the token.
-type login struct {
-	Progress // Account.mu guards Phase and Err
+// pendingLogin is one user login, from the URL to the token.
+type pendingLogin struct {
+	LoginProgress // Account.mu guards Phase and Err
 
 	redirect  string
 	state     string
 	verifier  string
-	discovery *discovery
+	discovery *discoveryResult
 	issued    credential // the credential before there is a token
 	scopes    []string
 	cancel    context.CancelFunc
@@ -55,7 +55,7 @@ type login struct {
 
 // requestedScopes returns the configured scopes, else those of the challenge, else all
 // supported ones; and always those granted before, so that a step-up loses none.
-func requestedScopes(s *Settings, asked challenge, d *discovery, known *credential) []string {
+func requestedScopes(s *Settings, asked bearerChallenge, d *discoveryResult, known *credential) []string {
 	var all []string
 	if known != nil && known.Issuer == d.as.Issuer {
 		all = slices.Clone(known.Scopes)
@@ -80,7 +80,7 @@ func requestedScopes(s *Settings, asked challenge, d *discovery, known *credenti
 	return once
 }
 
-func (l *login) authorizationURL() string {
+func (l *pendingLogin) authorizationURL() string {
 	u, err := url.Parse(l.discovery.as.Authorization) // checkEndpoints has parsed it
 	if err != nil {
 		return ""
@@ -126,22 +126,22 @@ func listenCallback(s *Settings, known *credential) (net.Listener, error) {
 
 // probeChallenge sends a request without a token to get the challenge. A server without
 // one may still have metadata.
-func (w *webClient) probeChallenge(ctx context.Context, server *url.URL) challenge {
+func (w *webClient) probeChallenge(ctx context.Context, server *url.URL) bearerChallenge {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Legacy + `","capabilities":{},"clientInfo":{"name":"mcpproxy","version":"1"}}}`
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.String(), strings.NewReader(hello))
 	if err != nil {
-		return challenge{}
+		return bearerChallenge{}
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set("User-Agent", w.agent)
 	resp, err := w.http.Do(r)
 	if err != nil {
-		return challenge{}
+		return bearerChallenge{}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
-		return challenge{}
+		return bearerChallenge{}
 	}
 	return parseChallenge(strings.Join(resp.Header.Values("WWW-Authenticate"), ", "))
 }
@@ -152,10 +152,10 @@ const (
 	callbackTimeout   = 10 * time.Second
 )
 
-// callback receives the response of the authorization server from the user's browser,
+// newCallbackHandler receives the response of the authorization server from the user's browser,
 // once, and only with the right state. Other requests are rejected and change nothing,
 // because any web page can send them.
-func (l *login) callback(answers chan<- url.Values) http.Handler {
+func (l *pendingLogin) newCallbackHandler(answers chan<- url.Values) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
@@ -164,7 +164,7 @@ func (l *login) callback(answers chan<- url.Values) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		q := r.URL.Query()
 		status, title, text := http.StatusBadRequest, "This is not the login that MCPProxy waits for.", "Start it again with <code>mcpproxy upstream login</code>."
-		if r.Method == http.MethodGet && r.URL.Path == "/callback" && "http://"+r.Host+"/callback" == l.redirect && l.matches(q) {
+		if r.Method == http.MethodGet && r.URL.Path == "/callback" && "http://"+r.Host+"/callback" == l.redirect && l.matchesResponse(q) {
 			select {
 			case answers <- q:
 				status, title, text = http.StatusOK, "MCPProxy has your answer.", "You can close this page. The command line says how it went."
@@ -177,8 +177,8 @@ func (l *login) callback(answers chan<- url.Values) http.Handler {
 	})
 }
 
-// matches reports whether the response belongs to the login, with each parameter once.
-func (l *login) matches(q url.Values) bool {
+// matchesResponse reports whether the response belongs to the login, with each parameter once.
+func (l *pendingLogin) matchesResponse(q url.Values) bool {
 	for _, values := range q {
 		if len(values) != 1 {
 			return false
@@ -193,9 +193,9 @@ func callbackPage(title, text string) string {
 		title + `</h1><p>` + text + `</p></body></html>`
 }
 
-// checkIssuer checks that the response is from the right authorization server (RFC 9207),
+// checkResponseIssuer checks that the response is from the right authorization server (RFC 9207),
 // by exact comparison.
-func checkIssuer(q url.Values, as *serverMetadata) error {
+func checkResponseIssuer(q url.Values, as *authServerMetadata) error {
 	iss, given := q.Get("iss"), q.Has("iss")
 	switch {
 	case !given && as.IssParameter:

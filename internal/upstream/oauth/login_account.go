@@ -13,19 +13,19 @@ import (
 )
 
 // Progress returns the progress of the last login, if there was one.
-func (a *Account) Progress() (Progress, bool) {
+func (a *Account) Progress() (LoginProgress, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.login == nil {
-		return Progress{}, false
+		return LoginProgress{}, false
 	}
-	return a.login.Progress, true
+	return a.login.LoginProgress, true
 }
 
-// Begin starts a login and returns its URL, or that of the one in progress. It ends at
+// BeginLogin starts a login and returns its URL, or that of the one in progress. It ends at
 // the callback; then done is called on success.
-func (a *Account) Begin(ctx context.Context, done func()) (Progress, error) {
-	a.load(ctx)
+func (a *Account) BeginLogin(ctx context.Context, done func()) (LoginProgress, error) {
+	a.loadOnce(ctx)
 	a.loginMu.Lock()
 	defer a.loginMu.Unlock()
 	if p, ok := a.Progress(); ok && p.Phase == Waiting && time.Now().Before(p.Expires) {
@@ -33,7 +33,7 @@ func (a *Account) Begin(ctx context.Context, done func()) (Progress, error) {
 	}
 	l, listener, err := a.prepareLogin(ctx)
 	if err != nil {
-		return Progress{}, problem.Newf(problem.UpstreamError, "The login to server '%s' cannot begin: %v.", a.name, err).
+		return LoginProgress{}, problem.Newf(problem.UpstreamError, "The login to server '%s' cannot begin: %v.", a.name, err).
 			WithHint("See docs/guide/oauth.md for what an authorization server has to offer and what can be configured.")
 	}
 	lctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.Expires)
@@ -41,11 +41,11 @@ func (a *Account) Begin(ctx context.Context, done func()) (Progress, error) {
 	a.mu.Lock()
 	a.login = l
 	a.mu.Unlock()
-	begun := l.Progress
+	begun := l.LoginProgress
 	if !a.accounts.startWork() {
 		cancel()
 		_ = listener.Close()
-		return Progress{}, errClosed
+		return LoginProgress{}, errClosed
 	}
 	go func() {
 		defer a.accounts.wg.Done()
@@ -65,17 +65,17 @@ func (a *Account) cancelLogin() {
 }
 
 // prepareLogin does everything before the user acts.
-func (a *Account) prepareLogin(ctx context.Context) (*login, net.Listener, error) {
+func (a *Account) prepareLogin(ctx context.Context) (*pendingLogin, net.Listener, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
-	web, settings := a.web(), &a.target.Load().Settings
+	web, settings := a.newWebClient(), &a.target.Load().Settings
 	a.mu.Lock()
 	asked := a.lastChallenge
 	a.mu.Unlock()
-	if asked == (challenge{}) {
+	if asked == (bearerChallenge{}) {
 		asked = web.probeChallenge(ctx, a.resource)
 	}
-	found, err := web.discover(ctx, a.resource, asked, settings)
+	found, err := web.discoverAuthServer(ctx, a.resource, asked, settings)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,7 +84,7 @@ func (a *Account) prepareLogin(ctx context.Context) (*login, net.Listener, error
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &login{Progress: Progress{Phase: Waiting, Expires: time.Now().Add(loginTimeout)}, discovery: found,
+	l := &pendingLogin{LoginProgress: LoginProgress{Phase: Waiting, Expires: time.Now().Add(loginTimeout)}, discovery: found,
 		state: rand.Text(), verifier: rand.Text() + rand.Text(), redirect: "http://" + listener.Addr().String() + "/callback"}
 	c, err := web.chooseClient(ctx, found, settings, known, l.redirect)
 	if err != nil {
@@ -102,10 +102,10 @@ func (a *Account) prepareLogin(ctx context.Context) (*login, net.Listener, error
 }
 
 // serveCallback serves the callback until the user returns, and gets the token.
-func (a *Account) serveCallback(ctx context.Context, l *login, listener net.Listener, done func()) {
+func (a *Account) serveCallback(ctx context.Context, l *pendingLogin, listener net.Listener, done func()) {
 	answers := make(chan url.Values, 1)
 	server := &http.Server{
-		Handler: l.callback(answers), ReadHeaderTimeout: callbackTimeout, ReadTimeout: callbackTimeout,
+		Handler: l.newCallbackHandler(answers), ReadHeaderTimeout: callbackTimeout, ReadTimeout: callbackTimeout,
 		WriteTimeout: callbackTimeout, MaxHeaderBytes: maxCallbackHeader,
 	}
 	served := make(chan struct{})
@@ -142,12 +142,12 @@ func (a *Account) serveCallback(ctx context.Context, l *login, listener net.List
 }
 
 // exchangeCode checks the response and exchanges the code for a token.
-func (a *Account) exchangeCode(ctx context.Context, l *login, q url.Values) error {
-	if err := checkIssuer(q, &l.discovery.as); err != nil {
+func (a *Account) exchangeCode(ctx context.Context, l *pendingLogin, q url.Values) error {
+	if err := checkResponseIssuer(q, &l.discovery.as); err != nil {
 		return err
 	}
 	if code := q.Get("error"); code != "" {
-		return &oauthError{clipCode(code)}
+		return &oauthError{sanitizeErrorCode(code)}
 	}
 	code := q.Get("code")
 	if code == "" || len(code) > maxToken {
@@ -155,7 +155,7 @@ func (a *Account) exchangeCode(ctx context.Context, l *login, q url.Values) erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
-	t, err := a.web().requestToken(ctx, l.discovery.as.Token, &l.issued.Client, formParams{
+	t, err := a.newWebClient().requestToken(ctx, l.discovery.as.Token, &l.issued.Client, formParams{
 		"grant_type": "authorization_code", "code": code, "redirect_uri": l.redirect,
 		"code_verifier": l.verifier, "resource": l.discovery.resource,
 	})
@@ -167,9 +167,9 @@ func (a *Account) exchangeCode(ctx context.Context, l *login, q url.Values) erro
 	}
 	c := l.issued
 	c.Scopes, c.RevocationEndpoint = l.scopes, l.discovery.as.Revocation
-	c.update(t)
+	c.applyTokenResponse(t)
 	a.mu.Lock()
-	a.lastChallenge = challenge{}
+	a.lastChallenge = bearerChallenge{}
 	a.mu.Unlock()
 	a.setCredential(ctx, &c, &c)
 	return nil

@@ -239,10 +239,10 @@ func TestAnotherAuthorizationServer(t *testing.T) {
 		t.Error("the secret went to the new one")
 	}
 	byHand.AuthorizationServer = w.server.Base() + "/new"
-	w.keeper.Configure([]Target{{Name: "s", URL: w.server.URL, Settings: byHand}})
+	w.keeper.Configure([]AccountTarget{{Name: "s", URL: w.server.URL, Settings: byHand}})
 	w.mustLogin()
 	byHand.AuthorizationServer = "https://third.example"
-	w.keeper.Configure([]Target{{Name: "s", URL: w.server.URL, Settings: byHand}})
+	w.keeper.Configure([]AccountTarget{{Name: "s", URL: w.server.URL, Settings: byHand}})
 	w.failLogin("does not name")
 }
 
@@ -282,11 +282,11 @@ func TestScopes(t *testing.T) {
 // The callback takes one answer, with the right state, and nothing else.
 func TestCallback(t *testing.T) {
 	w := newWorld(t, Settings{})
-	begun, err := w.account.Begin(context.Background(), func() {})
+	begun, err := w.account.BeginLogin(context.Background(), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, err := w.account.Begin(context.Background(), func() {})
+	same, err := w.account.BeginLogin(context.Background(), func() {})
 	if err != nil || same.URL != begun.URL {
 		t.Errorf("a second login began: %v", err)
 	}
@@ -329,7 +329,7 @@ func TestLogout(t *testing.T) {
 		t.Errorf("after the logout: %d kept, %v", len(w.vault.values), w.server.Asked("/revoke"))
 	}
 	// A login that waits ends with it.
-	if _, err := w.account.Begin(context.Background(), func() {}); err != nil {
+	if _, err := w.account.BeginLogin(context.Background(), func() {}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.account.Logout(context.Background()); err != nil {
@@ -396,7 +396,7 @@ func TestOneRenewal(t *testing.T) {
 	first, leave := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if w.account.Refused(first, c.authorization(), 401, "Bearer") {
+		if w.account.Refused(first, c.authorizationHeader(), 401, "Bearer") {
 			t.Error("who has left is told of a new token")
 		}
 	})
@@ -405,7 +405,7 @@ func TestOneRenewal(t *testing.T) {
 	wg.Wait()
 	for range 50 {
 		wg.Go(func() {
-			if !w.account.Refused(context.Background(), c.authorization(), 401, "Bearer") {
+			if !w.account.Refused(context.Background(), c.authorizationHeader(), 401, "Bearer") {
 				t.Error("no new token")
 			}
 		})

@@ -71,14 +71,14 @@ func newWorld(t *testing.T, s Settings) *world {
 
 func worldOf(t *testing.T, server *mcptest.Login, vault *memory, s Settings) *world {
 	t.Helper()
-	k := New(Options{Vault: vault, Version: "test"})
+	k := NewAccounts(Options{Vault: vault, Version: "test"})
 	t.Cleanup(func() {
 		if err := k.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	k.Configure([]Target{{Name: "s", URL: server.URL, Settings: s}})
+	k.Configure([]AccountTarget{{Name: "s", URL: server.URL, Settings: s}})
 	return &world{t: t, server: server, vault: vault, keeper: k, account: k.Account("s")}
 }
 
@@ -131,7 +131,7 @@ func visit(t *testing.T, address string) (status int, page string) {
 // login logs in and returns the error.
 func (w *world) login() error {
 	w.t.Helper()
-	begun, err := w.account.Begin(context.Background(), func() {})
+	begun, err := w.account.BeginLogin(context.Background(), func() {})
 	if err != nil {
 		return err
 	}

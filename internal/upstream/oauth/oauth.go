@@ -1,6 +1,16 @@
 // Package oauth is MCPProxy's OAuth 2.1 client for upstream servers: discovery, client
 // registration, user login, tokens and their renewal.
 //
+// Files:
+//   - oauth.go: Accounts and Account: the Authorization header of a server, renewal, logout.
+//   - challenge.go: parses the WWW-Authenticate header.
+//   - discover.go: finds the authorization server and its metadata.
+//   - register.go: chooses or registers the client.
+//   - login.go, login_account.go: a login of the user, from the URL to the token.
+//   - token.go: requests to the token endpoint; credential.go: what was issued.
+//   - web_client.go: the HTTP client and the check of URLs.
+//   - settings.go: the configuration of a server.
+//
 // Guarantees:
 //   - A token is sent only to the server it was issued for. What one authorization server
 //     has issued is never sent to another one.
@@ -56,8 +66,8 @@ type Accounts struct {
 	closed   bool
 }
 
-// New returns Accounts without an account.
-func New(opt Options) *Accounts {
+// NewAccounts returns Accounts without an account.
+func NewAccounts(opt Options) *Accounts {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -66,7 +76,7 @@ func New(opt Options) *Accounts {
 
 // Configure sets the servers. An account stays while its server's name and URL do. An
 // invalid URL has no account.
-func (k *Accounts) Configure(targets []Target) {
+func (k *Accounts) Configure(targets []AccountTarget) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next := make(map[string]*Account, len(targets))
@@ -143,7 +153,7 @@ type Account struct {
 	accounts *Accounts
 	name     string
 	resource *url.URL // without user, query and fragment
-	target   atomic.Pointer[Target]
+	target   atomic.Pointer[AccountTarget]
 
 	loaded     atomic.Bool
 	cred       atomic.Pointer[credential] // nil: not logged in
@@ -153,14 +163,14 @@ type Account struct {
 
 	renewal singleflight.Group // one at a time
 
-	mu            sync.Mutex // guards the fields below
-	lastChallenge challenge  // the last one that requires a login
-	login         *login     // the last one, or nil
+	mu            sync.Mutex      // guards the fields below
+	lastChallenge bearerChallenge // the last one that requires a login
+	login         *pendingLogin   // the last one, or nil
 
 	vaultMu sync.Mutex // serializes access to the vault
 }
 
-func newAccount(k *Accounts, t Target) *Account {
+func newAccount(k *Accounts, t AccountTarget) *Account {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Host == "" {
 		return nil
@@ -169,14 +179,14 @@ func newAccount(k *Accounts, t Target) *Account {
 	return &Account{accounts: k, name: t.Name, resource: resource}
 }
 
-// web returns a web client for one operation.
-func (a *Account) web() *webClient {
+// newWebClient returns a web client for one operation.
+func (a *Account) newWebClient() *webClient {
 	g := urlGuard{dialpolicy.Policy{Loopback: dialpolicy.IsLocalName(a.resource.Hostname()), Private: a.target.Load().AllowPrivate}}
 	return newWebClient(g, "mcpproxy/"+a.accounts.opt.Version)
 }
 
-// key returns the vault key of the account.
-func (a *Account) key() string { return a.name + " " + a.resource.String() }
+// vaultKey returns the vault key of the account.
+func (a *Account) vaultKey() string { return a.name + " " + a.resource.String() }
 
 // NeedsLogin reports whether the server has required a login since the last one.
 func (a *Account) NeedsLogin() bool { return a.needsLogin.Load() }
@@ -191,23 +201,23 @@ const (
 // first renews a token that is about to expire.
 func (a *Account) Authorization(ctx context.Context) (string, error) {
 	if !a.loaded.Load() {
-		a.load(ctx)
+		a.loadOnce(ctx)
 	}
 	c := a.cred.Load()
 	if c == nil {
 		return "", nil
 	}
 	if c.Expires.IsZero() || c.Refresh == "" || time.Until(c.Expires) > c.renewalMargin() {
-		return c.authorization(), nil
+		return c.authorizationHeader(), nil
 	}
 	fresh, err := a.renewOnce(ctx, c)
 	switch {
 	case err == nil:
-		return fresh.authorization(), nil
+		return fresh.authorizationHeader(), nil
 	case a.cred.Load() == nil:
 		return "", nil // expired: the server answers with a new challenge
 	case time.Now().Before(c.Expires):
-		return c.authorization(), nil // renewal failed, but it is still valid
+		return c.authorizationHeader(), nil // renewal failed, but it is still valid
 	}
 	return "", fmt.Errorf("the login could not be renewed: %w", err)
 }
@@ -222,7 +232,7 @@ func (a *Account) Refused(ctx context.Context, used string, status int, challeng
 	}
 	c := a.cred.Load()
 	switch {
-	case c != nil && c.authorization() != used:
+	case c != nil && c.authorizationHeader() != used:
 		return true
 	case status == 401 && c != nil && c.Refresh != "" && time.Since(c.Obtained) > minTokenAge:
 		if _, err := a.renewOnce(ctx, c); err == nil {
@@ -255,7 +265,7 @@ func (a *Account) renewOnce(ctx context.Context, old *credential) (*credential, 
 		defer a.accounts.wg.Done()
 		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewalTimeout)
 		defer cancel()
-		return a.refresh(rctx, old)
+		return a.refreshToken(rctx, old)
 	})
 	select {
 	case r := <-renewal:
@@ -268,14 +278,14 @@ func (a *Account) renewOnce(ctx context.Context, old *credential) (*credential, 
 
 var errClosed = problem.New(problem.Internal, "MCPProxy is stopping.", "")
 
-// refresh gets a new token. What the authorization server rejects for good is deleted.
-func (a *Account) refresh(ctx context.Context, old *credential) (*credential, error) {
-	web := a.web()
+// refreshToken gets a new token. What the authorization server rejects for good is deleted.
+func (a *Account) refreshToken(ctx context.Context, old *credential) (*credential, error) {
+	web := a.newWebClient()
 	t, err := web.requestToken(ctx, old.TokenEndpoint, &old.Client, formParams{
 		"grant_type": "refresh_token", "refresh_token": old.Refresh, "resource": old.Resource,
 	})
 	if err != nil {
-		if isFinal(err) {
+		if isFinalRejection(err) {
 			a.accounts.opt.Logger.Info("a login has ended", "server", a.name, "error", err)
 			kept := old.withoutToken(isUnknownClient(err))
 			a.setCredential(ctx, nil, kept)
@@ -283,7 +293,7 @@ func (a *Account) refresh(ctx context.Context, old *credential) (*credential, er
 		return nil, err
 	}
 	c := *old
-	c.update(t)
+	c.applyTokenResponse(t)
 	a.setCredential(ctx, &c, &c)
 	return &c, nil
 }
@@ -305,17 +315,17 @@ func (a *Account) storeCredential(ctx context.Context, c, kept *credential) erro
 		a.needsLogin.Store(false)
 	}
 	if kept == nil {
-		return a.accounts.opt.Vault.Delete(ctx, a.key())
+		return a.accounts.opt.Vault.Delete(ctx, a.vaultKey())
 	}
 	raw, err := json.Marshal(kept)
 	if err != nil {
 		return err
 	}
-	return a.accounts.opt.Vault.Save(ctx, a.key(), raw)
+	return a.accounts.opt.Vault.Save(ctx, a.vaultKey(), raw)
 }
 
-// load loads the stored credential, once.
-func (a *Account) load(ctx context.Context) {
+// loadOnce loads the stored credential, once.
+func (a *Account) loadOnce(ctx context.Context) {
 	a.vaultMu.Lock()
 	defer a.vaultMu.Unlock()
 	if a.loaded.Load() {
@@ -331,7 +341,7 @@ func (a *Account) load(ctx context.Context) {
 
 // loadStored returns the stored credential for exactly this server, or nil.
 func (a *Account) loadStored(ctx context.Context) *credential {
-	raw, err := a.accounts.opt.Vault.Load(ctx, a.key())
+	raw, err := a.accounts.opt.Vault.Load(ctx, a.vaultKey())
 	if err != nil {
 		a.accounts.opt.Logger.Warn("a stored login cannot be read", "server", a.name, "error", err)
 	}
@@ -352,7 +362,7 @@ func (a *Account) Logout(ctx context.Context) error {
 	}
 	err := a.storeCredential(ctx, nil, nil)
 	if c != nil && c.Access != "" {
-		a.web().revoke(ctx, c)
+		a.newWebClient().revokeToken(ctx, c)
 	}
 	if err != nil {
 		return problem.Newf(problem.Internal, "The stored login to server '%s' could not be removed: %v", a.name, err).

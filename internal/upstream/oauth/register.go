@@ -14,7 +14,7 @@ import (
 
 // chooseClient returns the client to log in with: the configured one, else the metadata
 // document, else a dynamic registration, which is made once per authorization server.
-func (w *webClient) chooseClient(ctx context.Context, d *discovery, s *Settings, known *credential, redirect string) (*clientRegistration, error) {
+func (w *webClient) chooseClient(ctx context.Context, d *discoveryResult, s *Settings, known *credential, redirect string) (*clientRegistration, error) {
 	if known != nil && known.Issuer != d.as.Issuer {
 		if s.ClientID != "" && known.Client.ID == s.ClientID && s.AuthorizationServer == "" {
 			return nil, fmt.Errorf("the server now names another authorization server (%s), and the client of the configuration belongs to %s; set oauth.authorization_server to the right one",
@@ -24,24 +24,24 @@ func (w *webClient) chooseClient(ctx context.Context, d *discovery, s *Settings,
 	}
 	switch {
 	case s.ClientID != "":
-		return &clientRegistration{Kind: preregistered, ID: s.ClientID, Secret: s.ClientSecret, Method: methodFor(s.ClientSecret, d.as.AuthMethods)}, nil
+		return &clientRegistration{Kind: preregistered, ID: s.ClientID, Secret: s.ClientSecret, Method: chooseAuthMethod(s.ClientSecret, d.as.AuthMethods)}, nil
 	case s.ClientMetadataURL != "" && d.as.Documents:
 		return &clientRegistration{Kind: metadataDocument, ID: s.ClientMetadataURL, Method: methodNone}, nil
-	case known != nil && known.Client.Kind == dynamic && known.Client.Redirect == redirect && !known.Client.expired():
+	case known != nil && known.Client.Kind == dynamic && known.Client.Redirect == redirect && !known.Client.isExpired():
 		return &known.Client, nil
 	case d.as.Registration == "":
 		return nil, errors.New("the authorization server lets nobody register by program; register MCPProxy there by hand and set oauth.client_id")
 	}
-	return w.register(ctx, &d.as, redirect)
+	return w.registerClient(ctx, &d.as, redirect)
 }
 
-func (c *clientRegistration) expired() bool {
+func (c *clientRegistration) isExpired() bool {
 	return !c.SecretUntil.IsZero() && time.Now().After(c.SecretUntil)
 }
 
-// methodFor returns a supported authentication method for a client with this secret. The
+// chooseAuthMethod returns a supported authentication method for a client with this secret. The
 // default is client_secret_basic (RFC 8414).
-func methodFor(secret string, supported []string) authMethod {
+func chooseAuthMethod(secret string, supported []string) authMethod {
 	switch {
 	case secret == "":
 		return methodNone
@@ -51,9 +51,9 @@ func methodFor(secret string, supported []string) authMethod {
 	return methodPost
 }
 
-// registrationMethod returns the method for a registration: preferably none, because a
+// chooseRegistrationAuthMethod returns the method for a registration: preferably none, because a
 // local program cannot hide a secret from its user.
-func registrationMethod(supported []string) authMethod {
+func chooseRegistrationAuthMethod(supported []string) authMethod {
 	for _, m := range []authMethod{methodNone, methodBasic, methodPost} {
 		if slices.Contains(supported, string(m)) {
 			return m
@@ -62,8 +62,8 @@ func registrationMethod(supported []string) authMethod {
 	return methodNone
 }
 
-// register registers MCPProxy (RFC 7591).
-func (w *webClient) register(ctx context.Context, as *serverMetadata, redirect string) (*clientRegistration, error) {
+// registerClient registers MCPProxy (RFC 7591).
+func (w *webClient) registerClient(ctx context.Context, as *authServerMetadata, redirect string) (*clientRegistration, error) {
 	body, err := json.Marshal(struct {
 		Name            string     `json:"client_name"`
 		Redirects       []string   `json:"redirect_uris"`
@@ -71,16 +71,16 @@ func (w *webClient) register(ctx context.Context, as *serverMetadata, redirect s
 		Responses       []string   `json:"response_types"`
 		Method          authMethod `json:"token_endpoint_auth_method"`
 		ApplicationType string     `json:"application_type"`
-	}{"MCPProxy", []string{redirect}, []string{"authorization_code", "refresh_token"}, []string{"code"}, registrationMethod(as.AuthMethods), "native"})
+	}{"MCPProxy", []string{redirect}, []string{"authorization_code", "refresh_token"}, []string{"code"}, chooseRegistrationAuthMethod(as.AuthMethods), "native"})
 	if err != nil {
 		return nil, err
 	}
-	r, err := w.request(ctx, http.MethodPost, as.Registration, bytes.NewReader(body))
+	r, err := w.newRequest(ctx, http.MethodPost, as.Registration, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	resp, err := w.send(r)
+	resp, err := w.sendRequest(r)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (w *webClient) register(ctx context.Context, as *serverMetadata, redirect s
 	switch c.Method {
 	case methodNone, methodBasic, methodPost:
 	case "":
-		c.Method = methodFor(a.Secret, as.AuthMethods)
+		c.Method = chooseAuthMethod(a.Secret, as.AuthMethods)
 	default:
 		return nil, errors.New("register: the authorization server wants a proof that is not known")
 	}

@@ -10,8 +10,8 @@ type Settings struct {
 	RedirectPort        int // of the callback; 0 = a free one
 }
 
-// Target is a server that may require a login.
-type Target struct {
+// AccountTarget is a server that may require a login.
+type AccountTarget struct {
 	Name         string
 	URL          string
 	AllowPrivate bool // documents and endpoints may have private addresses

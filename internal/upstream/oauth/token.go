@@ -11,8 +11,8 @@ import (
 // formParams are the parameters of a request to an authorization server.
 type formParams map[string]string
 
-// post sends a form as the client.
-func (w *webClient) post(ctx context.Context, endpoint string, c *clientRegistration, f formParams) (*http.Response, error) {
+// postForm sends a form as the client.
+func (w *webClient) postForm(ctx context.Context, endpoint string, c *clientRegistration, f formParams) (*http.Response, error) {
 	values := url.Values{}
 	for name, value := range f {
 		if value != "" {
@@ -25,7 +25,7 @@ func (w *webClient) post(ctx context.Context, endpoint string, c *clientRegistra
 	if c.Method == methodPost {
 		values.Set("client_secret", c.Secret)
 	}
-	r, err := w.request(ctx, http.MethodPost, endpoint, strings.NewReader(values.Encode()))
+	r, err := w.newRequest(ctx, http.MethodPost, endpoint, strings.NewReader(values.Encode()))
 	if err != nil {
 		return nil, err
 	}
@@ -33,12 +33,12 @@ func (w *webClient) post(ctx context.Context, endpoint string, c *clientRegistra
 	if c.Method == methodBasic {
 		r.SetBasicAuth(url.QueryEscape(c.ID), url.QueryEscape(c.Secret))
 	}
-	return w.send(r)
+	return w.sendRequest(r)
 }
 
 // requestToken sends a request to a token endpoint.
 func (w *webClient) requestToken(ctx context.Context, endpoint string, c *clientRegistration, f formParams) (*tokenResponse, error) {
-	resp, err := w.post(ctx, endpoint, c, f)
+	resp, err := w.postForm(ctx, endpoint, c, f)
 	if err != nil {
 		return nil, err
 	}
@@ -49,14 +49,14 @@ func (w *webClient) requestToken(ctx context.Context, endpoint string, c *client
 		return nil, err
 	case !strings.EqualFold(a.Type, "bearer"):
 		return nil, errors.New("the authorization server issues a kind of token that is not known; only Bearer is")
-	case !validInHeader(a.Access) || len(a.Refresh) > maxToken:
+	case !isValidInHeader(a.Access) || len(a.Refresh) > maxToken:
 		return nil, errors.New("the authorization server issues a token that cannot be sent")
 	}
 	return a, nil
 }
 
-// revoke revokes a login; errors are ignored.
-func (w *webClient) revoke(ctx context.Context, c *credential) {
+// revokeToken revokes a login; errors are ignored.
+func (w *webClient) revokeToken(ctx context.Context, c *credential) {
 	if c.RevocationEndpoint == "" {
 		return
 	}
@@ -64,7 +64,7 @@ func (w *webClient) revoke(ctx context.Context, c *credential) {
 	if c.Refresh == "" {
 		f = formParams{"token": c.Access, "token_type_hint": "access_token"}
 	}
-	if resp, err := w.post(ctx, c.RevocationEndpoint, &c.Client, f); err == nil {
+	if resp, err := w.postForm(ctx, c.RevocationEndpoint, &c.Client, f); err == nil {
 		_ = resp.Body.Close()
 	}
 }

@@ -23,13 +23,13 @@ func TestURLs(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if (urlGuard{}).check(u) == nil {
+		if (urlGuard{}).checkURL(u) == nil {
 			t.Errorf("%s may be asked for a server on the internet", address)
 		}
 	}
 	for _, address := range []string{"http://localhost:1/", "http://127.0.0.1/", "http://[::1]/", "https://as.example/"} {
 		u, err := url.Parse(address)
-		if err != nil || (urlGuard{dialpolicy.Policy{Loopback: true}}).check(u) != nil {
+		if err != nil || (urlGuard{dialpolicy.Policy{Loopback: true}}).checkURL(u) != nil {
 			t.Errorf("%s may not be asked for a server on this machine (%v)", address, err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestRedirects(t *testing.T) {
 }
 
 func TestChallenges(t *testing.T) {
-	for header, want := range map[string]challenge{
+	for header, want := range map[string]bearerChallenge{
 		``:       {},
 		`Bearer`: {},
 		`Bearer resource_metadata="https://a/b", scope="x y", error="insufficient_scope"`: {"https://a/b", "x y", "insufficient_scope"},
@@ -150,7 +150,7 @@ func TestTokenAnswers(t *testing.T) {
 		}
 	}
 	for raw, want := range map[string]float64{"3600": 3600, `"60"`: 60, "1e300": 315360000, "-5": 0, "null": 0, `"x"`: 0, "": 0, "NaN": 0} {
-		if got := lifetime([]byte(raw)).Seconds(); got != want {
+		if got := parseLifetime([]byte(raw)).Seconds(); got != want {
 			t.Errorf("%s: %v", raw, got)
 		}
 	}

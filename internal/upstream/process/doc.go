@@ -1,5 +1,19 @@
 // Package process starts, watches and stops the processes of servers, writes to them, and keeps their
-// logs. start_*.go bound the starts: how many at a time, in which order, how long.
+// logs.
+//
+// Files:
+//   - process.go: Process: start, pipes, stop; launcher.go starts all processes from one thread.
+//   - exit_error.go: the errors of a process that did not start or has ended, with the line of stderr
+//     that explains it. Package upstream (supervise.go) restarts it.
+//   - registry_linux.go: records processes, and ends those that an earlier run left behind.
+//   - start_queue.go: how many processes start at a time, and in which order; start_watch.go: how
+//     long a start may take; start_runner.go: detects package managers; start_network.go: why a package
+//     cannot be fetched.
+//   - environ.go: the environment of a server; FindCommand.
+//   - pipe.go, pipe_unix.go: writes to stdin without blocking.
+//   - log.go: the log file of a server; logline.go, logtext.go: its lines; logread.go reads it.
+//   - mask.go: masks secrets of a server in text.
+//   - run.go: runs a program to its end.
 //
 // Guarantees:
 //   - A process starts without a shell, in its own group, with the allowed part of the environment. It

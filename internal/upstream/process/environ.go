@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// environment returns the environment of a server: the allowed part of all, and extra,
+// serverEnvironment returns the environment of a server: the allowed part of all, and extra,
 // which takes precedence.
-func environment(all []string, extra map[string]string, goos string) []string {
+func serverEnvironment(all []string, extra map[string]string, goos string) []string {
 	vars := map[string]string{}
 	for _, kv := range all {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && name != "" && isInherited(name, goos) {
+		if ok && name != "" && isInheritedVariable(name, goos) {
 			vars[name] = value
 		}
 	}
@@ -33,9 +33,9 @@ func environment(all []string, extra map[string]string, goos string) []string {
 	return out
 }
 
-// isInherited reports whether a server inherits this variable. All others, above all
+// isInheritedVariable reports whether a server inherits this variable. All others, above all
 // secrets, need an entry in its own configuration.
-func isInherited(name, goos string) bool {
+func isInheritedVariable(name, goos string) bool {
 	if goos == "windows" {
 		switch strings.ToUpper(name) {
 		case "PATH", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)",

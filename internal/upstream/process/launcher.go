@@ -41,8 +41,8 @@ func NewLauncher(dir string, told func(ended int)) *Launcher {
 	return l
 }
 
-// Kill kills all processes with their groups, and rejects later starts.
-func (l *Launcher) Kill() {
+// KillAll kills all processes with their groups, and rejects later starts.
+func (l *Launcher) KillAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.killed = true
@@ -71,9 +71,9 @@ func (l *Launcher) untrack(p *os.Process) {
 	delete(l.live, p)
 }
 
-func (l *Launcher) do(start func() error) error {
+func (l *Launcher) runOnThread(start func() error) error {
 	<-l.leftoversEnded
-	l.once.Do(func() { go l.run() })
+	l.once.Do(func() { go l.runTasks() })
 	result := make(chan error, 1)
 	select {
 	case l.tasks <- func() { result <- start() }:
@@ -83,7 +83,7 @@ func (l *Launcher) do(start func() error) error {
 	}
 }
 
-func (l *Launcher) run() {
+func (l *Launcher) runTasks() {
 	defer close(l.done)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -34,7 +34,7 @@ func TestKill(t *testing.T) {
 	if err != nil || child == 0 {
 		t.Fatalf("%q, %v", line, err)
 	}
-	launch.Kill()
+	launch.KillAll()
 	select {
 	case <-p.Exited():
 	case <-time.After(time.Minute):

@@ -45,26 +45,26 @@ func NewLog(dir, server string, mask Masker) *Log {
 	return &Log{dir: dir, name: server + ".log", now: time.Now, mask: mask, lines: lineMasker{own: mask}}
 }
 
-// Remark writes a line of MCPProxy itself.
-func (l *Log) Remark(text string) {
-	if text = maskAndEscape(l.mask.Text(text)); len(text) > maxRemark {
+// WriteRemark writes a line of MCPProxy itself.
+func (l *Log) WriteRemark(text string) {
+	if text = maskAndEscape(l.mask.MaskText(text)); len(text) > maxRemark {
 		text = text[:maxRemark] + "…"
 	}
-	l.line(Remarked, strings.ReplaceAll(text, "\n", " "))
+	l.writeLine(Remarked, strings.ReplaceAll(text, "\n", " "))
 }
 
-// StdoutLine writes a line of stdout that is not a message.
-func (l *Log) StdoutLine(line []byte) {
-	text := maskAndEscape(l.mask.Text(string(line[:min(len(line), 2*maxRemark)]))) // before the cut, which could split a secret
-	l.line(Stdout, text[:min(len(text), maxRemark)])
+// WriteStdoutLine writes a line of stdout that is not a message.
+func (l *Log) WriteStdoutLine(line []byte) {
+	text := maskAndEscape(l.mask.MaskText(string(line[:min(len(line), 2*maxRemark)]))) // before the cut, which could split a secret
+	l.writeLine(Stdout, text[:min(len(text), maxRemark)])
 }
 
-// line writes a line that is not from stderr, after the stderr so far.
-func (l *Log) line(stream Stream, text string) {
+// writeLine writes a line that is not from stderr, after the stderr so far.
+func (l *Log) writeLine(stream Stream, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.append(Stderr, l.lines.flush())
-	l.append(stream, maskAndEscape(l.mask.Text(string(l.limitRate([]byte(text+"\n"))))))
+	l.appendLines(Stderr, l.lines.flush())
+	l.appendLines(stream, maskAndEscape(l.mask.MaskText(string(l.limitRate([]byte(text+"\n"))))))
 }
 
 // Write writes stderr of the process. It never fails, so that a log error does not end a
@@ -72,7 +72,7 @@ func (l *Log) line(stream Stream, text string) {
 func (l *Log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.append(Stderr, l.lines.add(l.limitRate(b)))
+	l.appendLines(Stderr, l.lines.addBytes(l.limitRate(b)))
 	return len(b), nil
 }
 
@@ -81,8 +81,8 @@ func (l *Log) limitRate(b []byte) []byte {
 	if now := l.now(); now.Sub(l.window) >= time.Second || now.Before(l.window) {
 		l.window, l.budget = now, logBurst
 		if l.dropped > 0 {
-			l.append(Stderr, l.lines.flush())
-			l.append(Remarked, fmt.Sprintf("%d bytes were left out: too much at once", l.dropped))
+			l.appendLines(Stderr, l.lines.flush())
+			l.appendLines(Remarked, fmt.Sprintf("%d bytes were left out: too much at once", l.dropped))
 			l.dropped = 0
 		}
 	}
@@ -127,16 +127,16 @@ func (l *Log) rateExceeded() bool {
 	return l.budget == 0
 }
 
-// append writes the lines of text. A line longer than maxLogLine becomes several.
-func (l *Log) append(stream Stream, text string) {
-	if text == "" || l.dir == "" || l.open() != nil {
+// appendLines writes the lines of text. A line longer than maxLogLine becomes several.
+func (l *Log) appendLines(stream Stream, text string) {
+	if text == "" || l.dir == "" || l.openIfNeeded() != nil {
 		return
 	}
 	text = prefixLines(l.now(), stream, text)
 	if l.size+int64(len(text)) > maxLogFile && l.size > 0 {
 		l.file.Close()
 		l.file = nil
-		if l.root.Rename(l.name, l.name+".1") != nil || l.open() != nil {
+		if l.root.Rename(l.name, l.name+".1") != nil || l.openIfNeeded() != nil {
 			return
 		}
 	}
@@ -144,8 +144,8 @@ func (l *Log) append(stream Stream, text string) {
 	l.size += int64(n)
 }
 
-// open opens the file if necessary.
-func (l *Log) open() error {
+// openIfNeeded opens the file if necessary.
+func (l *Log) openIfNeeded() error {
 	if l.file != nil {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (l *Log) open() error {
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.append(Stderr, l.lines.flush())
+	l.appendLines(Stderr, l.lines.flush())
 	if l.file != nil {
 		l.file.Close()
 	}

@@ -33,7 +33,7 @@ func TestServerLogRotates(t *testing.T) {
 	if total < maxLogFile {
 		t.Errorf("%d bytes are kept", total)
 	}
-	lines, err := ReadLog(dir, "s").Last(2)
+	lines, err := NewLogReader(dir, "s").ReadLast(2)
 	if err != nil || len(lines) != 2 || lines[1].Text != "last" || lines[0].Text != line[:len(line)-1] || lines[0].At.IsZero() {
 		t.Errorf("tail %q, error %v", lines, err)
 	}
@@ -63,11 +63,11 @@ func TestServerLogLimitsAFlood(t *testing.T) {
 
 func TestTailLogWithoutALog(t *testing.T) {
 	for _, dir := range []string{"", t.TempDir(), filepath.Join(t.TempDir(), "none")} {
-		if lines, err := ReadLog(dir, "s").Last(10); len(lines) > 0 || err != nil {
+		if lines, err := NewLogReader(dir, "s").ReadLast(10); len(lines) > 0 || err != nil {
 			t.Errorf("%q: %q, error %v", dir, lines, err)
 		}
 	}
-	if _, err := ReadLog(t.TempDir(), "../../etc/passwd").Last(10); err == nil {
+	if _, err := NewLogReader(t.TempDir(), "../../etc/passwd").ReadLast(10); err == nil {
 		t.Error("it leaves its directory")
 	}
 }

@@ -53,9 +53,9 @@ func prefixLines(at time.Time, stream Stream, text string) string {
 	return out.String()
 }
 
-// parseLine parses a line of the file. Older versions wrote a time only before remarks,
+// parseLogLine parses a line of the file. Older versions wrote a time only before remarks,
 // and stderr without a prefix.
-func parseLine(line string) LogLine {
+func parseLogLine(line string) LogLine {
 	first, rest, _ := strings.Cut(line, " ")
 	if at, err := time.Parse(time.RFC3339, first); err == nil {
 		if stream, text, ok := cutStream(rest); ok {

@@ -23,12 +23,12 @@ type LogReader struct {
 	read        int64       // offset in it
 }
 
-// ReadLog returns a reader of a server's log in a directory. The log need not exist.
-func ReadLog(dir, server string) *LogReader { return &LogReader{dir: dir, server: server} }
+// NewLogReader returns a reader of a server's log in a directory. The log need not exist.
+func NewLogReader(dir, server string) *LogReader { return &LogReader{dir: dir, server: server} }
 
-// Last returns up to that many last lines, from at most 2 MiB. Next continues after them.
-func (r *LogReader) Last(lines int) (last []LogLine, err error) {
-	err = r.withRoot(func(root *os.Root) error {
+// ReadLast returns up to that many last lines, from at most 2 MiB. Next continues after them.
+func (r *LogReader) ReadLast(lines int) (last []LogLine, err error) {
+	err = r.withLogDir(func(root *os.Root) error {
 		// The newer file first: if it rotates meanwhile, it is not read twice.
 		newer, file, end, err := tailFile(root, r.server+".log")
 		if err != nil {
@@ -42,16 +42,16 @@ func (r *LogReader) Last(lines int) (last []LogLine, err error) {
 			newer = slices.Concat(older, newer)
 		}
 		r.file, r.read = file, end
-		last = parseLines(newer)
+		last = parseLogLines(newer)
 		last = last[max(0, len(last)-max(0, lines)):]
 		return nil
 	})
 	return last, err
 }
 
-// Next returns new lines, at most 1 MiB; none if there are none.
-func (r *LogReader) Next() (lines []LogLine, err error) {
-	err = r.withRoot(func(root *os.Root) error {
+// ReadNew returns new lines, at most 1 MiB; none if there are none.
+func (r *LogReader) ReadNew() (lines []LogLine, err error) {
+	err = r.withLogDir(func(root *os.Root) error {
 		f, file, err := openLog(root, r.server+".log")
 		if f == nil {
 			return err
@@ -59,7 +59,7 @@ func (r *LogReader) Next() (lines []LogLine, err error) {
 		defer f.Close()
 		if r.file != nil && !os.SameFile(r.file, file) {
 			// The log has rotated: first the rest of the older file.
-			if lines, err = r.readRest(root); err != nil || len(lines) > 0 {
+			if lines, err = r.readRotatedRest(root); err != nil || len(lines) > 0 {
 				return err
 			}
 			r.read = 0
@@ -73,8 +73,8 @@ func (r *LogReader) Next() (lines []LogLine, err error) {
 	return lines, err
 }
 
-// readRest reads the rest of the last file, which is now the older one or gone.
-func (r *LogReader) readRest(root *os.Root) ([]LogLine, error) {
+// readRotatedRest reads the rest of the last file, which is now the older one or gone.
+func (r *LogReader) readRotatedRest(root *os.Root) ([]LogLine, error) {
 	f, file, err := openLog(root, r.server+".log.1")
 	if f == nil {
 		return nil, err
@@ -93,11 +93,11 @@ func (r *LogReader) readLines(f *os.File) ([]LogLine, error) {
 		b = b[:end]
 	}
 	r.read += int64(len(b))
-	return parseLines(b), err
+	return parseLogLines(b), err
 }
 
-// withRoot runs do with the log directory.
-func (r *LogReader) withRoot(do func(*os.Root) error) error {
+// withLogDir runs do with the log directory.
+func (r *LogReader) withLogDir(do func(*os.Root) error) error {
 	if r.dir == "" {
 		return nil
 	}
@@ -149,11 +149,11 @@ func tailFile(root *os.Root, name string) (lines []byte, info os.FileInfo, end i
 	return b, info, end, err
 }
 
-// parseLines parses lines, including those without a prefix from older versions.
-func parseLines(b []byte) []LogLine {
+// parseLogLines parses lines, including those without a prefix from older versions.
+func parseLogLines(b []byte) []LogLine {
 	var lines []LogLine
 	for line := range strings.Lines(maskAndEscape(string(b))) {
-		lines = append(lines, parseLine(strings.TrimSuffix(line, "\n")))
+		lines = append(lines, parseLogLine(strings.TrimSuffix(line, "\n")))
 	}
 	return lines
 }

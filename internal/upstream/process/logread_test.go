@@ -22,8 +22,8 @@ func TestLinesOfALog(t *testing.T) {
 	l.now = func() time.Time { return now }
 	l.Write([]byte("half"))
 	l.Write([]byte(" a line\n\n2026-01-01T00:00:00Z [mcpproxy] approved by admin\nbegun"))
-	l.StdoutLine([]byte("{not json}"))
-	l.Remark("connected")
+	l.WriteStdoutLine([]byte("{not json}"))
+	l.WriteRemark("connected")
 	l.Close()
 	at := "2026-02-03T03:05:06.789Z"
 	want := []string{
@@ -31,7 +31,7 @@ func TestLinesOfALog(t *testing.T) {
 		at + " stderr half a line", at + " stderr ", at + " stderr 2026-01-01T00:00:00Z [mcpproxy] approved by admin", at + " stderr begun",
 		at + " stdout {not json}", at + " mcpproxy connected",
 	}
-	lines, err := ReadLog(dir, "s").Last(100)
+	lines, err := NewLogReader(dir, "s").ReadLast(100)
 	if err != nil || len(lines) != len(want) {
 		t.Fatalf("%d lines, %v: %q", len(lines), err, lines)
 	}
@@ -65,7 +65,7 @@ func TestHalfALineIsNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := ReadLog(filepath.Dir(path), "s")
+	r := NewLogReader(filepath.Dir(path), "s")
 	want := func(read []LogLine, err error, texts ...string) {
 		t.Helper()
 		if err != nil || len(read) != len(texts) {
@@ -78,15 +78,15 @@ func TestHalfALineIsNotRead(t *testing.T) {
 		}
 	}
 	write("one\ntw")
-	read, err := r.Last(5)
+	read, err := r.ReadLast(5)
 	want(read, err, "one")
-	read, err = r.Next()
+	read, err = r.ReadNew()
 	want(read, err)
 	write("o\nthree\nfo")
-	read, err = r.Next()
+	read, err = r.ReadNew()
 	want(read, err, "two", "three")
 	write("ur\n")
-	read, err = r.Next()
+	read, err = r.ReadNew()
 	want(read, err, "four")
 }
 
@@ -116,15 +116,15 @@ func TestALogIsFollowed(t *testing.T) {
 	l := NewLog(dir, "s", Masker{})
 	now := time.Unix(0, 0)
 	l.now = func() time.Time { now = now.Add(time.Second); return now } // no line is too much at once
-	r := ReadLog(dir, "s")
-	if lines, err := r.Last(10); len(lines) > 0 || err != nil {
+	r := NewLogReader(dir, "s")
+	if lines, err := r.ReadLast(10); len(lines) > 0 || err != nil {
 		t.Fatalf("%q, %v", lines, err)
 	}
 	got, written := 0, 0
 	drain := func() {
 		t.Helper()
 		for {
-			lines, err := r.Next()
+			lines, err := r.ReadNew()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +159,7 @@ func TestALogIsFollowed(t *testing.T) {
 	if got != written || rotated < 5 {
 		t.Errorf("%d lines of %d, %d rotations", got, written, rotated)
 	}
-	last, err := r.Last(1)
+	last, err := r.ReadLast(1)
 	if err != nil || len(last) != 1 || !strings.HasPrefix(last[0].Text, "999 ") {
 		t.Errorf("the last line: %.20q, %v", last, err)
 	}

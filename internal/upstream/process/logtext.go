@@ -28,16 +28,16 @@ func maskAndEscape(s string) string {
 	if strings.IndexByte(s, '\x1b') >= 0 {
 		s = colors.ReplaceAllString(s, "")
 	}
-	out := escaped(redact.Text(s))
+	out := escapeControls(redact.Text(s))
 	if strings.HasSuffix(s, "\n") && !strings.HasSuffix(out, "\n") {
 		out += "\n" // masked with the end of its line
 	}
 	return out
 }
 
-// escaped writes characters that move the cursor, hide or reorder text as escapes, such
+// escapeControls writes characters that move the cursor, hide or reorder text as escapes, such
 // as \x1b.
-func escaped(s string) string {
+func escapeControls(s string) string {
 	if isPrintableASCII(s) {
 		return s
 	}
@@ -76,8 +76,8 @@ type lineMasker struct {
 	key  int    // bytes dropped of an incomplete private key; 0: none
 }
 
-// add returns the lines that b completes.
-func (m *lineMasker) add(b []byte) string {
+// addBytes returns the lines that b completes.
+func (m *lineMasker) addBytes(b []byte) string {
 	m.rest = append(m.rest, b...)
 	end := bytes.LastIndexByte(m.rest, '\n') + 1
 	if end == 0 && len(m.rest) <= maxLogLine {
@@ -113,7 +113,7 @@ func (m *lineMasker) maskLines(text string) string {
 			_, text, _ = strings.Cut(after, "\n")
 		}
 	}
-	out := maskAndEscape(m.own.Text(text))
+	out := maskAndEscape(m.own.MaskText(text))
 	begun := strings.LastIndex(text, "-----BEGIN ")
 	if begun >= 0 && strings.Contains(out, "[masked private-key ") && !strings.Contains(text[begun:], "-----END ") {
 		m.key = 1

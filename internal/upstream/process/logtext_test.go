@@ -29,9 +29,9 @@ func TestServerLogIsMasked(t *testing.T) {
 	} {
 		l.Write([]byte(piece))
 	}
-	l.Remark("not connected: " + token)
-	l.StdoutLine([]byte("a debug line with " + token))
-	l.StdoutLine([]byte(strings.Repeat("x ", maxRemark/2-10) + token))
+	l.WriteRemark("not connected: " + token)
+	l.WriteStdoutLine([]byte("a debug line with " + token))
+	l.WriteStdoutLine([]byte(strings.Repeat("x ", maxRemark/2-10) + token))
 	l.Write([]byte("Password for " + token + ":"))
 	pending := l.PartialLine()
 	l.Close()
@@ -39,7 +39,7 @@ func TestServerLogIsMasked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := ReadLog(dir, "s").Last(100)
+	last, err := NewLogReader(dir, "s").ReadLast(100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestOldLogsAreMaskedWhenShown(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "s.log"), []byte("use "+token+"\n\x1b[2Jdone\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := ReadLog(dir, "s").Last(10)
+	lines, err := NewLogReader(dir, "s").ReadLast(10)
 	if err != nil || len(lines) != 2 || strings.Contains(lines[0].Text, token) || lines[1].String() != `\x1b[2Jdone` {
 		t.Errorf("%q, %v", lines, err)
 	}
@@ -81,15 +81,15 @@ func TestOldLogsAreMaskedWhenShown(t *testing.T) {
 func TestAnOpenKeyEnds(t *testing.T) {
 	t.Parallel()
 	m := lineMasker{}
-	m.add([]byte("-----BEGIN PRIVATE" + " KEY-----\nabc\n"))
+	m.addBytes([]byte("-----BEGIN PRIVATE" + " KEY-----\nabc\n"))
 	said := ""
 	for range 2 * maxKey / 10 {
-		said += m.add([]byte("a line of\n"))
+		said += m.addBytes([]byte("a line of\n"))
 	}
 	if len(said) < maxKey/2 {
 		t.Errorf("%d bytes are kept", len(said))
 	}
-	if got := m.add([]byte(strings.Repeat("x", maxLogLine+1))); len(got) != maxLogLine+1 {
+	if got := m.addBytes([]byte(strings.Repeat("x", maxLogLine+1))); len(got) != maxLogLine+1 {
 		t.Errorf("a line without an end: %d bytes", len(got))
 	}
 }

@@ -40,21 +40,21 @@ func NewMasker(values []string) Masker {
 	return Masker{strings.NewReplacer(pairs...)}
 }
 
-// Text returns s masked.
-func (m Masker) Text(s string) string {
+// MaskText returns s masked.
+func (m Masker) MaskText(s string) string {
 	if m.replacer == nil {
 		return s
 	}
 	return m.replacer.Replace(s)
 }
 
-// Err returns err with its text masked; errors.Is and errors.As still work.
-func (m Masker) Err(err error) error {
+// MaskError returns err with its text masked; errors.Is and errors.As still work.
+func (m Masker) MaskError(err error) error {
 	if m.replacer == nil || err == nil {
 		return err
 	}
 	text := err.Error()
-	if safe := m.Text(text); safe != text {
+	if safe := m.MaskText(text); safe != text {
 		return &maskedTextError{safe, err}
 	}
 	return err

@@ -18,14 +18,14 @@ func TestMasker(t *testing.T) {
 		"http://h/a%20b%2F%22c/":  "http://h/[masked]/",
 		`open "/tmp/a b/\"c": no`: `open "/tmp/[masked]": no`,
 	} {
-		if got := m.Text(in); got != want {
+		if got := m.MaskText(in); got != want {
 			t.Errorf("%q becomes %q, want %q", in, got, want)
 		}
 	}
-	if got := (Masker{}).Text("pass"); got != "pass" {
+	if got := (Masker{}).MaskText("pass"); got != "pass" {
 		t.Error(got)
 	}
-	if err := m.Err(os.ErrNotExist); err != os.ErrNotExist {
+	if err := m.MaskError(os.ErrNotExist); err != os.ErrNotExist {
 		t.Error(err)
 	}
 }

@@ -38,7 +38,7 @@ func (w *PipeWriter) Send(msg []byte) error {
 		return w.err
 	}
 	if len(w.queue)+len(msg) > maxUnwritten {
-		w.fail(ErrNotReading)
+		w.failLocked(ErrNotReading)
 		return ErrNotReading
 	}
 	w.queue = append(wirejson.AppendLine(w.queue, msg), '\n')
@@ -58,14 +58,14 @@ func (w *PipeWriter) Send(msg []byte) error {
 		}
 		switch {
 		case err != nil:
-			w.fail(err)
+			w.failLocked(err)
 			if round > 0 {
 				err = nil // this message was in the first batch
 			}
 			return err
 		case n < len(batch):
 			w.wg.Add(1)
-			go w.drain(batch[n:])
+			go w.writeQueue(batch[n:])
 			w.mu.Unlock()
 			return nil
 		}
@@ -89,8 +89,8 @@ func (w *PipeWriter) SendOptional(msg []byte) {
 	}
 }
 
-// fail ends the writer. It must be called with mu held, and releases it.
-func (w *PipeWriter) fail(err error) {
+// failLocked ends the writer. It must be called with mu held, and releases it.
+func (w *PipeWriter) failLocked(err error) {
 	first := w.err == nil
 	if first {
 		w.err = err
@@ -129,14 +129,14 @@ func (w *PipeWriter) recycle(batch []byte) {
 	}
 }
 
-// drain writes batch and then the queue until it is empty.
-func (w *PipeWriter) drain(batch []byte) {
+// writeQueue writes batch and then the queue until it is empty.
+func (w *PipeWriter) writeQueue(batch []byte) {
 	defer w.wg.Done()
 	for {
 		_, err := w.f.Write(batch)
 		w.mu.Lock()
 		if err != nil {
-			w.fail(err)
+			w.failLocked(err)
 			return
 		}
 		if len(w.queue) == 0 {

@@ -54,19 +54,19 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 		cmd.Path, cmd.Err = path, nil
 	}
 	cmd.Dir = c.Dir
-	cmd.Env = environment(os.Environ(), c.Env, runtime.GOOS)
-	if mark := launch.registry.mark(); mark != "" {
+	cmd.Env = serverEnvironment(os.Environ(), c.Env, runtime.GOOS)
+	if mark := launch.registry.environMark(); mark != "" {
 		cmd.Env = append(cmd.Env, mark)
 	}
-	cmd.SysProcAttr = groupAttr(c.Installs)
+	cmd.SysProcAttr = newGroupAttr(c.Installs)
 	p := &Process{cmd: cmd, registry: launch.registry, reaped: make(chan struct{}), exited: make(chan struct{})}
-	ours, theirs, err := pipes()
+	ours, theirs, err := openPipes()
 	if err != nil {
 		return nil, fmt.Errorf("make the pipes of the process: %w", err)
 	}
 	p.Stdin, p.Stdout, p.stderr = ours[0], ours[1], ours[2]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
-	err = launch.do(cmd.Start)
+	err = launch.runOnThread(cmd.Start)
 	closeAll(theirs[:])
 	if err != nil {
 		closeAll(ours[:])
@@ -75,7 +75,7 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 	p.registry.add(cmd.Process)
 	launch.track(cmd.Process)
 	p.wg.Add(1)
-	go p.wait(launch)
+	go p.reapAndCleanUp(launch)
 	return p, nil
 }
 
@@ -87,8 +87,8 @@ func missingDir(dir string) string {
 	return dir
 }
 
-// pipes opens stdin, stdout and stderr: the parent's ends, and the child's.
-func pipes() (ours, theirs [3]*os.File, err error) {
+// openPipes opens stdin, stdout and stderr: the parent's ends, and the child's.
+func openPipes() (ours, theirs [3]*os.File, err error) {
 	for i := range ours {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -110,15 +110,15 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// wait reaps the process and kills the rest of its group. The pipes get some time to be
+// reapAndCleanUp reaps the process and kills the rest of its group. The pipes get some time to be
 // read and are then closed, because a process outside the group may keep them open for
 // ever.
-func (p *Process) wait(launch *Launcher) {
+func (p *Process) reapAndCleanUp(launch *Launcher) {
 	defer p.wg.Done()
 	err := p.cmd.Wait()
 	close(p.reaped)
 	if p.spareLeftovers.Load() {
-		p.awaitGroup()
+		p.waitForLeftovers()
 	}
 	killGroup(p.cmd.Process)
 	p.registry.remove(p.cmd.Process)
@@ -133,13 +133,13 @@ func (p *Process) wait(launch *Launcher) {
 	}
 }
 
-// awaitGroup waits until the leftovers of a package manager are gone.
-func (p *Process) awaitGroup() {
+// waitForLeftovers waits until the leftovers of a package manager are gone.
+func (p *Process) waitForLeftovers() {
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	limit := time.NewTimer(RollbackGrace)
 	defer limit.Stop()
-	for groupLives(p.cmd.Process) {
+	for groupExists(p.cmd.Process) {
 		select {
 		case <-look.C:
 		case <-limit.C:
@@ -153,7 +153,7 @@ func (p *Process) awaitGroup() {
 func (p *Process) Stop(hard <-chan struct{}, grace time.Duration, closeInput func()) {
 	closeInput()
 	if !p.WaitExit(hard, stdinGrace) {
-		termGroup(p.cmd.Process)
+		terminateGroup(p.cmd.Process)
 		if !p.WaitExit(hard, grace) {
 			killGroup(p.cmd.Process)
 		}
@@ -180,8 +180,8 @@ func (p *Process) HasEnded() bool {
 	}
 }
 
-// Status returns how the process ended, as an ExitError. It must have exited.
-func (p *Process) Status() error { return p.status }
+// ExitStatus returns how the process ended, as an ExitError. It must have exited.
+func (p *Process) ExitStatus() error { return p.status }
 
 // StderrBytes returns the number of bytes written to stderr.
 func (p *Process) StderrBytes() int64 { return p.stderrBytes.Load() }
@@ -222,7 +222,7 @@ func (p *Process) CopyStderr(log *Log) {
 			n, err := p.stderr.Read(buf)
 			log.Write(buf[:n])
 			p.stderrBytes.Add(int64(n))
-			p.last.add(buf[:n])
+			p.last.addBytes(buf[:n])
 			switch {
 			case err != nil:
 				return

@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// groupAttr puts a process into its own group.
-func groupAttr(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// newGroupAttr puts a process into its own group.
+func newGroupAttr(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

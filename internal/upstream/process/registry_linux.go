@@ -61,8 +61,8 @@ func directoryID(dir string) string {
 	return fmt.Sprintf("%s %d", path, stat.Ino)
 }
 
-// mark returns the environment entry for each process, "" without one.
-func (r *processRegistry) mark() string {
+// environMark returns the environment entry for each process, "" without one.
+func (r *processRegistry) environMark() string {
 	if r == nil {
 		return ""
 	}
@@ -170,7 +170,7 @@ func (r *processRegistry) leftovers(groups map[int]processID) (all []processID) 
 
 func (r *processRegistry) isMarked(pid int) bool {
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	return err == nil && bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+r.mark()+"\x00"))
+	return err == nil && bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+r.environMark()+"\x00"))
 }
 
 // belongsToGroup reports whether a process belongs to a recorded group. While a member

@@ -19,7 +19,7 @@ func startOrphan(t *testing.T, r *processRegistry, script string) int {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Env = append(os.Environ(), r.mark())
+	cmd.Env = append(os.Environ(), r.environMark())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ type processRegistry struct{}
 
 func newProcessRegistry(string) *processRegistry { return nil }
 
-func (*processRegistry) mark() string { return "" }
+func (*processRegistry) environMark() string { return "" }
 
 func (*processRegistry) add(*os.Process) {}
 

@@ -41,7 +41,7 @@ var (
 
 // RegistryURL returns the registry of the runner with these arguments and environment; ""
 // if unknown.
-func (r Runner) RegistryURL(args []string, env map[string]string) string {
+func (r PackageRunner) RegistryURL(args []string, env map[string]string) string {
 	from, ok := packageRegistries[r.Name]
 	if !ok || slices.ContainsFunc(args, mentionsRegistry) {
 		return ""
@@ -64,7 +64,7 @@ func (r Runner) RegistryURL(args []string, env map[string]string) string {
 			return set[name]
 		}
 	}
-	if mayConfigureRegistry(filepath.Join(home, from.file)) {
+	if fileMaySetRegistry(filepath.Join(home, from.file)) {
 		return ""
 	}
 	return from.address
@@ -73,9 +73,9 @@ func (r Runner) RegistryURL(args []string, env map[string]string) string {
 // maxSettings bounds what is read of a runner's settings.
 const maxSettings = 64 << 10
 
-// mayConfigureRegistry reports whether a settings file may set the registry. Most users
+// fileMaySetRegistry reports whether a settings file may set the registry. Most users
 // have none. Special files, such as pipes, and large files are not read.
-func mayConfigureRegistry(path string) bool {
+func fileMaySetRegistry(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
@@ -153,7 +153,7 @@ func (s *StartWatch) watchNetwork(done <-chan struct{}, source string) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.slot.setTrouble(why)
+		s.slot.setFetchTrouble(why)
 		if why == "" {
 			return
 		}

@@ -38,7 +38,7 @@ func TestSource(t *testing.T) {
 		if name, value, ok := strings.Cut(c.variable, "="); ok {
 			env[name] = value
 		}
-		if got := RunnerOf(words[0], words[1:]).RegistryURL(words[1:], env); got != c.want {
+		if got := DetectRunner(words[0], words[1:]).RegistryURL(words[1:], env); got != c.want {
 			t.Errorf("%s with %s: %q, want %q", c.line, c.variable, got, c.want)
 		}
 	}

@@ -49,7 +49,7 @@ type StartSlot struct {
 	occupied bool          // it uses capacity; a slot that had its turn and yielded does not
 	turn     chan struct{} // closed when its turn has come
 
-	trouble string // see Trouble
+	trouble string // see FetchTrouble
 }
 
 // FinishingInstalls returns how many package managers are finishing an installation.
@@ -66,12 +66,12 @@ func (q *StartQueue) Waiting() int {
 func (p *StartSlot) Turn() <-chan struct{} { return p.turn }
 
 // Join adds a slot to the queue.
-func (q *StartQueue) Join(r Runner, hasty bool) *StartSlot {
-	p := &StartSlot{q: q, weight: r.weight(), key: r.key(), turn: make(chan struct{})}
+func (q *StartQueue) Join(r PackageRunner, hasty bool) *StartSlot {
+	p := &StartSlot{q: q, weight: r.startWeight(), key: r.packageKey(), turn: make(chan struct{})}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.enqueue(p, hasty)
-	q.advance()
+	q.grantTurns()
 	return p
 }
 
@@ -87,10 +87,10 @@ func (q *StartQueue) enqueue(p *StartSlot, hasty bool) {
 	q.waiting = slices.Insert(q.waiting, at, p)
 }
 
-// advance gives turns while there is capacity. No slot overtakes one that needs more
+// grantTurns gives turns while there is capacity. No slot overtakes one that needs more
 // capacity, to prevent starvation; only a slot that waits for another one to fetch the
 // same package is skipped. The lock is held.
-func (q *StartQueue) advance() {
+func (q *StartQueue) grantTurns() {
 	for i := 0; i < len(q.waiting); {
 		p := q.waiting[i]
 		if p.key != "" && q.fetching[p.key] && !q.installed[p.key] {
@@ -124,11 +124,11 @@ func (p *StartSlot) MakeUrgent() {
 	}
 	p.q.waiting = slices.Delete(p.q.waiting, i, i+1)
 	p.q.enqueue(p, true)
-	p.q.advance()
+	p.q.grantTurns()
 }
 
-// Ahead returns how many slots precede p, and whether p still waits.
-func (p *StartSlot) Ahead() (n int, waits bool) {
+// SlotsAhead returns how many slots precede p, and whether p still waits.
+func (p *StartSlot) SlotsAhead() (n int, waits bool) {
 	if p == nil {
 		return 0, false
 	}
@@ -148,8 +148,8 @@ func (p *StartSlot) mayFetch() bool {
 	return p.key != "" && !p.q.installed[p.key]
 }
 
-// Trouble returns why the runner cannot fetch now; "" if unknown.
-func (p *StartSlot) Trouble() string {
+// FetchTrouble returns why the runner cannot fetch now; "" if unknown.
+func (p *StartSlot) FetchTrouble() string {
 	if p == nil {
 		return ""
 	}
@@ -158,14 +158,14 @@ func (p *StartSlot) Trouble() string {
 	return p.trouble
 }
 
-func (p *StartSlot) setTrouble(why string) {
+func (p *StartSlot) setFetchTrouble(why string) {
 	p.q.mu.Lock()
 	defer p.q.mu.Unlock()
 	p.trouble = why
 }
 
-// finishingInstall counts a package manager that finishes its installation, until done.
-func (p *StartSlot) finishingInstall() (done func()) {
+// countFinishingInstall counts a package manager that finishes its installation, until done.
+func (p *StartSlot) countFinishingInstall() (done func()) {
 	if p == nil {
 		return func() {}
 	}
@@ -173,15 +173,15 @@ func (p *StartSlot) finishingInstall() (done func()) {
 	return func() { p.q.finishing.Add(-1) }
 }
 
-// yield lets another process start while p makes no progress.
-func (p *StartSlot) yield() {
+// yieldCapacity lets another process start while p makes no progress.
+func (p *StartSlot) yieldCapacity() {
 	if p == nil {
 		return
 	}
 	p.q.mu.Lock()
 	defer p.q.mu.Unlock()
 	p.releaseCapacity()
-	p.q.advance()
+	p.q.grantTurns()
 }
 
 // releaseCapacity frees the capacity of p. The lock is held.
@@ -213,12 +213,12 @@ func (p *StartSlot) Release(ready bool) {
 	}
 	p.releaseCapacity()
 	p.key = ""
-	q.advance()
+	q.grantTurns()
 }
 
 // IsInstalled reports whether the package of r has been started once.
-func (q *StartQueue) IsInstalled(r Runner) bool {
+func (q *StartQueue) IsInstalled(r PackageRunner) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return r.key() == "" || q.installed[r.key()]
+	return r.packageKey() == "" || q.installed[r.packageKey()]
 }

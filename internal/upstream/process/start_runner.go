@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Runner is a program that fetches a server before it starts it: a package manager or a
+// PackageRunner is a program that fetches a server before it starts it: a package manager or a
 // container engine. The zero value is a plain program.
-type Runner struct {
+type PackageRunner struct {
 	Name     string // such as "npx"; "" = a plain program
 	Installs bool   // into a cache that a kill can corrupt
 	remote   bool   // another process does the work, such as a daemon
@@ -20,17 +20,17 @@ const (
 	runnerWeight = 2
 )
 
-// weight returns the capacity that a start takes.
-func (r Runner) weight() int {
+// startWeight returns the capacity that a start takes.
+func (r PackageRunner) startWeight() int {
 	if r.Name == "" {
 		return plainWeight
 	}
 	return runnerWeight
 }
 
-// key is equal for launches that would fetch the same package into the same cache; "" if
+// packageKey is equal for launches that would fetch the same package into the same cache; "" if
 // that is harmless.
-func (r Runner) key() string {
+func (r PackageRunner) packageKey() string {
 	if !r.Installs {
 		return ""
 	}
@@ -40,53 +40,53 @@ func (r Runner) key() string {
 // maxWrappers bounds the programs around a runner: env, sh -c, …
 const maxWrappers = 8
 
-// RunnerOf detects the runner that a command starts, also inside a shell.
-func RunnerOf(command string, args []string) Runner {
+// DetectRunner detects the runner that a command starts, also inside a shell.
+func DetectRunner(command string, args []string) PackageRunner {
 	words := append([]string{command}, args...)
 	for range maxWrappers {
 		if len(words) == 0 {
-			return Runner{}
+			return PackageRunner{}
 		}
 		name, args := programName(words[0]), words[1:]
-		if r := runnerByName(name, args); r.Name != "" {
+		if r := newRunnerByName(name, args); r.Name != "" {
 			return r
 		}
 		switch name {
 		case "env":
-			words = afterAssignments(args)
+			words = skipAssignments(args)
 		case "cmd":
-			words = splitQuotedCommand(afterFlag(args, "/c", "/k"))
+			words = splitQuotedCommand(argsAfterFlag(args, "/c", "/k"))
 		case "sh", "bash", "zsh", "dash", "ash", "ksh":
-			return runnerInScript(afterFlag(args, "-c", "-lc", "-ec", "-ic", "-lic"))
+			return detectRunnerInScript(argsAfterFlag(args, "-c", "-lc", "-ec", "-ic", "-lic"))
 		case "node":
 			words = args // npx-cli.js
 		case "exec", "nohup", "command":
 			words = args
 		default:
-			return Runner{}
+			return PackageRunner{}
 		}
 	}
-	return Runner{}
+	return PackageRunner{}
 }
 
-// runnerInScript detects a runner in a shell script.
-func runnerInScript(args []string) Runner {
+// detectRunnerInScript detects a runner in a shell script.
+func detectRunnerInScript(args []string) PackageRunner {
 	if len(args) == 0 {
-		return Runner{}
+		return PackageRunner{}
 	}
 	for _, command := range strings.FieldsFunc(args[0], func(c rune) bool { return strings.ContainsRune("&;|\n", c) }) {
-		words := afterAssignments(strings.Fields(command))
+		words := skipAssignments(strings.Fields(command))
 		if len(words) > 0 && words[0] == "exec" {
 			words = words[1:]
 		}
 		if len(words) == 0 {
 			continue
 		}
-		if r := runnerByName(programName(words[0]), words[1:]); r.Name != "" {
+		if r := newRunnerByName(programName(words[0]), words[1:]); r.Name != "" {
 			return r
 		}
 	}
-	return Runner{}
+	return PackageRunner{}
 }
 
 // runnerCommands are the commands that fetch a package before they run it, with their
@@ -98,30 +98,30 @@ var runnerCommands = map[string]string{
 	"pipx run": "pipx", "uv run": "uv run", "uvx": "uvx", "uv tool run": "uvx",
 }
 
-// runnerByName returns the runner of that name if its arguments run something.
-func runnerByName(name string, args []string) Runner {
-	first, _ := firstWord(args)
+// newRunnerByName returns the runner of that name if its arguments run something.
+func newRunnerByName(name string, args []string) PackageRunner {
+	first, _ := firstNonFlag(args)
 	switch name {
 	case "deno":
 		for _, arg := range args {
 			if strings.HasPrefix(arg, "npm:") || strings.HasPrefix(arg, "jsr:") || strings.HasPrefix(arg, "https://") {
-				return Runner{Name: name, Installs: true, pkg: arg}
+				return PackageRunner{Name: name, Installs: true, pkg: arg}
 			}
 		}
 	case "docker", "podman", "nerdctl":
 		if first == "run" || first == "compose" {
-			return Runner{Name: name, remote: true}
+			return PackageRunner{Name: name, remote: true}
 		}
 	}
 	command, rest := name, args
 	for range 3 { // the program and at most two words
-		word, after := firstWord(rest)
+		word, after := firstNonFlag(rest)
 		if runner, ok := runnerCommands[command]; ok {
-			return Runner{Name: runner, Installs: true, pkg: word}
+			return PackageRunner{Name: runner, Installs: true, pkg: word}
 		}
 		command, rest = command+" "+word, after
 	}
-	return Runner{}
+	return PackageRunner{}
 }
 
 // programName returns the base name of a program without a Windows extension.
@@ -133,8 +133,8 @@ func programName(file string) string {
 	return name
 }
 
-// firstWord returns the first argument that is not a flag, and the rest.
-func firstWord(args []string) (word string, rest []string) {
+// firstNonFlag returns the first argument that is not a flag, and the rest.
+func firstNonFlag(args []string) (word string, rest []string) {
 	for i, arg := range args {
 		if !strings.HasPrefix(arg, "-") {
 			return arg, args[i+1:]
@@ -143,8 +143,8 @@ func firstWord(args []string) (word string, rest []string) {
 	return "", nil
 }
 
-// afterAssignments skips what precedes a command: A=B, and flags.
-func afterAssignments(words []string) []string {
+// skipAssignments skips what precedes a command: A=B, and flags.
+func skipAssignments(words []string) []string {
 	for len(words) > 0 && (strings.HasPrefix(words[0], "-") || isAssignment(words[0])) {
 		words = words[1:]
 	}
@@ -156,8 +156,8 @@ func isAssignment(word string) bool {
 	return ok && !strings.ContainsAny(name, `/\`)
 }
 
-// afterFlag returns what follows the first of these flags.
-func afterFlag(args []string, flags ...string) []string {
+// argsAfterFlag returns what follows the first of these flags.
+func argsAfterFlag(args []string, flags ...string) []string {
 	for i, arg := range args {
 		for _, flag := range flags {
 			if strings.EqualFold(arg, flag) {

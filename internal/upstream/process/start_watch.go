@@ -12,7 +12,7 @@ import (
 // to stderr, it is installing or loading, up to LongestStart.
 type StartWatch struct {
 	proc        *Process
-	runner      Runner
+	runner      PackageRunner
 	quietLimit  time.Duration // without progress; connect_timeout
 	waitLimit   time.Duration // the same if it may wait for a network or another process
 	slot        *StartSlot
@@ -38,8 +38,8 @@ const (
 
 // NewStartWatch returns the watch of proc, just started by r. limit is the time without
 // progress, 0 or more; place is its slot in the queue; source is where r fetches, see
-// Runner.RegistryURL.
-func NewStartWatch(proc *Process, r Runner, limit time.Duration, place *StartSlot, source string) *StartWatch {
+// PackageRunner.RegistryURL.
+func NewStartWatch(proc *Process, r PackageRunner, limit time.Duration, place *StartSlot, source string) *StartWatch {
 	s := &StartWatch{proc: proc, runner: r, quietLimit: limit, waitLimit: limit, slot: place, registryURL: source, began: time.Now(), ready: make(chan struct{})}
 	if r.Name != "" {
 		_, _, seen := proc.CPUTime()
@@ -58,9 +58,9 @@ func NewStartWatch(proc *Process, r Runner, limit time.Duration, place *StartSlo
 	return s
 }
 
-// Watch watches the process until it is ready or done is closed, and returns an error if
+// WatchUntilReady watches the process until it is ready or done is closed, and returns an error if
 // it takes too long.
-func (s *StartWatch) Watch(done <-chan struct{}) error {
+func (s *StartWatch) WatchUntilReady(done <-chan struct{}) error {
 	if s.registryURL != "" {
 		s.proc.Go(func() { s.watchNetwork(done, s.registryURL) })
 	}
@@ -84,7 +84,7 @@ func (s *StartWatch) Watch(done <-chan struct{}) error {
 			case now.Sub(s.began) >= LongestStart:
 				return problem.Slowf("it was not ready after %v", LongestStart)
 			case since >= yields:
-				s.slot.yield()
+				s.slot.yieldCapacity()
 			}
 		}
 	}
@@ -110,8 +110,8 @@ func (s *StartWatch) newQuietTimer() (quiet func(now time.Time) time.Duration) {
 	}
 }
 
-// Done ends the watch: the process is ready.
-func (s *StartWatch) Done() {
+// MarkReady ends the watch: the process is ready.
+func (s *StartWatch) MarkReady() {
 	s.once.Do(func() {
 		s.proc.SpareLeftovers(false)
 		close(s.ready)
@@ -128,14 +128,14 @@ func (s *StartWatch) isInstalling() bool {
 	}
 }
 
-// Finish lets a package manager finish its installation, for a while or until hard, and
+// FinishInstall lets a package manager finish its installation, for a while or until hard, and
 // reports whether there was one: then it gets more time to end, and the caller calls done
 // afterwards. begun closes its input and receives its name.
-func (s *StartWatch) Finish(hard <-chan struct{}, begun func(runner string)) (done func(), installs bool) {
+func (s *StartWatch) FinishInstall(hard <-chan struct{}, begun func(runner string)) (done func(), installs bool) {
 	if !s.isInstalling() {
 		return func() {}, false
 	}
-	done = s.slot.finishingInstall()
+	done = s.slot.countFinishingInstall()
 	begun(s.runner.Name)
 	s.waitInstallEnd(hard)
 	return done, true

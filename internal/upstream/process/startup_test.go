@@ -14,10 +14,10 @@ func TestStartQueue(t *testing.T) {
 			return false
 		}
 	}
-	npx := func(pack string) Runner { return Runner{Name: "npx", Installs: true, pkg: pack} }
+	npx := func(pack string) PackageRunner { return PackageRunner{Name: "npx", Installs: true, pkg: pack} }
 	q := NewStartQueueWithCapacity(4)
 	a, b := q.Join(npx("a"), false), q.Join(npx("b"), false)
-	c, plain := q.Join(npx("c"), false), q.Join(Runner{}, false)
+	c, plain := q.Join(npx("c"), false), q.Join(PackageRunner{}, false)
 	if !turn(a) || !turn(b) || turn(c) || turn(plain) {
 		t.Error("two package managers of the weight of four fit")
 	}
@@ -25,19 +25,19 @@ func TestStartQueue(t *testing.T) {
 	if !turn(hasty) {
 		t.Error("what is waited for has room of its own")
 	}
-	if n, waits := plain.Ahead(); n != 1 || !waits {
+	if n, waits := plain.SlotsAhead(); n != 1 || !waits {
 		t.Errorf("%d before the last one", n)
 	}
 	plain.MakeUrgent()
-	if n, _ := plain.Ahead(); n != 0 || turn(plain) {
+	if n, _ := plain.SlotsAhead(); n != 0 || turn(plain) {
 		t.Errorf("%d before it, but there is no room for hasty ones any more", n)
 	}
 	hasty.Release(true)
 	if !turn(plain) || turn(c) {
 		t.Error("the one that is in a hurry goes first")
 	}
-	a.yield()
-	a.yield()
+	a.yieldCapacity()
+	a.yieldCapacity()
 	a.Release(false)
 	a.Release(false)
 	plain.Release(true)
@@ -61,7 +61,7 @@ func TestStartQueue(t *testing.T) {
 	if !turn(again) || !turn(twice) {
 		t.Error("it is installed by now")
 	}
-	for _, p := range []*StartSlot{other, again, twice, q.Join(Runner{}, false)} {
+	for _, p := range []*StartSlot{other, again, twice, q.Join(PackageRunner{}, false)} {
 		p.Release(false)
 	}
 	if q.used != 0 || len(q.waiting) != 0 || len(q.fetching) != 0 {
@@ -107,7 +107,7 @@ func TestRunnersAreRecognised(t *testing.T) {
 		if len(words) == 1 {
 			words = strings.Fields(line)
 		}
-		r := RunnerOf(words[0], words[1:])
+		r := DetectRunner(words[0], words[1:])
 		if got := strings.TrimSpace(r.Name + " " + strings.TrimSpace(r.pkg)); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}

@@ -59,35 +59,35 @@ type encryptedFile struct {
 
 const maxEncryptedFile = 16 << 20
 
-func (s *encryptedFile) path(end string) string { return filepath.Join(s.dir, s.kind+end) }
+func (s *encryptedFile) filePath(end string) string { return filepath.Join(s.dir, s.kind+end) }
 
-func (s *encryptedFile) load(key string) ([]byte, error) {
+func (s *encryptedFile) loadValue(key string) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all, err := s.read()
+	all, err := s.readAll()
 	return all[key], err
 }
 
-// put stores a value, or removes it when it is nil.
-func (s *encryptedFile) put(ctx context.Context, key string, value []byte) error {
+// putValue stores a value, or removes it when it is nil.
+func (s *encryptedFile) putValue(ctx context.Context, key string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if value == nil { // a missing value needs no file
-		if all, err := s.read(); err == nil && all[key] == nil {
+		if all, err := s.readAll(); err == nil && all[key] == nil {
 			return nil
 		}
 	}
-	unlock, err := lockFile(ctx, s.path(".lock"))
+	unlock, err := lockFile(ctx, s.filePath(".lock"))
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	all, err := s.read()
+	all, err := s.readAll()
 	if err != nil {
 		// A file that cannot be decrypted is kept: another key may open it.
-		aside := s.path(".age.unreadable")
+		aside := s.filePath(".age.unreadable")
 		s.logger.Warn("a sealed file cannot be read: it is kept aside", "file", aside, "error", err)
-		if err := os.Rename(s.path(".age"), aside); err != nil {
+		if err := os.Rename(s.filePath(".age"), aside); err != nil {
 			return fmt.Errorf("put the unreadable file aside: %w", err)
 		}
 	}
@@ -101,11 +101,11 @@ func (s *encryptedFile) put(ctx context.Context, key string, value []byte) error
 	if value == nil {
 		delete(all, key)
 	}
-	return s.write(all)
+	return s.writeAll(all)
 }
 
-func (s *encryptedFile) read() (map[string][]byte, error) {
-	f, err := os.Open(s.path(".age"))
+func (s *encryptedFile) readAll() (map[string][]byte, error) {
+	f, err := os.Open(s.filePath(".age"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -113,7 +113,7 @@ func (s *encryptedFile) read() (map[string][]byte, error) {
 		return nil, fmt.Errorf("open the sealed %s: %w", s.kind, err)
 	}
 	defer func() { _ = f.Close() }()
-	identity, err := s.identity(false)
+	identity, err := s.loadOrCreateIdentity(false)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +132,8 @@ func (s *encryptedFile) read() (map[string][]byte, error) {
 	return all, nil
 }
 
-func (s *encryptedFile) write(all map[string][]byte) error {
-	identity, err := s.identity(true)
+func (s *encryptedFile) writeAll(all map[string][]byte) error {
+	identity, err := s.loadOrCreateIdentity(true)
 	if err != nil {
 		return err
 	}
@@ -150,13 +150,13 @@ func (s *encryptedFile) write(all map[string][]byte) error {
 	if err := errors.Join(err, w.Close()); err != nil {
 		return fmt.Errorf("seal the %s: %w", s.kind, err)
 	}
-	return ondisk.Replace(s.path(".age"), out.Bytes())
+	return ondisk.Replace(s.filePath(".age"), out.Bytes())
 }
 
-// identity returns the key of the file. It creates one if there is none and mayMake is
+// loadOrCreateIdentity returns the key of the file. It creates one if there is none and mayMake is
 // set.
-func (s *encryptedFile) identity(mayMake bool) (*age.X25519Identity, error) {
-	path := s.path(".key")
+func (s *encryptedFile) loadOrCreateIdentity(mayMake bool) (*age.X25519Identity, error) {
+	path := s.filePath(".key")
 	raw, err := os.ReadFile(path)
 	if err == nil {
 		id, err := age.ParseX25519Identity(string(bytes.TrimSpace(raw)))

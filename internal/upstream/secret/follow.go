@@ -10,9 +10,9 @@ import (
 // pollInterval is how often the index is checked for changes by other processes.
 const pollInterval = 2 * time.Second
 
-// Follow calls changed after each change of the index by any process, until ctx ends.
+// FollowChanges calls changed after each change of the index by any process, until ctx ends.
 // Changes of the keyring by other programs are not noticed.
-func (s *Store) Follow(ctx context.Context, changed func()) {
+func (s *Store) FollowChanges(ctx context.Context, changed func()) {
 	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	last := s.indexStamp()

@@ -1,6 +1,10 @@
 // Package secret stores logins to servers and the values of ${keyring:NAME} in the system
 // keyring or, as fallback, in an age-encrypted file of the data directory.
 //
+// Files:
+//   - secret.go: Store, secrets by name with an index; follow.go notices changes of it.
+//   - vault.go: Vault, the keyring with the file as fallback; encrypted.go: the file.
+//
 // Guarantees:
 //   - A value is in the keyring or in the encrypted file, and in no other file.
 //   - Files have mode 0600 and are replaced atomically. Concurrent writers lose nothing.
@@ -47,11 +51,11 @@ var (
 	ErrLocked = errors.New("it is in the keyring of the system, which cannot be used from here")
 )
 
-// Info is a secret's metadata.
-type Info struct {
-	Place    Location  `json:"kept"`
-	SetAt    time.Time `json:"set_at"`
-	Revision string    `json:"revision"` // changes with each Set
+// SecretInfo is a secret's metadata.
+type SecretInfo struct {
+	Place    StorageLocation `json:"kept"`
+	SetAt    time.Time       `json:"set_at"`
+	Revision string          `json:"revision"` // changes with each Set
 	// OlderInKeyring says that the keyring still has an earlier value, because it was not
 	// available when this one was set.
 	OlderInKeyring bool `json:"older_in_keyring,omitempty"`
@@ -70,8 +74,8 @@ const indexName = "secrets.json"
 // maxIndex bounds the index in bytes, enough for maxCount names.
 const maxIndex = 1 << 20
 
-// Open returns the Store of a data directory. It reads and creates nothing yet.
-func Open(dir string, logger *slog.Logger) *Store {
+// OpenStore returns the Store of a data directory. It reads and creates nothing yet.
+func OpenStore(dir string, logger *slog.Logger) *Store {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
@@ -120,33 +124,33 @@ func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	case value != nil:
 		return string(value), nil
 	}
-	all, err := s.List()
+	all, err := s.ListIndex()
 	if err != nil {
 		return "", err
 	}
-	if all[name].Place == Keyring && s.vault.keyring.isOff() {
+	if all[name].Place == Keyring && s.vault.keyring.isDisabled() {
 		return "", ErrLocked
 	}
 	return "", ErrMissing
 }
 
 // Set stores the value of a secret and returns its metadata.
-func (s *Store) Set(ctx context.Context, name, value string) (Info, error) {
+func (s *Store) Set(ctx context.Context, name, value string) (SecretInfo, error) {
 	if err := errors.Join(CheckName(name), CheckValue(value)); err != nil {
-		return Info{}, err
+		return SecretInfo{}, err
 	}
-	var info Info
-	err := s.change(ctx, func(all map[string]Info) error {
+	var info SecretInfo
+	err := s.changeIndex(ctx, func(all map[string]SecretInfo) error {
 		before, there := all[name]
 		if !there && len(all) >= maxCount {
 			return fmt.Errorf("there are %d secrets already, which is the most", maxCount)
 		}
-		place, err := s.vault.save(ctx, vaultKey(name), []byte(value))
+		place, err := s.vault.saveWithLocation(ctx, vaultKey(name), []byte(value))
 		if err != nil {
 			return err
 		}
 		older := place == File && (before.Place == Keyring || before.OlderInKeyring)
-		info = Info{place, time.Now().UTC().Truncate(time.Second), newRevision(), older}
+		info = SecretInfo{place, time.Now().UTC().Truncate(time.Second), newRevision(), older}
 		all[name] = info
 		return nil
 	})
@@ -158,9 +162,9 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	return s.change(ctx, func(all map[string]Info) error {
+	return s.changeIndex(ctx, func(all map[string]SecretInfo) error {
 		known, there := all[name]
-		if (known.Place == Keyring || known.OlderInKeyring) && s.vault.keyring.isOff() {
+		if (known.Place == Keyring || known.OlderInKeyring) && s.vault.keyring.isDisabled() {
 			return ErrLocked // the value would stay there unnoticed
 		}
 		value, err := s.vault.Load(ctx, vaultKey(name))
@@ -172,13 +176,13 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	})
 }
 
-// List returns the index. It does not ask the keyring, so a value may be missing.
-func (s *Store) List() (map[string]Info, error) {
+// ListIndex returns the index. It does not ask the keyring, so a value may be missing.
+func (s *Store) ListIndex() (map[string]SecretInfo, error) {
 	path := filepath.Join(s.dir, indexName)
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return map[string]Info{}, nil
+		return map[string]SecretInfo{}, nil
 	case err != nil:
 		return nil, fmt.Errorf("read the names of the secrets: %w", err)
 	case info.Size() > maxIndex:
@@ -188,16 +192,16 @@ func (s *Store) List() (map[string]Info, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the names of the secrets: %w", err)
 	}
-	all := map[string]Info{}
+	all := map[string]SecretInfo{}
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return nil, fmt.Errorf("%s is not what was written: move it away; the values stay, and `mcpproxy secrets set` notes their names again", path)
 	}
-	maps.DeleteFunc(all, func(name string, _ Info) bool { return CheckName(name) != nil })
+	maps.DeleteFunc(all, func(name string, _ SecretInfo) bool { return CheckName(name) != nil })
 	return all, nil
 }
 
 // SortedNames returns the names of an index, sorted.
-func SortedNames(all map[string]Info) []string { return slices.Sorted(maps.Keys(all)) }
+func SortedNames(all map[string]SecretInfo) []string { return slices.Sorted(maps.Keys(all)) }
 
 // newRevision returns a random revision.
 func newRevision() string {
@@ -206,14 +210,14 @@ func newRevision() string {
 	return hex.EncodeToString(b[:])
 }
 
-// change changes the index while no other process does.
-func (s *Store) change(ctx context.Context, do func(all map[string]Info) error) error {
+// changeIndex changes the index while no other process does.
+func (s *Store) changeIndex(ctx context.Context, do func(all map[string]SecretInfo) error) error {
 	unlock, err := lockFile(ctx, filepath.Join(s.dir, indexName+".lock"))
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	all, err := s.List()
+	all, err := s.ListIndex()
 	if err != nil {
 		return err
 	}

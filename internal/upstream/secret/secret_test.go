@@ -15,7 +15,7 @@ import (
 
 // opened returns the Store of a directory, in the keyring of the process or not.
 func opened(dir string, off bool) *Store {
-	s := Open(dir, nil)
+	s := OpenStore(dir, nil)
 	s.vault.keyring.off = off
 	return s
 }
@@ -44,7 +44,7 @@ func TestStore(t *testing.T) {
 			if got, err := again.Get(ctx, "A"); got != "planted-value-2" || err != nil {
 				t.Errorf("%q %v", got, err)
 			}
-			if all, err := again.List(); len(all) != 1 || all["A"] != second || err != nil {
+			if all, err := again.ListIndex(); len(all) != 1 || all["A"] != second || err != nil {
 				t.Errorf("%+v %v", all, err)
 			}
 			nothingStands(t, dir, "planted-value")
@@ -180,7 +180,7 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 	s := opened(dir, true)
-	all, err := s.List()
+	all, err := s.ListIndex()
 	if len(all) != 40 || err != nil {
 		t.Errorf("%d of 40 names (%v)", len(all), err)
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// Location is where a value is stored.
-type Location string
+// StorageLocation is where a value is stored.
+type StorageLocation string
 
 // The locations.
 const (
-	Keyring Location = "keyring"
-	File    Location = "file"
+	Keyring StorageLocation = "keyring"
+	File    StorageLocation = "file"
 )
 
 // NoKeyringEnv is the environment variable that disables the system keyring when it is
@@ -49,7 +49,7 @@ func OpenVault(dir, kind string, logger *slog.Logger) *Vault {
 
 // Load returns the value of a key, nil without one.
 func (v *Vault) Load(ctx context.Context, key string) ([]byte, error) {
-	value, err := v.file.load(key)
+	value, err := v.file.loadValue(key)
 	if value != nil || err != nil {
 		return value, err
 	}
@@ -58,21 +58,21 @@ func (v *Vault) Load(ctx context.Context, key string) ([]byte, error) {
 
 // Save stores a value.
 func (v *Vault) Save(ctx context.Context, key string, value []byte) error {
-	_, err := v.save(ctx, key, value)
+	_, err := v.saveWithLocation(ctx, key, value)
 	return err
 }
 
-// save is Save, and returns where the value is.
-func (v *Vault) save(ctx context.Context, key string, value []byte) (Location, error) {
+// saveWithLocation is Save, and returns where the value is.
+func (v *Vault) saveWithLocation(ctx context.Context, key string, value []byte) (StorageLocation, error) {
 	if v.keyring.save(ctx, key, value) == nil {
-		return Keyring, v.file.put(ctx, key, nil)
+		return Keyring, v.file.putValue(ctx, key, nil)
 	}
-	return File, v.file.put(ctx, key, value)
+	return File, v.file.putValue(ctx, key, value)
 }
 
 // Delete removes a value, if there is one.
 func (v *Vault) Delete(ctx context.Context, key string) error {
-	return errors.Join(v.file.put(ctx, key, nil), v.keyring.delete(ctx, key))
+	return errors.Join(v.file.putValue(ctx, key, nil), v.keyring.delete(ctx, key))
 }
 
 // systemKeyring is the keyring of the system.
@@ -109,10 +109,10 @@ func keyringAvailable() bool {
 	return err == nil
 }
 
-// do runs a keyring operation, and disables the keyring if it does not respond: it may
+// runOperation runs a keyring operation, and disables the keyring if it does not respond: it may
 // wait for a user who is not there.
-func (r *systemKeyring) do(ctx context.Context, f func() error) error {
-	if r.isOff() {
+func (r *systemKeyring) runOperation(ctx context.Context, f func() error) error {
+	if r.isDisabled() {
 		return errNoKeyring
 	}
 	result := make(chan error, 1)
@@ -132,8 +132,8 @@ func (r *systemKeyring) do(ctx context.Context, f func() error) error {
 	}
 }
 
-// isOff reports whether the keyring is disabled.
-func (r *systemKeyring) isOff() bool {
+// isDisabled reports whether the keyring is disabled.
+func (r *systemKeyring) isDisabled() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.off
@@ -152,7 +152,7 @@ func (r *systemKeyring) disable(err error) error {
 
 func (r *systemKeyring) load(ctx context.Context, key string) ([]byte, error) {
 	var value string
-	err := r.do(ctx, func() (err error) { value, err = keyring.Get(keyringService, key+r.suffix); return err })
+	err := r.runOperation(ctx, func() (err error) { value, err = keyring.Get(keyringService, key+r.suffix); return err })
 	switch {
 	case err == nil:
 		return []byte(value), nil
@@ -163,11 +163,11 @@ func (r *systemKeyring) load(ctx context.Context, key string) ([]byte, error) {
 }
 
 func (r *systemKeyring) save(ctx context.Context, key string, value []byte) error {
-	return r.do(ctx, func() error { return keyring.Set(keyringService, key+r.suffix, string(value)) })
+	return r.runOperation(ctx, func() error { return keyring.Set(keyringService, key+r.suffix, string(value)) })
 }
 
 func (r *systemKeyring) delete(ctx context.Context, key string) error {
-	err := r.do(ctx, func() error { return keyring.Delete(keyringService, key+r.suffix) })
+	err := r.runOperation(ctx, func() error { return keyring.Delete(keyringService, key+r.suffix) })
 	if errors.Is(err, keyring.ErrNotFound) || errors.Is(err, errNoKeyring) {
 		return nil
 	}

@@ -30,7 +30,7 @@ type MemoryStore struct {
 
 // rowKey identifies a row.
 type rowKey struct {
-	kind tool.Kind
+	kind tool.DefinitionKind
 	tool.ID
 }
 
@@ -178,7 +178,7 @@ func (m *MemoryStore) SaveHeld(_ context.Context, server string, all []approval.
 }
 
 // ApprovedDefinition implements approval.Store.
-func (m *MemoryStore) ApprovedDefinition(_ context.Context, kind tool.Kind, of tool.ID) (json.RawMessage, error) {
+func (m *MemoryStore) ApprovedDefinition(_ context.Context, kind tool.DefinitionKind, of tool.ID) (json.RawMessage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	id := rowKey{kind, of}

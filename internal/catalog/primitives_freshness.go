@@ -1,0 +1,92 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/upstream"
+)
+
+// errNotListed is returned for a server that has not listed its primitives.
+var errNotListed = errors.New("it is not known what the server offers")
+
+// ensureListed makes sure that the catalog has a server's current list. good is the
+// accepted age for servers that do not announce changes. If the server cannot be asked,
+// the last list is used.
+func (g *PrimitiveGuard) ensureListed(ctx context.Context, server string, l ListKind, good time.Duration) error {
+	last := g.listings.requestOf(g.catalog.Current(), server, l)
+	select {
+	case last.sem <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-last.sem }()
+	s, list := g.catalog.Current().Server(server), &listKinds[l]
+	if s == nil {
+		return errNotListed
+	}
+	told := g.catalog.Primitives(server).HasList(list.kind)
+	if !told && s.State.Capabilities != nil && !HasCapability(s, list.capability) {
+		return nil // it has none
+	}
+	if !last.isDue(s, l, told, good) {
+		if !told {
+			return errNotListed
+		}
+		return nil
+	}
+	asked := time.Now()
+	raws, err := g.source.ListPrimitives(ctx, server, list.method, list.member)
+	took := time.Since(asked)
+	if err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return ctx.Err()
+		}
+		g.logger.Warn("what a server offers could not be listed", "server", server, "list", list.member, "error", err)
+		asked = time.Now()
+	}
+	last.listRequestState = listRequestState{primitivesVersion: s.State.PrimitivesVersion, listedAt: asked, duration: took, failed: err != nil, answered: upstream.ServerAnswered(err)}
+	switch {
+	case err == nil, upstream.ServerAnswered(err) && (!told || len(raws) > 0):
+		g.catalog.StorePrimitives(ctx, server, list.kind, raws)
+	case !told:
+		return errNotListed
+	}
+	return nil
+}
+
+// markStale requests the list again before the next use, because a client saw a different
+// one.
+func (g *PrimitiveGuard) markStale(server string, l ListKind) {
+	last := g.listings.requestOf(g.catalog.Current(), server, l)
+	select {
+	case last.sem <- struct{}{}:
+		last.stale = true
+		<-last.sem
+	default: // a request is running
+		return
+	}
+	select {
+	case g.stale <- struct{}{}:
+	default:
+	}
+}
+
+// ListApproved returns the approved primitives of a list, from the last list if the
+// server cannot be asked.
+func (g *PrimitiveGuard) ListApproved(ctx context.Context, s *Server, l ListKind) []*Primitive {
+	kind := listKinds[l].kind
+	if g.ensureListed(ctx, s.Name, l, staleAfter) != nil && !g.catalog.Primitives(s.Name).HasList(kind) {
+		return nil
+	}
+	listed, now := g.catalog.Primitives(s.Name).Listed(kind), g.catalog.CurrentPrimitives(s.Name)
+	approved := make([]*Primitive, 0, len(listed))
+	for _, one := range listed {
+		if now.IsApproved(one) {
+			approved = append(approved, one)
+		}
+	}
+	return slices.Clip(approved)
+}

@@ -1,0 +1,41 @@
+package search
+
+import (
+	"strings"
+	"sync"
+)
+
+// measureNouns maps a word after "how" to the nouns asked for: "how large" asks for a
+// size.
+var measureNouns = sync.OnceValue(func() map[string][]string {
+	out := make(map[string][]string)
+	for _, line := range wordFile().Of("measures").Lines {
+		words := strings.Fields(line)
+		out[words[0]] = words[1:]
+	}
+	return out
+})
+
+// mutatingVerbs has the verbs of changes, and their stems; readingVerbs those that only
+// read.
+var (
+	mutatingVerbs = sync.OnceValue(func() map[string]bool {
+		set := wordFile().Of("changing").Set()
+		for word := range wordFile().Of("changing").Set() {
+			set[toStem(word)] = true
+		}
+		return set
+	})
+	readingVerbs = sync.OnceValue(func() map[string]bool { return wordFile().Of("looking").Set() })
+)
+
+// isMutatingName reports whether a tool's name says that it changes something.
+func isMutatingName(name []string) (does bool) {
+	for _, word := range name {
+		if readingVerbs()[word] {
+			return false
+		}
+		does = does || mutatingVerbs()[word]
+	}
+	return does
+}

@@ -1,0 +1,148 @@
+package search
+
+import (
+	_ "embed"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/kljensen/snowball/english"
+
+	"mcpproxy/internal/wordlist"
+)
+
+//go:embed words.txt
+var wordsText string
+
+// The sections of words.txt.
+var (
+	wordFile         = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
+	stopWords        = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
+	fillers          = sync.OnceValue(func() map[string]bool { return wordFile().Of("fillers").Set() })
+	foreignStopWords = sync.OnceValue(func() (languages []map[string]bool) {
+		for _, line := range wordFile().Of("other stop words").Lines {
+			set := make(map[string]bool)
+			for _, word := range strings.Fields(line) {
+				set[word] = true
+			}
+			languages = append(languages, set)
+		}
+		return languages
+	})
+	verbs       = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
+	actionStems = sync.OnceValue(func() map[string]bool {
+		set := make(map[string]bool)
+		for word := range verbs() {
+			set[toStem(word)] = true
+		}
+		return set
+	})
+	particles      = sync.OnceValue(func() map[string]bool { return wordFile().Of("particles").Set() })
+	compounds      = sync.OnceValue(func() map[string]bool { return wordFile().Of("compounds").Set() })
+	countQuestions = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
+)
+
+// wordCosts is the cost of a common word in a segmentation: the logarithm of its rank, by
+// Zipf's law.
+var wordCosts = sync.OnceValue(func() map[string]float32 {
+	list := wordFile().Of("common words").Words()
+	costs := make(map[string]float32, len(list))
+	for i, w := range list {
+		costs[w] = float32(math.Log(float64(i+2) * math.Log(float64(len(list)))))
+	}
+	return costs
+})
+
+// stemFamilies maps the stems of a word family to the stem of its first word.
+var stemFamilies = sync.OnceValue(func() map[string]string {
+	out := make(map[string]string)
+	for _, line := range wordFile().Of("families").Lines {
+		family := strings.Fields(line)
+		head := english.Stem(family[0], true)
+		for _, word := range family[1:] {
+			if root := english.Stem(word, true); root != head {
+				out[root] = head
+			}
+		}
+	}
+	return out
+})
+
+// synonymStems are the groups of synonyms, as stems.
+var synonymStems = sync.OnceValue(func() (groups [][]string) {
+	for _, line := range wordFile().Of("synonyms").Lines {
+		group := strings.Fields(line)
+		for i := range group {
+			group[i] = toStem(group[i])
+		}
+		groups = append(groups, group)
+	}
+	return groups
+})
+
+// stemMeanings maps each stem of a group to the first stem of its first group.
+var stemMeanings = sync.OnceValue(func() map[string]string {
+	out := make(map[string]string)
+	for _, group := range synonymStems() {
+		for _, root := range group {
+			if out[root] == "" {
+				out[root] = group[0]
+			}
+		}
+	}
+	return out
+})
+
+// synonymsInVocabulary maps each stem to the other stems of its groups that are in the vocabulary.
+func synonymsInVocabulary(stems map[string]uint32) map[string][]uint32 {
+	out := make(map[string][]uint32)
+	for _, group := range synonymStems() {
+		for _, of := range group {
+			for _, other := range group {
+				if id, ok := stems[other]; ok && other != of {
+					out[of] = append(out[of], id)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// toStem returns the stem of an English word, other words unchanged.
+func toStem(word string) string {
+	if !isLetters(word) {
+		if head, ok := stemFamilies()[word]; ok {
+			return head
+		}
+		return word
+	}
+	if short, ok := singularAbbreviation(word); ok {
+		word = short
+	}
+	root := english.Stem(word, true)
+	if head, ok := stemFamilies()[root]; ok {
+		return head
+	}
+	return root
+}
+
+// shortForms maps each abbreviation, such as "pr", to its words.
+var shortForms = sync.OnceValue(func() map[string][]string {
+	out := make(map[string][]string)
+	for _, line := range wordFile().Of("short forms").Lines {
+		words := strings.Fields(line)
+		out[words[0]] = words[1:]
+	}
+	return out
+})
+
+// singularAbbreviation returns the abbreviation of a plural such as "prs", which the stemmer
+// does not handle.
+func singularAbbreviation(word string) (short string, ok bool) {
+	short, ok = strings.CutSuffix(word, "s")
+	if !ok || short == "" {
+		return "", false
+	}
+	_, known := shortForms()[short]
+	return short, known
+}

@@ -1,0 +1,207 @@
+package tool
+
+import (
+	"strconv"
+	"time"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// DecisionFacts is what a decision about a call used of the tool: its effective hints, and the
+// definition with its approval. It is part of the activity record.
+type DecisionFacts struct {
+	Hints       *JudgedHints `json:"hints,omitempty" doc:"The hints that counted."`
+	Overridden  *JudgedHints `json:"overridden,omitempty" doc:"What the server says of the hints that a person's hint_overrides say otherwise or as well; absent when it says none of them."`
+	Inferred    string       `json:"inferred,omitempty" words:"operation" doc:"What the tool seems to do, where its server does not say it, whether that counted or not."`
+	Unsure      bool         `json:"inferred_unsure,omitempty" doc:"That is only the careful choice."`
+	CallWith    string       `json:"call_with,omitempty" words:"variant"`
+	Fingerprint string       `json:"fingerprint,omitempty" doc:"Of the definition that was judged, in hexadecimal digits."`
+	ApprovedBy  string       `json:"approved_by,omitempty" doc:"Who has approved this definition: a person, or the trust in its server (trust:scan, trust:auto)."`
+	ApprovedAt  *time.Time   `json:"approved_at,omitempty"`
+
+	encoded []byte // by WithEncodedBytes
+}
+
+// JudgedHints are effective hints. One that is absent has no meaning next to the others,
+// such as "destructive" in a read-only tool.
+type JudgedHints struct {
+	ReadOnly    *HintFact `json:"read_only,omitempty"`
+	Destructive *HintFact `json:"destructive,omitempty"`
+	Idempotent  *HintFact `json:"idempotent,omitempty"`
+	OpenWorld   *HintFact `json:"open_world,omitempty"`
+}
+
+// HintFact is the effective value of one hint and its source.
+type HintFact struct {
+	Value bool       `json:"value"`
+	From  HintSource `json:"from" doc:"The server, a person's hint_overrides, what was inferred (infer_hints: enforce), or MCP's default, as nobody says anything."`
+}
+
+// HintSource is the source of a hint.
+type HintSource string
+
+// The sources of hints.
+const (
+	FromServer   HintSource = "server"
+	FromOverride HintSource = "override"
+	FromInferred HintSource = "inferred"
+	FromDefault  HintSource = "default"
+)
+
+// Words returns all sources.
+func (HintSource) Words() []string {
+	return []string{string(FromServer), string(FromOverride), string(FromInferred), string(FromDefault)}
+}
+
+// ResolveHints returns the effective hints and their sources: the override where it sets
+// a hint, else the declared hint, else the inferred one. Unset hints have MCP's default,
+// which gives two of them no meaning in a read-only tool.
+func ResolveHints(effective, override, declared Hints) *JudgedHints {
+	h := &JudgedHints{}
+	by, of := override.boolHints(), declared.boolHints()
+	for i, b := range effective.boolHints() {
+		byDefault := b.name == "destructiveHint" || b.name == "openWorldHint"
+		fact := &HintFact{Value: *b.value == True, From: FromInferred}
+		switch {
+		case *b.value == Unset && effective.ReadOnly == True && (b.name == "destructiveHint" || b.name == "idempotentHint"):
+			continue
+		case *b.value == Unset:
+			fact = &HintFact{Value: byDefault, From: FromDefault}
+		case *by[i].value != Unset:
+			fact.From = FromOverride
+		case *of[i].value != Unset:
+			fact.From = FromServer
+		}
+		*h.hintFields()[i] = fact
+	}
+	return h
+}
+
+// DeclaredHints returns the hints that the server declared, including overridden ones.
+func (j *DecisionFacts) DeclaredHints() (h Hints) {
+	said := h.boolHints()
+	for _, from := range [...]*JudgedHints{j.Hints, j.Overridden} {
+		if from == nil {
+			continue
+		}
+		for i, fact := range from.hintFields() {
+			if f := *fact; f != nil && f.From == FromServer {
+				*said[i].value = ToTriBool(f.Value)
+			}
+		}
+	}
+	return h
+}
+
+// OverriddenHints returns the declared hints that an override replaces; nil without any.
+func OverriddenHints(override, declared Hints) *JudgedHints {
+	var h JudgedHints
+	by, of := override.boolHints(), declared.boolHints()
+	for i := range by {
+		if *by[i].value != Unset && *of[i].value != Unset {
+			*h.hintFields()[i] = &HintFact{Value: *of[i].value == True, From: FromServer}
+		}
+	}
+	if h == (JudgedHints{}) {
+		return nil
+	}
+	return &h
+}
+
+// hintFields is in the order of Hints.
+func (h *JudgedHints) hintFields() [4]**HintFact {
+	return [...]**HintFact{&h.ReadOnly, &h.Destructive, &h.Idempotent, &h.OpenWorld}
+}
+
+// WithEncodedBytes returns j with the bytes that AppendRecordMembers appends. It must not change
+// afterwards.
+func (j DecisionFacts) WithEncodedBytes() DecisionFacts {
+	j.encoded = j.AppendRecordMembers(nil)
+	return j
+}
+
+// AppendRecordMembers appends j to dst as stored in records, much shorter than its JSON: as
+// members of an object, each with a comma before it.
+func (j *DecisionFacts) AppendRecordMembers(dst []byte) []byte {
+	if j.encoded != nil {
+		return append(dst, j.encoded...)
+	}
+	if j.Hints != nil {
+		dst = append(j.Hints.appendCompactHints(append(dst, `,"hints":"`...)), '"')
+	}
+	if j.Overridden != nil {
+		dst = append(j.Overridden.appendCompactHints(append(dst, `,"overridden":"`...)), '"')
+	}
+	if j.Unsure {
+		dst = append(dst, `,"inferred_unsure":true`...)
+	}
+	for _, m := range j.textMembers() {
+		if *m.text != "" {
+			dst = wirejson.AppendString(append(append(append(dst, `,"`...), m.name...), `":`...), *m.text)
+		}
+	}
+	if j.ApprovedAt != nil {
+		dst = strconv.AppendInt(append(dst, `,"approved_at":`...), j.ApprovedAt.UnixMilli(), 10)
+	}
+	return dst
+}
+
+// ReadRecordMember reads a member that AppendRecordMembers has written and ignores others.
+func (j *DecisionFacts) ReadRecordMember(name, value []byte) {
+	text, _ := wirejson.String(value)
+	switch string(name) {
+	case "hints":
+		j.Hints = parseCompactHints(text)
+	case "overridden":
+		j.Overridden = parseCompactHints(text)
+	case "inferred_unsure":
+		j.Unsure = string(value) == "true"
+	case "approved_at":
+		if ms, ok := wirejson.Int(value); ok {
+			at := time.UnixMilli(ms).UTC()
+			j.ApprovedAt = &at
+		}
+	}
+	for _, m := range j.textMembers() {
+		if m.name == string(name) {
+			*m.text = text
+		}
+	}
+}
+
+type textMember struct {
+	name string
+	text *string
+}
+
+func (j *DecisionFacts) textMembers() [4]textMember {
+	return [...]textMember{{"call_with", &j.CallWith}, {"inferred", &j.Inferred}, {"fingerprint", &j.Fingerprint}, {"approved_by", &j.ApprovedBy}}
+}
+
+// appendCompactHints appends a letter for each hint: the first one of its source, upper case
+// when it is true; a hyphen for none.
+func (h *JudgedHints) appendCompactHints(dst []byte) []byte {
+	for _, fact := range h.hintFields() {
+		letter := byte('-')
+		if f := *fact; f != nil {
+			if letter = f.From[0]; f.Value {
+				letter -= 'a' - 'A'
+			}
+		}
+		dst = append(dst, letter)
+	}
+	return dst
+}
+
+// parseCompactHints reads what appendCompactHints wrote; unknown letters are no hint.
+func parseCompactHints(letters string) *JudgedHints {
+	h := &JudgedHints{}
+	for i, fact := range h.hintFields() {
+		for _, source := range HintSource("").Words() {
+			if i < len(letters) && letters[i]|('a'-'A') == source[0] {
+				*fact = &HintFact{Value: letters[i] < 'a', From: HintSource(source)}
+			}
+		}
+	}
+	return h
+}

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
+)
+
+// TestAsks: a profile adds questions and takes none away, whether it is the address's or a
+// token's.
+func TestAsks(t *testing.T) {
+	c := mustParse(t, `{"ask": {"destructive": "ask", "tools": {"a:pay": "ask"}}, "mcpServers": {"a": {"command": "x", "ask": {"wait": "10s"}}, "b": {"command": "y", "ask": {"destructive": "off"}}},
+		"profiles": {"careful": {"ask": {"write": "ask", "destructive": "off", "tools": {"a:pay": "off", "b:read": "ask"}}}, "plain": {}}}`)
+	none, careful := policy.Scope{}, policy.NewScope(c.ProfileRule("plain"), c.ProfileRule("careful"))
+	for _, w := range []struct {
+		server, tool string
+		within       policy.Scope
+		lane         policy.Operation
+		want         string
+	}{
+		{"a", "x", none, policy.Destructive, "ask.destructive"}, {"a", "x", none, policy.Write, ""}, {"b", "x", none, policy.Destructive, ""}, {"a", "pay", none, policy.Read, `ask.tools "a:pay"`},
+		{"a", "x", careful, policy.Destructive, "ask.destructive"}, {"a", "x", careful, policy.Write, "ask.write of profile careful"}, {"a", "pay", careful, policy.Read, `ask.tools "a:pay"`},
+		{"b", "x", careful, policy.Destructive, ""}, {"b", "read", careful, policy.Read, `ask.tools "b:read" of profile careful`}, {"gone", "x", none, policy.Destructive, "ask.destructive"},
+		{"a", "x", policy.NewScope(c.ProfileRule("plain")), policy.Write, ""},
+	} {
+		got := ""
+		if by := c.AskRuleFor(tool.ID{Server: w.server, Tool: w.tool}, w.within, w.lane); by.IsSet() {
+			got = by.String()
+		}
+		if got != w.want {
+			t.Errorf("%s:%s as %s: %q, want %q", w.server, w.tool, w.lane, got, w.want)
+		}
+		if got != "" && !c.MayAskUser(w.server, w.within) {
+			t.Errorf("%s:%s may not be asked about, and is", w.server, w.tool)
+		}
+	}
+	if c.AskTimeout("a") != 10*time.Second || c.AskTimeout("b") != 45*time.Second || (&Config{}).AskTimeout("a") != 45*time.Second {
+		t.Errorf("it waits %v, %v", c.AskTimeout("a"), c.AskTimeout("b"))
+	}
+	if d := mustParse(t, `{"mcpServers": {"a": {"command": "x", "ask": {"write": "ask"}}}}`); d.MayAskUser("b", none) || !d.MayAskUser("a", none) {
+		t.Error("a server's rules are those of others")
+	}
+	if w := mustParse(t, `{"ask": {"tools": {"paymnts:*": "ask"}}, "mcpServers": {"payments": {"command": "x"}}}`).warnings; len(w) != 1 || !strings.Contains(w[0], `"paymnts:*"`) {
+		t.Errorf("a pattern without a server: %q", w)
+	}
+	if one, other := mustParse(t, `{"listen": "127.0.0.1:1"}`), mustParse(t, `{"listen": "127.0.0.1:2", "data_dir": "/x", "log": {"format": "json"}}`); one.SharedRevision() != other.SharedRevision() || one.Revision() == other.Revision() {
+		t.Error("where an instance listens makes another basis, or no other revision")
+	}
+	if mustParse(t, `{"tools_limit": 3}`).SharedRevision() == mustParse(t, `{}`).SharedRevision() {
+		t.Error("what decides is no part of the basis")
+	}
+	if d := mustParse(t, `{"ask": {"answer_by_client": ["cursor", "claude"]}}`); !d.ClientMayApprove("claude") || d.ClientMayApprove("codex") || d.ClientMayApprove("") || c.ClientMayApprove("claude") {
+		t.Error("who approves by a form of its own is another one")
+	}
+	if mustParse(t, `{"ask": {"write": "ask"}}`).Revision() == mustParse(t, `{}`).Revision() {
+		t.Error("what is asked is no part of the revision")
+	}
+}

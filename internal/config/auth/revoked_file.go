@@ -1,0 +1,37 @@
+package auth
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mcpproxy/internal/ondisk"
+)
+
+// RevokedFile is the file in the data directory with the ids of revoked tokens, so that
+// an older database does not make them valid again.
+const RevokedFile = "revoked_tokens"
+
+// maxRevoked bounds the ids in the file; the oldest are dropped.
+const maxRevoked = 10_000
+
+// readRevokedIDs returns the ids in the file, oldest first.
+func readRevokedIDs(dir string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, RevokedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return strings.Fields(string(text)), err
+}
+
+// addRevokedID adds an id to the file.
+func addRevokedID(dir, id string) error {
+	all, err := readRevokedIDs(dir)
+	if err != nil {
+		return err
+	}
+	all = append(all[max(0, len(all)-maxRevoked+1):], id)
+	return ondisk.Replace(filepath.Join(dir, RevokedFile), []byte(strings.Join(all, "\n")+"\n"))
+}

@@ -1,0 +1,37 @@
+package config
+
+import (
+	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/gate/policy"
+)
+
+// decodeLaneRules decodes lanes in file order.
+func (d *decoder) decodeLaneRules(v hujson.Value, path string) (any, any) {
+	obj, ok := v.Value.(*hujson.Object)
+	if !ok {
+		d.reportWrongType(v, path, "an object (tool name or pattern → by which argument it is judged)")
+		return nil, nil
+	}
+	resolved, raw := []LaneRule{}, []LaneRule{}
+	for m, pattern := range d.eachMember(obj, path) {
+		at := joinPath(path, pattern)
+		if !d.reportCheckError(m.Name.StartOffset, at, checkPattern(pattern)) {
+			continue
+		}
+		r, shown := LaneRule{Pattern: pattern}, LaneRule{Pattern: pattern}
+		g := d.decodeObject(m.Value, at, r.keys(), shown.keys())
+		_, by := g["by"]
+		_, argument := g["argument"]
+		switch listed := len(r.Read)+len(r.Write)+len(r.Destructive) > 0; {
+		case !by || !argument:
+			d.addMistake(m.Name.StartOffset, at, "by and argument are needed: how the tool is judged, and by which of its arguments", `for example {"by": "sql", "argument": "$.sql"}`)
+		case listed && r.By != policy.ByAction && r.By != "":
+			d.addMistake(m.Name.StartOffset, at, "read, write and destructive are for by: action alone", "take them out")
+		case !listed && r.By == policy.ByAction:
+			d.addMistake(m.Name.StartOffset, at, "by: action needs the actions that are read or destructive", `for example "read": ["list", "get"]`)
+		}
+		resolved, raw = append(resolved, r), append(raw, shown)
+	}
+	return resolved, raw
+}

@@ -1,0 +1,30 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// SetHintOverride sets hints of a tool in the hint_overrides of a server, in an entry with
+// the tool's exact name, and applies the file. hints is an object; other members, other
+// entries and comments stay.
+func (l *LiveConfig) SetHintOverride(permit ConfirmFunc, name, tool string, hints json.RawMessage) error {
+	var edits []textEdit
+	if err := wirejson.Members(hints, func(hint, value []byte) error {
+		path, value := []string{"hint_overrides", tool, string(hint)}, bytes.Clone(value)
+		edits = append(edits, func(d document) ([]textedit.Splice, error) {
+			servers, i := d.findServer(name)
+			if i < 0 {
+				return nil, unknownServerError(name)
+			}
+			return d.SetAt(textedit.ContainerOf(servers.Items[i].Value), path, value)
+		})
+		return nil
+	}); err != nil {
+		return err
+	}
+	return l.editServers(permit, []string{name}, edits...)
+}

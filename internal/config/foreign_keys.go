@@ -1,0 +1,58 @@
+package config
+
+import (
+	_ "embed"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/wordlist"
+)
+
+//go:embed foreign.txt
+var foreignText string
+
+var foreignKeys = parseForeignKeys(wordlist.Read(foreignText))
+
+// parseForeignKeys returns the table of foreign.txt: object → key, perhaps with a type →
+// advice.
+func parseForeignKeys(f wordlist.File) map[string]map[string]string {
+	table := map[string]map[string]string{}
+	for _, s := range f {
+		table[s.Head] = map[string]string{}
+		for _, line := range s.Lines {
+			name, advice, _ := strings.Cut(line, " ")
+			table[s.Head][name] = advice
+		}
+	}
+	return table
+}
+
+// typesOf are the types in foreign.txt.
+var typesOf = map[hujson.Kind]string{'t': "bool", 'f': "bool", '{': "object"}
+
+// foreignKeyAdvice returns the advice for another client's key that has no effect here;
+// ok reports whether it is one.
+func foreignKeyAdvice(object, name string, value hujson.Kind) (advice string, ok bool) {
+	if advice, ok = foreignKeys[object][name+"="+typesOf[value]]; !ok {
+		advice, ok = foreignKeys[object][name]
+	}
+	return advice, ok
+}
+
+// ForeignServerKeyAdvice returns the advice for another client's server key that has no effect here;
+// ok reports whether it is one. value is the first byte of the key's JSON value.
+func ForeignServerKeyAdvice(name string, value byte) (advice string, ok bool) {
+	return foreignKeyAdvice("server", name, hujson.Kind(value))
+}
+
+// CanonicalServerKey returns the canonical server key of a name, "" if unknown, and whether the
+// name has the opposite meaning.
+func CanonicalServerKey(name string) (key string, inverse bool) {
+	keys := new(Server).keys()
+	at, inverse := findKey(keys, name)
+	if at < 0 {
+		return "", false
+	}
+	return keys[at].name, inverse
+}

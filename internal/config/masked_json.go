@@ -1,0 +1,301 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/store/redact"
+)
+
+// maskValue returns what may be shown of the value of a key.
+func (k configKey) maskValue(raw string) string {
+	if k.mask != nil {
+		return k.mask(raw)
+	}
+	return maskSecret(raw)
+}
+
+// Masked returns c as it may be shown: references instead of their values; other values of
+// env, headers and api_key masked.
+func (c Config) Masked() *Config {
+	if c.shown != nil {
+		return c.shown
+	}
+	maskKeys(c.keys())
+	c.Servers = slices.Clone(c.Servers)
+	for i := range c.Servers {
+		c.Servers[i] = c.Servers[i].Masked()
+	}
+	return &c
+}
+
+// Masked returns s as it may be shown.
+func (s Server) Masked() Server {
+	if s.shown != nil {
+		return *s.shown
+	}
+	return maskServer(s)
+}
+
+// maskServer masks env and headers, and what looks like a secret in the URL and the
+// arguments.
+func maskServer(s Server) Server {
+	maskKeys(s.keys())
+	if s.Args != nil { // as written: absent, or []
+		s.Args = redact.Args(s.Args)
+	}
+	s.URL = redact.URL(s.URL)
+	return s
+}
+
+// maskKeys masks the secret keys.
+func maskKeys(keys []configKey) {
+	for _, k := range keys {
+		if !k.secret {
+			continue
+		}
+		switch v := k.field.(type) {
+		case *string:
+			*v = k.maskValue(*v)
+		case *map[string]string:
+			*v = maps.Clone(*v)
+			for name, value := range *v {
+				(*v)[name] = maskSecret(value)
+			}
+		}
+	}
+}
+
+// MarshalJSON returns the effective configuration in the form of the file, with defaults
+// and without secrets.
+func (c Config) MarshalJSON() ([]byte, error) {
+	shown := c.Masked()
+	return encodeObject(shown.keys(), func(k configKey) bool { return !k.secret || !k.reflectField().IsZero() })
+}
+
+// MarshalJSON returns the server in the form of the file, without secrets and defaults.
+func (s Server) MarshalJSON() ([]byte, error) {
+	return encodeServer(s.Masked())
+}
+
+// String returns the configuration as JSON, without secrets.
+func (c Config) String() string { return marshalToString(c) }
+
+// GoString keeps secrets out of %#v.
+func (c Config) GoString() string { return marshalToString(c) }
+
+// LogValue keeps secrets out of the log.
+func (c Config) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprintf("%d servers", len(c.Servers)))
+}
+
+// String returns the server as JSON, without secrets.
+func (s Server) String() string { return marshalToString(s) }
+
+// GoString keeps secrets out of %#v.
+func (s Server) GoString() string { return marshalToString(s) }
+
+// LogValue keeps secrets out of the log.
+func (s Server) LogValue() slog.Value { return slog.StringValue(s.Name) }
+
+func marshalToString(v json.Marshaler) string {
+	b, err := v.MarshalJSON()
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// encodeObject encodes the keys that keep accepts, in table order.
+func encodeObject(keys []configKey, keep func(configKey) bool) ([]byte, error) {
+	var out objectWriter
+	for i, k := range keys {
+		group := k.groupName()
+		if group != "" && i > 0 && keys[i-1].groupName() == group {
+			continue // written with the first of the group
+		}
+		if group != "" {
+			inner, err := encodeObject(keysInGroup(keys, group), keep)
+			if err != nil {
+				return nil, err
+			}
+			if string(inner) != "{}" {
+				out.addMember(group, inner)
+			}
+			continue
+		}
+		if k.field == nil || !keep(k) {
+			continue
+		}
+		value, err := encodeValue(k.value())
+		if err != nil {
+			return nil, fmt.Errorf("key %s: %w", k.name, err)
+		}
+		out.addMember(k.name, value)
+	}
+	return out.toJSON(), nil
+}
+
+// encodeValue encodes a field's value as in the file.
+func encodeValue(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case time.Duration:
+		return wirejson.Marshal(formatDuration(v))
+	case tool.TriBool:
+		return wirejson.Marshal(v == tool.True)
+	case []HintOverride:
+		var out objectWriter
+		for _, o := range v {
+			hints, err := encodeObject(hintKeys(&o.Hints), func(k configKey) bool { return !k.isDefault() })
+			if err != nil {
+				return nil, err
+			}
+			out.addMember(o.Pattern, hints)
+		}
+		return out.toJSON(), nil
+	case []LaneRule:
+		var out objectWriter
+		for _, r := range v {
+			b, err := encodeObject(r.keys(), func(k configKey) bool { return !k.isDefault() })
+			if err != nil {
+				return nil, err
+			}
+			out.addMember(r.Pattern, b)
+		}
+		return out.toJSON(), nil
+	case []Selection:
+		var out objectWriter
+		for _, s := range v {
+			out.addMember(s.Pattern, wirejson.AppendString(nil, s.Expression))
+		}
+		return out.toJSON(), nil
+	case []Profile:
+		var out objectWriter
+		for _, p := range v {
+			b, err := encodeObject(p.keys(), func(k configKey) bool { return !k.isDefault() })
+			if err != nil {
+				return nil, err
+			}
+			out.addMember(p.Name, b)
+		}
+		return out.toJSON(), nil
+	case []policy.ScopeTools:
+		var out objectWriter
+		for _, t := range v {
+			b, err := encodeValue(t.Patterns)
+			if err != nil {
+				return nil, err
+			}
+			out.addMember(t.Server, b)
+		}
+		return out.toJSON(), nil
+	case []Server:
+		var out objectWriter
+		for _, s := range v {
+			b, err := encodeServer(s)
+			if err != nil {
+				return nil, err
+			}
+			out.addMember(s.Name, b)
+		}
+		return out.toJSON(), nil
+	case []string:
+		if v == nil {
+			return []byte("[]"), nil
+		}
+	case map[string]string:
+		if v == nil {
+			return []byte("{}"), nil
+		}
+	}
+	return wirejson.Marshal(v)
+}
+
+// encodeServer encodes a masked server.
+func encodeServer(s Server) ([]byte, error) {
+	return encodeObject(s.keys(), func(k configKey) bool { return k.name != "name" && !k.isDefault() })
+}
+
+// objectWriter writes a JSON object with members in order.
+type objectWriter struct{ text []byte }
+
+func (o *objectWriter) addMember(name string, value []byte) {
+	separator := byte(',')
+	if len(o.text) == 0 {
+		separator = '{'
+	}
+	quoted, _ := wirejson.Marshal(name) // a string always encodes
+	o.text = append(append(append(append(o.text, separator), quoted...), ':'), value...)
+}
+
+func (o *objectWriter) toJSON() []byte {
+	if len(o.text) == 0 {
+		return []byte("{}")
+	}
+	return append(o.text, '}')
+}
+
+// minSecret is the minimum length of an env value that counts as a secret: shorter ones
+// are flags, and occur in many texts by chance.
+const minSecret = 8
+
+// SecretValues returns the values that must not occur in any text about the server: resolved
+// references, headers, and longer env values.
+func (s Server) SecretValues() []string {
+	all := slices.Clone(s.revealed)
+	for _, v := range s.Headers {
+		all = append(all, v)
+	}
+	for _, v := range s.Env {
+		if len(v) >= minSecret {
+			all = append(all, v)
+		}
+	}
+	if s.OAuth.ClientSecret != "" {
+		all = append(all, s.OAuth.ClientSecret)
+	}
+	if shown := s.shown; shown != nil {
+		all = append(all, resolvedValues(shown.Command, s.Command)...)
+		all = append(all, resolvedValues(shown.URL, s.URL)...)
+		all = append(all, resolvedValues(shown.WorkingDir, s.WorkingDir)...)
+		for i, arg := range s.Args {
+			if i < len(shown.Args) {
+				all = append(all, resolvedValues(shown.Args[i], arg)...)
+			}
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return slices.DeleteFunc(all, func(v string) bool { return v == "" })
+}
+
+// resolvedValues returns the values in actual of the references in shown. If the
+// surrounding texts differ, because more is masked, all of actual counts.
+func resolvedValues(shown, actual string) []string {
+	around := referencePattern.Split(shown, -1)
+	if len(around) == 1 {
+		return nil
+	}
+	rest, ok := strings.CutPrefix(actual, around[0])
+	var values []string
+	for i, text := range around[1:] {
+		at := len(rest)
+		if text != "" || i < len(around)-2 {
+			at = strings.Index(rest, text)
+		}
+		if !ok || at < 0 {
+			return []string{actual}
+		}
+		values = append(values, rest[:at])
+		rest = rest[at+len(text):]
+	}
+	return values
+}

@@ -1,0 +1,14 @@
+package config
+
+// unsetVariable is the name of an unset environment variable.
+type unsetVariable string
+
+func (u unsetVariable) toMistake() Mistake {
+	return Mistake{Message: "the environment variable " + clipText(string(u)) + " is not set", Hint: "set it where MCPProxy is started, or take the reference out"}
+}
+
+// remedyHint says how to set the variable.
+func (u unsetVariable) remedyHint() string {
+	name := clipText(string(u))
+	return "set it where MCPProxy is started and restart MCPProxy, or write ${keyring:" + name + "} in its place and run `mcpproxy secrets set " + name + "`"
+}

@@ -1,0 +1,111 @@
+package compat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync/atomic"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/upstream"
+)
+
+// ownLink is a session of the server for one client alone; over stdio a process.
+//
+// Its tools may differ from those on MCPProxy's own connection, which calls are decided
+// on. So after the server announces changed tools in this session, they are listed in it.
+// Without an announcement nothing is stored.
+type ownLink struct {
+	transport.Link
+	sv        *upstream.Server
+	announced atomic.Uint64 // number of tool changes in this session
+
+	sem          chan struct{} // cap 1: held while listing, guards the fields below
+	listedChange uint64        // the last change that the list includes
+	listed       map[tool.Fingerprint]struct{}
+}
+
+func newOwnLink(sv *upstream.Server) *ownLink { return &ownLink{sv: sv, sem: make(chan struct{}, 1)} }
+
+// ownLinkReports receives the reports of a client's link: changed tools may concern every
+// client, but the health and the messages of the link concern only its own.
+type ownLinkReports struct {
+	transport.Reports
+	announced *atomic.Uint64
+}
+
+func (r ownLinkReports) ToolsChanged() {
+	r.announced.Add(1)
+	r.Reports.ToolsChanged()
+}
+
+func (ownLinkReports) Notification(string, json.RawMessage) bool { return false }
+func (ownLinkReports) Missed()                                   {}
+func (ownLinkReports) Doubt()                                    {}
+
+// checkCall rejects a call of a tool that may have changed in this session since the
+// decision. The lookup counts as a wait, so the decision is repeated.
+func (l *ownLink) checkCall(ctx context.Context, c *upstream.Connection, r *session.Request) error {
+	if r.Permit.Listed() == nil || l.announced.Load() == 0 {
+		return nil
+	}
+	if err := l.checkToolUnchanged(ctx, r); err != nil {
+		return err
+	}
+	return l.sv.RecheckDecision(ctx, c, r)
+}
+
+func (l *ownLink) checkToolUnchanged(ctx context.Context, r *session.Request) error {
+	select {
+	case l.sem <- struct{}{}:
+	case <-ctx.Done():
+		if session.TimedOut(ctx) {
+			return upstream.ErrUnlisted
+		}
+		return ctx.Err()
+	}
+	defer func() { <-l.sem }()
+	if announced := l.announced.Load(); l.listedChange < announced {
+		listed, err := l.listToolFingerprints(ctx)
+		if err != nil {
+			return err
+		}
+		l.listedChange, l.listed = announced, listed
+	}
+	d, err := tool.ParseDefinition(l.sv.Spec.Name, bytes.Clone(r.Permit.Listed()))
+	if err != nil {
+		return l.sv.ToolChangedError(r)
+	}
+	if _, same := l.listed[d.Fingerprint()]; !same {
+		return l.sv.ToolChangedError(r)
+	}
+	return nil
+}
+
+// listToolFingerprints lists the tools of this session.
+func (l *ownLink) listToolFingerprints(ctx context.Context) (map[tool.Fingerprint]struct{}, error) {
+	var sent error
+	tools, err := l.sv.ReadToolPages(ctx, l.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		reply, err := l.Do(ctx, &session.Request{ID: l.sv.NextID(), Method: mcp.ListTools, Params: params})
+		if sent = err; err == nil && reply.Error != nil {
+			err = reply.Error
+		}
+		return reply.Result, err
+	})
+	switch {
+	case l.Cause() != nil:
+		return nil, l.sv.SessionEndedError(l.Cause())
+	case sent != nil && ctx.Err() != nil && !session.TimedOut(ctx):
+		return nil, sent
+	case err != nil:
+		return nil, upstream.ErrUnlisted
+	}
+	listed := make(map[tool.Fingerprint]struct{}, len(tools))
+	for _, d := range tools {
+		listed[d.Fingerprint()] = struct{}{}
+	}
+	return listed, nil
+}

@@ -1,0 +1,32 @@
+package compat
+
+import (
+	"encoding/json"
+	"testing"
+
+	"mcpproxy/internal/mcp/transport"
+)
+
+// reportCounter counts the reports that it receives.
+type reportCounter struct {
+	transport.Reports
+	received int
+}
+
+func (c *reportCounter) Notification(string, json.RawMessage) bool { c.received++; return true }
+func (c *reportCounter) Missed()                                   { c.received++ }
+func (c *reportCounter) Doubt()                                    { c.received++ }
+
+// Messages and health of one client's link concern no other client.
+func TestOwnLinkReportsStayWithTheClient(t *testing.T) {
+	var all reportCounter
+	own := ownLinkReports{Reports: &all}
+	if own.Notification("notifications/prompts/list_changed", nil) {
+		t.Error("a notification of one client's link may concern other clients")
+	}
+	own.Missed()
+	own.Doubt()
+	if all.received != 0 {
+		t.Errorf("the server received %d reports of one client's link", all.received)
+	}
+}
