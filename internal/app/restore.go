@@ -21,7 +21,7 @@ func (d *daemon) restoreOnReopen(ctx context.Context) {
 			return
 		case <-d.store.Reopened():
 		}
-		for err := d.restore(ctx); err != nil; err = d.restore(ctx) {
+		for err := d.restoreDecisions(ctx); err != nil; err = d.restoreDecisions(ctx) {
 			d.logger.Error("what is decided cannot be stored again yet", "error", err)
 			select {
 			case <-ctx.Done():
@@ -30,17 +30,17 @@ func (d *daemon) restoreOnReopen(ctx context.Context) {
 			}
 		}
 		d.catalog.SaveAll()
-		d.record(activity.Record{Type: activity.System, Status: activity.Success,
+		d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
 			Metadata: activity.Metadata{Action: "database_reopened", Detail: "What is decided was stored again."}})
 	}
 }
 
-func (d *daemon) restore(ctx context.Context) error {
-	return errors.Join(d.presence.Restore(ctx), d.book.Restore(ctx, d.definition), d.tokens.Restore(ctx))
+func (d *daemon) restoreDecisions(ctx context.Context) error {
+	return errors.Join(d.presence.Restore(ctx), d.book.Restore(ctx, d.listedDefinition), d.tokens.Restore(ctx))
 }
 
-// definition returns the text of a definition if its server still lists it.
-func (d *daemon) definition(kind tool.Kind, id tool.ID, f tool.Fingerprint) json.RawMessage {
+// listedDefinition returns the text of a definition if its server still lists it.
+func (d *daemon) listedDefinition(kind tool.Kind, id tool.ID, f tool.Fingerprint) json.RawMessage {
 	if kind != tool.KindTool {
 		if o := d.catalog.Primitives(id.Server).Find(kind, id.Tool); o != nil && o.Fingerprint == f {
 			return o.Raw
@@ -53,8 +53,8 @@ func (d *daemon) definition(kind tool.Kind, id tool.ID, f tool.Fingerprint) json
 	return nil
 }
 
-// recordDamage records damage of the denylist file.
-func (d *daemon) recordDamage(note string) {
-	d.record(activity.Record{Type: activity.System, Status: activity.Failed,
+// recordDenylistDamage records damage of the denylist file.
+func (d *daemon) recordDenylistDamage(note string) {
+	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Failed,
 		ErrorMessage: note, Metadata: activity.Metadata{Action: "restrictions_damaged"}})
 }

@@ -60,7 +60,7 @@ func (g *PrimitiveGuard) filterPrimitives(ctx context.Context, server string, l 
 	if strange {
 		g.markStale(server, l)
 	}
-	kept, left := wirejson.Filter(all, func(i int, _ []byte) bool { return pass[i] })
+	kept, left := wirejson.FilterElements(all, func(i int, _ []byte) bool { return pass[i] })
 	if left == 0 {
 		return result, nil
 	}
@@ -141,7 +141,7 @@ func (g *PrimitiveGuard) filterTools(ctx context.Context, server string, result 
 // filterCallable returns the callable tools of a list and the number of the others.
 // strange are those that the catalog does not know, or knows differently.
 func filterCallable(s *Snapshot, server string, tools json.RawMessage, within auth.Scope) (kept json.RawMessage, hidden int, strange []json.RawMessage) {
-	kept, hidden = wirejson.Filter(tools, func(_ int, raw []byte) bool {
+	kept, hidden = wirejson.FilterElements(tools, func(_ int, raw []byte) bool {
 		name, _ := wirejson.String(wirejson.Find(raw, "name"))
 		t := s.Tool(tool.ID{Server: server, Tool: name})
 		same := t != nil && sameDefinition(t, server, raw)

@@ -117,7 +117,7 @@ func lockedError(server string, u primitiveRef, status policy.Status, err error)
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	what := u.kind.Label() + " '" + problem.Brief(u.name) + "'"
+	what := u.kind.Label() + " '" + problem.ClipName(u.name) + "'"
 	p := problem.Newf(problem.OfferLocked, "The %s of server '%s' cannot be used: its status is %s.", what, server, status).
 		WithHint(status.PrimitiveRemedy()).With("status", status.String()).With("server", server)
 	if err != nil {
@@ -139,7 +139,7 @@ func (g *PrimitiveGuard) filterSubscription(ctx context.Context, server string, 
 	if err := g.ensureListedForUse(ctx, server, tool.KindResource); err != nil {
 		return nil, lockedError(server, primitiveRef{tool.KindResource, "*"}, policy.DisabledUnknown, err)
 	}
-	kept, left := wirejson.Filter(uris, func(_ int, raw []byte) bool {
+	kept, left := wirejson.FilterElements(uris, func(_ int, raw []byte) bool {
 		uri, ok := wirejson.String(raw)
 		return ok && g.catalog.UseStatus(server, tool.KindResource, uri) == policy.Callable
 	})

@@ -175,12 +175,12 @@ func unescapeStrings(text string) string {
 			break
 		}
 		c := wirejson.Cursor{Text: rest[start:]}
-		said, ok := wirejson.String(c.Value())
+		said, ok := wirejson.String(c.ReadValue())
 		if !ok {
 			break // not JSON
 		}
 		out = wirejson.AppendString(append(out, rest[:start]...), said)
-		rest = rest[start+c.At():]
+		rest = rest[start+c.Offset():]
 	}
 	return string(append(out, rest...))
 }

@@ -313,7 +313,7 @@ func (b *confirmedConfig) write(name string, text []byte) error {
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return err
 	}
-	return ondisk.Replace(b.path(name), text)
+	return ondisk.ReplaceFile(b.path(name), text)
 }
 
 func (b *confirmedConfig) read(name string) (s signedConfig, err error) {

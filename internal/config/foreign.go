@@ -12,7 +12,7 @@ import (
 //go:embed foreign.txt
 var foreignText string
 
-var foreignKeys = readForeign(wordlist.Read(foreignText))
+var foreignKeys = readForeign(wordlist.Parse(foreignText))
 
 // readForeign returns the table of foreign.txt: object → key, perhaps with a type →
 // advice.

@@ -20,7 +20,7 @@ func (l *Live) OverrideHints(permit Permit, name, tool string, hints json.RawMes
 			if i < 0 {
 				return nil, unknownServerError(name)
 			}
-			return d.SetAt(textedit.ContainerOf(servers.Items[i].Value), path, value)
+			return d.SetAtSplices(textedit.ContainerOf(servers.Items[i].Value), path, value)
 		})
 		return nil
 	}); err != nil {

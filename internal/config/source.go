@@ -15,7 +15,9 @@ type source struct {
 }
 
 // position returns the line and the column (in characters) of a byte.
-func (s source) position(offset int) (line, column int) { return textedit.Position(s.data, offset) }
+func (s source) position(offset int) (line, column int) {
+	return textedit.LineAndColumn(s.data, offset)
+}
 
 // mistake returns a Mistake at a byte of the text.
 func (s source) mistake(offset int, path, message, hint string) Mistake {
@@ -25,7 +27,7 @@ func (s source) mistake(offset int, path, message, hint string) Mistake {
 
 // parse returns the syntax tree, or the syntax error.
 func (s source) parse() (hujson.Value, *Mistake) {
-	tree, wrong := textedit.Parse(s.data)
+	tree, wrong := textedit.ParseJSONC(s.data)
 	if wrong != nil {
 		m := s.mistake(wrong.Offset, "", wrong.Message, wrong.Hint)
 		return hujson.Value{}, &m

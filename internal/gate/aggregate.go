@@ -21,7 +21,7 @@ type AggregateDeps struct {
 	Reply   *session.ReplyWriter
 }
 
-// Aggregate is a session.Surface.
+// Aggregate is a session.Endpoint.
 type Aggregate struct {
 	AggregateDeps
 	named  atomic.Pointer[aggregateTools]
@@ -38,7 +38,7 @@ const instructions = "These are the tools, prompts and resources of many MCP ser
 
 // Delivery returns how requests of a method are answered: what is about one server
 // as that server answers it.
-func (s *Aggregate) Delivery(method string) session.Delivery {
+func (s *Aggregate) Delivery(method string) session.EventDelivery {
 	if method == mcp.Listen || forOneServer(method) {
 		return session.Waiting
 	}
@@ -64,7 +64,7 @@ func (s *Aggregate) Refused(ctx context.Context, r *session.Request, p *problem.
 func (s *Aggregate) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
-		return session.Reply{Result: json.RawMessage(string(s.Reply.Front(true)) + `"supportedVersions":` + mcp.SupportedVersions + `,"capabilities":` +
+		return session.Reply{Result: json.RawMessage(string(s.Reply.ResultStart(true)) + `"supportedVersions":` + mcp.SupportedVersions + `,"capabilities":` +
 			s.capabilities(r) + `,"instructions":"` + instructions + `"` + caching + `}`)}, nil
 	case mcp.Listen:
 		return s.listen(ctx, r), nil
@@ -94,10 +94,10 @@ func (s *Aggregate) answer(ctx context.Context, r *session.Request, open aggrega
 	case lists:
 		a, err = s.list(ctx, r, modern, list, h)
 	default:
-		a = session.MethodNotFound(r.Method)
+		a = session.MethodNotFoundReply(r.Method)
 	}
 	if err != nil {
-		return s.Reply.Problem(modern, r.Method, err)
+		return s.Reply.ProblemReply(modern, r.Method, err)
 	}
 	return a
 }

@@ -15,7 +15,7 @@ func (s *Aggregate) announce(ctx context.Context, r *session.Request, h *knownLi
 		for _, list := range h.changed(now) {
 			say(list)
 		}
-		if session.Debounce(ctx, again) != nil {
+		if session.WaitDebounced(ctx, again) != nil {
 			return
 		}
 	}
@@ -23,12 +23,12 @@ func (s *Aggregate) announce(ctx context.Context, r *session.Request, h *knownLi
 
 // listen holds a subscription open: it tells what changes of what is wanted.
 func (s *Aggregate) listen(ctx context.Context, r *session.Request) session.Reply {
-	wanted, bad := session.RequestedEvents(r)
+	wanted, bad := session.ParseRequestedEvents(r)
 	if bad != nil {
 		return session.Reply{Error: bad}
 	}
 	if r.Say == nil {
-		return session.Reply{Error: session.InvalidParams("a subscription is a stream: send Accept: text/event-stream")}
+		return session.Reply{Error: session.InvalidParamsError("a subscription is a stream: send Accept: text/event-stream")}
 	}
 	var wants [len(announced)]bool
 	agreed := json.RawMessage("{}")
@@ -40,11 +40,11 @@ func (s *Aggregate) listen(ctx context.Context, r *session.Request) session.Repl
 	var h knownLists
 	now, _ := s.listed(r)
 	h.changed(now) // before the client can list
-	session.Acknowledge(r, string(agreed))
+	session.AcknowledgeSubscription(r, string(agreed))
 	s.announce(ctx, r, &h, func(list int) {
 		if wants[list] {
 			r.Say(session.Event{Method: announced[list].method, Params: json.RawMessage("{" + session.SubscriptionMeta(r) + "}}")})
 		}
 	})
-	return s.Reply.End(r)
+	return s.Reply.SubscriptionEndReply(r)
 }

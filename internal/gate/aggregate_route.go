@@ -25,8 +25,8 @@ type aggregateRequest struct {
 // meanwhile has an id that names the server: see askedBy.
 func (s *Aggregate) pass(ctx context.Context, asked *session.Request, open aggregateOpener) (session.Reply, error) {
 	r := &aggregateRequest{Request: *asked}
-	r.Head = nil                          // what one server says in it is not said for all
-	r.Params = mcp.WithoutTasks(r.Params) // the id of a task does not tell whose it is
+	r.Head = nil                                  // what one server says in it is not said for all
+	r.Params = mcp.RemoveTasksExtension(r.Params) // the id of a task does not tell whose it is
 	if r.Method == mcp.CallTool {
 		return s.call(ctx, r, open)
 	}
@@ -40,7 +40,7 @@ func (s *Aggregate) pass(ctx context.Context, asked *session.Request, open aggre
 		return a, ended(r.server, err)
 	}
 	a, err := passIn(ctx, r, open)
-	if session.NotSent(err) && ctx.Err() == nil {
+	if session.IsNotSent(err) && ctx.Err() == nil {
 		a, err = passIn(ctx, r, open) // the server has forgotten the session: once more in another one
 	}
 	return a, ended(r.server, err)
@@ -73,7 +73,7 @@ func (s *Aggregate) call(ctx context.Context, r *aggregateRequest, open aggregat
 	}
 	a, err := s.Gate.CallNamed(ctx, n, &r.Request)
 	if !known && err != nil {
-		err = problem.Newf(problem.InvalidName, "There is no tool '%s'.", problem.Brief(name)).
+		err = problem.Newf(problem.InvalidName, "There is no tool '%s'.", problem.ClipName(name)).
 			WithHint("Use the name exactly as tools/list gives it: server__tool.").With("parameter", "name")
 	}
 	return a, ended(n.ID.Server, err)
@@ -111,7 +111,7 @@ func (r *aggregateRequest) rename(member, own string) {
 	r.Headers = slices.Clone(r.Headers)
 	for i, f := range r.Headers {
 		if strings.EqualFold(f.Name, mcp.HeaderName) {
-			r.Headers[i] = mcp.Header{Name: mcp.HeaderName, Value: mcp.EncodeHeader(own)}
+			r.Headers[i] = mcp.Header{Name: mcp.HeaderName, Value: mcp.EncodeHeaderValue(own)}
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (s *Aggregate) promptOf(ctx context.Context, r *aggregateRequest, name stri
 			return e.own, nil
 		}
 	}
-	return "", problem.Newf(problem.InvalidParameter, "There is no prompt '%s'.", problem.Brief(name)).
+	return "", problem.Newf(problem.InvalidParameter, "There is no prompt '%s'.", problem.ClipName(name)).
 		WithHint("Prompts of all servers have the names that prompts/list gives, server__prompt.").With("parameter", "name")
 }
 
@@ -234,8 +234,8 @@ func (s *Aggregate) resourceOf(ctx context.Context, r *aggregateRequest, uri str
 	if able == 1 {
 		return uri, nil
 	}
-	return "", problem.Newf(problem.InvalidParameter, "There is no resource '%s'.", problem.Brief(uri)).
-		WithHint("Use an address of resources/list, or name the server in it: "+tool.AliasURI("SERVER", problem.Brief(uri))+".").With("parameter", "uri")
+	return "", problem.Newf(problem.InvalidParameter, "There is no resource '%s'.", problem.ClipName(uri)).
+		WithHint("Use an address of resources/list, or name the server in it: "+tool.AliasURI("SERVER", problem.ClipName(uri))+".").With("parameter", "uri")
 }
 
 // maxOwners is how many servers are named that an address may belong to.
@@ -244,8 +244,8 @@ const maxOwners = 5
 func ambiguous(uri string, owners []string) *problem.Problem {
 	var named []string
 	for _, server := range owners[:min(len(owners), maxOwners)] {
-		named = append(named, tool.AliasURI(server, problem.Brief(uri)))
+		named = append(named, tool.AliasURI(server, problem.ClipName(uri)))
 	}
-	return problem.Newf(problem.InvalidParameter, "Several servers have a resource '%s'.", problem.Brief(uri)).
+	return problem.Newf(problem.InvalidParameter, "Several servers have a resource '%s'.", problem.ClipName(uri)).
 		WithHint("Name the server in the address: "+strings.Join(named, ", ")+".").With("parameter", "uri")
 }

@@ -19,7 +19,7 @@ type aggregateSession struct {
 	*Aggregate
 	initialize session.Request // what the client said of itself, and who has opened it
 	heard      knownLists
-	end        *session.End
+	end        *session.EndSignal
 
 	mu       sync.Mutex // guards what follows, and one.s
 	byServer map[string]*serverSession
@@ -50,12 +50,12 @@ const maxIntroduction = 64 << 10
 // Open opens a session. No server hears of it before it is used.
 func (s *Aggregate) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	if len(initialize.Params) > maxIntroduction {
-		return nil, session.Reply{Error: session.InvalidParams("what a client says of itself must not be longer than " +
+		return nil, session.Reply{Error: session.InvalidParamsError("what a client says of itself must not be longer than " +
 			strconv.Itoa(maxIntroduction) + " bytes")}, nil
 	}
-	version := session.RequestedVersion(initialize.Params)
+	version := session.NegotiateVersion(initialize.Params)
 	caller := *initialize.Caller
-	c := &aggregateSession{Aggregate: s, end: session.NewEnd(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
+	c := &aggregateSession{Aggregate: s, end: session.NewEndSignal(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
 		Params: wirejson.SetMember(initialize.Params, "protocolVersion", []byte(`"`+version+`"`)), Caller: &caller}}
 	return c, session.Reply{Result: json.RawMessage(`{"protocolVersion":"` + version + `","capabilities":` + s.capabilities(initialize) +
 		`,"serverInfo":` + s.Reply.ServerInfo + `,"instructions":"` + instructions + `"}`)}, nil
@@ -113,7 +113,7 @@ func (c *aggregateSession) open(ctx context.Context, r *session.Request, server 
 	case err != nil:
 		return nil, err
 	case s == nil:
-		return nil, problem.Newf(problem.UpstreamError, "Server '%s' opens no session: %s", server, wirejson.Clip(a.Error.Message, 4*session.MaxIdentity)).
+		return nil, problem.Newf(problem.UpstreamError, "Server '%s' opens no session: %s", server, wirejson.ClipText(a.Error.Message, 4*session.MaxIdentity)).
 			WithHint("See its log with `mcpproxy upstream logs "+server+"`.").With("server", server)
 	}
 	if err := s.Notify(ctx, mcp.Initialized, nil); errors.Is(err, session.ErrEnded) {
@@ -137,8 +137,8 @@ func setLevel(ctx context.Context, s session.Session, r *session.Request, params
 func (c *aggregateSession) setLevels(ctx context.Context, r *session.Request) session.Reply {
 	level := wirejson.Find(r.Params, "level")
 	text, _ := wirejson.String(level)
-	if mcp.Level(text) < 0 {
-		return session.Reply{Error: session.InvalidParams("params.level must be a log level: debug, info, notice, warning, error, critical, alert or emergency")}
+	if mcp.LogLevelRank(text) < 0 {
+		return session.Reply{Error: session.InvalidParamsError("params.level must be a log level: debug, info, notice, warning, error, critical, alert or emergency")}
 	}
 	params := append(append([]byte(`{"level":`), level...), '}')
 	c.mu.Lock()
@@ -205,7 +205,7 @@ func (c *aggregateSession) Listen(ctx context.Context, say func(session.Event), 
 func (c *aggregateSession) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.end.Fail(session.ErrEnded)
+	c.end.Signal(session.ErrEnded)
 	for _, o := range c.byServer {
 		if o.s != nil {
 			o.s.Close()

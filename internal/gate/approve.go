@@ -146,7 +146,7 @@ func (h *hold) held(limit time.Duration) ask.HeldCall {
 	out.Lane, out.Because, out.Rule = a.worst.String(), h.because(), a.rule.String()
 	out.Reason = redact.Text(v.Intent.Reason)
 	out.Actor, out.Source = c.caller.Actor.String(), string(c.caller.Source)
-	out.Client, out.ClientVersion = problem.Brief(redact.Text(c.caller.ClientName)), problem.Brief(redact.Text(c.caller.ClientVersion))
+	out.Client, out.ClientVersion = problem.ClipName(redact.Text(c.caller.ClientName)), problem.ClipName(redact.Text(c.caller.ClientVersion))
 	return out
 }
 
@@ -155,7 +155,7 @@ func (h *hold) because() string {
 	lane, v := h.approval.worst, &h.verdict
 	switch {
 	case v.does.Operation == lane && v.does.Word != "":
-		return "its arguments say so: " + problem.Brief(redact.Text(v.does.Word)) + " in " + v.does.Path
+		return "its arguments say so: " + problem.ClipName(redact.Text(v.does.Word)) + " in " + v.does.Path
 	case v.does.Operation == lane:
 		return "its arguments say so, in " + v.does.Path
 	case v.tool.CallWith.Operation() == lane && !policy.Silent(v.tool.Effective):

@@ -154,7 +154,7 @@ func misplaced(unknown []UnknownArgument, t *catalog.Tool, args json.RawMessage)
 		if name, meant = instead(unknown, args, properties); meant == nil {
 			return nil
 		}
-		what = "there is no parameter '" + problem.Brief(redact.Text(name)) + "'"
+		what = "there is no parameter '" + problem.ClipName(redact.Text(name)) + "'"
 	}
 	p := invalidArgs(what+"; the arguments of the tool belong inside args", "args")
 	if len(meant) <= maxMended {
@@ -207,11 +207,11 @@ func anyMember(object json.RawMessage, is func(name string) bool) bool {
 // listed is names as a sentence lists them, with its verb.
 func listed(names []string) string {
 	if len(names) == 1 {
-		return "'" + problem.Brief(names[0]) + "' stands"
+		return "'" + problem.ClipName(names[0]) + "' stands"
 	}
 	var quoted []string
 	for _, name := range names[:min(len(names), maxMisplaced)] {
-		quoted = append(quoted, "'"+problem.Brief(name)+"'")
+		quoted = append(quoted, "'"+problem.ClipName(name)+"'")
 	}
 	if more := len(names) - maxMisplaced; more > 0 {
 		quoted = append(quoted, strconv.Itoa(more)+" more")

@@ -75,7 +75,7 @@ func (g *Gate) refuse(ctx context.Context, x *execution, p *problem.Problem) str
 	took, own := x.time.read()
 	a.record.DurationMS, a.record.OwnUS = took.Milliseconds(), max(1, own.Microseconds())
 	if request.ID.Server == "" {
-		a.record.ToolName = problem.Brief(request.Name)
+		a.record.ToolName = problem.ClipName(request.Name)
 	}
 	id := g.keep(ctx, &a.record)
 	g.observe(x, id, activity.Blocked, string(p.Code), took, own)

@@ -174,7 +174,7 @@ func OutOfScope(c *auth.Caller, server string) *problem.Problem {
 	if within := c.Scope(); within.Server(server) {
 		return nil
 	}
-	return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", problem.Brief(server)).
+	return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", problem.ClipName(server)).
 		WithHint("Only the user can widen the scope of an agent token.")
 }
 
@@ -203,7 +203,7 @@ func (g *Gate) Reachable(server string, c *auth.Caller) *problem.Problem {
 
 // NoServer is the problem of a name that no server has.
 func NoServer(s *catalog.Snapshot, name string) *problem.Problem {
-	p := problem.Newf(problem.ServerNotFound, "Server '%s' not found", problem.Brief(name)).
+	p := problem.Newf(problem.ServerNotFound, "Server '%s' not found", problem.ClipName(name)).
 		WithHint("See the configured servers with `mcpproxy upstream list`.")
 	if near := s.SuggestIDs(tool.ID{Server: name}); len(near) > 0 {
 		p.With("nearest", near)

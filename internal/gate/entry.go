@@ -35,7 +35,7 @@ type Request struct {
 	Declared policy.Declared
 	Caller   auth.Caller // without a SessionID it gets one
 	// Meta is the client's _meta to pass on; Say gets the notifications of
-	// the call, in order. See session.Call and session.Request.
+	// the call, in order. See session.ToolCall and session.Request.
 	Meta         json.RawMessage
 	Say          func(session.Event)
 	Client       *session.Request // that the client has made, by which it may be asked; nil for who is no client of MCP
@@ -144,7 +144,7 @@ func (s *subject) mismatch(to target, r *session.Request) string {
 	if s.tool == nil || to.asks != nil || to.open != nil || r.Headers == nil {
 		return ""
 	}
-	if what := mcp.HeaderMismatch(s.tool.Raw, wirejson.Find(r.Params, "arguments"), r.Headers); what != "" {
+	if what := mcp.ParamHeaderMismatch(s.tool.Raw, wirejson.Find(r.Params, "arguments"), r.Headers); what != "" {
 		return "Header mismatch: " + what
 	}
 	return ""

@@ -124,7 +124,7 @@ func (h *hold) takeAnswer(ctx context.Context, held *ask.HeldCall, id string, re
 		a.Approve = true
 	case action == "accept" && decision == deny:
 		reason, _ := wirejson.String(wirejson.Find(content, "reason"))
-		a.Why = wirejson.Clip(strings.TrimSpace(reason), ask.MaxReason)
+		a.Why = wirejson.ClipText(strings.TrimSpace(reason), ask.MaxReason)
 	case action == "decline":
 	default:
 		return
@@ -175,18 +175,18 @@ func (h *hold) formFor(held *ask.HeldCall, id string) json.RawMessage {
 	} else {
 		text.WriteString("A call waits for your approval. In this form you can only deny it.\n")
 	}
-	text.WriteString("\nTool: " + printed(problem.Brief(held.Tool)) + " of the server " + printed(problem.Brief(held.Server)))
+	text.WriteString("\nTool: " + printed(problem.ClipName(held.Tool)) + " of the server " + printed(problem.ClipName(held.Server)))
 	text.WriteString("\nCounts as: " + held.Lane + ", since " + printed(held.Because))
-	arguments, label := string(wirejson.AppendLine(nil, held.Shown)), "Arguments: "
+	arguments, label := string(wirejson.AppendAsOneLine(nil, held.Shown)), "Arguments: "
 	if !isWhole(held) {
 		label = "Arguments, of which this is the beginning: "
 	}
 	if held.Cut {
 		arguments, _ = wirejson.String(held.Shown)
 	}
-	text.WriteString("\n" + label + printed(problem.Shown(arguments, maxFormArguments)))
+	text.WriteString("\n" + label + printed(problem.ClipForDisplay(arguments, maxFormArguments)))
 	if held.Reason != "" {
-		text.WriteString("\nThe agent claims: " + strconv.Quote(problem.Shown(held.Reason, maxFormReason)))
+		text.WriteString("\nThe agent claims: " + strconv.Quote(problem.ClipForDisplay(held.Reason, maxFormReason)))
 	}
 	text.WriteString("\n\nApprove or deny it in MCPProxy's web UI too, or with: mcpproxy pending approve " + id + ". The first answer counts.\n" +
 		"To decline this form denies the call. To close it leaves the call waiting.")

@@ -38,7 +38,7 @@ type Asker interface {
 type Deps struct {
 	Config  func() *config.Config // that is live
 	Catalog *catalog.Catalog
-	Servers func(name string) session.Surface // what is behind the gate
+	Servers func(name string) session.Endpoint // what is behind the gate
 	Offers  *catalog.PrimitiveGuard
 	Log     Log
 	Results Results

@@ -40,20 +40,20 @@ func resultRefsIn(args json.RawMessage) (all []resultRef) {
 		ahead := c
 		kind := c.Peek()
 		if kind == '{' {
-			value := ahead.Value()
+			value := ahead.ReadValue()
 			if h, ok := readResultRef(value); ok {
-				h.from, h.to = ahead.At()-len(value), ahead.At()
+				h.from, h.to = ahead.Offset()-len(value), ahead.Offset()
 				all, c = append(all, h), ahead
 				return
 			}
 		}
 		if kind != '{' && kind != '[' {
-			c.Value()
+			c.ReadValue()
 			return
 		}
-		for end := c.Open(kind); c.More(end); {
+		for end := c.Enter(kind); c.More(end); {
 			if kind == '{' {
-				c.Name()
+				c.ReadName()
 			}
 			walk()
 		}
@@ -101,7 +101,7 @@ const (
 
 // excerpted is shown with the beginning of the value.
 func (h *resultRef) excerpted() []byte {
-	text := wirejson.Clip(redact.Text(wirejson.Clip(string(h.value), maxMasked)), maxExcerpt)
+	text := wirejson.ClipText(redact.Text(wirejson.ClipText(string(h.value), maxMasked)), maxExcerpt)
 	out := bytes.TrimSuffix(h.shown(), []byte("}}"))
 	return append(wirejson.AppendString(append(out, `,"excerpt":`...), text), "}}"...)
 }

@@ -42,7 +42,7 @@ func newRecentSearches() *recentSearches {
 
 // remember notes an answer, and keeps told.
 func (s *recentSearches) remember(session, query string, told []tool.ID) {
-	a := searchAnswer{query: problem.Shown(query, maxQueryOfCall), tools: told[:min(len(told), answerKept)]}
+	a := searchAnswer{query: problem.ClipForDisplay(query, maxQueryOfCall), tools: told[:min(len(told), answerKept)]}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -99,7 +99,7 @@ const (
 
 // refusedBy is the problem of a call that its server has refused.
 func refusedBy(id tool.ID, e *wirejson.RPCError) *problem.Problem {
-	p := problem.Newf(problem.UpstreamError, "Tool '%s' failed at its server: %s", id, problem.Shown(e.Message, maxUpstreamMessage)).
+	p := problem.Newf(problem.UpstreamError, "Tool '%s' failed at its server: %s", id, problem.ClipForDisplay(e.Message, maxUpstreamMessage)).
 		WithHint("The server itself refused the call; its message says what to change.").
 		With("upstream_code", e.Code)
 	if e.Data != nil && len(e.Data) <= maxUpstreamData {
@@ -135,7 +135,7 @@ func (g *Gate) selected(ctx context.Context, c *call, v *verdict, r *Result, o *
 	if e == nil {
 		e = v.cfg.Selection(v.request.ID)
 	}
-	if e == nil || e.Same() || r.IsError {
+	if e == nil || e.IsIdentity() || r.IsError {
 		return whole
 	}
 	handle := rand.Text()
@@ -194,7 +194,7 @@ func firstText(raw json.RawMessage) string {
 	}
 	for _, block := range r.Content {
 		if block.Text != "" {
-			return problem.Shown(block.Text, maxErrorText)
+			return problem.ClipForDisplay(block.Text, maxErrorText)
 		}
 	}
 	return ""

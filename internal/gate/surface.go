@@ -21,7 +21,7 @@ import (
 // size of the result; of what else there is to see and to use, what nobody has
 // approved and the tasks of others are left out. The errors of its requests are
 // a *problem.Problem, session.ErrOver, or ctx.Err().
-func (g *Gate) Surface(server string) session.Surface {
+func (g *Gate) Surface(server string) session.Endpoint {
 	s := g.Servers(server)
 	return &surface{g, target{server: server, Doer: s}, s}
 }
@@ -29,7 +29,7 @@ func (g *Gate) Surface(server string) session.Surface {
 type surface struct {
 	gate   *Gate
 	target target
-	open   session.Surface
+	open   session.Endpoint
 }
 
 func (f *surface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
@@ -59,7 +59,7 @@ type sessionSurface struct {
 	gate   *Gate
 	target target
 	caller auth.Caller // who has opened it
-	asks   session.Asks
+	asks   session.ServerQuestions
 }
 
 func (w *sessionSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
@@ -75,7 +75,7 @@ func (w *sessionSurface) Notify(ctx context.Context, method string, params json.
 }
 
 func (w *sessionSurface) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	w.asks.Answered(id) // what the server takes from now on is its own time
+	w.asks.MarkAnswered(id) // what the server takes from now on is its own time
 	return w.Session.Respond(ctx, id, r)
 }
 
@@ -84,7 +84,7 @@ func (w *sessionSurface) Listen(ctx context.Context, say func(session.Event), op
 		return p
 	}
 	return w.Session.Listen(ctx, func(e session.Event) {
-		w.asks.Track(&e) // it may be answered when the stream is over
+		w.asks.TrackQuestion(&e) // it may be answered when the stream is over
 		say(e)
 	}, opened)
 }
@@ -120,7 +120,7 @@ func (g *Gate) relay(ctx context.Context, w target, r *session.Request) (session
 		return session.Reply{}, p
 	}
 	if readsOffers(r.Method) && !mayRead(r.Caller) {
-		return session.Reply{}, problem.Newf(problem.OutOfScope, "'%s' is outside what this client may use: it needs the read lane", problem.Brief(r.Method)).
+		return session.Reply{}, problem.Newf(problem.OutOfScope, "'%s' is outside what this client may use: it needs the read lane", problem.ClipName(r.Method)).
 			WithHint("Only the user can widen the scope of an agent token.")
 	}
 	r, foreign := g.tasks.guard(w.server, r)
@@ -145,7 +145,7 @@ func (g *Gate) relay(ctx context.Context, w target, r *session.Request) (session
 		return session.Reply{}, unplaced(timeoutErr(ctx, err), w.server, r.Method)
 	}
 	defer leave()
-	defer w.asks.Pausing(clock)()
+	defer w.asks.PauseWhileAsked(clock)()
 	asked := time.Now()
 	reply, err := w.send(ctx, r)
 	if err == nil && reply.Error == nil {
@@ -168,7 +168,7 @@ func (w *target) send(ctx context.Context, r *session.Request) (session.Reply, e
 		return w.Do(ctx, r)
 	}
 	noted := *r
-	say, done := w.asks.Tracking(r.Say)
+	say, done := w.asks.TrackEvents(r.Say)
 	defer done()
 	noted.Say = say
 	return w.Do(ctx, &noted)
@@ -190,6 +190,6 @@ func unplaced(err error, server, method string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return problem.Newf(problem.Timeout, "Server '%s' was too busy for '%s' all the time that it has", server, problem.Brief(method)).
+	return problem.Newf(problem.Timeout, "Server '%s' was too busy for '%s' all the time that it has", server, problem.ClipName(method)).
 		WithHint("It was not sent: try again in a moment.").With("server", server)
 }

@@ -90,7 +90,7 @@ func (t *tasks) own(server string, r *session.Request, list json.RawMessage, id 
 		return list, false
 	}
 	principal := r.Caller.Actor.Principal()
-	kept, left := wirejson.Filter(list, func(_ int, raw []byte) bool { return !t.foreign(server, id(raw), principal) })
+	kept, left := wirejson.FilterElements(list, func(_ int, raw []byte) bool { return !t.foreign(server, id(raw), principal) })
 	return kept, left > 0
 }
 

@@ -2,8 +2,8 @@
 // names in _meta, log levels and error codes.
 //
 //   - Each of these names is defined here only.
-//   - DecodeHeader returns the text that EncodeHeader was given.
-//   - SplitMeta separates the members of _meta that are for the proxy from those for the server.
+//   - DecodeHeaderValue returns the text that EncodeHeaderValue was given.
+//   - SplitRequestMeta separates the members of _meta that are for the proxy from those for the server.
 //   - It reads and writes no messages; wirejson does that.
 package mcp
 
@@ -34,9 +34,9 @@ func IsLegacy(version string) bool {
 	return false
 }
 
-// ClientVersion returns the version that a client is told for the version of a server. Clients do not know
+// VersionForClient returns the version that a client is told for the version of a server. Clients do not know
 // the draft, which differs little from the first release.
-func ClientVersion(version string) string {
+func VersionForClient(version string) string {
 	if version == draft {
 		return legacy4
 	}
@@ -95,5 +95,5 @@ const (
 
 var levels = [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// Level returns the rank of a log level, from 0 for debug, or -1 for an unknown level.
-func Level(name string) int { return slices.Index(levels[:], name) }
+// LogLevelRank returns the rank of a log level, from 0 for debug, or -1 for an unknown level.
+func LogLevelRank(name string) int { return slices.Index(levels[:], name) }

@@ -108,11 +108,11 @@ func (w *signatureWriter) writeProperties(schema json.RawMessage, depth int) {
 func (w *signatureWriter) writeName(name string) {
 	for _, r := range name {
 		if r > '~' || !strings.ContainsRune("_-$.", r) && (r < '0' || '9' < r && r < 'A' || 'Z' < r && r < 'a' || 'z' < r) {
-			w.out = wirejson.AppendString(w.out, problem.Shown(name, maxLiteral))
+			w.out = wirejson.AppendString(w.out, problem.ClipForDisplay(name, maxLiteral))
 			return
 		}
 	}
-	w.out = append(w.out, problem.Shown(name, maxLiteral)...)
+	w.out = append(w.out, problem.ClipForDisplay(name, maxLiteral)...)
 }
 
 func (w *signatureWriter) writeLiteral(value json.RawMessage) {
@@ -220,7 +220,7 @@ func (w *signatureWriter) writeKind(schema json.RawMessage, kind string, depth i
 	case "object":
 		w.writeObject(schema, depth)
 	default:
-		w.out = append(w.out, problem.Shown(kind, maxLiteral)...)
+		w.out = append(w.out, problem.ClipForDisplay(kind, maxLiteral)...)
 	}
 }
 

@@ -71,5 +71,5 @@ func instanceName(dir string) (string, error) {
 		return "", err
 	}
 	name := rand.Text()[:10]
-	return name, ondisk.Replace(path, []byte(name+"\n"))
+	return name, ondisk.ReplaceFile(path, []byte(name+"\n"))
 }

@@ -75,7 +75,7 @@ func (t *toolListing) waitCurrent(ctx context.Context, c *Connection, stopped <-
 		case <-stopped:
 			return ErrUnlisted
 		case <-ctx.Done():
-			if session.TimedOut(ctx) {
+			if session.IsTimedOut(ctx) {
 				return ErrUnlisted
 			}
 			return ctx.Err()

@@ -48,7 +48,7 @@ type incompleteListError struct{ error }
 func (e *incompleteListError) Unwrap() error { return e.error }
 
 func newIncompleteListError(format string, args ...any) error {
-	return &incompleteListError{problem.Ownf(format, args...)}
+	return &incompleteListError{problem.OwnTextErrorf(format, args...)}
 }
 
 // read reads all pages, until ctx or done ends, and returns the elements as slices of the
@@ -115,7 +115,7 @@ func (p *pageReader) read(ctx context.Context, done <-chan struct{}, ask request
 // rejectsRequest reports whether the server answered that the request itself is invalid.
 func rejectsRequest(err error) bool {
 	var code int
-	if answer, ok := errors.AsType[*transport.AnswerError](err); ok {
+	if answer, ok := errors.AsType[*transport.ServerRPCError](err); ok {
 		code = answer.Code
 	} else if answer, ok := errors.AsType[*wirejson.RPCError](err); ok {
 		code = answer.Code

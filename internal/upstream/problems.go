@@ -15,14 +15,14 @@ import (
 const mayHaveRun = "The call may have been carried out: check before you try again."
 
 var (
-	errRestart = problem.Ownf("it is being restarted")
+	errRestart = problem.OwnTextErrorf("it is being restarted")
 	errIdle    = errors.New("it was not used for idle_timeout")
 )
 
 // subject returns what messages about a request name.
 func subject(r *session.Request) string {
 	if r.Method == mcp.CallTool {
-		return r.Permit.Tool()
+		return r.Permit.ToolName()
 	}
 	return r.Method
 }
@@ -61,7 +61,7 @@ func (b *serverBase) Explain(ctx context.Context, r *session.Request, err error)
 	err = b.mask.Err(err)
 	isAway := errors.As(err, &away)
 	switch {
-	case ctx.Err() != nil && !session.TimedOut(ctx):
+	case ctx.Err() != nil && !session.IsTimedOut(ctx):
 		return ctx.Err()
 	case errors.Is(err, ErrUnlisted):
 		return b.unlistedError(r)
@@ -71,7 +71,7 @@ func (b *serverBase) Explain(ctx context.Context, r *session.Request, err error)
 		return b.problem(problem.Timeout, r, "Server '"+b.Spec.Name+"' did not answer '"+subject(r)+"' in time", err).
 			WithHint(mayHaveRun + " If the tool needs long, raise call_timeout.")
 	}
-	if !isAway && session.NotSent(err) {
+	if !isAway && session.IsNotSent(err) {
 		isAway, away = true, b.availability.unavailable()
 		away.state.Failure = b.failure(err)
 	}
@@ -97,7 +97,7 @@ func (b *serverBase) Explain(ctx context.Context, r *session.Request, err error)
 
 // failure classifies an error.
 func (b *serverBase) failure(err error) transport.Failure {
-	return transport.FailureOf(err).Masked(b.mask)
+	return transport.ClassifyFailure(err).WithMaskedCredentials(b.mask)
 }
 
 func (b *serverBase) seeLogs() string { return "See mcpproxy upstream logs " + b.Spec.Name + "." }

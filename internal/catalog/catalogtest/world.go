@@ -222,7 +222,7 @@ func (w *World) RefreshTools(ctx context.Context, server string, since time.Time
 }
 
 // Surface returns a server as seen by the gate.
-func (w *World) Surface(server string) session.Surface { return surface{w, server} }
+func (w *World) Surface(server string) session.Endpoint { return surface{w, server} }
 
 type surface struct {
 	w      *World
@@ -260,7 +260,7 @@ type Session struct {
 	Emit   func(session.Event) // the listener's callback
 
 	w   *World
-	end *session.End
+	end *session.EndSignal
 }
 
 func (s *Session) Notify(_ context.Context, method string, _ json.RawMessage) error {
@@ -282,7 +282,7 @@ func (s *Session) Listen(ctx context.Context, say func(session.Event), opened fu
 
 func (s *Session) over() error { return s.end.Cause() }
 
-func (s *Session) Close()                { s.end.Fail(session.ErrEnded) }
+func (s *Session) Close()                { s.end.Signal(session.ErrEnded) }
 func (s *Session) Done() <-chan struct{} { return s.end.Done() }
 
 // RelayServers are servers that answer requests other than calls; a test sets their
@@ -301,7 +301,7 @@ type RelayServers struct {
 }
 
 func (r *RelayServers) Open(server string) (session.Session, session.Reply, error) {
-	s := &Session{Doer: r.W.Surface(server), Server: server, w: r.W, end: session.NewEnd()}
+	s := &Session{Doer: r.W.Surface(server), Server: server, w: r.W, end: session.NewEndSignal()}
 	r.Sessions = append(r.Sessions, s)
 	return s, session.Reply{Result: json.RawMessage(`{}`)}, nil
 }

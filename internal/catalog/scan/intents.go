@@ -62,7 +62,7 @@ type intentVocabulary struct {
 
 var intentWords = sync.OnceValue(func() *intentVocabulary {
 	v := &intentVocabulary{whole: map[string]intent{}, stems: map[string]intent{}}
-	for i, s := range wordlist.Read(intentsText) {
+	for i, s := range wordlist.Parse(intentsText) {
 		for _, line := range s.Lines {
 			for w := range strings.FieldsSeq(line) {
 				to := v.whole

@@ -75,7 +75,7 @@ var defaultGrammar = sync.OnceValue(func() *grammar { return compileGrammar(conc
 func compileGrammar(concepts, rules string) *grammar {
 	g := &grammar{lex: &lexicon{ids: map[string]uint16{}}, byWord: map[uint16][]int32{}, byKind: map[wordKind][]int32{}}
 	sets := map[string]element{}
-	for _, concept := range wordlist.Read(concepts) {
+	for _, concept := range wordlist.Parse(concepts) {
 		var e element
 		for _, w := range concept.Words() {
 			g.addAlternative(&e, w, sets)
@@ -84,7 +84,7 @@ func compileGrammar(concepts, rules string) *grammar {
 	}
 	g.detect, g.label = sets["@detect"].words, sets["@label"].words
 	g.clause, g.conjunction = sets["@clause"].words, sets["@conjunction"].words
-	for _, patterns := range wordlist.Read(rules) {
+	for _, patterns := range wordlist.Parse(rules) {
 		head, reason := splitRuleHead(patterns.Head)
 		where, ok := stringKindsByName[head[2]]
 		if !ok {

@@ -124,7 +124,7 @@ func (w *compileCost) walk(v any, parent, token string) (count int) {
 				w.refs["#"+at] = true
 				w.anchors = append(w.anchors, at)
 			}
-			count += w.walk(member, at, "/"+wirejson.PointerToken(name))
+			count += w.walk(member, at, "/"+wirejson.EscapePointerToken(name))
 		}
 		w.schemasBelow[at] = count
 	}

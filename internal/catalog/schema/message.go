@@ -34,7 +34,7 @@ func violationsIn(result error) (out []Violation) {
 	for _, leaf := range f.leaves {
 		v := Violation{Message: clip(text(leaf))}
 		for _, token := range leaf.InstanceLocation {
-			v.Path += "/" + wirejson.PointerToken(clip(token))
+			v.Path += "/" + wirejson.EscapePointerToken(clip(token))
 		}
 		if !slices.Contains(out, v) {
 			out = append(out, v)
@@ -167,7 +167,7 @@ func firstNames(names []string) (out []string) {
 	return out
 }
 
-func clip(s string) string { return problem.Shown(s, maxText) }
+func clip(s string) string { return problem.ClipForDisplay(s, maxText) }
 
 // Violation is one way in which arguments do not match. Path is a JSON pointer into the
 // arguments; "" is the whole.

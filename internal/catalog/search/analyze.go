@@ -46,7 +46,7 @@ func (a *analyzer) read(d *tool.Definition) ([]term, *[fields]int) {
 		a.slot[a.terms[i].word] = 0
 	}
 	a.terms, a.lengths = a.terms[:0], [fields]int{}
-	summary, rest := cutSentence(wirejson.Clip(d.Description, maxText))
+	summary, rest := cutSentence(wirejson.ClipText(d.Description, maxText))
 	a.field(inSummary, summary)
 	a.field(inDescription, rest)
 	a.field(inName, d.ID.Tool)
@@ -78,7 +78,7 @@ func cutSentence(s string) (first, rest string) {
 
 func (a *analyzer) field(field int, s string) {
 	a.current = field
-	a.split.splitText(wirejson.Clip(s, maxText))
+	a.split.splitText(wirejson.ClipText(s, maxText))
 }
 
 // add counts a word of the current field, and the words that it is composed of.

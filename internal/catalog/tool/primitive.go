@@ -132,9 +132,9 @@ func stripVolatile(kind Kind, canonical []byte) []byte {
 func filterMembers(object []byte, keep func(name string, value []byte) ([]byte, bool)) []byte {
 	out := append(make([]byte, 0, len(object)), '{')
 	c := wirejson.Cursor{Text: object}
-	for end := c.Open('{'); c.More(end); {
-		name := c.Name()
-		value, kept := keep(string(wirejson.Unescape(name)), c.Value())
+	for end := c.Enter('{'); c.More(end); {
+		name := c.ReadName()
+		value, kept := keep(string(wirejson.Unescape(name)), c.ReadValue())
 		if !kept {
 			continue
 		}

@@ -45,7 +45,7 @@ func originAllowed(origin, host string, trusted []string) bool {
 		return false
 	}
 	_, hostPort, _ := splitHost(host)
-	return loopback(name) && dialpolicy.Port(scheme, port) == dialpolicy.Port(scheme, hostPort) ||
+	return loopback(name) && dialpolicy.PortOrDefault(scheme, port) == dialpolicy.PortOrDefault(scheme, hostPort) ||
 		inTrustedHosts(authority, name, trusted)
 }
 

@@ -188,7 +188,7 @@ func (f *file) loose(more int) bool {
 
 // moved reports whether the file is no longer at its path.
 func (f *file) moved() bool {
-	there, err := ondisk.Named(f.path, f.handle)
+	there, err := ondisk.PathNamesFile(f.path, f.handle)
 	return f.handle == nil || !there && err == nil
 }
 
@@ -204,7 +204,7 @@ func (f *file) rewrite() error {
 		return err
 	}
 	next := f.path + ".new"
-	err = ondisk.WriteNew(next, firstLine(f.seed, head), text)
+	err = ondisk.WriteNewFile(next, firstLine(f.seed, head), text)
 	if err == nil {
 		err = os.Rename(next, f.path)
 	}

@@ -162,4 +162,4 @@ func elements(array []byte) [][]byte {
 	return out
 }
 
-func pointer(path, name string) string { return path + "/" + wirejson.PointerToken(name) }
+func pointer(path, name string) string { return path + "/" + wirejson.EscapePointerToken(name) }

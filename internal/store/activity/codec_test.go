@@ -43,7 +43,7 @@ func drawJSON(t *rapid.T, name string) json.RawMessage {
 // asStored is what comes back for raw JSON: without line ends, and as a string
 // when it is none.
 func asStored(raw json.RawMessage) json.RawMessage {
-	return asJSON(wirejson.AppendLine(nil, raw))
+	return asJSON(wirejson.AppendAsOneLine(nil, raw))
 }
 
 func drawRecord(t *rapid.T) Record {

@@ -144,7 +144,7 @@ func (p *payload) values(all *[len(fields)]value) []value {
 func (v *value) append(dst []byte) []byte {
 	switch {
 	case v.raw != nil:
-		return wirejson.AppendLine(dst, v.raw)
+		return wirejson.AppendAsOneLine(dst, v.raw)
 	case v.texts != nil:
 		return appendTexts(dst, v.texts)
 	}

@@ -82,7 +82,7 @@ func (w *watcher) keepRecent() {
 		return
 	}
 	path := w.recent.file.Name()
-	if ok, err := ondisk.Named(path, w.recent.file); ok || err != nil {
+	if ok, err := ondisk.PathNamesFile(path, w.recent.file); ok || err != nil {
 		return
 	}
 	w.mu.Lock()
@@ -123,7 +123,7 @@ func (w *watcher) keepRecent() {
 // that is used.
 func (w *watcher) examine() (gone bool, err error) {
 	m := w.mark()
-	if ok, err := ondisk.Named(w.lockPath(), w.lock); err != nil || !ok {
+	if ok, err := ondisk.PathNamesFile(w.lockPath(), w.lock); err != nil || !ok {
 		return err == nil, errors.Join(err, fmt.Errorf("%s was deleted or replaced", w.dir))
 	}
 	for i, seg := range m.segments {
@@ -252,7 +252,7 @@ func (w *watcher) abandon() {
 
 // lockAgain locks a folder that was deleted and is made again.
 func (w *watcher) lockAgain() error {
-	if ok, err := ondisk.Named(w.lockPath(), w.lock); err == nil && ok {
+	if ok, err := ondisk.PathNamesFile(w.lockPath(), w.lock); err == nil && ok {
 		return nil
 	}
 	lock, err := w.claim()

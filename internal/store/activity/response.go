@@ -43,7 +43,7 @@ func keptJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncated boo
 // beginning returns the first max bytes of text, not splitting a character, as a
 // JSON string.
 func beginning(text []byte, max int) json.RawMessage {
-	text = wirejson.Clip(text, max)
+	text = wirejson.ClipText(text, max)
 	return wirejson.AppendString(make([]byte, 0, len(text)+len(text)/8+2), text)
 }
 

@@ -29,18 +29,18 @@ type knowledge struct {
 
 // known is what is known of credentials. It is read when the program starts, for
 // it is asked about every word.
-var known = readKnowledge(wordlist.Read(credentialsText))
+var known = readKnowledge(wordlist.Parse(credentialsText))
 
 func readKnowledge(f wordlist.File) (k knowledge) {
 	k = knowledge{
-		noTokens: f.Of("harmless before token").Set(), types: f.Of("types").Words(),
-		placeholderBeginnings: f.Of("placeholder beginnings").Words(), placeholders: f.Of("placeholders").Words(),
+		noTokens: f.SectionByHead("harmless before token").WordSet(), types: f.SectionByHead("types").Words(),
+		placeholderBeginnings: f.SectionByHead("placeholder beginnings").Words(), placeholders: f.SectionByHead("placeholders").Words(),
 	}
-	for _, line := range f.Of("password flags").Lines {
+	for _, line := range f.SectionByHead("password flags").Lines {
 		k.flags = append(k.flags, readFlagRule(strings.Fields(line)))
 	}
 	ends := append(slices.Clone(k.types), "value") // these stand before or instead of one
-	for _, line := range f.Of("names").Lines {
+	for _, line := range f.SectionByHead("names").Lines {
 		r := readNameRule(strings.Fields(line))
 		last := r.end[len(r.end)-1]
 		k.names[last] = append(k.names[last], r)
@@ -54,7 +54,7 @@ func readKnowledge(f wordlist.File) (k knowledge) {
 	}
 	k.tokenStarts.add('e', 'y', 'J') // a JSON Web Token, and one in base64
 	k.tokenStarts.add('Z', 'X', 'l')
-	for _, line := range f.Of("tokens").Lines {
+	for _, line := range f.SectionByHead("tokens").Lines {
 		r := readTokenRule(strings.Fields(line))
 		k.tokens[r.prefix[0]] = append(k.tokens[r.prefix[0]], r)
 		first := r.prefix + "\x00"

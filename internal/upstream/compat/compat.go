@@ -40,7 +40,7 @@ func NewSet(opt upstream.Options) *Set {
 
 // Surface returns a server's API for clients: modern requests, calls with input rounds,
 // and sessions. A tools/call without a permit is rejected.
-func (s *Set) Surface(server string) session.Surface { return surface{s, server} }
+func (s *Set) Surface(server string) session.Endpoint { return surface{s, server} }
 
 type surface struct {
 	set  *Set
@@ -64,7 +64,7 @@ func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, err
 		}
 		reply, err := sv.Clients.(*clientSessions).modern.handle(ctx, c, r)
 		switch {
-		case transport.NotExecuted(err): // pooled sessions are older, and discarded as well
+		case transport.IsNotExecuted(err): // pooled sessions are older, and discarded as well
 			sv.Clients.End(upstream.EndIdle)
 		case err != nil:
 			err = sv.Explain(ctx, r, err) // a problem is final: the request is not sent again

@@ -224,5 +224,5 @@ func (s *Store) change(ctx context.Context, do func(all map[string]Info) error) 
 	if err != nil {
 		return err
 	}
-	return ondisk.Replace(filepath.Join(s.dir, indexName), append(raw, '\n'))
+	return ondisk.ReplaceFile(filepath.Join(s.dir, indexName), append(raw, '\n'))
 }
