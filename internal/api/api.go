@@ -2,6 +2,18 @@
 // once (operations.go); the route, the required right, the document and the client's request follow from the declaration and the tags
 // of its input (op.go).
 //
+// Files:
+//   - operations.go, access.go, approvals.go, settings.go, …: declare the operations of a noun
+//   - op.go, right.go: an operation, its declaration, and the right that it requires
+//   - api.go, caller.go: serve a request: credentials, right, answer
+//   - input.go, field.go, query.go, body.go: parse and validate the input
+//   - call.go, idempotency.go: tool calls, and repeated calls with an Idempotency-Key
+//   - client.go: the typed client
+//   - document.go, schema.go, vocabulary.go: the OpenAPI document
+//   - signin.go: sessions of the web UI
+//   - socket*.go: the local socket
+//   - problem.go, stream.go: write errors and streams
+//
 // Guarantees:
 //   - Every operation names the right that it requires.
 //   - Every failure is an RFC 9457 problem document with a code of package problem.

@@ -1,5 +1,17 @@
 // Package app runs the daemon: it opens files and listeners, creates and connects the packages, starts them, and stops them in reverse order.
 //
+// Files:
+//   - app.go: opens, connects, runs and stops all parts
+//   - http.go, root_handler.go, ready.go, metrics.go: listeners, routes, the check of Host and Origin, /readyz, /metrics
+//   - loopback.go, listen_error.go, lock.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
+//   - launch.go, secrets.go: decide which servers run, and read their secrets
+//   - recorder.go, records.go: record events of servers, approvals and the configuration
+//   - presence.go, signature_wait.go, signed_log.go: presence: its anchor, and waiting for signatures
+//   - instances.go, restore.go: apply decisions of other instances; store decisions again in a new database
+//   - clients.go: operations on the MCP clients of the account
+//   - terminal.go, welcome.go, logger.go: output for a user and the log
+//   - gc.go: tunes the garbage collector
+//
 // Guarantees:
 //   - MCPProxy answers before it contacts a server.
 //   - Only one daemon uses a data directory.

@@ -1,6 +1,13 @@
 // Package mcp defines the vocabulary of the Model Context Protocol: protocol versions, methods, headers,
 // names in _meta, log levels and error codes.
 //
+// Files:
+//   - mcp.go: versions, methods, error codes and log levels
+//   - meta.go, tasks.go: members of _meta, and the tasks extension
+//   - header.go, param_headers.go: header values, and headers that repeat arguments
+//   - lines.go: the line protocol between `mcpproxy stdio` and the daemon
+//
+// Guarantees:
 //   - Each of these names is defined here only.
 //   - DecodeHeaderValue returns the text that EncodeHeaderValue was given.
 //   - SplitRequestMeta separates the members of _meta that are for the proxy from those for the server.

@@ -1,6 +1,11 @@
 // Package autostart starts a program when its user logs in, and restarts it when it fails: with a systemd user unit, a launchd agent, or a task of the
 // Windows Task Scheduler.
 //
+// Files:
+//   - manager.go, program.go: the interface Manager, the program and its state
+//   - systemd.go, launchd.go, scheduler.go: the service managers of Linux, macOS and Windows
+//   - environ.go, file.go, account.go: the path of this program, the service file, running system programs
+//
 // Guarantees:
 //   - It needs only the rights of the user.
 //   - Installing and removing are idempotent.

@@ -4,6 +4,12 @@
 // (plan.go). One file per client, or group of similar clients, has its rules; table.go
 // lists the clients.
 //
+// Files:
+//   - permission.go, check.go: the types, and the report on a client
+//   - plan.go, edit.go, account.go: prepare, write and undo the rules
+//   - table.go, rule_files.go: the clients, and their files with rules
+//   - claude.go, codex.go, gemini.go, cursor_cline_goose.go, opencode_zed.go: evaluate the rules of each client
+//
 // Guarantees:
 //   - A decision follows only from the client's files and the tools' hints. What no file
 //     says is "unknown" and never guessed.

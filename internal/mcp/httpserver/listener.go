@@ -1,6 +1,14 @@
 // Package httpserver is a lean HTTP/1.1 server for the requests of busy MCP clients on persistent
 // connections. It leaves all other requests to net/http.
 //
+// Files:
+//   - listener.go, common.go: accept connections, apply the limits, and shut down
+//   - conn.go, stream.go: serve the requests of a connection, and watch for a disconnect
+//   - request.go, body.go, response.go: parse the head, read the body, write the reply
+//   - registry.go: tracks all connections, and closes some at the connection limit
+//   - nethttp.go: what net/http gets: the moved connection and tracked requests
+//   - stoplisten_*.go: refuse new connections while pending ones complete
+//
 // A request is plain if it is a POST with HTTP/1.1, one Host, one Content-Length of a moderate size, no
 // other framing, no Expect header and an unambiguous head. The handler gets the same request as from
 // net/http, and a writer with Cancel. On the first other request, the connection moves with all its bytes

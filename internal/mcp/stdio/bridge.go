@@ -4,6 +4,12 @@
 // after a restart of the daemon it reopens the client's session and repeats its subscriptions and log
 // level (session.go). A request in flight at that moment gets an error and is not repeated.
 //
+// Files:
+//   - bridge.go: relays lines in both directions
+//   - daemon.go: the connection to the daemon, and its open requests
+//   - session.go: opens and restores the client's session
+//
+// Guarantees:
 //   - It writes one message per line and nothing else.
 //   - The client's messages reach the daemon in order.
 //   - A request that is not cancelled gets exactly one reply.
