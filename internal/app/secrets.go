@@ -20,7 +20,7 @@ const secretsWait = 250 * time.Millisecond
 type secretCache struct {
 	store   *secret.Store
 	logger  *slog.Logger
-	changed func() // called by run when values have changed
+	changed func() // called by readUntilDone when values have changed
 	wake    chan struct{}
 
 	mu      sync.Mutex // guards the fields below

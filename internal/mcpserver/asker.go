@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// allowAsking lets MCPProxy ask the client through the outlet, if it shows forms: in a session, about a
+// allowAsking lets MCPProxy ask the client through its writer, if it shows forms: in a session, about a
 // tool call.
 func (m *message) allowAsking(out *clientWriter) {
 	if !m.modern && m.Method == mcp.CallTool && m.entry.forms {

@@ -229,7 +229,7 @@ func (q *builtinRequest) parseParams() {
 	})
 }
 
-// Refused records a call that was refused before it reached the surface.
+// Refused records a call that was refused before it reached the endpoint.
 func (s *BuiltinTools) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
 	q := builtinRequest{BuiltinTools: s, Request: r}
 	q.parseParams()

@@ -115,7 +115,7 @@ func newNotificationFilter(say func(session.Event), modern bool) func(session.Ev
 		return nil
 	}
 	return func(e session.Event) {
-		// In the modern protocol log messages need a capability that this surface does not declare.
+		// In the modern protocol log messages need a capability that this endpoint does not declare.
 		if e.Method == mcp.Progress || e.Method == mcp.LogMessage && !modern {
 			say(session.Event{Method: e.Method, Params: e.Params})
 		}

@@ -119,7 +119,7 @@ func (o *clientWriter) queueEvent(e session.Event, within time.Duration) bool {
 	return o.appendToQueue(event)
 }
 
-// appendToQueue queues a text, unless the outlet is closed. The lock is held.
+// appendToQueue queues a text, unless the writer is closed. The lock is held.
 func (o *clientWriter) appendToQueue(text []byte) bool {
 	if o.closed {
 		return false

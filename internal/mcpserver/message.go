@@ -27,7 +27,7 @@ type clientState struct {
 	s        *Server
 	endpoint string // key of the endpoint: a session is valid for one endpoint
 	surface  session.Endpoint
-	profile  string // the profile that restricts the surface, "" for none
+	profile  string // the profile that restricts the endpoint, "" for none
 	actor    auth.Actor
 	token    *auth.ActiveToken // the presented token, if any
 	bounds   auth.Bounds       // restrictions of what may be reached
@@ -47,7 +47,7 @@ type message struct {
 	size   int // of the text
 
 	caller auth.Caller
-	req    session.Request // the request for the surface
+	req    session.Request // the request for the endpoint
 	form   session.EventDelivery
 	told   bool // an event that must not be dropped precedes the reply
 	asks   *clientWriter
@@ -136,7 +136,7 @@ func (m *message) isTaskMethod() bool {
 // param returns a member of params; nil if missing.
 func (m *message) param(name string) []byte { return wirejson.Find(m.Params, name) }
 
-// prepareRequest builds the request for the surface.
+// prepareRequest builds the request for the endpoint.
 func (m *message) prepareRequest() {
 	m.caller = auth.Caller{Actor: m.actor, Source: auth.MCP, RequestID: requestIDText(m.ID), Origin: m.origin, Bounds: m.bounds}
 	if e := m.entry; e != nil && !m.modern {
@@ -283,7 +283,7 @@ type outcome struct {
 	cancelled    bool // by the client
 }
 
-// toOutcome maps the reply of a surface to what the client gets.
+// toOutcome maps the reply of an endpoint to what the client gets.
 func (m *message) toOutcome(r session.Reply, err error) outcome {
 	switch status, said := m.forwardedStatus(err); {
 	case err == nil:
@@ -341,7 +341,7 @@ func (m *message) toRPCError(err error) *wirejson.RPCError {
 // a reply. It is outside of the range that JSON-RPC reserves.
 const codeCancelled = -32800
 
-// The errors that need no surface.
+// The errors that need no endpoint.
 var (
 	errBodyTooLarge = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 		Message: "The request body is larger than 4 MiB (" + strconv.Itoa(maxBody) + " bytes), the most that is accepted. Send less, for example a path or a handle instead of the data itself."}

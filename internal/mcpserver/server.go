@@ -20,7 +20,7 @@ type Deps struct {
 	BuiltIn session.Endpoint                     // of /mcp
 	All     session.Endpoint                     // of /mcp/all
 	At      func(server string) session.Endpoint // of /mcp/servers/…
-	// Refused records a call that was refused before it reached the surface of a server. BuiltIn and All
+	// Refused records a call that was refused before it reached the endpoint of a server. BuiltIn and All
 	// record such calls themselves.
 	Refused func(ctx context.Context, server string, r *session.Request, p *problem.Problem)
 	Reply   *session.ReplyWriter
@@ -122,7 +122,7 @@ const atBuiltIn, atAll = "", "*"
 // profilePrefix precedes a profile in an endpoint key; server names have no slash.
 const profilePrefix = "p/"
 
-// resolveEndpoint resolves a path under /mcp to its key, profile ("" for none) and surface. Some clients append
+// resolveEndpoint resolves a path under /mcp to its key, profile ("" for none) and endpoint. Some clients append
 // /mcp to the given URL.
 func (s *Server) resolveEndpoint(path string) (place, profile string, surface session.Endpoint) {
 	if rest, ok := strings.CutPrefix(path, "/mcp/p/"); ok {

@@ -105,7 +105,7 @@ func (s *cancellableCalls) cancelByID(id []byte, params json.RawMessage) {
 	}
 }
 
-// releaseUse ends the use of a session from sessions.find. asked: a request was answered in it.
+// releaseUse ends the use of a session from sessionTable.acquireSession. asked: a request was answered in it.
 func (s *sessionEntry) releaseUse(asked bool) {
 	now := time.Now()
 	ss := s.owner
@@ -212,7 +212,7 @@ func (ss *sessionTable) evictOne(l *list.List, rules ...func(*sessionEntry) bool
 }
 
 // acquireSession returns the session with this ID if actor and endpoint match; otherwise it does not exist. The
-// session is busy until release.
+// session is busy until releaseUse.
 func (ss *sessionTable) acquireSession(id string, actor auth.Actor, place string) *sessionEntry {
 	now := time.Now()
 	ss.mu.Lock()

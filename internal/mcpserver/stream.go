@@ -35,7 +35,7 @@ type eventStream struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController // of the writer; nil: the headers are not sent
 	timer *time.Timer
-	head  []mcp.Header // sent with the first event; outlet.mu guards this
+	head  []mcp.Header // sent with the first event; clientWriter.mu guards this
 }
 
 // newEventStream returns a stream that opens by itself if the reply takes long.

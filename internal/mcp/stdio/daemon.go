@@ -37,7 +37,7 @@ type openRequest struct {
 	*message
 	own       chan []byte // receives the reply to a request of the bridge itself, cap 1; otherwise nil
 	resent    bool        // already resent in a new session
-	cancelled bool        // by the client, which expects no reply; daemon.mu guards this
+	cancelled bool        // by the client, which expects no reply; daemonConn.mu guards this
 }
 
 // daemonConn is a connection to the daemon after the upgrade.

@@ -45,7 +45,7 @@ func (e *LostError) Unwrap() error { return e.Reason }
 // newNotSentError wraps an error from before the server could execute the request.
 func newNotSentError(err error) error { return &session.NotSentError{Cause: err} }
 
-// StatusError is an HTTPLink error status.
+// StatusError is an HTTP error status.
 type StatusError struct {
 	Status    int
 	challenge string

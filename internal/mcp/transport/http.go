@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// HTTPLink is a session over streamable HTTPLink. The goroutine of each request reads its own response. Two more
+// HTTPLink is a session over streamable HTTP. The goroutine of each request reads its own response. Two more
 // goroutines, which a client's own connection does not have, read the server's notification stream and
 // send messages in the background.
 type HTTPLink struct {

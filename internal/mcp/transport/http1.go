@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// errMalformed is wrapped by every error about a malformed HTTPLink response.
+// errMalformed is wrapped by every error about a malformed HTTP response.
 var errMalformed = problem.OwnTextErrorf("the answer is not a well-formed HTTP response")
 
 func newMalformedError(what string) error { return problem.OwnTextErrorf("%w: %s", errMalformed, what) }
@@ -73,7 +73,7 @@ func (c *leanConn) readLine(budget *int) ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte{'\r'}), nil
 }
 
-// readStatus reads the status line, such as "HTTPLink/1.1 200 OK".
+// readStatus reads the status line, such as "HTTP/1.1 200 OK".
 func (c *leanConn) readStatus(budget *int) error {
 	line, err := c.readLine(budget)
 	if err != nil {

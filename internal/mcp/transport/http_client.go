@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// HTTPClient sends HTTPLink requests to one origin. There are two: leanClient for http:// on a direct connection,
-// where MCPProxy's own work decides the speed, and stdClient (net/http) for TLS, HTTPLink/2 and proxies.
+// HTTPClient sends HTTP requests to one origin. There are two: leanClient for http:// on a direct connection,
+// where MCPProxy's own work decides the speed, and stdClient (net/http) for TLS, HTTP/2 and proxies.
 //
 //   - A request that may have been executed is never sent twice.
 //   - The end of ctx ends the exchange at once, until the body is closed.
@@ -32,7 +32,7 @@ type HTTPClient interface {
 	Close()
 }
 
-// HTTPRequest is one HTTPLink request. Head, Headers and Body are read-only.
+// HTTPRequest is one HTTP request. Head, Headers and Body are read-only.
 type HTTPRequest struct {
 	Method      string
 	Head        *RequestHead
@@ -91,7 +91,7 @@ func parseMediaKind(contentType []byte) MediaKind {
 	return other
 }
 
-// Limits of HTTPLink responses and connections.
+// Limits of HTTP responses and connections.
 const (
 	maxHead        = 64 << 10
 	maxHeadLine    = 16 << 10
@@ -115,7 +115,7 @@ func hasContextEnded(ctx context.Context) bool {
 type RequestHead struct {
 	url    *url.URL
 	fields http.Header
-	block  []byte // " /path HTTPLink/1.1\r\nHost: …\r\n…\r\n" for leanClient
+	block  []byte // " /path HTTP/1.1\r\nHost: …\r\n…\r\n" for leanClient
 }
 
 // newRequestHead renders the headers. It rejects invalid ones.

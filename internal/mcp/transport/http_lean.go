@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// leanClient is a minimal HTTPLink/1.1 client with pooled connections: a request is one write, and the calling
+// leanClient is a minimal HTTP/1.1 client with pooled connections: a request is one write, and the calling
 // goroutine reads the response, so a call costs no goroutine switch and few allocations.
 type leanClient struct {
 	addr string
@@ -187,7 +187,7 @@ type leanConn struct {
 
 	frame bodyFraming
 	left  int64 // of the body, or of the chunk
-	old   bool  // the response is HTTPLink/1.0
+	old   bool  // the response is HTTP/1.0
 	keep  bool  // the connection is reusable after this body
 	err   error // sticky: how the body ended
 }

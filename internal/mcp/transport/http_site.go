@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ServerAddress is the URL of an HTTPLink server, with headers and credentials.
+// ServerAddress is the URL of an HTTP server, with headers and credentials.
 type ServerAddress struct {
 	URL     string
 	Headers map[string]string
@@ -20,7 +20,7 @@ type ServerAddress struct {
 	Dial    func(*url.URL) (HTTPClient, error)
 }
 
-// httpSite is an HTTPLink server with its current session state. One goroutine sends background messages.
+// httpSite is an HTTP server with its current session state. One goroutine sends background messages.
 type httpSite struct {
 	url       *url.URL // changes only during the handshake
 	redirects int

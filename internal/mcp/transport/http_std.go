@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// stdClient uses net/http, for TLS, HTTPLink/2 and proxies.
+// stdClient uses net/http, for TLS, HTTP/2 and proxies.
 type stdClient struct {
 	transport *http.Transport
 }

@@ -35,8 +35,8 @@ type pendingRequest struct {
 	reply  session.Reply
 	err    error
 
-	request HTTPRequest      // the HTTPLink request
-	message wirejson.Message // the message that is read over HTTPLink
+	request HTTPRequest      // the HTTP request
+	message wirejson.Message // the message that is read over HTTP
 
 	deliverMu sync.Mutex    // orders the events
 	late      *lateDelivery // nil until an event arrives on another stream
@@ -45,7 +45,7 @@ type pendingRequest struct {
 // lateDelivery is the goroutine that delivers events from other streams, whose readers must not wait for
 // this caller.
 type lateDelivery struct {
-	runs bool // guarded by pending.mu
+	runs bool // guarded by pendingRequests.mu
 	sync.WaitGroup
 }
 
@@ -79,7 +79,7 @@ func (p *pendingRequests) inFlight() int {
 	return len(p.byID)
 }
 
-// takeAsOrphan is take for a request that the server may still execute.
+// takeAsOrphan removes and returns a request that the server may still execute.
 func (p *pendingRequests) takeAsOrphan(id uint64) *pendingRequest {
 	e := p.removeLocked(id)
 	if e != nil && !e.own && e.listenID == nil { // otherwise no other client is affected, or nothing runs

@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// SSELink is a session over the HTTPLink+SSELink transport of 2024-11-05: one event stream for all messages of the
+// SSELink is a session over the HTTP+SSE transport of 2024-11-05: one event stream for all messages of the
 // server, and an endpoint, which the stream names first, for POSTs.
 type SSELink struct {
 	*duplex
