@@ -99,7 +99,7 @@ func validateOperations(d *Deps, all []Operation) error {
 
 // serveOperation runs an operation if the actor has the required right.
 func (s *Server) serveOperation(o Operation, plan *inputSpec, w http.ResponseWriter, r *http.Request) {
-	who, _ := r.Context().Value(actorKey{}).(requester)
+	who, _ := r.Context().Value(actorKey{}).(authenticatedActor)
 	if right := o.base().right; !hasRight(who.Actor, right) {
 		writeProblem(w, problem.Newf(problem.Forbidden, "This needs the right to %s.", right))
 		return
@@ -169,7 +169,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				"In the web UI, sign in again."))
 		return
 	}
-	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, actorKey{}, requester{actor, token})))
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, actorKey{}, authenticatedActor{actor, token})))
 }
 
 // recoverPanic answers a request whose handler panicked, unless it has answered already.
@@ -218,8 +218,8 @@ func slashHint(r *http.Request) string {
 
 type actorKey struct{}
 
-// requester is the actor of a request and its token, if it has one.
-type requester struct {
+// authenticatedActor is the actor of a request and its token, if it has one.
+type authenticatedActor struct {
 	auth.Actor
 	token *auth.ActiveToken
 }

@@ -38,7 +38,7 @@ func (in *inputSpec) eachMember(body []byte, set func(name string, value []byte)
 	if wirejson.Kind(body) != '{' {
 		return problem.New(problem.InvalidRequest, "The body of the request is not a JSON object.", "Send "+in.exampleBody()+".")
 	}
-	return wirejson.Members(body, func(name, value []byte) error { return set(string(name), value) })
+	return wirejson.EachMember(body, func(name, value []byte) error { return set(string(name), value) })
 }
 
 // readBody parses the body of a request into an input. Errors do not repeat a value of a wrong type, because it may be a secret.
@@ -89,7 +89,7 @@ func (f *inputField) decodeValue(value []byte, into reflect.Value) error {
 	}
 	each := newInputSpec(f.typ.Elem(), "")
 	into.SetZero()
-	return wirejson.Elements(value, func(object []byte) error {
+	return wirejson.EachElement(value, func(object []byte) error {
 		if wirejson.Kind(object) != '{' {
 			return f.wrongTypeError()
 		}
@@ -117,9 +117,9 @@ func hasNullElement(value []byte) bool {
 	}
 	switch wirejson.Kind(value) {
 	case '[':
-		return wirejson.Elements(value, isNull) != nil
+		return wirejson.EachElement(value, isNull) != nil
 	case '{':
-		return wirejson.Members(value, func(_, member []byte) error { return isNull(member) }) != nil
+		return wirejson.EachMember(value, func(_, member []byte) error { return isNull(member) }) != nil
 	}
 	return false
 }

@@ -48,7 +48,7 @@ func (f *inputField) parseKeyChanges(value []byte) (map[string]json.RawMessage, 
 		return nil, f.wrongTypeError()
 	}
 	set := map[string]json.RawMessage{}
-	return set, wirejson.Members(value, func(key, value []byte) error {
+	return set, wirejson.EachMember(value, func(key, value []byte) error {
 		if wirejson.Kind(value) == 'n' {
 			value = nil
 		}

@@ -52,7 +52,7 @@ func (g *PrimitiveGuard) filterPrimitives(ctx context.Context, server string, l 
 		return result, nil
 	}
 	var raws []json.RawMessage
-	_ = wirejson.Elements(all, func(raw []byte) error { // an answer is JSON
+	_ = wirejson.EachElement(all, func(raw []byte) error { // an answer is JSON
 		raws = append(raws, raw)
 		return nil
 	})
@@ -80,7 +80,7 @@ func (g *PrimitiveGuard) filterInstructions(ctx context.Context, server string, 
 		}
 	}
 	var names []string
-	_ = wirejson.Members(result, func(name, _ []byte) error {
+	_ = wirejson.EachMember(result, func(name, _ []byte) error {
 		if bytes.EqualFold(name, []byte(instructionsMember)) {
 			names = append(names, string(name))
 		}

@@ -156,7 +156,7 @@ func (g *PrimitiveGuard) filterSubscription(ctx context.Context, server string, 
 // not checked.
 func hasSingleMember(object json.RawMessage, wanted string) bool {
 	found := 0
-	_ = wirejson.Members(object, func(name, _ []byte) error {
+	_ = wirejson.EachMember(object, func(name, _ []byte) error {
 		if bytes.EqualFold(name, []byte(wanted)) {
 			found++
 			if string(name) != wanted {

@@ -214,7 +214,7 @@ func writeDefinition(p *printer, definition json.RawMessage) {
 		fmt.Fprintf(p, "\n%s\n", indentBy("  ", visibleJSON(definition)))
 		return
 	}
-	_ = wirejson.Members(definition, func(name, value []byte) error {
+	_ = wirejson.EachMember(definition, func(name, value []byte) error {
 		fmt.Fprintf(p, "\n%s\n%s\n", visibleLine(string(name)), indentBy("  ", visibleJSON(value)))
 		return nil
 	})

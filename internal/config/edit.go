@@ -186,7 +186,7 @@ func splitSetting(field string, value json.RawMessage) (out []serverSetting, err
 		}
 		return out, err
 	case (field == "env" || field == "headers") && kind == '{':
-		err := wirejson.Members(value, func(name, value []byte) error {
+		err := wirejson.EachMember(value, func(name, value []byte) error {
 			if wirejson.Kind(value) == 'n' {
 				value = nil
 			}

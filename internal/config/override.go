@@ -13,7 +13,7 @@ import (
 // entries and comments stay.
 func (l *Live) OverrideHints(permit Permit, name, tool string, hints json.RawMessage) error {
 	var edits []edit
-	if err := wirejson.Members(hints, func(hint, value []byte) error {
+	if err := wirejson.EachMember(hints, func(hint, value []byte) error {
 		path, value := []string{"hint_overrides", tool, string(hint)}, bytes.Clone(value)
 		edits = append(edits, func(d document) ([]textedit.Splice, error) {
 			servers, i := d.server(name)

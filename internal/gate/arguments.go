@@ -196,7 +196,7 @@ func instead(unknown []UnknownArgument, args json.RawMessage, properties []byte)
 var errFound = errors.New("found")
 
 func anyMember(object json.RawMessage, is func(name string) bool) bool {
-	return wirejson.Members(object, func(name, _ []byte) error {
+	return wirejson.EachMember(object, func(name, _ []byte) error {
 		if is(string(name)) {
 			return errFound
 		}

@@ -65,7 +65,7 @@ func resultRefsIn(args json.RawMessage) (all []resultRef) {
 // readResultRef reads an object with exactly the two members that name a result.
 func readResultRef(object []byte) (h resultRef, ok bool) {
 	members, named := 0, 0
-	_ = wirejson.Members(object, func(name, value []byte) error {
+	_ = wirejson.EachMember(object, func(name, value []byte) error {
 		members++
 		text, isText := wirejson.String(value)
 		switch {

@@ -47,7 +47,7 @@ func (m *RequestMeta) fieldByName(name []byte) *[]byte {
 func SplitRequestMeta(meta []byte) (RequestMeta, error) {
 	var m RequestMeta
 	hops, others := 0, 0
-	err := wirejson.Members(meta, func(name, value []byte) error {
+	err := wirejson.EachMember(meta, func(name, value []byte) error {
 		if f := m.fieldByName(name); f != nil {
 			*f = value
 			hops++
@@ -64,7 +64,7 @@ func SplitRequestMeta(meta []byte) (RequestMeta, error) {
 		return m, nil
 	}
 	m.Rest = append(make([]byte, 0, len(meta)), '{')
-	err = wirejson.Members(meta, func(name, value []byte) error {
+	err = wirejson.EachMember(meta, func(name, value []byte) error {
 		if m.fieldByName(name) == nil {
 			if len(m.Rest) > 1 {
 				m.Rest = append(m.Rest, ',')

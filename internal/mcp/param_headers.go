@@ -71,7 +71,7 @@ func eachParamHeaderInSchema(schema, arguments json.RawMessage, depth int, each 
 	if wirejson.Kind(properties) != '{' {
 		return
 	}
-	_ = wirejson.Members(properties, func(name, property []byte) error {
+	_ = wirejson.EachMember(properties, func(name, property []byte) error {
 		if wirejson.Kind(property) != '{' {
 			return nil
 		}

@@ -40,7 +40,7 @@ func (c *clientState) answerBatch(ctx context.Context, messages []json.RawMessag
 	out, ran := []byte{'['}, 0
 	for _, text := range messages {
 		part := message{clientState: c}
-		var o outcome
+		var o requestOutcome
 		switch bad := part.parseMessage(text); {
 		case bad != nil:
 			o.Error = part.recordIfCall(ctx, bad)
@@ -68,9 +68,9 @@ func (c *clientState) answerBatch(ctx context.Context, messages []json.RawMessag
 }
 
 // answerBatchRequest answers one request of a batch.
-func (m *message) answerBatchRequest(parent context.Context) outcome {
+func (m *message) answerBatchRequest(parent context.Context) requestOutcome {
 	if m.Method == mcp.Initialize {
-		return outcome{Reply: session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: "initialize cannot be part of a batch."}}}
+		return requestOutcome{Reply: session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: "initialize cannot be part of a batch."}}}
 	}
 	m.prepareRequest()
 	m.req.Endless = false // part of a batch, so no stream of its own

@@ -120,7 +120,7 @@ func (s *BuiltinTools) newToolListKey(c *auth.Caller, modern bool) toolListKey {
 func (s *BuiltinTools) notifyViewChanges(ctx context.Context, c *auth.Caller, k *lastView, say func()) {
 	for {
 		now, changed := s.currentView(c)
-		if k.update(now) {
+		if k.replaceView(now) {
 			say()
 		}
 		if session.WaitDebounced(ctx, changed) != nil {
@@ -142,7 +142,7 @@ func (s *BuiltinTools) serveSubscription(ctx context.Context, r *session.Request
 	}
 	var k lastView
 	now, _ := s.currentView(r.Caller)
-	k.update(now) // before the client can list
+	k.replaceView(now) // before the client can list
 	session.AcknowledgeSubscription(r, `{"toolsListChanged":true}`)
 	s.notifyViewChanges(ctx, r.Caller, &k, func() {
 		r.Say(session.Event{Method: mcp.ToolsChanged, Params: json.RawMessage("{" + session.SubscriptionMeta(r) + "}}")})
@@ -154,7 +154,7 @@ func (s *BuiltinTools) serveSubscription(ctx context.Context, r *session.Request
 func (s *BuiltinTools) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	l := &legacySession{BuiltinTools: s, caller: *initialize.Caller}
 	now, _ := s.currentView(&l.caller)
-	l.known.update(now)
+	l.known.replaceView(now)
 	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+session.NegotiateVersion(initialize.Params)), s.texts.initialize, now.instructionsJSON(s.gateway.Calls(&l.caller)), []byte("}"))}, nil
 }
 
@@ -218,7 +218,7 @@ type builtinRequest struct {
 
 // parseParams parses the params.
 func (q *builtinRequest) parseParams() {
-	_ = wirejson.Members(q.Params, func(name, value []byte) error {
+	_ = wirejson.EachMember(q.Params, func(name, value []byte) error {
 		switch string(name) {
 		case "name":
 			q.name = value

@@ -128,7 +128,7 @@ const maxUnknown = 64
 // parseCallArguments reads the arguments of a call tool. Invalid ones are passed on as JSON text, so that the
 // refusal is recorded like any other. Null counts as missing.
 func parseCallArguments(args []byte, r *gate.Request) {
-	_ = wirejson.Members(args, func(name, value []byte) error {
+	_ = wirejson.EachMember(args, func(name, value []byte) error {
 		if wirejson.Kind(value) == 'n' {
 			return nil
 		}

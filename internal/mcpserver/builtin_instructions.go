@@ -82,8 +82,8 @@ func notListedSentence(n int) string {
 	return fmt.Sprintf(" %d servers have not listed their tools yet.", n)
 }
 
-// digest returns a hash for comparing views.
-func (w clientView) digest() [sha256.Size]byte { return sha256.Sum256(fmt.Append(nil, w)) }
+// viewHash returns a hash for comparing views.
+func (w clientView) viewHash() [sha256.Size]byte { return sha256.Sum256(fmt.Append(nil, w)) }
 
 // lastView is the view that a client knows.
 type lastView struct {
@@ -91,9 +91,9 @@ type lastView struct {
 	last [sha256.Size]byte
 }
 
-// update records the view that the client gets, and reports whether it is new.
-func (k *lastView) update(w clientView) (news bool) {
-	now := w.digest()
+// replaceView records the view that the client gets, and reports whether it is new.
+func (k *lastView) replaceView(w clientView) (news bool) {
+	now := w.viewHash()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	news, k.last = k.last != now, now

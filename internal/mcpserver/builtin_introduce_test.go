@@ -65,7 +65,7 @@ func TestKnown(t *testing.T) {
 		{clientView{toolListKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: true, Tools: 1}}}, true},
 		{clientView{toolListKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: true, Tools: 1}}}, false},
 	} {
-		if news := k.update(c.shown); news != c.news {
+		if news := k.replaceView(c.shown); news != c.news {
 			t.Errorf("%d: news %t", i, news)
 		}
 	}

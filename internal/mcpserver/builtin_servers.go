@@ -80,7 +80,7 @@ func readProposedServer(a *toolArguments) ops.NewServer {
 	}
 	argsName, envName := a.chooseAlternativeName("args_json", "args"), a.chooseAlternativeName("env_json", "env")
 	if args := a.readJSONText(argsName, '[', "a JSON array of strings"); args != nil {
-		_ = wirejson.Elements(args, func(value []byte) error {
+		_ = wirejson.EachElement(args, func(value []byte) error {
 			one, ok := wirejson.String(value)
 			if !ok {
 				a.setInvalid(argsName, value, "a JSON array of strings", "a JSON array of strings")
@@ -91,7 +91,7 @@ func readProposedServer(a *toolArguments) ops.NewServer {
 	}
 	if env := a.readJSONText(envName, '{', "a JSON object of strings"); env != nil {
 		s.Env = map[string]string{}
-		_ = wirejson.Members(env, func(name, value []byte) error {
+		_ = wirejson.EachMember(env, func(name, value []byte) error {
 			one, ok := wirejson.String(value)
 			if !ok {
 				a.setInvalid(envName, name, "a JSON object of strings", "a JSON object of strings")

@@ -49,7 +49,7 @@ func (x *httpRequest) cancellableContext() (context.Context, context.CancelCause
 }
 
 // writeOutcome writes the outcome of a request. A cancelled request gets no reply if HTTP allows it.
-func (x *httpRequest) writeOutcome(o outcome) {
+func (x *httpRequest) writeOutcome(o requestOutcome) {
 	st := x.out.stream
 	if o.cancelled && st != nil {
 		st.openStream()

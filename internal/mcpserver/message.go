@@ -66,7 +66,7 @@ func (m *message) parseMessage(text []byte) *wirejson.RPCError {
 	if !wirejson.MayContain(msg.Params, "_meta") {
 		return nil
 	}
-	if meta := m.param("_meta"); meta != nil && wirejson.Kind(meta) != 'n' {
+	if meta := m.paramMember("_meta"); meta != nil && wirejson.Kind(meta) != 'n' {
 		if m.meta, err = mcp.SplitRequestMeta(meta); err != nil {
 			return session.InvalidParamsError("params._meta must be an object")
 		}
@@ -121,7 +121,7 @@ func (m *message) subjectName(named bool) (name string, about bool, bad *wirejso
 	default:
 		return "", false, nil
 	}
-	name, isText := wirejson.String(m.param(member))
+	name, isText := wirejson.String(m.paramMember(member))
 	if !isText && (named || m.modern && m.IsRequest() && !m.isTaskMethod()) {
 		bad = session.InvalidParamsError("params." + member + " must be a string")
 	}
@@ -133,8 +133,8 @@ func (m *message) isTaskMethod() bool {
 	return m.Method == mcp.GetTask || m.Method == mcp.UpdateTask || m.Method == mcp.CancelTask
 }
 
-// param returns a member of params; nil if missing.
-func (m *message) param(name string) []byte { return wirejson.Find(m.Params, name) }
+// paramMember returns a member of params; nil if missing.
+func (m *message) paramMember(name string) []byte { return wirejson.Find(m.Params, name) }
 
 // prepareRequest builds the request for the endpoint.
 func (m *message) prepareRequest() {
@@ -207,14 +207,14 @@ func (c *clientState) endlessContext(parent context.Context) (ctx context.Contex
 }
 
 // runRequest executes a prepared request in a context that cancel ends. Events go to out; nil: they are dropped.
-func (m *message) runRequest(ctx context.Context, cancel context.CancelCauseFunc, out *clientWriter) outcome {
+func (m *message) runRequest(ctx context.Context, cancel context.CancelCauseFunc, out *clientWriter) requestOutcome {
 	within := ctx
 	if m.req.Endless {
 		select {
 		case m.s.streams <- struct{}{}:
 			defer func() { <-m.s.streams }()
 		default:
-			return outcome{Reply: session.Reply{Error: errManyStreams, Status: http.StatusServiceUnavailable}}
+			return requestOutcome{Reply: session.Reply{Error: errManyStreams, Status: http.StatusServiceUnavailable}}
 		}
 		until, stop := m.endlessContext(ctx)
 		defer stop()
@@ -239,7 +239,7 @@ func (m *message) runRequest(ctx context.Context, cancel context.CancelCauseFunc
 	}
 	o := m.toOutcome(d.Do(within, &m.req))
 	if _, o.cancelled = errors.AsType[*session.ClientCancelledError](context.Cause(ctx)); o.cancelled {
-		o = outcome{Reply: session.Reply{Error: errWasCancelled, Status: http.StatusOK}, cancelled: true}
+		o = requestOutcome{Reply: session.Reply{Error: errWasCancelled, Status: http.StatusOK}, cancelled: true}
 	}
 	return o
 }
@@ -253,7 +253,7 @@ func (m *message) forwardToSession(ctx context.Context) error {
 		return m.entry.session.Respond(ctx, m.ID, session.Reply{Result: m.Result, Error: m.Error})
 	case m.Method == mcp.Cancelled:
 		// The server learns of it by the end of the request.
-		m.calls.cancelByID(m.param("requestId"), m.Params)
+		m.calls.cancelByID(m.paramMember("requestId"), m.Params)
 		return nil
 	}
 	err := m.entry.session.Notify(ctx, m.Method, m.Params)
@@ -264,27 +264,27 @@ func (m *message) forwardToSession(ctx context.Context) error {
 }
 
 // openSession opens a session with a prepared initialize. Without a session, the outcome or the error says why.
-func (m *message) openSession(ctx context.Context) (*sessionEntry, outcome, error) {
+func (m *message) openSession(ctx context.Context) (*sessionEntry, requestOutcome, error) {
 	s, r, err := m.surface.Open(ctx, &m.req)
 	if err != nil || s == nil {
 		return nil, m.toOutcome(r, nil), err
 	}
 	e := &sessionEntry{sessionOpener: sessionOpener{m.actor, m.origin}, place: m.endpoint, session: s}
 	e.version, _ = wirejson.String(wirejson.Find(r.Result, "protocolVersion"))
-	e.client, e.clientVersion = parseClientInfo(m.param("clientInfo"))
-	e.forms = mcp.SupportsElicitationForms(m.param("capabilities"))
+	e.client, e.clientVersion = parseClientInfo(m.paramMember("clientInfo"))
+	e.forms = mcp.SupportsElicitationForms(m.paramMember("capabilities"))
 	return e, m.toOutcome(r, nil), nil
 }
 
-// outcome is the result of a request.
-type outcome struct {
+// requestOutcome is the result of a request.
+type requestOutcome struct {
 	session.Reply
 	sessionEnded bool // the session has ended
 	cancelled    bool // by the client
 }
 
 // toOutcome maps the reply of an endpoint to what the client gets.
-func (m *message) toOutcome(r session.Reply, err error) outcome {
+func (m *message) toOutcome(r session.Reply, err error) requestOutcome {
 	switch status, said := m.forwardedStatus(err); {
 	case err == nil:
 	case isSessionEnded(err):
@@ -297,7 +297,7 @@ func (m *message) toOutcome(r session.Reply, err error) outcome {
 	if r.Error != nil && r.Status == 0 {
 		r.Status = m.errorHTTPStatus(r.Error)
 	}
-	return outcome{Reply: r, sessionEnded: isSessionEnded(err)}
+	return requestOutcome{Reply: r, sessionEnded: isSessionEnded(err)}
 }
 
 // isSessionEnded reports whether err says that the client's session has ended.

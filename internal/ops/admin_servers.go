@@ -201,7 +201,7 @@ func describeChange(in ServerChange) string {
 	switch in.Key {
 	case "env", "headers":
 		var names []string
-		_ = wirejson.Members(in.Value, func(name, value []byte) error {
+		_ = wirejson.EachMember(in.Value, func(name, value []byte) error {
 			if wirejson.Kind(value) == 'n' {
 				name = append(name, " taken out"...)
 			}

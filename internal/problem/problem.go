@@ -116,7 +116,7 @@ func (d Details) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON parses an object and keeps the raw values.
 func (d *Details) UnmarshalJSON(raw []byte) error {
 	*d = nil
-	return wirejson.Members(bytes.Clone(raw), func(name, value []byte) error {
+	return wirejson.EachMember(bytes.Clone(raw), func(name, value []byte) error {
 		*d = append(*d, Detail{string(name), json.RawMessage(value)})
 		return nil
 	})

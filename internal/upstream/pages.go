@@ -79,7 +79,7 @@ func (p *pageReader) read(ctx context.Context, done <-chan struct{}, ask request
 		case wirejson.Kind(found) != '[' && !(p.nullIsEmpty && string(found) == "null"):
 			return all, newIncompleteListError("the result has no list of %s", p.list)
 		}
-		_ = wirejson.Elements(found, func(raw []byte) error { // an answer is JSON
+		_ = wirejson.EachElement(found, func(raw []byte) error { // an answer is JSON
 			all = append(all, raw)
 			return nil
 		})

@@ -138,7 +138,7 @@ func (m *meter) decodeElements(value []byte, l *access) (list []any, err error) 
 		return list, nil
 	}
 	m.spend(len(value) / skippedBytesPerStep)
-	err = wirejson.Elements(value, func(element []byte) (err error) {
+	err = wirejson.EachElement(value, func(element []byte) (err error) {
 		var v any
 		if l.element.used() || len(list)%skippedPerStep == 0 {
 			v, err = m.decode(element, l.element)
@@ -155,7 +155,7 @@ func (m *meter) decodeMembers(value []byte, l *access) (object map[string]any, e
 		return object, nil
 	}
 	m.spend(len(value) / skippedBytesPerStep)
-	err = wirejson.Members(value, func(name, value []byte) (err error) {
+	err = wirejson.EachMember(value, func(name, value []byte) (err error) {
 		inner := l.names[string(name)]
 		if inner == nil {
 			inner = l.rest

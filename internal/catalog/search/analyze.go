@@ -127,9 +127,9 @@ func (a *analyzer) schema(raw []byte, depth int) {
 	}
 	switch wirejson.Kind(raw) {
 	case '{':
-		wirejson.Members(raw, func(name, value []byte) error { return a.keyword(name, value, depth) })
+		wirejson.EachMember(raw, func(name, value []byte) error { return a.keyword(name, value, depth) })
 	case '[':
-		wirejson.Elements(raw, func(value []byte) error { a.schema(value, depth+1); return nil })
+		wirejson.EachElement(raw, func(value []byte) error { a.schema(value, depth+1); return nil })
 	}
 }
 
@@ -148,7 +148,7 @@ func (a *analyzer) keyword(name, value []byte, depth int) error {
 		if wirejson.Kind(value) != '{' {
 			return nil
 		}
-		return wirejson.Members(value, func(name, value []byte) error {
+		return wirejson.EachMember(value, func(name, value []byte) error {
 			a.field(inParameter, string(name))
 			a.schema(value, depth+1)
 			return nil
@@ -180,7 +180,7 @@ func (a *analyzer) values(raw json.RawMessage) {
 		a.value(raw)
 		return
 	}
-	wirejson.Elements(raw, func(value []byte) error { a.value(value); return nil })
+	wirejson.EachElement(raw, func(value []byte) error { a.value(value); return nil })
 }
 
 // term is one distinct word of a tool, with its count in each field.

@@ -89,7 +89,7 @@ func parsePrimitive(kind Kind, raw json.RawMessage) (Primitive, error) {
 	if key == "" {
 		return Primitive{}, errors.New("its kind is not known")
 	}
-	if wirejson.Members(canonical, func(name, value []byte) error {
+	if wirejson.EachMember(canonical, func(name, value []byte) error {
 		if string(name) == key {
 			o.Name = unicodeText(value)
 		}

@@ -62,7 +62,7 @@ func (t ProxyTool) RecommendedVerdict() Verdict {
 // ParseTools parses the definitions of tools/list.
 func ParseTools(definitions json.RawMessage) []ProxyTool {
 	var all []ProxyTool
-	_ = wirejson.Elements(definitions, func(definition []byte) error {
+	_ = wirejson.EachElement(definitions, func(definition []byte) error {
 		name, _ := wirejson.String(wirejson.Find(definition, "name"))
 		all = append(all, ProxyTool{name, tool.ParseHints(wirejson.Find(definition, "annotations"))})
 		return nil

@@ -109,7 +109,7 @@ type member struct {
 
 func members(object []byte) []member {
 	var out []member
-	_ = wirejson.Members(object, func(name, value []byte) error {
+	_ = wirejson.EachMember(object, func(name, value []byte) error {
 		out = append(out, member{string(name), value})
 		return nil
 	})
@@ -155,7 +155,7 @@ func (d *differ) arrays(path string, old, now []byte) {
 
 func elements(array []byte) [][]byte {
 	var out [][]byte
-	_ = wirejson.Elements(array, func(value []byte) error {
+	_ = wirejson.EachElement(array, func(value []byte) error {
 		out = append(out, value)
 		return nil
 	})

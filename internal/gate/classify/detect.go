@@ -117,7 +117,7 @@ func parameters(schema []byte) (all []parameter) {
 	if wirejson.Kind(properties) != '{' {
 		return nil
 	}
-	_ = wirejson.Members(properties, func(name, value []byte) error {
+	_ = wirejson.EachMember(properties, func(name, value []byte) error {
 		if wirejson.Kind(value) != '{' || len(all) >= maxParameters {
 			return nil
 		}

@@ -137,7 +137,7 @@ func (b *contentBlock) innerJSON() []byte {
 
 // canOmitDataPath reports whether a path may omit the way to the data, because its first step does not match at the
 // top.
-func (e *parsedResult) canOmitDataPath(first step) bool {
+func (e *parsedResult) canOmitDataPath(first pathStep) bool {
 	return len(e.names) < maxNames && (first.kind == element || !slices.Contains(e.names, first.name))
 }
 
@@ -148,11 +148,11 @@ type contentBlock struct {
 	textAt     int    // offset of text in raw
 	own        []byte // raw member text, which is the text of a text block
 	ownAt      int
-	inner      []byte                 // JSON in own
-	opened     bool                   // inner was parsed
-	path       func(at []step) string // returns the read_result path of a value in the JSON text
-	structured bool                   // text is structured content shown as text; raw is nil
-	kind       string                 // "text", "image", …
+	inner      []byte                     // JSON in own
+	opened     bool                       // inner was parsed
+	path       func(at []pathStep) string // returns the read_result path of a value in the JSON text
+	structured bool                       // text is structured content shown as text; raw is nil
+	kind       string                     // "text", "image", …
 	mime       string
 	replaced   bool // by a note
 }
@@ -166,14 +166,14 @@ func plainLabel(v []byte) string {
 }
 
 // textSteps returns the steps to the text of the block.
-func (b *contentBlock) textSteps() []step {
+func (b *contentBlock) textSteps() []pathStep {
 	switch {
 	case b.structured:
-		return []step{{name: "structuredContent"}}
+		return []pathStep{{name: "structuredContent"}}
 	case b.kind == "resource":
-		return []step{{name: "content"}, {kind: element, from: b.index}, {name: "resource"}, {name: "text"}}
+		return []pathStep{{name: "content"}, {kind: element, from: b.index}, {name: "resource"}, {name: "text"}}
 	}
-	return []step{{name: "content"}, {kind: element, from: b.index}, {name: "text"}}
+	return []pathStep{{name: "content"}, {kind: element, from: b.index}, {name: "text"}}
 }
 
 func (b *contentBlock) neededSize() int {

@@ -112,7 +112,7 @@ func join(t tb, a, b any) any {
 }
 
 // fill puts what follows where the steps lead in what is shown.
-func fill(t tb, shown any, steps []step, l told, rest any) any {
+func fill(t tb, shown any, steps []pathStep, l told, rest any) any {
 	t.Helper()
 	if len(steps) > 0 && !steps[0].matchesMany() {
 		switch v := shown.(type) {

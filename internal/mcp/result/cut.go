@@ -50,7 +50,7 @@ type cutter struct {
 	total, limit int
 	handle       string
 	kept         int // bytes of the original that are kept
-	gaps         []gap
+	gaps         []omission
 }
 
 // cutResult cuts a result; nil if raw is no CallToolResult.
@@ -86,7 +86,7 @@ func (c *cutter) appendFittingMeta(meta []byte) (out []byte) {
 	if len(meta) == 0 || meta[0] != '{' {
 		return nil
 	}
-	eachEntry(meta, func(_ int, e entry) bool {
+	eachEntry(meta, func(_ int, e jsonEntry) bool {
 		if string(e.name) != metaKey {
 			out = c.appendIfFits(out, rawMember(e), &left)
 		}
@@ -139,7 +139,7 @@ func (c *cutter) cutAsText(raw []byte) []byte {
 	room := c.limit - c.fixedSize() - len(`{"type":"text","text":""},`) - c.gapLineSize("")
 	kept := cutRawString(escapeText(raw[:characterStart(raw, room)]), room)
 	c.kept = len(kept)
-	c.gaps = []gap{{"", countCharacters(kept), utf8.RuneCount(raw), Characters}}
+	c.gaps = []omission{{"", countCharacters(kept), utf8.RuneCount(raw), Characters}}
 	block := append([]byte(`{"type":"text","text":"`), kept...)
 	return c.assembleResult(nil, nil, append(block, `"},`...), c.continueText())
 }
@@ -155,14 +155,14 @@ func (c *cutter) cutContent(e *parsedResult, room int) []byte {
 	for i := range blocks {
 		b := &blocks[i]
 		isData := data == nil && b.structured && !e.more || data != nil && b.kind == "text" && b.index == data.index && !b.structured
-		b.path = func(at []step) string {
+		b.path = func(at []pathStep) string {
 			switch {
 			case len(at) == 0 && b.structured:
 				return formatPath(b.textSteps()...)
 			case len(at) == 0 && isData:
 				return "[*]"
 			case len(at) == 0:
-				return formatPath(append(b.textSteps(), step{kind: all})...)
+				return formatPath(append(b.textSteps(), pathStep{kind: all})...)
 			case isData && e.canOmitDataPath(at[0]):
 				return formatPath(at...)
 			}
@@ -211,7 +211,7 @@ func (c *cutter) cutBlocksFairly(blocks []contentBlock, room int) (out []byte, o
 // keepLeadingBlocks keeps as many leading blocks as fit, of content with total elements. It keeps none if there is no
 // room to mention the rest.
 func (c *cutter) keepLeadingBlocks(blocks []contentBlock, total, room int) (out []byte) {
-	content := formatPath(step{name: "content"})
+	content := formatPath(pathStep{name: "content"})
 	left := room - c.gapLineSize(content)
 	n := len(blocks)
 	if n > 0 && blocks[n-1].structured {
@@ -241,11 +241,11 @@ func (c *cutter) keepLeadingBlocks(blocks []contentBlock, total, room int) (out 
 		next = blocks[i].index + 1
 	}
 	if next < total {
-		c.gaps = append(c.gaps, gap{content, next, total, elements})
+		c.gaps = append(c.gaps, omission{content, next, total, elements})
 	}
 	if n < len(blocks) && !keep(&blocks[n]) {
 		b := &blocks[n]
-		c.gaps = append(c.gaps, gap{b.path(nil), 0, countEntries(b.text), entryUnit(b.text)})
+		c.gaps = append(c.gaps, omission{b.path(nil), 0, countEntries(b.text), entryUnit(b.text)})
 	}
 	return out
 }
@@ -312,7 +312,7 @@ func (c *cutter) cutBlockText(b *contentBlock, room int) []byte {
 	if len(kept) == 0 {
 		return nil
 	}
-	c.gaps = append(c.gaps, gap{path, countCharacters(kept), countCharacters(b.text), Characters})
+	c.gaps = append(c.gaps, omission{path, countCharacters(kept), countCharacters(b.text), Characters})
 	return kept
 }
 
@@ -334,7 +334,7 @@ func haveSameShape(a, b []byte) bool {
 	}
 	seed := maphash.MakeSeed()
 	shape := func(v []byte) (n int, sum uint64) {
-		eachEntry(v, func(_ int, e entry) bool {
+		eachEntry(v, func(_ int, e jsonEntry) bool {
 			n++
 			sum += maphash.Bytes(seed, wirejson.Unescape(e.name))
 			return true

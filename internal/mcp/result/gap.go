@@ -22,16 +22,16 @@ func entryUnit(v []byte) string {
 	return elements
 }
 
-// gap is an omission: of the value at path only the first kept units remain. The path is empty for the
+// omission is an omission: of the value at path only the first kept units remain. The path is empty for the
 // JSON text of the whole result.
-type gap struct {
+type omission struct {
 	path        string
 	kept, total int
 	unit        string
 }
 
 // continueLine describes the gap, and how to read on if there is a handle.
-func (g gap) continueLine(handle string) string {
+func (g omission) continueLine(handle string) string {
 	of, path := "the result", ""
 	if g.path != "" {
 		of, path = strings.Map(replaceControlChar, g.path), `, "path": `+string(wirejson.AppendString(nil, g.path))
@@ -54,5 +54,5 @@ func replaceControlChar(r rune) rune {
 // gapLineSize returns the size of the line of a gap at path inside a JSON string, with its line break, for
 // numbers up to most.
 func gapLineSize(path, handle string, most int) int {
-	return len(wirejson.AppendString(nil, gap{path, most, most, Characters}.continueLine(handle)))
+	return len(wirejson.AppendString(nil, omission{path, most, most, Characters}.continueLine(handle)))
 }

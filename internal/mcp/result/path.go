@@ -13,7 +13,7 @@ import (
 // locatedValue is a value in a result and its path.
 type locatedValue struct {
 	value []byte
-	at    []step
+	at    []pathStep
 }
 
 func (p locatedValue) pathText() string {
@@ -44,7 +44,7 @@ func (p locatedValue) allowedStepsText() string {
 // memberNamesText lists the first member names of an object.
 func memberNamesText(object []byte) string {
 	var names []string
-	eachEntry(object, func(_ int, m entry) bool {
+	eachEntry(object, func(_ int, m jsonEntry) bool {
 		if len(names) == 20 {
 			names = append(names, "…")
 			return false
@@ -76,35 +76,35 @@ func ValueAt(raw json.RawMessage, path string) ([]byte, error) {
 }
 
 func countEntries(v []byte) (n int) {
-	eachEntry(v, func(int, entry) bool { n++; return true })
+	eachEntry(v, func(int, jsonEntry) bool { n++; return true })
 	return n
 }
 
 // dataRoots returns the values where the data may be: the JSON of the first text block with JSON, and
 // structuredContent. An agent has seen the text of a cut result.
 func dataRoots(raw []byte) (roots []locatedValue) {
-	eachEntry(wirejson.Find(raw, "content"), func(i int, m entry) bool {
+	eachEntry(wirejson.Find(raw, "content"), func(i int, m jsonEntry) bool {
 		text := jsonInString(wirejson.Find(m.value, "text"))
 		if text != nil {
-			roots = append(roots, locatedValue{text, []step{{name: "content"}, m.toStep(i), {name: "text"}}})
+			roots = append(roots, locatedValue{text, []pathStep{{name: "content"}, m.toStep(i), {name: "text"}}})
 		}
 		return text == nil
 	})
 	if v := wirejson.Find(raw, "structuredContent"); v != nil {
-		roots = append(roots, locatedValue{v, []step{{name: "structuredContent"}}})
+		roots = append(roots, locatedValue{v, []pathStep{{name: "structuredContent"}}})
 	}
 	return roots
 }
 
 // matchesIn reports whether the step matches in v.
-func (s step) matchesIn(v []byte) bool {
+func (s pathStep) matchesIn(v []byte) bool {
 	return s.kind == all || s.kind == slice && wirejson.Kind(v) == '[' || childValue(v, &s) != nil
 }
 
 // pathTarget is the target of a path.
 type pathTarget struct {
 	root  locatedValue
-	steps []step // from root
+	steps []pathStep // from root
 }
 
 // resolvePath resolves a path. If its first step does not match at the top, it starts at the data, so that
@@ -137,13 +137,13 @@ func resolvePath(raw []byte, path string) (pathTarget, error) {
 	return pathTarget{}, newNoMatchError(path, steps[0], top, allowed)
 }
 
-func newNoMatchError(path string, s step, p locatedValue, allowed string) error {
+func newNoMatchError(path string, s pathStep, p locatedValue, allowed string) error {
 	return newParameterError("path", path, fmt.Sprintf("There is no %s at %s.", s, p.pathText()), allowed)
 }
 
 // isSingleValue reports whether the path selects a single value; a last [*] counts as one.
 func (s pathTarget) isSingleValue() bool {
-	i := slices.IndexFunc(s.steps, step.matchesMany)
+	i := slices.IndexFunc(s.steps, pathStep.matchesMany)
 	return i < 0 || i == len(s.steps)-1 && s.steps[i].kind == all
 }
 
@@ -164,7 +164,7 @@ func (s pathTarget) singleValue(path string) (found locatedValue, err error) {
 	}
 	if open {
 		if found.value = openJSONString(found.value); found.value[0] != '[' && found.value[0] != '{' {
-			return found, newNoMatchError(path, step{kind: all}, found, found.allowedStepsText())
+			return found, newNoMatchError(path, pathStep{kind: all}, found, found.allowedStepsText())
 		}
 	}
 	return found, nil
@@ -173,16 +173,16 @@ func (s pathTarget) singleValue(path string) (found locatedValue, err error) {
 // pathWalker follows steps and calls fn for each value until it returns false. The place is valid only during
 // the call.
 type pathWalker struct {
-	at []step
+	at []pathStep
 	fn func(p locatedValue) bool
 
 	any      bool         // a value was found, or an empty container searched
 	lost     locatedValue // the deepest place without a match
-	lostStep step
+	lostStep pathStep
 }
 
 // walkFrom follows the steps from v. It returns false if fn stopped.
-func (w *pathWalker) walkFrom(v []byte, steps []step) bool {
+func (w *pathWalker) walkFrom(v []byte, steps []pathStep) bool {
 	if len(steps) == 0 {
 		w.any = true
 		return w.fn(locatedValue{v, w.at})
@@ -210,7 +210,7 @@ func (w *pathWalker) walkFrom(v []byte, steps []step) bool {
 	more := true
 	w.any = w.any || len(steps) == 1
 	looked := false
-	eachEntry(v, func(i int, m entry) bool {
+	eachEntry(v, func(i int, m jsonEntry) bool {
 		if i >= first && i < end {
 			looked = true
 			more = w.walkInto(m.value, m.toStep(i), steps[1:])
@@ -221,14 +221,14 @@ func (w *pathWalker) walkFrom(v []byte, steps []step) bool {
 	return more
 }
 
-func (w *pathWalker) walkInto(v []byte, s step, steps []step) bool {
+func (w *pathWalker) walkInto(v []byte, s pathStep, steps []pathStep) bool {
 	w.at = append(w.at, s)
 	more := w.walkFrom(v, steps)
 	w.at = w.at[:len(w.at)-1]
 	return more
 }
 
-func (w *pathWalker) recordMiss(v []byte, s step) {
+func (w *pathWalker) recordMiss(v []byte, s pathStep) {
 	if w.lost.value == nil || len(w.at) > len(w.lost.at) {
 		w.lost, w.lostStep = locatedValue{v, slices.Clone(w.at)}, s
 	}
@@ -267,7 +267,7 @@ func jsonInString(v []byte) []byte {
 }
 
 // childValue returns the member or element of v that s names, or nil. It converts a negative index of s.
-func childValue(v []byte, s *step) (found []byte) {
+func childValue(v []byte, s *pathStep) (found []byte) {
 	if len(v) == 0 || s.matchesMany() || (s.kind == element) != (v[0] == '[') {
 		return nil
 	}
@@ -275,7 +275,7 @@ func childValue(v []byte, s *step) (found []byte) {
 	if from < 0 {
 		from += countEntries(v)
 	}
-	eachEntry(v, func(i int, e entry) bool {
+	eachEntry(v, func(i int, e jsonEntry) bool {
 		if s.kind == element && i == from || s.kind == member && string(wirejson.Unescape(e.name)) == s.name {
 			found, s.from = e.value, from
 		}

@@ -65,7 +65,7 @@ func ReadPart(raw json.RawMessage, f ReadOptions) (Part, error) {
 	switch v := at.value; v[0] {
 	case '[', '{':
 		return f.readEntries(p, v[0], func(yield func(name []byte, at locatedValue) bool) error {
-			eachEntry(v, func(i int, e entry) bool {
+			eachEntry(v, func(i int, e jsonEntry) bool {
 				return yield(e.name, locatedValue{e.value, append(at.at, e.toStep(i))})
 			})
 			return nil
@@ -118,7 +118,7 @@ func (f ReadOptions) readText(p Part, text []byte) (Part, error) {
 func (f ReadOptions) setNextOffset(p *Part, next int) {
 	if next < p.Total {
 		p.NextOffset = next
-		p.Continue = append(p.Continue, gap{f.Path, next, p.Total, p.Unit}.continueLine(f.Handle))
+		p.Continue = append(p.Continue, omission{f.Path, next, p.Total, p.Unit}.continueLine(f.Handle))
 	}
 }
 
@@ -138,7 +138,7 @@ func (f ReadOptions) readEntries(p Part, bracket byte, all func(yield func(name 
 	if limit == 0 {
 		limit = defaultElements
 	}
-	s := shrinker{handle: f.Handle, most: math.MaxInt32, path: func(at []step) string { return formatPath(at...) }}
+	s := shrinker{handle: f.Handle, most: math.MaxInt32, path: func(at []pathStep) string { return formatPath(at...) }}
 	out := []byte{bracket}
 	end := f.Offset // of the part
 	var tooLarge error

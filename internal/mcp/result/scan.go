@@ -9,27 +9,27 @@ import (
 // The functions of this file are fast and expect JSON; other text gives wrong values. Callers validate
 // what they write.
 
-// entry is a member of an object or an element of an array, which has no name. It aliases the text.
-type entry struct{ name, value []byte }
+// jsonEntry is a member of an object or an element of an array, which has no name. It aliases the text.
+type jsonEntry struct{ name, value []byte }
 
 // toStep returns the step to the i-th entry.
-func (e entry) toStep(i int) step {
+func (e jsonEntry) toStep(i int) pathStep {
 	if e.name == nil {
-		return step{kind: element, from: i}
+		return pathStep{kind: element, from: i}
 	}
-	return step{name: string(wirejson.Unescape(e.name))}
+	return pathStep{name: string(wirejson.Unescape(e.name))}
 }
 
 // eachEntry calls fn for the entries of the container v until fn returns false. It returns false if v is no
 // container.
-func eachEntry(v []byte, fn func(i int, e entry) bool) bool {
+func eachEntry(v []byte, fn func(i int, e jsonEntry) bool) bool {
 	c := wirejson.Cursor{Text: v}
 	end := c.Enter('{')
 	if end == 0 {
 		end = c.Enter('[')
 	}
 	for i := 0; c.More(end); i++ {
-		var e entry
+		var e jsonEntry
 		if end == '}' {
 			e.name = c.ReadName()
 		}

@@ -33,7 +33,7 @@ func Select(raw json.RawMessage, e *Expression, handle string) (json.RawMessage,
 	}
 	out := appendTextBlock([]byte(`{"content":[`), lines)
 	out = append(appendTextBlock(append(out, ','), []byte(readWholeText(raw, handle))), ']')
-	_ = wirejson.Members(raw, func(name, value []byte) error {
+	_ = wirejson.EachMember(raw, func(name, value []byte) error {
 		if n := string(name); n != "content" && n != "structuredContent" {
 			out = append(append(wirejson.AppendString(append(out, ','), name), ':'), value...)
 		}

@@ -236,7 +236,7 @@ func evalHas(_ *evaluation, in, at []byte) ([]byte, error) {
 	case "array number":
 		i, _ := toIndex(at)
 		n := 0
-		_ = wirejson.Elements(in, func([]byte) error { n++; return nil })
+		_ = wirejson.EachElement(in, func([]byte) error { n++; return nil })
 		return boolJSON(i >= 0 && i < n), nil
 	}
 	return nil, newDataError("%s has nothing at a %s", kindName(in), kindName(at))
@@ -263,9 +263,9 @@ func (r *evaluation) containsValue(a, b []byte, depth int) (bool, error) {
 		return strings.Contains(one, other), nil
 	case ka == "array":
 		all := true
-		err := wirejson.Elements(b, func(wanted []byte) error {
+		err := wirejson.EachElement(b, func(wanted []byte) error {
 			found := false
-			err := wirejson.Elements(a, func(e []byte) error {
+			err := wirejson.EachElement(a, func(e []byte) error {
 				if found {
 					return nil
 				}
@@ -279,7 +279,7 @@ func (r *evaluation) containsValue(a, b []byte, depth int) (bool, error) {
 		return all, err
 	case ka == "object":
 		all := true
-		err := wirejson.Members(b, func(name, wanted []byte) error {
+		err := wirejson.EachMember(b, func(name, wanted []byte) error {
 			v := wirejson.Find(a, string(name))
 			if v == nil {
 				all = false
@@ -362,9 +362,9 @@ func lengthOf(_ *evaluation, in []byte) ([]byte, error) {
 		s, _ := wirejson.String(in)
 		n = utf8.RuneCountInString(s)
 	case "array":
-		_ = wirejson.Elements(in, func([]byte) error { n++; return nil })
+		_ = wirejson.EachElement(in, func([]byte) error { n++; return nil })
 	case "object":
-		_ = wirejson.Members(in, func(_, _ []byte) error { n++; return nil })
+		_ = wirejson.EachMember(in, func(_, _ []byte) error { n++; return nil })
 	case "number":
 		return newNumberFunction(math.Abs)(nil, in)
 	default:
@@ -378,7 +378,7 @@ func (r *evaluation) keysOf(in []byte, sort bool) ([]byte, error) {
 	switch kindName(in) {
 	case "array":
 		i := 0
-		return b.finishArrayWith(wirejson.Elements(in, func([]byte) error {
+		return b.finishArrayWith(wirejson.EachElement(in, func([]byte) error {
 			i++
 			return b.appendElement(r, strconv.AppendInt(nil, int64(i-1), 10))
 		}))
@@ -469,7 +469,7 @@ func (r *evaluation) addElements(in []byte) ([]byte, error) {
 		}
 		switch k {
 		case "array":
-			return wirejson.Elements(e, func(v []byte) error { return all.appendElement(r, v) })
+			return wirejson.EachElement(e, func(v []byte) error { return all.appendElement(r, v) })
 		case "string":
 			text = append(text, e[1:len(e)-1]...)
 			return r.countMade(len(e))
@@ -518,10 +518,10 @@ func (r *evaluation) toEntries(in []byte) ([]byte, error) {
 	}
 	switch kindName(in) {
 	case "object":
-		return b.finishArrayWith(wirejson.Members(in, func(name, v []byte) error { return add(wirejson.AppendString(nil, name), v) }))
+		return b.finishArrayWith(wirejson.EachMember(in, func(name, v []byte) error { return add(wirejson.AppendString(nil, name), v) }))
 	case "array":
 		i := -1
-		return b.finishArrayWith(wirejson.Elements(in, func(v []byte) error {
+		return b.finishArrayWith(wirejson.EachElement(in, func(v []byte) error {
 			i++
 			return add(strconv.AppendInt(nil, int64(i), 10), v)
 		}))

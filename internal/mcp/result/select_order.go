@@ -80,7 +80,7 @@ func (r *evaluation) compareElements(a, b [][]byte, depth int) (int, error) {
 }
 
 func (r *evaluation) elementsOf(v []byte) (all [][]byte, err error) {
-	err = wirejson.Elements(v, func(e []byte) error {
+	err = wirejson.EachElement(v, func(e []byte) error {
 		all = append(all, e)
 		return r.countMade(24)
 	})

@@ -49,13 +49,13 @@ func (r *evaluation) valueAt(of, at []byte) ([]byte, error) {
 func elementAt(of, at []byte) []byte {
 	i, _ := toIndex(at)
 	if n := 0; i < 0 {
-		_ = wirejson.Elements(of, func([]byte) error { n++; return nil })
+		_ = wirejson.EachElement(of, func([]byte) error { n++; return nil })
 		if i += n; i < 0 {
 			return null
 		}
 	}
 	v := null
-	_ = wirejson.Elements(of, func(e []byte) error {
+	_ = wirejson.EachElement(of, func(e []byte) error {
 		if i--; i < 0 {
 			v = e
 			return errDone
@@ -72,9 +72,9 @@ func (r *evaluation) emitElements(of []byte, out emitFunc) error {
 	}
 	switch kindName(of) {
 	case "array":
-		return wirejson.Elements(of, out)
+		return wirejson.EachElement(of, out)
 	case "object":
-		return wirejson.Members(of, func(_, v []byte) error { return out(v) })
+		return wirejson.EachMember(of, func(_, v []byte) error { return out(v) })
 	}
 	return newDataError("%s has no elements", kindName(of))
 }
@@ -102,11 +102,11 @@ func (r *evaluation) sliceValue(of []byte, from, to int, hasTo bool) ([]byte, er
 		return null, nil
 	case "array":
 		n := 0
-		_ = wirejson.Elements(of, func([]byte) error { n++; return nil })
+		_ = wirejson.EachElement(of, func([]byte) error { n++; return nil })
 		first, last := within(n)
 		var b arrayBuilder
 		i := 0
-		err := wirejson.Elements(of, func(e []byte) error {
+		err := wirejson.EachElement(of, func(e []byte) error {
 			i++
 			if i > last {
 				return errDone
@@ -141,7 +141,7 @@ func (r *evaluation) sliceValue(of []byte, from, to int, hasTo bool) ([]byte, er
 
 // appendMembers appends the members of an object, names as JSON strings.
 func (r *evaluation) appendMembers(all [][2][]byte, object []byte) ([][2][]byte, error) {
-	err := wirejson.Members(object, func(name, v []byte) error {
+	err := wirejson.EachMember(object, func(name, v []byte) error {
 		all = append(all, [2][]byte{wirejson.AppendString(nil, name), v})
 		return r.countMade(len(name) + 64)
 	})
@@ -275,9 +275,9 @@ func (r *evaluation) addValues(a, b []byte) ([]byte, error) {
 // subtractArray removes the elements of b from a.
 func (r *evaluation) subtractArray(a, b []byte) ([]byte, error) {
 	var left arrayBuilder
-	err := wirejson.Elements(a, func(e []byte) error {
+	err := wirejson.EachElement(a, func(e []byte) error {
 		gone := false
-		err := wirejson.Elements(b, func(other []byte) error {
+		err := wirejson.EachElement(b, func(other []byte) error {
 			order, err := r.compareValues(e, other, 0)
 			gone = gone || order == 0
 			return err

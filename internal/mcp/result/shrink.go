@@ -10,14 +10,14 @@ import (
 // ellipsis. Each omission is a gap, whose line counts as part of the value. The total work is limited,
 // because nested containers are read repeatedly.
 type shrinker struct {
-	path   func(at []step) string // returns the read_result path of a value
+	path   func(at []pathStep) string // returns the read_result path of a value
 	handle string
 	most   int // upper bound of the numbers in lines
 
 	out  []byte
-	gaps []gap
-	at   []step // of the current value
-	work int    // bytes that may still be read
+	gaps []omission
+	at   []pathStep // of the current value
+	work int        // bytes that may still be read
 }
 
 const (
@@ -29,7 +29,7 @@ const (
 
 // shrink returns a shortened copy of v that takes at most budget bytes inside a JSON string, including the
 // lines of its gaps. ok is false if v is no JSON or cannot get that small.
-func (s *shrinker) shrink(v []byte, budget int) (small []byte, gaps []gap, ok bool) {
+func (s *shrinker) shrink(v []byte, budget int) (small []byte, gaps []omission, ok bool) {
 	s.work = 4*len(v) + 64<<10
 	if !isPageableJSON(v) || !s.writeValue(v, budget) {
 		return nil, nil, false
@@ -78,7 +78,7 @@ func (s *shrinker) writeString(v []byte, path string, budget int) bool {
 		kept = cutRawString(inner, len(kept)-(escapedSize(kept)-(budget-around)+1)/2)
 	}
 	s.out = append(append(append(append(s.out, '"'), kept...), ellipsis...), '"')
-	s.gaps = append(s.gaps, gap{path, countCharacters(kept), countCharacters(inner), Characters})
+	s.gaps = append(s.gaps, omission{path, countCharacters(kept), countCharacters(inner), Characters})
 	return true
 }
 
@@ -91,7 +91,7 @@ func (s *shrinker) writeLeadingEntries(v []byte, path string, budget int) bool {
 	s.work -= len(v)
 	s.out = append(s.out, v[0])
 	kept, total, full := 0, 0, false
-	eachEntry(v, func(_ int, e entry) bool {
+	eachEntry(v, func(_ int, e jsonEntry) bool {
 		total++
 		if full {
 			return true // the entry counts
@@ -111,13 +111,13 @@ func (s *shrinker) writeLeadingEntries(v []byte, path string, budget int) bool {
 	})
 	s.out = append(s.out, v[0]+2) // the codes of } and ] are 2 above { and [
 	if kept < total {
-		s.gaps = append(s.gaps, gap{path, kept, total, entryUnit(v)})
+		s.gaps = append(s.gaps, omission{path, kept, total, entryUnit(v)})
 	}
 	return true
 }
 
 // writeEntryStart writes the text before the value of the i-th entry.
-func (s *shrinker) writeEntryStart(i int, e entry) {
+func (s *shrinker) writeEntryStart(i int, e jsonEntry) {
 	if i > 0 {
 		s.out = append(s.out, ',')
 	}
@@ -128,11 +128,11 @@ func (s *shrinker) writeEntryStart(i int, e entry) {
 
 // writeShortenedEntry writes the i-th entry with a shortened value. If that is impossible it writes nothing and
 // returns false.
-func (s *shrinker) writeShortenedEntry(i int, e entry, budget int) bool {
+func (s *shrinker) writeShortenedEntry(i int, e jsonEntry, budget int) bool {
 	out, gaps := len(s.out), len(s.gaps)
 	s.writeEntryStart(i, e)
 	s.at = append(s.at, e.toStep(i))
-	ok := s.writeValue(e.value, budget-entrySize(entry{name: e.name}, 0))
+	ok := s.writeValue(e.value, budget-entrySize(jsonEntry{name: e.name}, 0))
 	s.at = s.at[:len(s.at)-1]
 	if !ok {
 		s.out, s.gaps = s.out[:out], s.gaps[:gaps]
@@ -145,10 +145,10 @@ func (s *shrinker) writeShortenedEntry(i int, e entry, budget int) bool {
 func (s *shrinker) writeMembersFairly(v []byte, budget int) bool {
 	s.work -= len(v)
 	left := budget - len("{}")
-	var members []entry
+	var members []jsonEntry
 	var sizes []int
 	few := true
-	eachEntry(v, func(_ int, e entry) bool {
+	eachEntry(v, func(_ int, e jsonEntry) bool {
 		if few = (len(members)+1)*minMember <= left; few {
 			members = append(members, e)
 			sizes = append(sizes, entrySize(e, left))
@@ -181,7 +181,7 @@ func (s *shrinker) writeMembersFairly(v []byte, budget int) bool {
 }
 
 // entrySize returns the size of an entry with a comma, or a value above most.
-func entrySize(e entry, most int) int {
+func entrySize(e jsonEntry, most int) int {
 	n := len(",")
 	if e.name != nil {
 		n += escapedSize(e.name) + len(`\"\":`)

@@ -25,8 +25,8 @@ const (
 	slice                   // elements of a range
 )
 
-// step is one step of a path.
-type step struct {
+// pathStep is one step of a path.
+type pathStep struct {
 	kind     stepKind
 	name     string
 	from, to int
@@ -34,7 +34,7 @@ type step struct {
 
 const plainName = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
-func (s step) String() string {
+func (s pathStep) String() string {
 	switch {
 	case s.kind == element:
 		return "[" + strconv.Itoa(s.from) + "]"
@@ -51,10 +51,10 @@ func (s step) String() string {
 }
 
 // matchesMany reports whether the step can match several values.
-func (s step) matchesMany() bool { return s.kind == all || s.kind == slice }
+func (s pathStep) matchesMany() bool { return s.kind == all || s.kind == slice }
 
 // formatPath formats steps as a path.
-func formatPath(steps ...step) string {
+func formatPath(steps ...pathStep) string {
 	var b strings.Builder
 	for _, s := range steps {
 		b.WriteString(s.String())
@@ -66,7 +66,7 @@ const pathForm = "a path such as items[0].name, with .name, ['name'], [number], 
 
 // parsePath parses a path: $.a.b[0], a.b[-1], $['a']["b"][2:5], a[*].b. In quotes a backslash escapes a
 // quote or a backslash.
-func parsePath(path string) ([]step, error) {
+func parsePath(path string) ([]pathStep, error) {
 	if len(path) > maxPath {
 		return nil, newParameterError("path", wirejson.ClipText(path, 100), fmt.Sprintf("The path has %d bytes, more than the %d that are read.", len(path), maxPath), pathForm)
 	}
@@ -76,7 +76,7 @@ func parsePath(path string) ([]step, error) {
 	} else if rest != "" && rest[0] != '.' && rest[0] != '[' {
 		rest = "." + rest
 	}
-	var steps []step
+	var steps []pathStep
 	for rest != "" {
 		if len(steps) == maxSteps {
 			return nil, newParameterError("path", path, fmt.Sprintf("The path has more than %d steps.", maxSteps), pathForm)
@@ -90,34 +90,34 @@ func parsePath(path string) ([]step, error) {
 	return steps, nil
 }
 
-func parseStep(s string) (st step, rest string, ok bool) {
+func parseStep(s string) (st pathStep, rest string, ok bool) {
 	if strings.HasPrefix(s, ".[") {
 		s = s[1:]
 	}
 	if s[0] == '.' {
 		end := 1 + strings.IndexAny(s[1:]+".", ".[")
 		if s[1:end] == "*" {
-			return step{kind: all}, s[end:], true
+			return pathStep{kind: all}, s[end:], true
 		}
-		return step{name: s[1:end]}, s[end:], end > 1
+		return pathStep{name: s[1:end]}, s[end:], end > 1
 	}
 	if s[0] != '[' || len(s) < 3 {
 		return st, "", false
 	}
 	if s[1] == '\'' || s[1] == '"' {
 		name, rest, ok := parseQuotedName(s[1:])
-		return step{name: name}, rest, ok
+		return pathStep{name: name}, rest, ok
 	}
 	inside, rest, ok := strings.Cut(s[1:], "]")
 	if inside = strings.TrimSpace(inside); !ok || inside == "*" {
-		return step{kind: all}, rest, ok
+		return pathStep{kind: all}, rest, ok
 	}
 	from, to, sliced := strings.Cut(inside, ":")
 	if !sliced {
 		n, err := strconv.Atoi(inside)
-		return step{kind: element, from: n}, rest, err == nil
+		return pathStep{kind: element, from: n}, rest, err == nil
 	}
-	st = step{kind: slice, to: math.MaxInt}
+	st = pathStep{kind: slice, to: math.MaxInt}
 	return st, rest, parseSliceBound(from, &st.from) && parseSliceBound(to, &st.to)
 }
 

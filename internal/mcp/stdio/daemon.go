@@ -243,7 +243,7 @@ func (m *message) errorReply(err error) []byte {
 		return wirejson.AppendError(nil, m.ID, e)
 	}
 	var out []byte
-	_ = wirejson.Elements(m.line, func(element []byte) error { // invalid text gets one reply
+	_ = wirejson.EachElement(m.line, func(element []byte) error { // invalid text gets one reply
 		if m, err := wirejson.ParseServerMessage(element); err == nil && m.IsRequest() {
 			out = wirejson.AppendError(append(out, ','), m.ID, e)
 		}

@@ -82,7 +82,7 @@ func (l *HTTPLink) Do(ctx context.Context, r *session.Request) (session.Reply, e
 		return session.Reply{}, err
 	}
 	state := l.state.Load()
-	reply, err := l.exchange(ctx, state, x)
+	reply, err := l.sendAndReadReply(ctx, state, x)
 	l.pending.removeEnded(x, err)
 	x.restoreSubscriptionID(&reply)
 	switch {
@@ -102,8 +102,8 @@ func (l *HTTPLink) Do(ctx context.Context, r *session.Request) (session.Reply, e
 	return reply, err
 }
 
-// exchange sends one request and reads its response.
-func (l *HTTPLink) exchange(ctx context.Context, state *httpState, x *pendingRequest) (session.Reply, error) {
+// sendAndReadReply sends one request and reads its response.
+func (l *HTTPLink) sendAndReadReply(ctx context.Context, state *httpState, x *pendingRequest) (session.Reply, error) {
 	x.request.Method, x.request.Head = http.MethodPost, state.post
 	a, err := l.client.Do(ctx, &x.request)
 	if err != nil {
@@ -113,7 +113,7 @@ func (l *HTTPLink) exchange(ctx context.Context, state *httpState, x *pendingReq
 	l.received.Add(1)
 	switch {
 	case state.version == "" && (a.Status == http.StatusTemporaryRedirect || a.Status == http.StatusPermanentRedirect) && l.followRedirect(a.Location):
-		return l.exchange(ctx, l.state.Load(), x)
+		return l.sendAndReadReply(ctx, l.state.Load(), x)
 	case x.Head != nil:
 		x.Head(a.ForwardableHeaders())
 	}

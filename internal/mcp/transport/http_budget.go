@@ -52,9 +52,9 @@ func (r *MemoryBudget) OverBudgetError() error {
 	return problem.OwnTextErrorf("%w: together more than %d bytes", errOverBudget, r.max)
 }
 
-// acquire waits for n bytes until done is closed or for budgetWait, and reports success. Release them with
+// acquireBytes waits for n bytes until done is closed or for budgetWait, and reports success. Release them with
 // release.
-func (r *MemoryBudget) acquire(n int, done <-chan struct{}) bool {
+func (r *MemoryBudget) acquireBytes(n int, done <-chan struct{}) bool {
 	if r.sem.TryAcquire(int64(n)) {
 		return true
 	}
@@ -65,7 +65,7 @@ func (r *MemoryBudget) acquire(n int, done <-chan struct{}) bool {
 	return r.sem.Acquire(ctx, int64(n)) == nil
 }
 
-func (r *MemoryBudget) release(n int) { r.sem.Release(int64(n)) }
+func (r *MemoryBudget) releaseBytes(n int) { r.sem.Release(int64(n)) }
 
 // ReaderBudget is the budget as a wirejson.BufferPool for one reader, which waits until done is closed.
 type ReaderBudget struct {
@@ -82,7 +82,7 @@ func (r *MemoryBudget) ForReader(done <-chan struct{}) *ReaderBudget {
 // Take returns a buffer for a message of any size. There is only one.
 func (v *ReaderBudget) Take(int) []byte {
 	n := v.max + roomOverhead
-	if !v.acquire(n, v.done) {
+	if !v.acquireBytes(n, v.done) {
 		return nil
 	}
 	return v.buffers.takeBuffer(n)
@@ -91,7 +91,7 @@ func (v *ReaderBudget) Take(int) []byte {
 // Give returns the buffer.
 func (v *ReaderBudget) Give(buf []byte) {
 	v.buffers.returnBuffer(buf)
-	v.release(len(buf))
+	v.releaseBytes(len(buf))
 }
 
 // The rate for servers that have exceeded the limit: reading at full speed would use all CPUs.
@@ -113,10 +113,10 @@ func (v *ReaderBudget) Pace(n int) {
 func (v *ReaderBudget) ReadBody(a *HTTPResponse) ([]byte, error) {
 	if a.length >= 0 {
 		if n := int(min(a.length, int64(v.max))); n > trustedLength {
-			if !v.acquire(n, v.done) {
+			if !v.acquireBytes(n, v.done) {
 				return nil, v.OverBudgetError()
 			}
-			defer v.release(n)
+			defer v.releaseBytes(n)
 		}
 		return readBody(a, v.max)
 	}

@@ -26,7 +26,7 @@ func left(r *MemoryBudget) int {
 	return sort.Search(r.max+roomOverhead+1, func(n int) bool {
 		there := r.sem.TryAcquire(int64(n))
 		if there {
-			r.release(n)
+			r.releaseBytes(n)
 		}
 		return !there
 	}) - 1
@@ -38,7 +38,7 @@ func TestPlacesOfABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewMemoryBudget(100, &LargeBufferPool{})
 		r.sem = semaphore.NewWeighted(100)
-		if !r.acquire(60, nil) {
+		if !r.acquireBytes(60, nil) {
 			t.Fatal("an empty budget has no place")
 		}
 		var mu sync.Mutex
@@ -46,7 +46,7 @@ func TestPlacesOfABudget(t *testing.T) {
 		var waiting sync.WaitGroup
 		wait := func(name string, n int, done <-chan struct{}) {
 			waiting.Go(func() {
-				got := fmt.Sprint(name, " ", r.acquire(n, done))
+				got := fmt.Sprint(name, " ", r.acquireBytes(n, done))
 				mu.Lock()
 				defer mu.Unlock()
 				order = append(order, got)
@@ -67,7 +67,7 @@ func TestPlacesOfABudget(t *testing.T) {
 			t.Errorf("%s, %d are left", got, left(r))
 		}
 		wait("next", 20, nil)
-		r.release(60)
+		r.releaseBytes(60)
 		waiting.Wait()
 		if len(order) != 4 || order[3] != "next true" || left(r) != 50 {
 			t.Errorf("%s, %d are left", order, left(r))
@@ -107,7 +107,7 @@ func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 	}
 	full := make(chan struct{})
 	close(full)
-	r.acquire(left(r), nil)
+	r.acquireBytes(left(r), nil)
 	for _, length := range []int64{2 << 20, -1} {
 		a := &HTTPResponse{length: length, Body: io.NopCloser(bytes.NewReader(make([]byte, 2<<20)))}
 		if _, err := r.ForReader(full).ReadBody(a); !errors.Is(err, errOverBudget) {

@@ -125,7 +125,7 @@ func (l *HTTPLink) probeRefused(ctx context.Context, state *httpState, method st
 	x := l.pending.newUnregistered()
 	x.request.Body = x.encodeRequest(nil, &session.Request{Method: method}, &l.LinkOptions, false, false)
 	x.probes = true
-	reply, err := l.exchange(ctx, state, x)
+	reply, err := l.sendAndReadReply(ctx, state, x)
 	if fail, ok := errors.AsType[*StatusError](err); ok {
 		status = fail.Status
 	} else if err == nil && reply.Error != nil {

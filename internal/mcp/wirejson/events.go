@@ -95,7 +95,7 @@ func (e *EventReader) Next() (Event, error) {
 			e.name = ""
 		}
 		if !e.hasData { // comments may be endless
-			e.w.drop(e.next)
+			e.w.dropBytes(e.next)
 			e.next = 0
 		}
 	}
@@ -112,7 +112,7 @@ func (e *EventReader) takeEvent() Event {
 		ev.Name = defaultName
 	}
 	e.last = ev.Data
-	e.w.drop(e.next)
+	e.w.dropBytes(e.next)
 	return ev
 }
 
@@ -141,7 +141,7 @@ func (e *EventReader) readLine() ([]byte, error) {
 			return nil, e.startSkipping(true)
 		}
 		seen = len(unread)
-		if e.w.fill() {
+		if e.w.fillBuffer() {
 			continue
 		}
 		if e.w.err == nil {
@@ -178,7 +178,7 @@ func (e *EventReader) startSkipping(midLine bool) error {
 	if midLine {
 		e.next = e.w.unreadLen()
 	}
-	e.w.drop(e.next)
+	e.w.dropBytes(e.next)
 	e.skipping, e.midLine, e.started = true, midLine, true
 	return ErrTooLong
 }
@@ -190,7 +190,7 @@ func (e *EventReader) skipOversizedEvent() error {
 		if e.afterCR && len(unread) > 0 {
 			e.afterCR = false
 			if unread[0] == '\n' {
-				e.w.drop(1)
+				e.w.dropBytes(1)
 				continue
 			}
 		}
@@ -205,7 +205,7 @@ func (e *EventReader) skipOversizedEvent() error {
 		e.skipping = k > 0 || e.midLine
 		e.midLine = false
 		e.afterCR = unread[k] == '\r'
-		e.w.drop(k + 1)
+		e.w.dropBytes(k + 1)
 	}
 	return nil
 }

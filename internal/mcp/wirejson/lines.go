@@ -42,7 +42,7 @@ func (l *LineReader) Next() ([]byte, error) {
 		}
 		seen = l.w.unreadLen()
 		switch {
-		case l.w.fill():
+		case l.w.fillBuffer():
 		case l.w.err == io.EOF && l.w.unreadLen() > 0:
 			return l.takeLine(l.w.unreadLen(), 0), nil
 		case l.w.err == nil:
@@ -57,7 +57,7 @@ func (l *LineReader) Next() ([]byte, error) {
 // takeLine returns the first n bytes and drops them and the line end.
 func (l *LineReader) takeLine(n, end int) []byte {
 	line := l.w.unreadBytes()[:n:n]
-	l.w.drop(n + end)
+	l.w.dropBytes(n + end)
 	l.last = bytes.TrimSuffix(line, []byte{'\r'})
 	return l.last
 }
@@ -67,7 +67,7 @@ func (l *LineReader) skipOversizedLine() error {
 	for l.skipping {
 		k := bytes.IndexByte(l.w.unreadBytes(), '\n')
 		if k >= 0 {
-			l.w.drop(k + 1)
+			l.w.dropBytes(k + 1)
 			l.skipping = false
 			return nil
 		}

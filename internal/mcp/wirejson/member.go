@@ -90,7 +90,7 @@ func AddElement(array, element json.RawMessage) json.RawMessage {
 func FilterElements(array json.RawMessage, keep func(i int, value []byte) bool) (kept json.RawMessage, left int) {
 	kept = append(kept, '[')
 	i := 0
-	_ = Elements(array, func(value []byte) error {
+	_ = EachElement(array, func(value []byte) error {
 		if keep(i, value) {
 			if len(kept) > 1 {
 				kept = append(kept, ',')

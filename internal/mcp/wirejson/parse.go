@@ -25,7 +25,7 @@ func ParseClientMessage(data []byte, lim Limits) (Message, error) {
 		return Message{}, invalidRequestError("the message is not an object")
 	}
 	var e envelope
-	if err := Members(data, e.setMember); err != nil {
+	if err := EachMember(data, e.setMember); err != nil {
 		return Message{ID: e.stringOrIntegerID()}, invalidRequestError(err.Error())
 	}
 	return e.toClientMessage()
@@ -41,7 +41,7 @@ func SplitBatch(data []byte, lim Limits) ([]json.RawMessage, error) {
 		return nil, &RPCError{Code: CodeParse, Message: "Parse error: " + err.Error()}
 	}
 	batch := []json.RawMessage{}
-	err := Elements(data, func(value []byte) error {
+	err := EachElement(data, func(value []byte) error {
 		if batch = append(batch, value); len(batch) > maxBatch {
 			return invalidRequestError("a batch holds at most " + strconv.Itoa(maxBatch) + " messages")
 		}

@@ -9,9 +9,9 @@ import (
 // The functions below expect checked JSON (Check, or a Cursor with Depth). With other text they return
 // wrong values but never panic.
 
-// Members calls fn for every member of an object, in order, until fn fails. The name is unescaped; the
+// EachMember calls fn for every member of an object, in order, until fn fails. The name is unescaped; the
 // value aliases obj. If obj is no object the error is an *Error.
-func Members(obj []byte, fn func(name, value []byte) error) error {
+func EachMember(obj []byte, fn func(name, value []byte) error) error {
 	i := firstMemberOffset(obj)
 	if i < 0 {
 		return &Error{Offset: 0, Reason: "expected an object"}
@@ -60,8 +60,8 @@ func nextMember(d []byte, i int) (name, value []byte, next int) {
 	return name, d[i:end:end], next
 }
 
-// Elements calls fn for every element of an array, like Members.
-func Elements(arr []byte, fn func(value []byte) error) error {
+// EachElement calls fn for every element of an array, like EachMember.
+func EachElement(arr []byte, fn func(value []byte) error) error {
 	c := Cursor{Text: arr}
 	if c.Peek() != '[' {
 		return &Error{Offset: 0, Reason: "expected an array"}

@@ -47,17 +47,17 @@ func (w *readWindow) unreadBytes() []byte { return w.buf[w.start:w.end] }
 
 func (w *readWindow) unreadLen() int { return w.end - w.start }
 
-// drop discards the first n bytes.
-func (w *readWindow) drop(n int) {
+// dropBytes discards the first n bytes.
+func (w *readWindow) dropBytes(n int) {
 	w.start += n
 	if w.start == w.end {
 		w.start, w.end = 0, 0
 	}
 }
 
-// fill reads more bytes. The unread bytes may move. It returns false at the end, with err, or without a
+// fillBuffer reads more bytes. The unread bytes may move. It returns false at the end, with err, or without a
 // buffer.
-func (w *readWindow) fill() bool {
+func (w *readWindow) fillBuffer() bool {
 	if w.err != nil {
 		return false
 	}
@@ -131,9 +131,9 @@ func (w *readWindow) moveToBuffer(buf []byte) {
 
 // discardAndFill discards all bytes and reads more. It returns false at the end.
 func (w *readWindow) discardAndFill() bool {
-	w.drop(w.unreadLen())
+	w.dropBytes(w.unreadLen())
 	runtime.Gosched() // as in makeRoom
-	if !w.fill() {
+	if !w.fillBuffer() {
 		return false
 	}
 	if w.pool != nil {

@@ -98,7 +98,7 @@ func (c *coder) wereTexts(head string, v *[]string) {
 }
 
 func (c *coder) strings(value []byte) (texts []string) {
-	c.fail(wirejson.Elements(value, func(value []byte) error {
+	c.fail(wirejson.EachElement(value, func(value []byte) error {
 		texts = append(texts, c.string(value))
 		return c.err
 	}))
@@ -165,7 +165,7 @@ func (c *coder) enter(head string) bool {
 		c.out = append(append(c.out, head...), '{')
 	} else if c.takes(head) {
 		var rest []member
-		c.fail(wirejson.Members(c.value, func(name, value []byte) error {
+		c.fail(wirejson.EachMember(c.value, func(name, value []byte) error {
 			rest = append(rest, member{name, value})
 			return nil
 		}))

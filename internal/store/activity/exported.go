@@ -82,7 +82,7 @@ func (e *Exported) Append(dst []byte) []byte {
 // Append writes the same again is for others to look at.
 func ReadExported(data []byte) (e Exported, ok bool) {
 	ok = true
-	err := wirejson.Members(data, func(name, value []byte) error {
+	err := wirejson.EachMember(data, func(name, value []byte) error {
 		var text string
 		good := true
 		switch string(name) {
@@ -98,7 +98,7 @@ func ReadExported(data []byte) (e Exported, ok bool) {
 			text, good = wirejson.String(value)
 			e.Sealed = []byte(text)
 		case "open":
-			return wirejson.Members(value, func(name, value []byte) error {
+			return wirejson.EachMember(value, func(name, value []byte) error {
 				text, good := wirejson.String(value)
 				e.Open = append(e.Open, Opened{Field(name), []byte(text)})
 				ok = ok && good

@@ -168,7 +168,7 @@ func (p *payload) intent() *Intent {
 // read reads the members of a well-formed payload without its raw parts.
 func (p *payload) read(head []byte) error {
 	c := coder{reading: true}
-	err := wirejson.Members(head, func(name, value []byte) error {
+	err := wirejson.EachMember(head, func(name, value []byte) error {
 		c.name, c.value = name, value
 		c.text(`,"id":`, &p.ID)
 		c.number(`,"seq":`, &p.seq)

@@ -202,7 +202,7 @@ func (m *member) seen(t testing.TB, method string) []string {
 	t.Helper()
 	result, _ := m.mustUse(t, "seen", `{"method":"`+method+`"}`)
 	var all []string
-	_ = wirejson.Elements(wirejson.Find([]byte(result), "seen"), func(raw []byte) error {
+	_ = wirejson.EachElement(wirejson.Find([]byte(result), "seen"), func(raw []byte) error {
 		all = append(all, string(raw))
 		return nil
 	})
