@@ -30,7 +30,7 @@ func declared(t *testing.T) map[string]problem.Code {
 			return true
 		}
 		call, ok := spec.Values[0].(*ast.CallExpr)
-		if !ok || types.ExprString(call.Fun) != "declare" {
+		if !ok || types.ExprString(call.Fun) != "declareCode" {
 			return true
 		}
 		text, err := strconv.Unquote(call.Args[0].(*ast.BasicLit).Value)
