@@ -60,7 +60,7 @@ func (r *release) packages(ctx context.Context, t target, program []byte, shared
 
 // layout returns the files of a package by their places in a system.
 func (p packager) layout(program []byte, shared []file) ([]file, error) {
-	unit := autostart.SystemdUnit(autostart.Program{Path: "/usr/bin/mcpproxy", Args: []string{"serve"}})
+	unit := autostart.SystemdUnitText(autostart.Program{Path: "/usr/bin/mcpproxy", Args: []string{"serve"}})
 	files := []file{
 		{name: "/usr/bin/mcpproxy", mode: 0o755, data: program},
 		{name: "/usr/lib/systemd/user/mcpproxy.service", mode: 0o644, data: []byte(unit)},

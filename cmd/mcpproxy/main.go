@@ -25,7 +25,7 @@ func main() {
 	defer stop()
 	// The sample servers of the demo run in this binary.
 	if len(os.Args) == 3 && os.Args[1] == demo.UpstreamCommand {
-		if err := demo.Stdio(ctx, os.Args[2], os.Stdin, os.Stdout); err != nil {
+		if err := demo.ServeStdio(ctx, os.Args[2], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "Error:", err)
 			os.Exit(1)
 		}
@@ -35,7 +35,7 @@ func main() {
 		Version: version, Commit: commit, Date: date, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		Serve: func(ctx context.Context, o app.Options) error {
 			o.Abort = again
-			return demo.Serve(ctx, o)
+			return demo.RunDaemonWithSamples(ctx, o)
 		},
 		Demo: func(ctx context.Context, o demo.Options) error {
 			o.Abort = again

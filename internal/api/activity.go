@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// checkFilter splits a tool id into server and tool, and rejects parameters that exclude each other.
-func checkFilter(f *activity.Filter, given url.Values) error {
+// checkActivityFilter splits a tool id into server and tool, and rejects parameters that exclude each other.
+func checkActivityFilter(f *activity.Filter, given url.Values) error {
 	// With a server given, the tool is its own name, which may contain a colon.
 	if len(f.Tools) == 1 && len(f.Servers) == 0 {
 		if id, err := tool.ParseID(f.Tools[0]); err == nil {
@@ -16,10 +16,10 @@ func checkFilter(f *activity.Filter, given url.Values) error {
 		}
 	}
 	if f.Cursor != "" && given.Has("offset") {
-		return invalidValue("offset", given.Get("offset"), "left out when cursor is given")
+		return newInvalidValueError("offset", given.Get("offset"), "left out when cursor is given")
 	}
 	if given.Has("start_time") && given.Has("end_time") && f.Until.Before(f.Since) {
-		return invalidValue("end_time", given.Get("end_time"), "a time after start_time")
+		return newInvalidValueError("end_time", given.Get("end_time"), "a time after start_time")
 	}
 	return nil
 }

@@ -2,6 +2,18 @@
 // once (operations.go); the route, the required right, the document and the client's request follow from the declaration and the tags
 // of its input (op.go).
 //
+// Files:
+//   - operations.go, access.go, approvals.go, settings.go, …: declare the operations of a noun
+//   - op.go, right.go: an operation, its declaration, and the right that it requires
+//   - api.go, caller.go: serve a request: credentials, right, answer
+//   - input.go, field.go, query.go, body.go: parse and validate the input
+//   - call.go, idempotency.go: tool calls, and repeated calls with an Idempotency-Key
+//   - client.go: the typed client
+//   - document.go, schema.go, vocabulary.go: the OpenAPI document
+//   - signin.go: sessions of the web UI
+//   - socket*.go: the local socket
+//   - problem.go, stream.go: write errors and streams
+//
 // Guarantees:
 //   - Every operation names the right that it requires.
 //   - Every failure is an RFC 9457 problem document with a code of package problem.
@@ -43,11 +55,11 @@ func New(d Deps) (*Server, error) {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	for _, o := range d.operations() {
-		head, plan := o.head(), o.head().input()
+		head, plan := o.base(), o.base().newInput()
 		s.open[head.method+" "+Prefix+head.path] = head.right == Open
-		s.mux.HandleFunc(head.method+" "+Prefix+head.path, func(w http.ResponseWriter, r *http.Request) { s.serve(o, plan, w, r) })
+		s.mux.HandleFunc(head.method+" "+Prefix+head.path, func(w http.ResponseWriter, r *http.Request) { s.serveOperation(o, plan, w, r) })
 	}
-	s.mux.HandleFunc("/", s.notFound)
+	s.mux.HandleFunc("/", s.serveNotFound)
 	return s, nil
 }
 
@@ -56,7 +68,7 @@ func validateOperations(d *Deps, all []Operation) error {
 	var problems []error
 	seen := map[string]bool{}
 	for _, one := range all {
-		o := one.head()
+		o := one.base()
 		name := o.method + " " + o.path
 		if o.right == noRight {
 			problems = append(problems, fmt.Errorf("%s names no right", name))
@@ -75,8 +87,8 @@ func validateOperations(d *Deps, all []Operation) error {
 			problems = append(problems, fmt.Errorf("%s needs no right, for whatever is in its path", name))
 		}
 		path := o.path
-		for _, f := range o.input().fieldsIn(inPath) {
-			path = wildcard(f.name).Replace(path)
+		for _, f := range o.newInput().fieldsIn(inPath) {
+			path = pathParamReplacer(f.name).Replace(path)
 		}
 		if strings.Contains(path, "{") {
 			problems = append(problems, fmt.Errorf("%s has a wildcard that nothing reads", name))
@@ -85,19 +97,19 @@ func validateOperations(d *Deps, all []Operation) error {
 	return errors.Join(problems...)
 }
 
-// serve runs an operation if the actor has the required right.
-func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.Request) {
-	who, _ := r.Context().Value(actorKey{}).(requester)
-	if right := o.head().right; !grants(who.Actor, right) {
+// serveOperation runs an operation if the actor has the required right.
+func (s *Server) serveOperation(o Operation, plan *inputSpec, w http.ResponseWriter, r *http.Request) {
+	who, _ := r.Context().Value(actorKey{}).(authenticatedActor)
+	if right := o.base().right; !hasRight(who.Actor, right) {
 		writeProblem(w, problem.Newf(problem.Forbidden, "This needs the right to %s.", right))
 		return
 	}
 	from := newCaller(r, who.Actor)
 	from.Bounds = auth.NewCallerBounds(who.token, "", s.deps.Profiles)
 	r = r.WithContext(presence.WithProof(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
-	answer, err := o.head().answer(&s.deps, plan, r, from)
+	answer, err := o.base().answerRequest(&s.deps, plan, r, from)
 	if stream, ok := answer.(ops.Stream); ok && err == nil {
-		serveStream(w, r, ops.File{Type: o.head().contentType, Stream: stream})
+		serveStream(w, r, ops.File{Type: o.base().contentType, Stream: stream})
 		return
 	}
 	if file, ok := answer.(ops.File); ok && err == nil {
@@ -118,7 +130,7 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 			http.SetCookie(w, c)
 		}
 	}
-	w.Header().Set("Content-Type", o.head().contentType)
+	w.Header().Set("Content-Type", o.base().contentType)
 	_, _ = w.Write(body)
 }
 
@@ -126,7 +138,7 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	defer s.recover(w, r)
+	defer s.recoverPanic(w, r)
 
 	if err := s.guard.Check(r); err != nil {
 		writeProblem(w, problem.New(problem.Forbidden, "The request comes from another site.",
@@ -157,11 +169,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				"In the web UI, sign in again."))
 		return
 	}
-	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, actorKey{}, requester{actor, token})))
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, actorKey{}, authenticatedActor{actor, token})))
 }
 
-// recover answers a request whose handler panicked, unless it has answered already.
-func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
+// recoverPanic answers a request whose handler panicked, unless it has answered already.
+func (s *Server) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	cause := recover()
 	if cause == nil {
 		return
@@ -176,8 +188,8 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, problem.From(fmt.Errorf("panic: %v", cause)))
 }
 
-// notFound answers a request without a route: a wrong method or path.
-func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+// serveNotFound answers a request without a route: a wrong method or path.
+func (s *Server) serveNotFound(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		probe := &http.Request{Method: m, URL: r.URL, Host: r.Host}
@@ -187,12 +199,12 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(allowed) > 0 && !slices.Contains(allowed, r.Method) {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		refused := methodNotAllowed(r.Method, problem.Brief(r.URL.Path), allowed)
+		refused := newMethodNotAllowed(r.Method, problem.ClipName(r.URL.Path), allowed)
 		refused.Hint += slashHint(r)
-		refused.write(w)
+		refused.writeTo(w)
 		return
 	}
-	writeProblem(w, problem.Newf(problem.NotFound, "There is nothing at %s.", problem.Brief(r.URL.Path)).
+	writeProblem(w, problem.Newf(problem.NotFound, "There is nothing at %s.", problem.ClipName(r.URL.Path)).
 		WithHint("The routes are described at "+Prefix+"/docs."+slashHint(r)))
 }
 
@@ -206,8 +218,8 @@ func slashHint(r *http.Request) string {
 
 type actorKey struct{}
 
-// requester is the actor of a request and its token, if it has one.
-type requester struct {
+// authenticatedActor is the actor of a request and its token, if it has one.
+type authenticatedActor struct {
 	auth.Actor
 	token *auth.ActiveToken
 }

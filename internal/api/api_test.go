@@ -29,7 +29,7 @@ func concrete(o *operation) string {
 	for _, w := range [][2]string{{"{name}", "github"}, {"{tool...}", "a/b.c:d"}, {"{tool}", "a%2Fb.c:d"}, {"{id}", "01JG2K4"}} {
 		path = strings.ReplaceAll(path, w[0], w[1])
 	}
-	for _, f := range o.input().fieldsIn(inQuery) {
+	for _, f := range o.newInput().fieldsIn(inQuery) {
 		if f.required {
 			path += "?" + f.name + "=x"
 		}
@@ -47,7 +47,7 @@ func sound(o *operation) string {
 		return body
 	}
 	members := map[string]string{}
-	for _, f := range o.input().fieldsIn(inBody) {
+	for _, f := range o.newInput().fieldsIn(inBody) {
 		if f.required {
 			members[f.name] = seenPrint
 		}
@@ -59,7 +59,7 @@ func sound(o *operation) string {
 func TestEveryOperationNamesItsRight(t *testing.T) {
 	t.Parallel()
 	for _, one := range declared {
-		if o := one.head(); o.right == noRight {
+		if o := one.base(); o.right == noRight {
 			t.Errorf("%s %s names no right", o.method, o.path)
 		}
 	}
@@ -92,7 +92,7 @@ func TestBadOperationsAreRefused(t *testing.T) {
 
 func TestDocumentIsCurrent(t *testing.T) {
 	t.Parallel()
-	got, err := document(&Deps{Version: "1"})
+	got, err := openAPIDocument(&Deps{Version: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestDocumentIsCurrent(t *testing.T) {
 
 func TestDocumentHoldsEveryRoute(t *testing.T) {
 	t.Parallel()
-	raw, err := document(&Deps{})
+	raw, err := openAPIDocument(&Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestDocumentHoldsEveryRoute(t *testing.T) {
 		t.Errorf("openapi = %q", d.OpenAPI)
 	}
 	for _, one := range declared {
-		r := one.head()
+		r := one.base()
 		op, ok := d.Paths[strings.ReplaceAll(r.path, "...}", "}")][strings.ToLower(r.method)]
 		if !ok || op.Right != r.right.String() {
 			t.Errorf("%s %s is described as %+v", r.method, r.path, op)
@@ -150,8 +150,8 @@ func TestEveryRouteNeedsTheKey(t *testing.T) {
 	s := serve(t, &fake{})
 	paths := []string{Prefix + "/nowhere", Prefix + "/status?api_key=" + testKey, Prefix + "/status?apikey=" + testKey}
 	for _, o := range declared {
-		if o.head().right != Open { // see TestSignIn
-			paths = append(paths, o.head().method+" "+concrete(o.head()))
+		if o.base().right != Open { // see TestSignIn
+			paths = append(paths, o.base().method+" "+concrete(o.base()))
 		}
 	}
 	for _, p := range paths {
@@ -192,7 +192,7 @@ func TestEveryRouteAnswers(t *testing.T) {
 	f.answer.Result = json.RawMessage(`{"content":[]}`)
 	s := serve(t, f)
 	for _, one := range declared {
-		r := one.head()
+		r := one.base()
 		got := ask(t, s, r.method, concrete(r), sound(r), "If-Match", "none")
 		if got.status != http.StatusOK {
 			t.Errorf("%s %s: %d %s", r.method, concrete(r), got.status, got.body)
@@ -255,7 +255,7 @@ func TestDocsPageAsksForNothingElse(t *testing.T) {
 		}
 	}
 	for _, one := range declared {
-		if o := one.head(); !strings.Contains(r.body, html.EscapeString(o.summary)) {
+		if o := one.base(); !strings.Contains(r.body, html.EscapeString(o.summary)) {
 			t.Errorf("the page does not tell of %s %s", o.method, o.path)
 		}
 	}
@@ -313,7 +313,7 @@ func TestRightsAreTheAdmins(t *testing.T) {
 func BenchmarkDocument(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := document(&Deps{Version: "1"}); err != nil {
+		if _, err := openAPIDocument(&Deps{Version: "1"}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -372,6 +372,6 @@ func TestSchemasHaveNamesOfTheirOwn(t *testing.T) {
 		}
 	}
 	for _, one := range declared {
-		visit(one.head().out)
+		visit(one.base().out)
 	}
 }

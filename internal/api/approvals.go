@@ -8,8 +8,8 @@ import (
 
 // Approve several definitions, and withdraw an approval.
 var (
-	ApproveTools = declare("POST /approvals/approve", "approveTools", Decide, "Approve many definitions, each by itself; what is not clean, or loosens a hint, is left to be looked at", approveTools).withTimeout(restartTimeout)
-	WithdrawTool = declare("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again, and the definition that was approved before is approved", (*ops.Admin).WithdrawTool)
+	ApproveTools = declareOperation("POST /approvals/approve", "approveTools", Decide, "Approve many definitions, each by itself; what is not clean, or loosens a hint, is left to be looked at", approveTools).withTimeout(restartTimeout)
+	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again, and the definition that was approved before is approved", (*ops.Admin).WithdrawTool)
 )
 
 // ApprovedTools lists the result of each approval, in order.
@@ -24,8 +24,8 @@ type ApprovedTool struct {
 	Problem *problemDocument `json:"problem,omitempty" doc:"Why it is not."`
 }
 
-// Refused returns why the definition is not approved; nil when it is.
-func (t ApprovedTool) Refused() error { return t.Problem.problem() }
+// RefusalError returns why the definition is not approved; nil when it is.
+func (t ApprovedTool) RefusalError() error { return t.Problem.toProblem() }
 
 func approveTools(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.ToolsApproval) (ApprovedTools, error) {
 	all, err := a.ApproveTools(ctx, c, in)

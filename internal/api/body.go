@@ -26,11 +26,11 @@ const BodyTime = 10 * time.Second
 // customBody is an input with its own body parser.
 type customBody interface {
 	bodyType() any // a struct whose tags describe the body
-	readMembers(in *input, body []byte) error
+	readMembers(in *inputSpec, body []byte) error
 }
 
 // eachMember parses a body strictly and calls set for each member. set returns what is wrong with a value.
-func (in *input) eachMember(body []byte, set func(name string, value []byte) error) error {
+func (in *inputSpec) eachMember(body []byte, set func(name string, value []byte) error) error {
 	if err := wirejson.Check(body, wirejson.Limits{Bytes: maxBody}); err != nil {
 		return problem.New(problem.InvalidRequest, "The body of the request: "+err.Error(),
 			"Send one JSON object without duplicate members.").Because(err)
@@ -38,11 +38,11 @@ func (in *input) eachMember(body []byte, set func(name string, value []byte) err
 	if wirejson.Kind(body) != '{' {
 		return problem.New(problem.InvalidRequest, "The body of the request is not a JSON object.", "Send "+in.exampleBody()+".")
 	}
-	return wirejson.Members(body, func(name, value []byte) error { return set(string(name), value) })
+	return wirejson.EachMember(body, func(name, value []byte) error { return set(string(name), value) })
 }
 
 // readBody parses the body of a request into an input. Errors do not repeat a value of a wrong type, because it may be a secret.
-func (in *input) readBody(r *http.Request, into reflect.Value) error {
+func (in *inputSpec) readBody(r *http.Request, into reflect.Value) error {
 	body, err := readJSONBody(r)
 	if err != nil {
 		return err
@@ -54,44 +54,44 @@ func (in *input) readBody(r *http.Request, into reflect.Value) error {
 }
 
 // readMembers parses an object into an input, or into an element of a list.
-func (in *input) readMembers(body []byte, into reflect.Value) error {
+func (in *inputSpec) readMembers(body []byte, into reflect.Value) error {
 	given := map[string]bool{}
 	if err := in.eachMember(body, func(name string, value []byte) error {
-		f, err := in.member(name)
+		f, err := in.bodyField(name)
 		switch {
 		case err != nil:
 			return err
 		case wirejson.Kind(value) == 'n':
 			return nil // the same as absent
 		case hasNullElement(value):
-			return f.wrongType()
+			return f.wrongTypeError()
 		}
 		given[name] = true
-		return f.decode(value, into.FieldByIndex(f.index))
+		return f.decodeValue(value, into.FieldByIndex(f.index))
 	}); err != nil {
 		return err
 	}
 	for _, f := range in.fieldsIn(inBody) {
 		if f.required && !given[f.name] {
-			return in.missingMember(f.name)
+			return in.missingMemberError(f.name)
 		}
 	}
 	return nil
 }
 
-// decode decodes a value of a body. Objects in lists are parsed as strictly as the body.
-func (f *field) decode(value []byte, into reflect.Value) error {
+// decodeValue decodes a value of a body. Objects in lists are parsed as strictly as the body.
+func (f *inputField) decodeValue(value []byte, into reflect.Value) error {
 	if f.typ.Kind() != reflect.Slice || f.typ.Elem().Kind() != reflect.Struct || wirejson.Kind(value) != '[' {
 		if json.Unmarshal(value, into.Addr().Interface()) != nil {
-			return f.wrongType()
+			return f.wrongTypeError()
 		}
 		return nil
 	}
-	each := inputOf(f.typ.Elem(), "")
+	each := newInputSpec(f.typ.Elem(), "")
 	into.SetZero()
-	return wirejson.Elements(value, func(object []byte) error {
+	return wirejson.EachElement(value, func(object []byte) error {
 		if wirejson.Kind(object) != '{' {
-			return f.wrongType()
+			return f.wrongTypeError()
 		}
 		one := reflect.New(f.typ.Elem()).Elem()
 		if err := each.readMembers(object, one); err != nil {
@@ -102,8 +102,8 @@ func (f *field) decode(value []byte, into reflect.Value) error {
 	})
 }
 
-// missingMember returns the error for a missing required member.
-func (in *input) missingMember(name string) error {
+// missingMemberError returns the error for a missing required member.
+func (in *inputSpec) missingMemberError(name string) error {
 	return problem.Newf(problem.InvalidParameter, "The member '%s' is required.", name).WithHint("Send "+in.exampleBody()+".").With("parameter", name)
 }
 
@@ -117,34 +117,34 @@ func hasNullElement(value []byte) bool {
 	}
 	switch wirejson.Kind(value) {
 	case '[':
-		return wirejson.Elements(value, isNull) != nil
+		return wirejson.EachElement(value, isNull) != nil
 	case '{':
-		return wirejson.Members(value, func(_, member []byte) error { return isNull(member) }) != nil
+		return wirejson.EachMember(value, func(_, member []byte) error { return isNull(member) }) != nil
 	}
 	return false
 }
 
 var errNull = errors.New("null")
 
-// member returns the field with this name, or an error for an unknown member.
-func (in *input) member(name string) (field, error) {
-	fields, names := in.fieldsIn(inBody), in.names(inBody)
+// bodyField returns the field with this name, or an error for an unknown member.
+func (in *inputSpec) bodyField(name string) (inputField, error) {
+	fields, names := in.fieldsIn(inBody), in.fieldNames(inBody)
 	if i := slices.Index(names, name); i >= 0 {
 		return fields[i], nil
 	}
-	p := problem.Newf(problem.InvalidRequest, "The body of the request has an unknown member '%s'.", problem.Brief(name)).
+	p := problem.Newf(problem.InvalidRequest, "The body of the request has an unknown member '%s'.", problem.ClipName(name)).
 		WithHint("The members are " + strings.Join(names, ", ") + ".")
 	if near := search.ClosestName(name, names); near != "" {
 		p.WithHint("Did you mean " + near + "?")
 	}
-	return field{}, p
+	return inputField{}, p
 }
 
-// wrongType returns the error for a value of a wrong type.
-func (f *field) wrongType() error {
+// wrongTypeError returns the error for a value of a wrong type.
+func (f *inputField) wrongTypeError() error {
 	return problem.Newf(problem.InvalidParameter, "Invalid value for %s: its type is wrong", f.name).
-		WithHint("It must be of type "+f.schema.kind()+": "+f.doc).
-		With("parameter", f.name).With("allowed", f.schema.kind())
+		WithHint("It must be of type "+f.schema.typeName()+": "+f.doc).
+		With("parameter", f.name).With("allowed", f.schema.typeName())
 }
 
 // readJSONBody reads a JSON body. It requires application/json, because a page of another site can send other types without a CORS preflight.

@@ -48,12 +48,12 @@ type CallAnswer struct {
 }
 
 func callTool(a *ops.Admin, ctx context.Context, c ops.Caller, in CallInput) (CallAnswer, error) {
-	r, err := a.Call(ctx, in.Request(c))
+	r, err := a.Call(ctx, in.ToGateRequest(c))
 	return CallAnswer{r.Result, r.IsError, r.Warnings, r.ActivityID, r.Handle}, err
 }
 
-// Request converts the input for the gate.
-func (in CallInput) Request(c ops.Caller) gate.LaneCall {
+// ToGateRequest converts the input for the gate.
+func (in CallInput) ToGateRequest(c ops.Caller) gate.LaneCall {
 	r := gate.LaneCall{Name: in.Name, Args: in.Args, ArgsJSON: in.ArgsJSON, Declared: in.declared, Caller: c, RequestBytes: in.size}
 	if in.Select != "" {
 		r.Select = wirejson.AppendString(nil, in.Select)
@@ -70,44 +70,46 @@ func (CallInput) Example() string {
 
 func (*CallInput) bodyType() any { return CallInput{} }
 
-// asked returns the tool, variant and size of the call, as far as they were parsed.
-func (in *CallInput) asked() (name string, variant policy.CallTool, size int) {
+// callSummary returns the tool, variant and size of the call, as far as they were parsed.
+func (in *CallInput) callSummary() (name string, variant policy.CallTool, size int) {
 	variant, _ = policy.ParseCallTool(in.Variant)
 	return in.Name, variant, in.size
 }
 
-// repeats returns the Idempotency-Key and the hash of the body.
-func (in *CallInput) repeats() (key string, body [sha256.Size]byte) { return in.Key, in.sum }
+// idempotencyKeyAndHash returns the Idempotency-Key and the hash of the body.
+func (in *CallInput) idempotencyKeyAndHash() (key string, body [sha256.Size]byte) {
+	return in.Key, in.sum
+}
 
-// bytes returns the size of the answer for the limit on stored answers.
-func (a CallAnswer) bytes() int { return len(a.Result) }
+// answerSize returns the size of the answer for the limit on stored answers.
+func (a CallAnswer) answerSize() int { return len(a.Result) }
 
 func (a CallAnswer) recordID() string { return a.ActivityID }
 
-func (in *CallInput) readMembers(of *input, body []byte) error {
+func (in *CallInput) readMembers(of *inputSpec, body []byte) error {
 	in.size, in.sum = len(body), sha256.Sum256(body)
 	err := of.eachMember(body, func(name string, value []byte) error { return in.setMember(of, name, value) })
 	if err == nil {
-		err = checkRepeatKey(in.Key)
+		err = checkIdempotencyKey(in.Key)
 	}
 	if err == nil && in.Variant == "" {
 		err = problem.New(problem.InvalidParameter, "The member 'tool_variant' is required.",
-			"It is one of "+joinOr(variants())+".").With("parameter", "tool_variant").With("allowed", variants())
+			"It is one of "+joinOr(variantWords())+".").With("parameter", "tool_variant").With("allowed", variantWords())
 	}
 	return err
 }
 
-func (in *CallInput) setMember(of *input, name string, value []byte) error {
+func (in *CallInput) setMember(of *inputSpec, name string, value []byte) error {
 	text, isText := wirejson.String(value)
 	switch name {
 	case "tool_variant":
 		if _, ok := policy.ParseCallTool(text); !ok {
-			return invalidValue(name, displayValue(value), variants()...)
+			return newInvalidValueError(name, displayValue(value), variantWords()...)
 		}
 		in.Variant = text
 	case "name":
 		if !isText {
-			return invalidValue(name, displayValue(value), "a string: server:tool")
+			return newInvalidValueError(name, displayValue(value), "a string: server:tool")
 		}
 		in.Name = text
 	case "args":
@@ -118,12 +120,12 @@ func (in *CallInput) setMember(of *input, name string, value []byte) error {
 		in.declared.AddParameter(name, value)
 	case "select":
 		if !isText {
-			return invalidValue(name, displayValue(value), "a string: an expression of jq")
+			return newInvalidValueError(name, displayValue(value), "a string: an expression of jq")
 		}
 		in.Select = text
 	case "timeout":
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
-			return invalidValue(name, displayValue(value), "a duration such as 30s")
+			return newInvalidValueError(name, displayValue(value), "a duration such as 30s")
 		}
 		in.Timeout = text
 	case "args_json":
@@ -131,7 +133,7 @@ func (in *CallInput) setMember(of *input, name string, value []byte) error {
 			in.ArgsJSON = value
 		}
 	default:
-		_, err := of.member(name)
+		_, err := of.bodyField(name)
 		return err
 	}
 	return nil

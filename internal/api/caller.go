@@ -36,6 +36,6 @@ func newCaller(r *http.Request, a auth.Actor) ops.Caller {
 		return c
 	}
 	product, _, _ := strings.Cut(r.UserAgent(), " ")
-	c.ClientName, c.ClientVersion, _ = strings.Cut(problem.Brief(product), "/")
+	c.ClientName, c.ClientVersion, _ = strings.Cut(problem.ClipName(product), "/")
 	return c
 }

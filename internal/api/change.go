@@ -17,10 +17,10 @@ func (Change) Example() string { return `one of them, such as {"enabled": false}
 
 func (*Change) bodyType() any { return ops.Changeable{} }
 
-func (in *Change) readMembers(of *input, body []byte) error {
-	members, asked := 0, field{}
+func (in *Change) readMembers(of *inputSpec, body []byte) error {
+	members, asked := 0, inputField{}
 	err := of.eachMember(body, func(name string, value []byte) (err error) {
-		asked, err = of.member(name)
+		asked, err = of.bodyField(name)
 		in.Key, in.Value = name, value
 		members++
 		return err
@@ -34,11 +34,11 @@ func (in *Change) readMembers(of *input, body []byte) error {
 	}
 	on, isBool := wirejson.Bool(in.Value)
 	switch {
-	case asked.schema.kind() == "boolean" && !isBool,
-		asked.schema.kind() == "array" && wirejson.Kind(in.Value) != '[' && wirejson.Kind(in.Value) != 'n':
-		return asked.wrongType()
+	case asked.schema.typeName() == "boolean" && !isBool,
+		asked.schema.typeName() == "array" && wirejson.Kind(in.Value) != '[' && wirejson.Kind(in.Value) != 'n':
+		return asked.wrongTypeError()
 	case in.Key == "quarantined" && !on:
-		return invalidValue(in.Key, "false", "true").
+		return newInvalidValueError(in.Key, "false", "true").
 			WithHint("To end a quarantine, look at GET " + Prefix + "/servers/" + pathSegment(in.Name) + "/review and approve what it shows.")
 	case wirejson.Kind(in.Value) == 'n':
 		in.Value = nil

@@ -71,21 +71,21 @@ func NewClient(e Endpoint) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// do sends one request with a JSON body. The response header must arrive within wait; 0 is no limit. If the daemon requires proof of presence, the user
+// doWithPresence sends one request with a JSON body. The response header must arrive within wait; 0 is no limit. If the daemon requires proof of presence, the user
 // signs and the request is sent again.
-func (c *Client) do(ctx context.Context, wait time.Duration, method string, asks request, out any) error {
-	err := c.once(ctx, wait, method, asks, out)
+func (c *Client) doWithPresence(ctx context.Context, wait time.Duration, method string, asks clientRequest, out any) error {
+	err := c.doOnce(ctx, wait, method, asks, out)
 	p, ok := errors.AsType[*problem.Problem](err)
 	if !ok || p.Code != problem.PresenceRequired || p.Detail("statement") == nil || c.endpoint.Permit == nil {
 		return err
 	}
 	detail := func(name string) json.RawMessage { raw, _ := p.Detail(name).(json.RawMessage); return raw }
 	asked, err := presence.ParseSignRequest(detail("statement"), detail("claims"), detail("anchor"))
-	if err == nil && asked.For != c.signedRequest(method, asks) {
-		err = errors.New("it is of another request: " + problem.Brief(asked.For))
+	if err == nil && asked.For != c.signedRequestText(method, asks) {
+		err = errors.New("it is of another request: " + problem.ClipName(asked.For))
 	}
 	if err != nil {
-		return problem.New(problem.Internal, "What is to be signed cannot be trusted: "+err.Error()+".", "See whether it is MCPProxy that answers at "+c.address()+".").Because(err)
+		return problem.New(problem.Internal, "What is to be signed cannot be trusted: "+err.Error()+".", "See whether it is MCPProxy that answers at "+c.daemonAddress()+".").Because(err)
 	}
 	signed, err := c.endpoint.Permit(ctx, asked)
 	if err != nil {
@@ -94,11 +94,11 @@ func (c *Client) do(ctx context.Context, wait time.Duration, method string, asks
 	again := asks
 	again.header = asks.header.Clone()
 	again.header.Set(presence.Header, signed.Text())
-	return c.once(ctx, wait, method, again, out)
+	return c.doOnce(ctx, wait, method, again, out)
 }
 
-// signedRequest returns the method and URI that a statement must name.
-func (c *Client) signedRequest(method string, asks request) string {
+// signedRequestText returns the method and URI that a statement must name.
+func (c *Client) signedRequestText(method string, asks clientRequest) string {
 	u, err := url.Parse(c.base + Prefix + asks.path)
 	if err != nil {
 		return ""
@@ -106,8 +106,8 @@ func (c *Client) signedRequest(method string, asks request) string {
 	return method + " " + u.RequestURI()
 }
 
-// once sends one request.
-func (c *Client) once(ctx context.Context, wait time.Duration, method string, asks request, out any) error {
+// doOnce sends one request.
+func (c *Client) doOnce(ctx context.Context, wait time.Duration, method string, asks clientRequest, out any) error {
 	var reader io.Reader
 	if asks.body != nil {
 		raw, err := wirejson.Marshal(asks.body) // arguments go out as the bytes they are
@@ -125,10 +125,10 @@ func (c *Client) once(ctx context.Context, wait time.Duration, method string, as
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return c.unreachable(ctx, err)
+		return c.toUnreachableError(ctx, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return readProblem(resp, answer)
+		return parseProblem(resp, answer)
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
 		return problem.New(problem.Internal, "The answer of the daemon cannot be read.",
@@ -138,7 +138,7 @@ func (c *Client) once(ctx context.Context, wait time.Duration, method string, as
 }
 
 // send sends a request and cancels it when no header arrives within wait.
-func (c *Client) send(ctx context.Context, wait time.Duration, cancel context.CancelCauseFunc, method string, asks request, body io.Reader) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, wait time.Duration, cancel context.CancelCauseFunc, method string, asks clientRequest, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+Prefix+asks.path, body)
 	if err != nil {
 		return nil, problem.From(fmt.Errorf("make the request: %w", err))
@@ -151,13 +151,13 @@ func (c *Client) send(ctx context.Context, wait time.Duration, cancel context.Ca
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.unreachable(ctx, err)
+		return nil, c.toUnreachableError(ctx, err)
 	}
 	return resp, nil
 }
 
-// stream sends a request without a body and copies the response to w. It stops at an error of w.
-func (c *Client) stream(ctx context.Context, method string, asks request, w io.Writer) error {
+// streamTo sends a request without a body and copies the response to w. It stops at an error of w.
+func (c *Client) streamTo(ctx context.Context, method string, asks clientRequest, w io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	resp, err := c.send(ctx, responseTimeout, cancel, method, asks, nil)
@@ -168,15 +168,15 @@ func (c *Client) stream(ctx context.Context, method string, asks request, w io.W
 	if resp.StatusCode != http.StatusOK {
 		answer, err := io.ReadAll(resp.Body)
 		if err != nil {
-			return c.unreachable(ctx, err)
+			return c.toUnreachableError(ctx, err)
 		}
-		return readProblem(resp, answer)
+		return parseProblem(resp, answer)
 	}
 	out := &streamWriter{to: w}
 	if _, err = io.Copy(out, resp.Body); err == nil || out.err != nil {
 		return out.err
 	}
-	return c.unreachable(ctx, err)
+	return c.toUnreachableError(ctx, err)
 }
 
 // streamWriter distinguishes an error of the writer from one of the reader.
@@ -204,11 +204,11 @@ func (c *Client) setHeaders(req *http.Request, body bool) {
 	}
 }
 
-// unreachable converts a transport error.
-func (c *Client) unreachable(ctx context.Context, err error) error {
+// toUnreachableError converts a transport error.
+func (c *Client) toUnreachableError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errNoResponse):
-		return problem.New(problem.DaemonNotRunning, "The daemon at "+c.address()+" does not answer.",
+		return problem.New(problem.DaemonNotRunning, "The daemon at "+c.daemonAddress()+" does not answer.",
 			"See its log for the cause, and start it anew.").Because(err)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return problem.New(problem.Interrupted, "Interrupted.", "").Because(err)
@@ -217,10 +217,10 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return problem.New(problem.DaemonNotRunning, "MCPProxy is not running: nothing answers at "+c.address()+".",
+		return problem.New(problem.DaemonNotRunning, "MCPProxy is not running: nothing answers at "+c.daemonAddress()+".",
 			"Start it with `mcpproxy serve`, or name its data directory with --data-dir.").Because(err)
 	}
-	return problem.New(problem.DaemonNotRunning, "The connection to MCPProxy at "+c.address()+" broke off.",
+	return problem.New(problem.DaemonNotRunning, "The connection to MCPProxy at "+c.daemonAddress()+" broke off.",
 		"See whether it still runs with `mcpproxy status`.").Because(err)
 }
 
@@ -231,19 +231,19 @@ func IsDaemonAbsent(err error) bool {
 		!op.Timeout() && !errors.Is(err, fs.ErrPermission)
 }
 
-func (c *Client) address() string {
+func (c *Client) daemonAddress() string {
 	if c.endpoint.Socket != "" {
 		return c.endpoint.Socket
 	}
 	return c.endpoint.URL
 }
 
-// readProblem decodes a problem document.
-func readProblem(resp *http.Response, body []byte) error {
+// parseProblem decodes a problem document.
+func parseProblem(resp *http.Response, body []byte) error {
 	var d problemDocument
 	if err := json.Unmarshal(body, &d); err != nil || d.Code == "" {
 		return problem.Newf(problem.Internal, "Something that is not MCPProxy's API answered: %s.", resp.Status).
 			WithHint("See whether the address is right.")
 	}
-	return d.problem()
+	return d.toProblem()
 }

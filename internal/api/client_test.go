@@ -130,10 +130,10 @@ func TestClientGetsProblemsOfSome(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got ApprovedTools
-	if err := json.Unmarshal(raw, &got); err != nil || len(got.Results) != 2 || got.Results[0].Refused() != nil {
+	if err := json.Unmarshal(raw, &got); err != nil || len(got.Results) != 2 || got.Results[0].RefusalError() != nil {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	p := problem.From(got.Results[1].Refused())
+	p := problem.From(got.Results[1].RefusalError())
 	want, _ := json.Marshal(conflict())
 	if is, err := json.Marshal(p); err != nil || string(is) != string(want) || len(p.Details) == 0 {
 		t.Errorf("%s, %v, want %s", is, err, want)

@@ -4,14 +4,14 @@ import "mcpproxy/internal/ops"
 
 // Operations on the MCP clients of the account that runs MCPProxy.
 var (
-	ListClients = declare("GET /clients", "listClients", Look,
+	ListClients = declareOperation("GET /clients", "listClients", Look,
 		"The MCP clients: which are installed, which are connected, what they would do with MCPProxy's tools", (*ops.ClientOperations).ListClients)
-	ConnectClient = declare("POST /clients/{client}/connect", "connectClient", Decide,
+	ConnectClient = declareOperation("POST /clients/{client}/connect", "connectClient", Decide,
 		"Write MCPProxy into a client's file, or say what would change", (*ops.ClientOperations).ConnectClient)
-	DisconnectClient = declare("POST /clients/{client}/disconnect", "disconnectClient", Decide,
+	DisconnectClient = declareOperation("POST /clients/{client}/disconnect", "disconnectClient", Decide,
 		"Take MCPProxy out of a client's file, or say what would change", (*ops.ClientOperations).DisconnectClient)
-	UndoClientChange = declare("POST /clients/undo", "undoClientChange", Decide,
+	UndoClientChange = declareOperation("POST /clients/undo", "undoClientChange", Decide,
 		"Take a change of a client's file back, byte for byte; of a file that was changed since its entries alone", (*ops.ClientOperations).UndoClientChange)
-	WritePermissions = declare("POST /clients/{client}/permissions", "writePermissions", Decide,
+	WritePermissions = declareOperation("POST /clients/{client}/permissions", "writePermissions", Decide,
 		"Write the rules into a client's file with which reads run unasked and the rest asks, or say what would change", (*ops.ClientOperations).WritePermissions)
 )

@@ -13,17 +13,17 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// document returns the OpenAPI document.
-func document(d *Deps) ([]byte, error) {
-	all, paths := schemas{}, map[string]map[string]any{}
-	failure := responseSpec("Error", problemType, all.schemaOf(reflect.TypeFor[problemDocument]()))
+// openAPIDocument returns the OpenAPI document.
+func openAPIDocument(d *Deps) ([]byte, error) {
+	all, paths := schemaSet{}, map[string]map[string]any{}
+	failure := responseObject("Error", problemType, all.schemaOf(reflect.TypeFor[problemDocument]()))
 	for _, one := range d.operations() {
-		o := one.head()
+		o := one.base()
 		path := documentPath(o)
 		if paths[path] == nil {
 			paths[path] = map[string]any{}
 		}
-		paths[path][strings.ToLower(o.method)] = o.document(all, failure)
+		paths[path][strings.ToLower(o.method)] = o.operationObject(all, failure)
 	}
 	raw, err := json.MarshalIndent(map[string]any{
 		"openapi": "3.1.0",
@@ -45,29 +45,29 @@ func document(d *Deps) ([]byte, error) {
 // documentPath returns the path in OpenAPI syntax, which has no "rest of the path" parameter.
 func documentPath(o *operation) string { return strings.ReplaceAll(o.path, "...}", "}") }
 
-// document returns the operation's part of the document.
-func (o *operation) document(all schemas, failure map[string]any) map[string]any {
+// operationObject returns the operation's part of the document.
+func (o *operation) operationObject(all schemaSet, failure map[string]any) map[string]any {
 	d := map[string]any{
-		"operationId": o.id, "summary": o.summary, "description": o.right.needs(), "x-right": o.right.String(),
+		"operationId": o.id, "summary": o.summary, "description": o.right.requirementText(), "x-right": o.right.String(),
 	}
 	if o.right == Open {
 		d["security"] = []any{}
 	}
-	answer := responseSpec("OK", o.contentType, nil)
+	answer := responseObject("OK", o.contentType, nil)
 	if slices.Contains([]reflect.Type{reflect.TypeFor[rawBody](), reflect.TypeFor[ops.Stream](), reflect.TypeFor[ops.File]()}, o.out) {
 		answer["headers"] = map[string]any{"Content-Type": map[string]any{"schema": schema{"type": "string"}}}
 	} else {
-		answer = responseSpec("OK", o.contentType, all.schemaOf(o.out))
+		answer = responseObject("OK", o.contentType, all.schemaOf(o.out))
 	}
 	d["responses"] = map[string]any{"200": answer, "default": failure}
 	var params, required []any
 	members := schema{}
-	for _, f := range o.input().fields {
+	for _, f := range o.newInput().fields {
 		switch {
 		case f.location != inBody:
-			params = append(params, f.describe())
+			params = append(params, f.parameterObject())
 		default:
-			members[f.name] = f.schema.described(f.doc)
+			members[f.name] = f.schema.withDescription(f.doc)
 			if f.required {
 				required = append(required, f.name)
 			}
@@ -81,16 +81,16 @@ func (o *operation) document(all schemas, failure map[string]any) map[string]any
 		if required != nil {
 			body["required"] = required
 		}
-		d["requestBody"] = map[string]any{"required": true, "content": contentSpec("application/json", body)}
+		d["requestBody"] = map[string]any{"required": true, "content": contentObject("application/json", body)}
 	}
 	return d
 }
 
-func responseSpec(description, contentType string, of schema) map[string]any {
-	return map[string]any{"description": description, "content": contentSpec(contentType, of)}
+func responseObject(description, contentType string, of schema) map[string]any {
+	return map[string]any{"description": description, "content": contentObject(contentType, of)}
 }
 
-func contentSpec(contentType string, of schema) map[string]any {
+func contentObject(contentType string, of schema) map[string]any {
 	media := map[string]any{}
 	if of != nil {
 		media["schema"] = of
@@ -124,7 +124,7 @@ func docsPage(d *Deps) ([]byte, error) {
 	text := html.EscapeString
 	out := strings.NewReplacer("{{prefix}}", text(Prefix)).Replace(docsHead)
 	for _, o := range d.operations() {
-		e := newDocsEntry(o.head())
+		e := newDocsEntry(o.base())
 		out += "<section>\n<h2>" + text(e.Method+" "+e.Path) + "</h2>\n<p>" + text(e.Summary+". "+e.Needs) + "</p>\n" +
 			docsTable("Parameters", "Name", e.Params) + docsTable("Body", "Member", e.Body) + "</section>\n"
 	}
@@ -153,9 +153,9 @@ func docsTable(caption, name string, params []docsParam) string {
 }
 
 func newDocsEntry(o *operation) docsEntry {
-	e := docsEntry{Method: o.method, Path: documentPath(o), Summary: o.summary, Needs: o.right.needs()}
-	for _, f := range o.input().fields {
-		p := docsParam{f.name, f.schema.kind(), f.doc, strings.Join(f.allowed(), ", "), f.required}
+	e := docsEntry{Method: o.method, Path: documentPath(o), Summary: o.summary, Needs: o.right.requirementText()}
+	for _, f := range o.newInput().fields {
+		p := docsParam{f.name, f.schema.typeName(), f.doc, strings.Join(f.allowedValues(), ", "), f.required}
 		if f.location == inBody {
 			e.Body = append(e.Body, p)
 		} else {

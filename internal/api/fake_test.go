@@ -60,7 +60,7 @@ func (f *fake) Events(context.Context, ops.Caller, ops.EventQuery) (ops.Stream, 
 }
 
 func (f *fake) callTool(ctx context.Context, c ops.Caller, in CallInput) (CallAnswer, error) {
-	r, err := f.Call(ctx, in.Request(c))
+	r, err := f.Call(ctx, in.ToGateRequest(c))
 	return CallAnswer{Result: r.Result, IsError: r.IsError, Warnings: r.Warnings, ActivityID: r.ActivityID, Handle: r.Handle}, err
 }
 
@@ -271,7 +271,7 @@ func (o *Op[In, Out]) zero() Operation {
 func (f *fake) instead() []Operation {
 	var all []Operation
 	for _, o := range declared {
-		if o.head().out != reflect.TypeFor[rawBody]() {
+		if o.base().out != reflect.TypeFor[rawBody]() {
 			all = append(all, o.(interface{ zero() Operation }).zero())
 		}
 	}
@@ -290,7 +290,7 @@ func (f *fake) instead() []Operation {
 	return all
 }
 
-// serve returns a server over TCP, where a key is needed.
+// serveOperation returns a server over TCP, where a key is needed.
 func serve(t *testing.T, f *fake) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(serverOf(t, f))

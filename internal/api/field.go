@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// location is where a field of an input comes from: the name of its tag.
-type location string
+// fieldLocation is where a field of an input comes from: the name of its tag.
+type fieldLocation string
 
 const (
-	inPath   location = "path"
-	inQuery  location = "query"
-	inHeader location = "header"
-	inBody   location = "json"
+	inPath   fieldLocation = "path"
+	inQuery  fieldLocation = "query"
+	inHeader fieldLocation = "header"
+	inBody   fieldLocation = "json"
 )
 
-// field is one parameter or body member of an input. Document and validation are derived from it.
-type field struct {
+// inputField is one parameter or body member of an input. Document and validation are derived from it.
+type inputField struct {
 	name, doc string
-	location  location
+	location  fieldLocation
 	typ       reflect.Type
 	index     []int // in the input
 	schema    schema
@@ -31,19 +31,19 @@ type field struct {
 }
 
 // fieldsOf returns the fields of a struct that are tagged with a location; path parameters only when the path has them.
-func fieldsOf(t reflect.Type, path string) []field {
-	var all []field
+func fieldsOf(t reflect.Type, path string) []inputField {
+	var all []inputField
 	for _, one := range reflect.VisibleFields(t) {
 		tag := one.Tag
-		for _, at := range []location{inPath, inQuery, inHeader, inBody} {
+		for _, at := range []fieldLocation{inPath, inQuery, inHeader, inBody} {
 			name, _, _ := strings.Cut(tag.Get(string(at)), ",")
-			if name == "" || name == "-" || at == inPath && wildcard(name).Replace(path) == path {
+			if name == "" || name == "-" || at == inPath && pathParamReplacer(name).Replace(path) == path {
 				continue
 			}
-			f := field{name: name, doc: tag.Get("doc"), location: at, typ: one.Type, index: one.Index,
+			f := inputField{name: name, doc: tag.Get("doc"), location: at, typ: one.Type, index: one.Index,
 				required: at == inPath || tag.Get("required") != "", split: tag.Get("split") != ""}
 			if at == inBody {
-				f.schema = schemas(nil).schemaOf(f.typ).withTags(tag)
+				f.schema = schemaSet(nil).schemaOf(f.typ).withTags(tag)
 			} else {
 				f.schema = f.parameterSchema(tag)
 			}
@@ -53,23 +53,23 @@ func fieldsOf(t reflect.Type, path string) []field {
 	return all
 }
 
-// wildcard returns a replacer that fills in, or removes, a path parameter.
-func wildcard(name string, value ...string) *strings.Replacer {
+// pathParamReplacer returns a replacer that fills in, or removes, a path parameter.
+func pathParamReplacer(name string, value ...string) *strings.Replacer {
 	v := strings.Join(value, "")
 	return strings.NewReplacer("{"+name+"}", v, "{"+name+"...}", v)
 }
 
 // parameterSchema returns the schema of a path, query or header parameter, whose values are strings.
-func (f *field) parameterSchema(tag reflect.StructTag) schema {
+func (f *inputField) parameterSchema(tag reflect.StructTag) schema {
 	switch {
 	case f.typ == reflect.TypeFor[time.Time]():
 		return schema{"type": "string", "examples": []any{"2026-01-15T10:30:00Z"}}
 	case f.typ.Kind() == reflect.Bool:
 		return schema{"type": "string", "enum": []string{"true", "false"}}
 	case f.typ.Kind() == reflect.Slice:
-		return schema{"type": "array", "items": schemas(nil).schemaOf(f.typ.Elem()).withTags(tag)}
+		return schema{"type": "array", "items": schemaSet(nil).schemaOf(f.typ.Elem()).withTags(tag)}
 	case f.typ.Kind() != reflect.Int:
-		return schemas(nil).schemaOf(f.typ).withTags(tag)
+		return schemaSet(nil).schemaOf(f.typ).withTags(tag)
 	}
 	for name, bound := range map[string]*int{"min": &f.min, "max": &f.max, "default": &f.defaultValue} {
 		*bound, _ = strconv.Atoi(tag.Get(name))
@@ -81,16 +81,16 @@ func (f *field) parameterSchema(tag reflect.StructTag) schema {
 	return s
 }
 
-// allowed returns the allowed values; nil is any.
-func (f *field) allowed() []string {
+// allowedValues returns the allowed values; nil is any.
+func (f *inputField) allowedValues() []string {
 	if items, ok := f.schema["items"].(schema); ok && f.location != inBody {
-		return items.words()
+		return items.enumWords()
 	}
-	return f.schema.words()
+	return f.schema.enumWords()
 }
 
-// describe returns a parameter's part of the document.
-func (f *field) describe() map[string]any {
+// parameterObject returns a parameter's part of the document.
+func (f *inputField) parameterObject() map[string]any {
 	d := map[string]any{"name": f.name, "in": f.location, "description": f.doc, "schema": f.schema}
 	if f.required {
 		d["required"] = true
@@ -102,7 +102,7 @@ func (f *field) describe() map[string]any {
 }
 
 // parseValues stores validated strings in the field of an input.
-func (f *field) parseValues(v reflect.Value, values []string) {
+func (f *inputField) parseValues(v reflect.Value, values []string) {
 	switch v := v.Addr().Interface().(type) {
 	case *time.Time:
 		*v, _ = parseTime(values[0])
@@ -125,7 +125,7 @@ func (f *field) parseValues(v reflect.Value, values []string) {
 }
 
 // formatValues returns the strings that set parses.
-func (f *field) formatValues(v reflect.Value) []string {
+func (f *inputField) formatValues(v reflect.Value) []string {
 	switch v := v.Interface().(type) {
 	case time.Time:
 		return []string{v.UTC().Format(time.RFC3339Nano)}

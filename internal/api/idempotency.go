@@ -23,13 +23,13 @@ const (
 // it. The zero value is empty.
 type idempotentCalls struct {
 	mu    sync.Mutex // guards the fields below
-	kept  map[repeatKey]*idempotentCall
-	order []repeatKey // oldest first
-	bytes int         // of the answers
+	kept  map[idempotencyKey]*idempotentCall
+	order []idempotencyKey // oldest first
+	bytes int              // of the answers
 }
 
-// repeatKey includes the scope of the caller: a caller whose scope has changed does not get the answer.
-type repeatKey struct {
+// idempotencyKey includes the scope of the caller: a caller whose scope has changed does not get the answer.
+type idempotencyKey struct {
 	caller string
 	within auth.ScopeKey
 	key    string
@@ -48,8 +48,8 @@ type idempotentCall struct {
 	dropped bool   // the answer was dropped to save memory
 }
 
-// checkRepeatKey validates an Idempotency-Key.
-func checkRepeatKey(key string) error {
+// checkIdempotencyKey validates an Idempotency-Key.
+func checkIdempotencyKey(key string) error {
 	sound := len(key) <= maxRepeatKey
 	for i := range len(key) {
 		sound = sound && key[i] >= ' ' && key[i] <= '~'
@@ -61,10 +61,10 @@ func checkRepeatKey(key string) error {
 	return nil
 }
 
-// call returns the answer of the first call with this key and body, and runs do if there is none. It waits for a running one. The call continues when
+// callOnce returns the answer of the first call with this key and body, and runs do if there is none. It waits for a running one. The call continues when
 // the client disconnects, because a retry wants its answer.
-func (r *idempotentCalls) call(ctx context.Context, key repeatKey, body [sha256.Size]byte, do func(context.Context) (any, error)) (any, error) {
-	one, first, err := r.begin(key, body, time.Now())
+func (r *idempotentCalls) callOnce(ctx context.Context, key idempotencyKey, body [sha256.Size]byte, do func(context.Context) (any, error)) (any, error) {
+	one, first, err := r.beginCall(key, body, time.Now())
 	switch {
 	case err != nil:
 		return nil, err
@@ -80,19 +80,19 @@ func (r *idempotentCalls) call(ctx context.Context, key repeatKey, body [sha256.
 	defer func() {
 		if !ended { // a panic: the outcome is unknown
 			one.err = problem.From(errors.New("the call ended in a panic"))
-			r.end(key, one)
+			r.storeAnswer(key, one)
 		}
 	}()
-	detached, cancel := detach(ctx)
+	detached, cancel := detachFromClient(ctx)
 	defer cancel()
 	one.answer, one.err = do(detached)
 	ended = true
-	r.end(key, one)
+	r.storeAnswer(key, one)
 	return one.answer, one.err
 }
 
-// detach returns a context that outlives the client's connection. It ends when the program stops, which has its own cause.
-func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+// detachFromClient returns a context that outlives the client's connection. It ends when the program stops, which has its own cause.
+func detachFromClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -102,28 +102,28 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	return detached, func() { stop(); cancel(nil) }
 }
 
-// begin returns the call with this key, and whether it is new.
-func (r *idempotentCalls) begin(key repeatKey, body [sha256.Size]byte, now time.Time) (one *idempotentCall, first bool, err error) {
+// beginCall returns the call with this key, and whether it is new.
+func (r *idempotentCalls) beginCall(key idempotencyKey, body [sha256.Size]byte, now time.Time) (one *idempotentCall, first bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.expire(now)
+	r.dropExpired(now)
 	if one = r.kept[key]; one != nil {
-		return one, false, one.check(body)
+		return one, false, one.checkRepeat(body)
 	}
-	if len(r.kept) >= maxRepeatKeys && !r.drop() {
+	if len(r.kept) >= maxRepeatKeys && !r.dropOldest() {
 		return nil, false, problem.Newf(problem.Overloaded, "%d calls with an Idempotency-Key run at this time, which is the most.", maxRepeatKeys).
 			WithHint("Try again with the same key in a moment.")
 	}
 	if r.kept == nil {
-		r.kept = map[repeatKey]*idempotentCall{}
+		r.kept = map[idempotencyKey]*idempotentCall{}
 	}
 	one = &idempotentCall{body: body, begun: now, done: make(chan struct{})}
 	r.kept[key], r.order = one, append(r.order, key)
 	return one, true, nil
 }
 
-// check returns why a call is no repetition of this one, or why it has no answer.
-func (one *idempotentCall) check(body [sha256.Size]byte) error {
+// checkRepeat returns why a call is no repetition of this one, or why it has no answer.
+func (one *idempotentCall) checkRepeat(body [sha256.Size]byte) error {
 	switch {
 	case one.body != body:
 		return problem.New(problem.Conflict, "Another call was made with this Idempotency-Key: its body was another one.",
@@ -135,20 +135,20 @@ func (one *idempotentCall) check(body [sha256.Size]byte) error {
 	return nil
 }
 
-// end stores the answer of a call. It forgets a call that reached no server, so that it can be retried with the same key.
-func (r *idempotentCalls) end(key repeatKey, one *idempotentCall) {
+// storeAnswer stores the answer of a call. It forgets a call that reached no server, so that it can be retried with the same key.
+func (r *idempotentCalls) storeAnswer(key idempotencyKey, one *idempotentCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer close(one.done)
 	if one.err != nil && !mayHaveHappened(one.err) {
-		r.forget(key)
+		r.removeCall(key)
 		return
 	}
 	if call, ok := one.answer.(interface{ recordID() string }); ok {
 		one.record = call.recordID()
 	}
-	if call, ok := one.answer.(interface{ bytes() int }); ok {
-		one.size = call.bytes()
+	if call, ok := one.answer.(interface{ answerSize() int }); ok {
+		one.size = call.answerSize()
 	}
 	r.bytes += one.size
 	for _, oldest := range r.order {
@@ -171,18 +171,18 @@ func mayHaveHappened(err error) bool {
 	return false
 }
 
-// expire removes old calls.
-func (r *idempotentCalls) expire(now time.Time) {
-	for len(r.order) > 0 && now.Sub(r.kept[r.order[0]].begun) > repeatLifetime && r.drop() {
+// dropExpired removes old calls.
+func (r *idempotentCalls) dropExpired(now time.Time) {
+	for len(r.order) > 0 && now.Sub(r.kept[r.order[0]].begun) > repeatLifetime && r.dropOldest() {
 	}
 }
 
-// drop removes the oldest ended call, and reports whether there was one.
-func (r *idempotentCalls) drop() bool {
+// dropOldest removes the oldest ended call, and reports whether there was one.
+func (r *idempotentCalls) dropOldest() bool {
 	for _, key := range r.order {
 		select {
 		case <-r.kept[key].done:
-			r.forget(key)
+			r.removeCall(key)
 			return true
 		default:
 		}
@@ -190,7 +190,7 @@ func (r *idempotentCalls) drop() bool {
 	return false
 }
 
-func (r *idempotentCalls) forget(key repeatKey) {
+func (r *idempotentCalls) removeCall(key idempotencyKey) {
 	r.bytes -= r.kept[key].size
 	delete(r.kept, key)
 	for i, other := range r.order {

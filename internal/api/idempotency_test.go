@@ -132,7 +132,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 		r, made := &idempotentCalls{}, 0
 		call := func(i, size int) (string, error) {
 			key := fmt.Sprint("key", i)
-			answer, err := r.call(t.Context(), repeatKey{caller: "admin", key: key}, sha256.Sum256([]byte(key)), func(context.Context) (any, error) {
+			answer, err := r.callOnce(t.Context(), idempotencyKey{caller: "admin", key: key}, sha256.Sum256([]byte(key)), func(context.Context) (any, error) {
 				made++
 				return CallAnswer{Result: make(json.RawMessage, size), ActivityID: fmt.Sprint("record", made)}, nil
 			})
@@ -167,7 +167,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 		release := make(chan struct{})
 		for i := range maxRepeatKeys {
 			go func() {
-				_, _ = r.call(t.Context(), repeatKey{caller: "admin", key: fmt.Sprint("runs", i)}, [32]byte{}, func(context.Context) (any, error) {
+				_, _ = r.callOnce(t.Context(), idempotencyKey{caller: "admin", key: fmt.Sprint("runs", i)}, [32]byte{}, func(context.Context) (any, error) {
 					<-release
 					return CallAnswer{}, nil
 				})
@@ -187,14 +187,14 @@ func TestRepeatsEnd(t *testing.T) {
 	r := &idempotentCalls{}
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = r.call(t.Context(), repeatKey{}, [32]byte{}, func(context.Context) (any, error) { panic("x") })
+		_, _ = r.callOnce(t.Context(), idempotencyKey{}, [32]byte{}, func(context.Context) (any, error) { panic("x") })
 	}()
-	if _, err := r.call(t.Context(), repeatKey{}, [32]byte{}, nil); problem.From(err) == nil || problem.From(err).Code != problem.Internal {
+	if _, err := r.callOnce(t.Context(), idempotencyKey{}, [32]byte{}, nil); problem.From(err) == nil || problem.From(err).Code != problem.Internal {
 		t.Errorf("after a panic: %v", err)
 	}
 	stopping := errors.New("stopping")
 	ctx, stop := context.WithCancelCause(t.Context())
-	_, err := r.call(ctx, repeatKey{key: "stop"}, [32]byte{}, func(ctx context.Context) (any, error) {
+	_, err := r.callOnce(ctx, idempotencyKey{key: "stop"}, [32]byte{}, func(ctx context.Context) (any, error) {
 		stop(stopping)
 		<-ctx.Done()
 		return nil, context.Cause(ctx)

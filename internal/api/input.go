@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// input describes how the server reads the input of an operation and how a client writes it.
-type input struct {
-	fields  []field
+// inputSpec describes how the server reads the input of an operation and how a client writes it.
+type inputSpec struct {
+	fields  []inputField
 	example string // of the body, if its type has one
 }
 
-// inputOf derives the input from the tags of a struct; path is that of the operation.
-func inputOf(t reflect.Type, path string) *input {
-	in := &input{fields: fieldsOf(t, path)}
+// newInputSpec derives the input from the tags of a struct; path is that of the operation.
+func newInputSpec(t reflect.Type, path string) *inputSpec {
+	in := &inputSpec{fields: fieldsOf(t, path)}
 	if says, ok := reflect.New(t).Interface().(interface{ Example() string }); ok {
 		in.example = says.Example()
 	}
@@ -25,8 +25,8 @@ func inputOf(t reflect.Type, path string) *input {
 }
 
 // fieldsIn returns the fields in one location.
-func (in *input) fieldsIn(p location) []field {
-	var out []field
+func (in *inputSpec) fieldsIn(p fieldLocation) []inputField {
+	var out []inputField
 	for _, f := range in.fields {
 		if f.location == p {
 			out = append(out, f)
@@ -35,7 +35,7 @@ func (in *input) fieldsIn(p location) []field {
 	return out
 }
 
-func (in *input) names(p location) []string {
+func (in *inputSpec) fieldNames(p fieldLocation) []string {
 	var names []string
 	for _, f := range in.fieldsIn(p) {
 		names = append(names, f.name)
@@ -44,7 +44,7 @@ func (in *input) names(p location) []string {
 }
 
 // exampleBody returns an example body: the declared one, otherwise an object with the required members, or with all.
-func (in *input) exampleBody() string {
+func (in *inputSpec) exampleBody() string {
 	if in.example != "" {
 		return in.example
 	}
@@ -60,8 +60,8 @@ func (in *input) exampleBody() string {
 	return "{" + strings.Join(needs, ", ") + "}"
 }
 
-// read reads a request into a struct and returns the query values.
-func (in *input) read(r *http.Request, into reflect.Value) (url.Values, error) {
+// readRequest reads a request into a struct and returns the query values.
+func (in *inputSpec) readRequest(r *http.Request, into reflect.Value) (url.Values, error) {
 	given, err := in.readQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (in *input) read(r *http.Request, into reflect.Value) (url.Values, error) {
 		case inPath:
 			values = []string{r.PathValue(f.name)}
 		case inHeader:
-			if values, err = f.read(r.Header.Values(f.name)); err != nil {
+			if values, err = f.readValues(r.Header.Values(f.name)); err != nil {
 				return nil, err
 			}
 		}
@@ -86,16 +86,16 @@ func (in *input) read(r *http.Request, into reflect.Value) (url.Values, error) {
 	return given, in.readBody(r, into)
 }
 
-// request is what a client sends.
-type request struct {
+// clientRequest is what a client sends.
+type clientRequest struct {
 	path   string
 	header http.Header
 	body   any // nil for none
 }
 
-// request encodes an input: nonzero and required values.
-func (in *input) request(path string, from any) request {
-	out, v, q, body := request{path: path, header: http.Header{}}, reflect.ValueOf(from), url.Values{}, map[string]any{}
+// toClientRequest encodes an input: nonzero and required values.
+func (in *inputSpec) toClientRequest(path string, from any) clientRequest {
+	out, v, q, body := clientRequest{path: path, header: http.Header{}}, reflect.ValueOf(from), url.Values{}, map[string]any{}
 	_, own := from.(json.Marshaler) // encodes its own body
 	for _, f := range in.fields {
 		if f.location == inBody && own {
@@ -103,7 +103,7 @@ func (in *input) request(path string, from any) request {
 		}
 		switch value := v.FieldByIndex(f.index); {
 		case f.location == inPath:
-			out.path = wildcard(f.name, pathSegment(value.String())).Replace(out.path)
+			out.path = pathParamReplacer(f.name, pathSegment(value.String())).Replace(out.path)
 		case f.location == inQuery && !value.IsZero():
 			q[f.name] = f.formatValues(value)
 		case f.location == inHeader && !value.IsZero():

@@ -45,7 +45,7 @@ type handlerFunc func(d *Deps, ctx context.Context, c ops.Caller, in any) (out a
 
 // Operation is an Op of any types.
 type Operation interface {
-	head() *operation
+	base() *operation
 }
 
 // Deps are the dependencies of the API.
@@ -72,7 +72,7 @@ func (d *Deps) operations() []Operation {
 	all := slices.Clone(declared)
 	for i, o := range all {
 		for _, other := range d.Replacements {
-			if other.head().id == o.head().id {
+			if other.base().id == o.base().id {
 				all[i] = other
 			}
 		}
@@ -80,27 +80,27 @@ func (d *Deps) operations() []Operation {
 	return all
 }
 
-// input derives the input from the tags of In.
-func (o *operation) input() *input {
-	in := inputOf(o.in, o.path)
-	in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return slices.Contains(o.leftOut, f.name) })
+// newInput derives the input from the tags of In.
+func (o *operation) newInput() *inputSpec {
+	in := newInputSpec(o.in, o.path)
+	in.fields = slices.DeleteFunc(in.fields, func(f inputField) bool { return slices.Contains(o.leftOut, f.name) })
 	for i, f := range in.fields {
 		if doc := o.docs[f.name]; doc != "" {
 			in.fields[i].doc = doc
 		}
 	}
 	if own, ok := reflect.New(o.in).Interface().(customBody); ok {
-		in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return f.location == inBody })
-		described := input{fields: fieldsOf(reflect.TypeOf(own.bodyType()), "")}
+		in.fields = slices.DeleteFunc(in.fields, func(f inputField) bool { return f.location == inBody })
+		described := inputSpec{fields: fieldsOf(reflect.TypeOf(own.bodyType()), "")}
 		in.fields = append(in.fields, described.fieldsIn(inBody)...)
 	}
 	return in
 }
 
-// declare declares an operation that a method of one of the homes implements, or a function of a home.
-func declare[Home, In, Out any](route, id string, right Right, summary string,
+// declareOperation declares an operation that a method of one of the homes implements, or a function of a home.
+func declareOperation[Home, In, Out any](route, id string, right Right, summary string,
 	do func(Home, context.Context, ops.Caller, In) (Out, error)) *Op[In, Out] {
-	o := &Op[In, Out]{declaration(route, id, right, summary, reflect.TypeFor[In](), reflect.TypeFor[Out]())}
+	o := &Op[In, Out]{newOperation(route, id, right, summary, reflect.TypeFor[In](), reflect.TypeFor[Out]())}
 	home := func(d *Deps) int {
 		return slices.IndexFunc(d.Implementations, func(one any) bool { _, is := one.(Home); return is })
 	}
@@ -112,7 +112,7 @@ func declare[Home, In, Out any](route, id string, right Right, summary string,
 	return o
 }
 
-func declaration(route, id string, right Right, summary string, in, out reflect.Type) operation {
+func newOperation(route, id string, right Right, summary string, in, out reflect.Type) operation {
 	method, path, _ := strings.Cut(route, " ")
 	return operation{
 		method: method, path: path, id: id, summary: summary, right: right,
@@ -129,7 +129,7 @@ func declarePage(route, id string, right Right, summary, contentType string, do 
 // declareBuiltin declares an operation that package api implements itself.
 func declareBuiltin[In, Out any](route, id string, right Right, summary string,
 	do func(*Deps, context.Context, ops.Caller, In) (Out, error)) *Op[In, Out] {
-	o := declare[any, In, Out](route, id, right, summary, nil)
+	o := declareOperation[any, In, Out](route, id, right, summary, nil)
 	o.hasImplementation = func(*Deps) bool { return true }
 	o.handler = func(d *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
 		return do(d, ctx, c, *in.(*In))
@@ -140,11 +140,11 @@ func declareBuiltin[In, Out any](route, id string, right Right, summary string,
 // rawBody is an answer that is not encoded as JSON.
 type rawBody []byte
 
-// Words returns the allowed values of a parameter.
-func (o *Op[In, Out]) Words(parameter string) []string {
-	for _, f := range o.input().fieldsIn(inQuery) {
+// AllowedValues returns the allowed values of a parameter.
+func (o *Op[In, Out]) AllowedValues(parameter string) []string {
+	for _, f := range o.newInput().fieldsIn(inQuery) {
 		if f.name == parameter {
-			return f.allowed()
+			return f.allowedValues()
 		}
 	}
 	return nil
@@ -195,47 +195,47 @@ func (o *Op[In, Out]) WithHandler(do func(context.Context, ops.Caller, In) (Out,
 
 // Call sends the operation to the daemon of a client.
 func (o *Op[In, Out]) Call(ctx context.Context, c *Client, in In) (out Out, err error) {
-	return out, c.do(ctx, o.wait, o.method, o.input().request(o.path, in), &out)
+	return out, c.doWithPresence(ctx, o.wait, o.method, o.newInput().toClientRequest(o.path, in), &out)
 }
 
 // Stream sends the operation to the daemon of a client and copies its answer to w.
 func (o *Op[In, Out]) Stream(ctx context.Context, c *Client, in In, w io.Writer) error {
-	return c.stream(ctx, o.method, o.input().request(o.path, in), w)
+	return c.streamTo(ctx, o.method, o.newInput().toClientRequest(o.path, in), w)
 }
 
-func (o *Op[In, Out]) head() *operation { return &o.operation }
+func (o *Op[In, Out]) base() *operation { return &o.operation }
 
 // runOnce runs the operation, or returns the stored answer of the same call with the same Idempotency-Key.
 func (o *operation) runOnce(d *Deps, ctx context.Context, c ops.Caller, in any) (any, error) {
 	call, ok := in.(interface {
-		repeats() (key string, body [sha256.Size]byte)
+		idempotencyKeyAndHash() (key string, body [sha256.Size]byte)
 	})
 	if !ok {
 		return o.handler(d, ctx, c, in)
 	}
-	key, body := call.repeats()
+	key, body := call.idempotencyKeyAndHash()
 	if key == "" {
 		return o.handler(d, ctx, c, in)
 	}
-	return d.repeats.call(ctx, repeatKey{c.Actor.Principal(), c.Scope().Key(), key}, body, func(ctx context.Context) (any, error) { return o.handler(d, ctx, c, in) })
+	return d.repeats.callOnce(ctx, idempotencyKey{c.Actor.Principal(), c.Scope().Key(), key}, body, func(ctx context.Context) (any, error) { return o.handler(d, ctx, c, in) })
 }
 
-// answer reads the input of a request and runs the operation.
-func (o *operation) answer(d *Deps, plan *input, r *http.Request, c ops.Caller) (any, error) {
+// answerRequest reads the input of a request and runs the operation.
+func (o *operation) answerRequest(d *Deps, plan *inputSpec, r *http.Request, c ops.Caller) (any, error) {
 	into := reflect.New(o.in)
 	in := into.Interface()
-	if whole, ok := in.(interface{ of(*http.Request) }); ok {
-		whole.of(r)
+	if whole, ok := in.(interface{ setHTTPRequest(*http.Request) }); ok {
+		whole.setHTTPRequest(r)
 	}
-	given, err := plan.read(r, into.Elem())
+	given, err := plan.readRequest(r, into.Elem())
 	if err == nil && o.check != nil {
 		err = o.check(in, given)
 	}
 	if err != nil {
 		if call, ok := in.(interface {
-			asked() (string, policy.CallTool, int)
+			callSummary() (string, policy.CallTool, int)
 		}); ok {
-			name, variant, size := call.asked()
+			name, variant, size := call.callSummary()
 			refusal := gate.SurfaceRefusal{Caller: c, Tool: name, CallTool: variant, RequestBytes: size, Problem: problem.From(err)}
 			err = &recordedError{err, d.Refuse(r.Context(), refusal)}
 		}

@@ -7,26 +7,26 @@ import (
 
 // The operations.
 var (
-	GetStatus = declare("GET /status", "getStatus", Look, "What runs: version, uptime, counts, surfaces", (*ops.Admin).Status)
+	GetStatus = declareOperation("GET /status", "getStatus", Look, "What runs: version, uptime, counts, surfaces", (*ops.Admin).Status)
 
-	ListServers      = declare("GET /servers", "listServers", Look, "All servers", (*ops.Inspector).Servers)
-	GetServer        = declare("GET /servers/{name}", "getServer", Look, "One server, with how it is configured", (*ops.Inspector).Server)
-	RestartServer    = declare("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*ops.Admin).RestartServer).withTimeout(restartTimeout)
-	LoginServer      = declare("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*ops.Admin).LoginServer).withTimeout(loginTimeout)
-	GetLogin         = declare("GET /servers/{name}/login", "getLogin", Look, "How far the last login to a server is", (*ops.Admin).LoginProgress)
-	LogoutServer     = declare("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*ops.Admin).LogoutServer).withTimeout(loginTimeout)
-	GetServerLogs    = declare("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*ops.Inspector).ServerLogs)
-	FollowServerLogs = declare("GET /servers/{name}/logs/follow", "followServerLogs", Look, "The last lines of a server's log and those that come, each as the data of an event", (*ops.Inspector).FollowLogs).withContentType("text/event-stream")
+	ListServers      = declareOperation("GET /servers", "listServers", Look, "All servers", (*ops.Inspector).Servers)
+	GetServer        = declareOperation("GET /servers/{name}", "getServer", Look, "One server, with how it is configured", (*ops.Inspector).Server)
+	RestartServer    = declareOperation("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*ops.Admin).RestartServer).withTimeout(restartTimeout)
+	LoginServer      = declareOperation("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*ops.Admin).LoginServer).withTimeout(loginTimeout)
+	GetLogin         = declareOperation("GET /servers/{name}/login", "getLogin", Look, "How far the last login to a server is", (*ops.Admin).LoginProgress)
+	LogoutServer     = declareOperation("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*ops.Admin).LogoutServer).withTimeout(loginTimeout)
+	GetServerLogs    = declareOperation("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*ops.Inspector).ServerLogs)
+	FollowServerLogs = declareOperation("GET /servers/{name}/logs/follow", "followServerLogs", Look, "The last lines of a server's log and those that come, each as the data of an event", (*ops.Inspector).FollowLogs).withContentType("text/event-stream")
 
-	GetTool = declare("GET /servers/{name}/tools/{tool...}", "getTool", Look, "One tool with its schemas, and what an agent reads of it", (*ops.Inspector).Tool).describeParam("tool",
+	GetTool = declareOperation("GET /servers/{name}/tools/{tool...}", "getTool", Look, "One tool with its schemas, and what an agent reads of it", (*ops.Inspector).Tool).describeParam("tool",
 		"The tool's own name, best percent-encoded as one segment: a slash in it is %2F. Slashes are taken as they are unless the last segment is diff.")
-	ListTools    = declare("GET /tools", "listTools", Look, "The tools, callable or not, by the page", (*ops.Inspector).Tools)
-	SearchTools  = declare("GET /tools/search", "searchTools", Look, "The callable tools that fit a query, best first", (*ops.Inspector).SearchTools)
-	GetToolStats = declare("GET /tools/stats", "getToolStats", Look, "How well tools are found and which are used, by the log", (*ops.Admin).ToolStats)
-	CallTool     = declare("POST /tools/call", "callTool", Call, "Call a tool: the same decision and the same record as on /mcp", callTool).withTimeout(0)
+	ListTools    = declareOperation("GET /tools", "listTools", Look, "The tools, callable or not, by the page", (*ops.Inspector).Tools)
+	SearchTools  = declareOperation("GET /tools/search", "searchTools", Look, "The callable tools that fit a query, best first", (*ops.Inspector).SearchTools)
+	GetToolStats = declareOperation("GET /tools/stats", "getToolStats", Look, "How well tools are found and which are used, by the log", (*ops.Admin).ToolStats)
+	CallTool     = declareOperation("POST /tools/call", "callTool", Call, "Call a tool: the same decision and the same record as on /mcp", callTool).withTimeout(0)
 
-	ListActivity = declare("GET /activity", "listActivity", Look, "The log, newest first", (*ops.Admin).Activities).withValidation(checkFilter)
-	GetActivity  = declare("GET /activity/{id}", "getActivity", Look, "One record of the log", (*ops.Admin).Activity)
+	ListActivity = declareOperation("GET /activity", "listActivity", Look, "The log, newest first", (*ops.Admin).Activities).withValidation(checkActivityFilter)
+	GetActivity  = declareOperation("GET /activity/{id}", "getActivity", Look, "One record of the log", (*ops.Admin).Activity)
 
 	SignIn  = declareBuiltin("POST /session", "signIn", Open, "Sign a page of the web UI in, by a code or the key: from that page alone", signIn)
 	Session = declareBuiltin("GET /session", "getSession", Look, "The session of the page that asks", getSession)
@@ -34,25 +34,25 @@ var (
 	NewCode = declareBuiltin("POST /session/codes", "newCode", Invite, "Make a code that signs a page of the web UI in once, within a minute", newCode)
 	GetCode = declareBuiltin("GET /session/codes/{id}", "getCode", Look, "Whether a code was used", getCode)
 
-	_ = declarePage("GET /openapi.json", "getDocument", Look, "This document", "application/openapi+json", document)
+	_ = declarePage("GET /openapi.json", "getDocument", Look, "This document", "application/openapi+json", openAPIDocument)
 	_ = declarePage("GET /docs", "readDocument", Open, "This document as a page", "text/html; charset=utf-8", docsPage)
 
-	ListApprovals    = declare("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*ops.Admin).Approvals)
-	AddServer        = declare("POST /servers", "addServer", Decide, "Write a server into the configuration file", (*ops.Admin).AddServer).withTimeout(restartTimeout)
-	ChangeServer     = declare("PATCH /servers/{name}", "changeServer", Decide, "Change one thing about a server; null takes a key out of the file", changeServer).withTimeout(restartTimeout)
-	RemoveServer     = declare("DELETE /servers/{name}", "removeServer", Decide, "Take a server out of the configuration file, or drop one that was proposed", (*ops.Admin).RemoveServer).withTimeout(restartTimeout)
-	EnableServer     = declare("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*ops.Admin).EnableServer).withTimeout(restartTimeout)
-	DisableServer    = declare("POST /servers/{name}/disable", "disableServer", Decide, "Disable a server: it is stopped", (*ops.Admin).DisableServer).withTimeout(restartTimeout)
-	QuarantineServer = declare("POST /servers/{name}/quarantine", "quarantineServer", Decide, "Put a server back into quarantine: it is stopped until it is approved", (*ops.Admin).QuarantineServer).withTimeout(restartTimeout)
-	ReviewServer     = declare("GET /servers/{name}/review", "reviewServer", Look, "What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*ops.Admin).ReviewServer)
-	ApproveServer    = declare("POST /servers/{name}/approve", "approveServer", Decide, "Approve the stage of a review that has this fingerprint", (*ops.Admin).ApproveServer).withTimeout(restartTimeout)
+	ListApprovals    = declareOperation("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*ops.Admin).Approvals)
+	AddServer        = declareOperation("POST /servers", "addServer", Decide, "Write a server into the configuration file", (*ops.Admin).AddServer).withTimeout(restartTimeout)
+	ChangeServer     = declareOperation("PATCH /servers/{name}", "changeServer", Decide, "Change one thing about a server; null takes a key out of the file", changeServer).withTimeout(restartTimeout)
+	RemoveServer     = declareOperation("DELETE /servers/{name}", "removeServer", Decide, "Take a server out of the configuration file, or drop one that was proposed", (*ops.Admin).RemoveServer).withTimeout(restartTimeout)
+	EnableServer     = declareOperation("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*ops.Admin).EnableServer).withTimeout(restartTimeout)
+	DisableServer    = declareOperation("POST /servers/{name}/disable", "disableServer", Decide, "Disable a server: it is stopped", (*ops.Admin).DisableServer).withTimeout(restartTimeout)
+	QuarantineServer = declareOperation("POST /servers/{name}/quarantine", "quarantineServer", Decide, "Put a server back into quarantine: it is stopped until it is approved", (*ops.Admin).QuarantineServer).withTimeout(restartTimeout)
+	ReviewServer     = declareOperation("GET /servers/{name}/review", "reviewServer", Look, "What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*ops.Admin).ReviewServer)
+	ApproveServer    = declareOperation("POST /servers/{name}/approve", "approveServer", Decide, "Approve the stage of a review that has this fingerprint", (*ops.Admin).ApproveServer).withTimeout(restartTimeout)
 
-	EnableTool  = declare("POST "+oneTool+"/enable", "enableTool", Decide, "Switch a tool on", (*ops.Admin).EnableTool)
-	DisableTool = declare("POST "+oneTool+"/disable", "disableTool", Decide, "Switch a tool off", (*ops.Admin).DisableTool)
-	ApproveTool = declare("POST "+oneTool+"/approve", "approveTool", Decide, "Approve the definition that has this fingerprint", (*ops.Admin).ApproveTool)
-	BlockTool   = declare("POST "+oneTool+"/block", "blockTool", Decide, "Refuse the definition that has this fingerprint: none of the tool is accepted by itself from then on", (*ops.Admin).BlockTool)
-	UnblockTool = declare("POST "+oneTool+"/unblock", "unblockTool", Decide, "End the refusal of the definition that has this fingerprint: it waits again", ops.UnblockTool)
-	DiffTool    = declare("GET "+oneTool+"/diff", "diffTool", Look, "A tool's definition beside the approved one, word by word and hint by hint", (*ops.Admin).DiffTool)
+	EnableTool  = declareOperation("POST "+oneTool+"/enable", "enableTool", Decide, "Switch a tool on", (*ops.Admin).EnableTool)
+	DisableTool = declareOperation("POST "+oneTool+"/disable", "disableTool", Decide, "Switch a tool off", (*ops.Admin).DisableTool)
+	ApproveTool = declareOperation("POST "+oneTool+"/approve", "approveTool", Decide, "Approve the definition that has this fingerprint", (*ops.Admin).ApproveTool)
+	BlockTool   = declareOperation("POST "+oneTool+"/block", "blockTool", Decide, "Refuse the definition that has this fingerprint: none of the tool is accepted by itself from then on", (*ops.Admin).BlockTool)
+	UnblockTool = declareOperation("POST "+oneTool+"/unblock", "unblockTool", Decide, "End the refusal of the definition that has this fingerprint: it waits again", ops.UnblockTool)
+	DiffTool    = declareOperation("GET "+oneTool+"/diff", "diffTool", Look, "A tool's definition beside the approved one, word by word and hint by hint", (*ops.Admin).DiffTool)
 
 	Primitives = map[tool.DefinitionKind]PrimitiveOps{
 		tool.KindPrompt:       declarePrimitives(tool.KindPrompt, "prompts/{item}", "Prompt", "The prompt's name"),

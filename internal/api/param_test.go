@@ -159,10 +159,10 @@ func TestMomentForms(t *testing.T) {
 func FuzzReadQuery(f *testing.F) {
 	f.Add("type=tool_call&limit=5")
 	f.Add("limit=&limit=1&%zz")
-	plan := ListActivity.input()
+	plan := ListActivity.newInput()
 	f.Fuzz(func(t *testing.T, raw string) {
 		var q activity.Filter
-		_, err := plan.read(&http.Request{URL: &url.URL{RawQuery: raw}}, reflect.ValueOf(&q).Elem())
+		_, err := plan.readRequest(&http.Request{URL: &url.URL{RawQuery: raw}}, reflect.ValueOf(&q).Elem())
 		if err != nil {
 			var p *problem.Problem
 			if !errors.As(err, &p) || p.Code.HTTPStatus() != 400 {
@@ -175,7 +175,7 @@ func FuzzReadQuery(f *testing.F) {
 		}
 		values, _ := url.ParseQuery(raw)
 		for _, v := range q.IntentTypes {
-			if !slices.Contains(operations(), v) {
+			if !slices.Contains(operationWords(), v) {
 				t.Fatalf("%v gives %q", values, v)
 			}
 		}
@@ -185,8 +185,8 @@ func FuzzReadQuery(f *testing.F) {
 // What a body should be is said where no example is given, too.
 func TestBodiesHaveASample(t *testing.T) {
 	for _, op := range (&Deps{Implementations: homes}).operations() {
-		o := op.head()
-		in := o.input()
+		o := op.base()
+		in := o.newInput()
 		if len(in.fieldsIn(inBody)) > 0 && !strings.Contains(in.exampleBody(), ": ") {
 			t.Errorf("%s says %q", o.id, in.exampleBody())
 		}

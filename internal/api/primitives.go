@@ -20,15 +20,15 @@ func declarePrimitives(kind tool.DefinitionKind, path, id, doc string) Primitive
 	ofKind := func(in *ops.OfferRef, _ url.Values) error { in.Kind = kind; return nil }
 	about := func(in *ops.OfferDecision, given url.Values) error { return ofKind(&in.OfferRef, given) }
 	return PrimitiveOps{
-		Approve: declare("POST "+path+"/approve", "approve"+id, Decide,
+		Approve: declareOperation("POST "+path+"/approve", "approve"+id, Decide,
 			"Approve "+what+" that has this fingerprint", (*ops.Admin).ApprovePrimitive).describeParam("item", doc).withValidation(about),
-		Block: declare("POST "+path+"/block", "block"+id, Decide,
+		Block: declareOperation("POST "+path+"/block", "block"+id, Decide,
 			"Refuse "+what+" that has this fingerprint: none is accepted by itself from then on", (*ops.Admin).BlockPrimitive).describeParam("item", doc).withValidation(about),
-		Unblock: declare("POST "+path+"/unblock", "unblock"+id, Decide,
+		Unblock: declareOperation("POST "+path+"/unblock", "unblock"+id, Decide,
 			"End the refusal of "+what+" that has this fingerprint: it waits again", ops.UnblockPrimitive).describeParam("item", doc).withValidation(about),
-		Withdraw: declare("POST "+path+"/withdraw", "withdraw"+id, Decide,
+		Withdraw: declareOperation("POST "+path+"/withdraw", "withdraw"+id, Decide,
 			"Take back the approval of "+what+" that has this fingerprint: it waits again, and what was approved before is approved", (*ops.Admin).WithdrawPrimitive).describeParam("item", doc).withValidation(about),
-		Diff: declare("GET "+path+"/diff", "diff"+id, Look,
+		Diff: declareOperation("GET "+path+"/diff", "diff"+id, Look,
 			"T"+what[1:]+" beside the approved one, word by word", (*ops.Admin).DiffPrimitive).describeParam("item", doc).withValidation(ofKind),
 	}
 }

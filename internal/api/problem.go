@@ -41,8 +41,8 @@ func newProblemDocument(err error) problemDocument {
 	return d
 }
 
-// problem converts the document to a problem; nil for nil.
-func (d *problemDocument) problem() error {
+// toProblem converts the document to a problem; nil for nil.
+func (d *problemDocument) toProblem() error {
 	if d == nil {
 		return nil
 	}
@@ -69,9 +69,9 @@ func codeTitle(c problem.Code) string {
 	return strings.ToUpper(words[:1]) + words[1:]
 }
 
-func writeProblem(w http.ResponseWriter, err error) { newProblemDocument(err).write(w) }
+func writeProblem(w http.ResponseWriter, err error) { newProblemDocument(err).writeTo(w) }
 
-func (d problemDocument) write(w http.ResponseWriter) {
+func (d problemDocument) writeTo(w http.ResponseWriter) {
 	body, err := wirejson.Marshal(d)
 	if err != nil {
 		// Details that cannot be encoded are a bug; the rest is still useful.
@@ -94,8 +94,8 @@ func WriteForbidden(w http.ResponseWriter, why string) {
 		WithHint("Ask at 127.0.0.1 or localhost, from a program or from MCPProxy's own pages; other hosts stand in trusted_hosts of the configuration."))
 }
 
-// methodNotAllowed answers a method that the path does not have. No problem code has this HTTP status.
-func methodNotAllowed(method, path string, allowed []string) problemDocument {
+// newMethodNotAllowed answers a method that the path does not have. No problem code has this HTTP status.
+func newMethodNotAllowed(method, path string, allowed []string) problemDocument {
 	d := newProblemDocument(problem.Newf(problem.InvalidRequest, "%s is not possible at %s.", method, path).
 		WithHint(fmt.Sprintf("Use %s.", joinOr(allowed))).With("allowed", allowed))
 	d.Status = http.StatusMethodNotAllowed

@@ -15,18 +15,18 @@ import (
 
 // readQuery validates the query against the fields. It rejects unknown parameters, because a misspelt filter would select everything. A missing or empty
 // parameter has no values; a number has its default. The error is an INVALID_PARAMETER problem.
-func (in *input) readQuery(raw string) (url.Values, error) {
+func (in *inputSpec) readQuery(raw string) (url.Values, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, problem.New(problem.InvalidRequest, "The query of the URL cannot be read: "+err.Error(),
 			"Percent-encode the values.")
 	}
-	if err := checkNames(in.names(inQuery), values); err != nil {
+	if err := checkParamNames(in.fieldNames(inQuery), values); err != nil {
 		return nil, err
 	}
 	q := url.Values{}
 	for _, f := range in.fieldsIn(inQuery) {
-		given, err := f.read(values[f.name])
+		given, err := f.readValues(values[f.name])
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +40,7 @@ func (in *input) readQuery(raw string) (url.Values, error) {
 	return q, nil
 }
 
-func checkNames(known []string, values url.Values) error {
+func checkParamNames(known []string, values url.Values) error {
 	for name := range values {
 		if slices.Contains(known, name) {
 			continue
@@ -58,10 +58,10 @@ func checkNames(known []string, values url.Values) error {
 	return nil
 }
 
-// read returns the validated values of one parameter.
-func (f *field) read(given []string) ([]string, error) {
+// readValues returns the validated values of one parameter.
+func (f *inputField) readValues(given []string) ([]string, error) {
 	if f.typ.Kind() != reflect.Slice && len(given) > 1 {
-		return nil, invalidValue(f.name, strings.Join(given, ", "), "one value")
+		return nil, newInvalidValueError(f.name, strings.Join(given, ", "), "one value")
 	}
 	if f.split {
 		given = strings.Split(strings.Join(given, ","), ",")
@@ -72,26 +72,26 @@ func (f *field) read(given []string) ([]string, error) {
 			WithHint(f.doc).With("parameter", f.name)
 	}
 	for _, v := range values {
-		if err := f.validate(v); err != nil {
+		if err := f.validateValue(v); err != nil {
 			return nil, err
 		}
 	}
 	return values, nil
 }
 
-func (f *field) validate(value string) error {
-	allowed := f.allowed()
+func (f *inputField) validateValue(value string) error {
+	allowed := f.allowedValues()
 	switch {
 	case f.typ == reflect.TypeFor[time.Time]():
 		if _, err := parseTime(value); err != nil {
-			return invalidValue(f.name, value, "a time such as 2026-01-15T10:30:00Z, or a date such as 2026-01-15")
+			return newInvalidValueError(f.name, value, "a time such as 2026-01-15T10:30:00Z, or a date such as 2026-01-15")
 		}
 	case f.typ.Kind() == reflect.Int:
 		if n, err := strconv.Atoi(value); err != nil || n < f.min || n > f.max {
-			return invalidValue(f.name, value, fmt.Sprintf("a whole number from %d to %d", f.min, f.max))
+			return newInvalidValueError(f.name, value, fmt.Sprintf("a whole number from %d to %d", f.min, f.max))
 		}
 	case allowed != nil && !slices.Contains(allowed, value):
-		return invalidValue(f.name, value, allowed...)
+		return newInvalidValueError(f.name, value, allowed...)
 	}
 	return nil
 }

@@ -21,16 +21,16 @@ func (r Right) String() string {
 	return [...]string{"none", "look", "call", "operate", "decide", "invite", "open"}[r]
 }
 
-// needs describes the right in the document.
-func (r Right) needs() string {
+// requirementText describes the right in the document.
+func (r Right) requirementText() string {
 	if r == Open {
 		return "Needs no right: what is sent proves who signs in."
 	}
 	return "Needs the right to " + r.String() + "."
 }
 
-// grants reports whether the actor has the right.
-func grants(a auth.Actor, r Right) bool {
+// hasRight reports whether the actor has the right.
+func hasRight(a auth.Actor, r Right) bool {
 	switch r {
 	case noRight:
 		return false

@@ -13,11 +13,11 @@ import (
 // schema is a JSON Schema in the form of OpenAPI 3.1.
 type schema map[string]any
 
-// schemas has the schemas of the structs in answers, by type name.
-type schemas map[string]schema
+// schemaSet has the schemas of the structs in answers, by type name.
+type schemaSet map[string]schema
 
 // schemaOf returns the schema of a type. A struct becomes a reference to a component; in a nil map it is inlined, as in bodies.
-func (all schemas) schemaOf(t reflect.Type) schema {
+func (all schemaSet) schemaOf(t reflect.Type) schema {
 	switch {
 	case t.Kind() == reflect.Pointer:
 		return all.schemaOf(t.Elem())
@@ -49,22 +49,22 @@ func (all schemas) schemaOf(t reflect.Type) schema {
 			members[word] = all.schemaOf(t.Elem())
 		}
 		all[t.Name()] = schema{"type": "object", "properties": members, "required": typed.Words()[:1], "additionalProperties": true}
-		return all.reference(t.Name())
+		return all.newReference(t.Name())
 	case reflect.Struct:
 		if all == nil {
-			return schema{"type": "object", "properties": all.properties(t)}
+			return schema{"type": "object", "properties": all.propertiesOf(t)}
 		}
 		name := schemaName(t)
 		if all[name] == nil {
 			all[name] = schema{} // a type may be recursive
-			all[name] = all.object(t)
+			all[name] = all.objectSchema(t)
 		}
-		return all.reference(name)
+		return all.newReference(name)
 	}
 	return schema{"type": "string"}
 }
 
-func (schemas) reference(name string) schema {
+func (schemaSet) newReference(name string) schema {
 	return schema{"$ref": "#/components/schemas/" + name}
 }
 
@@ -76,9 +76,9 @@ func schemaName(t reflect.Type) string {
 	return t.Name()
 }
 
-// object returns the schema of a struct as encoding/json writes it. Later versions may add members.
-func (all schemas) object(t reflect.Type) schema {
-	s := schema{"type": "object", "properties": all.properties(t), "additionalProperties": true}
+// objectSchema returns the schema of a struct as encoding/json writes it. Later versions may add members.
+func (all schemaSet) objectSchema(t reflect.Type) schema {
+	s := schema{"type": "object", "properties": all.propertiesOf(t), "additionalProperties": true}
 	var required []string
 	for _, f := range reflect.VisibleFields(t) {
 		if name, optional := jsonName(f); name != "" && !optional {
@@ -91,11 +91,11 @@ func (all schemas) object(t reflect.Type) schema {
 	return s
 }
 
-func (all schemas) properties(t reflect.Type) schema {
+func (all schemaSet) propertiesOf(t reflect.Type) schema {
 	properties := schema{}
 	for _, f := range reflect.VisibleFields(t) {
 		if name, _ := jsonName(f); name != "" {
-			properties[name] = all.schemaOf(f.Type).withTags(f.Tag).described(f.Tag.Get("doc"))
+			properties[name] = all.schemaOf(f.Type).withTags(f.Tag).withDescription(f.Tag.Get("doc"))
 		}
 	}
 	return properties
@@ -119,7 +119,7 @@ func (s schema) withTags(tag reflect.StructTag) schema {
 		s["additionalProperties"] = true
 	}
 	if tag.Get("null") != "" {
-		s["type"] = []string{s.text("type"), "null"}
+		s["type"] = []string{s.stringAt("type"), "null"}
 	}
 	if longest, err := strconv.Atoi(tag.Get("maxLength")); err == nil {
 		s["maxLength"] = longest
@@ -130,34 +130,34 @@ func (s schema) withTags(tag reflect.StructTag) schema {
 	case tag.Get("enum") != "":
 		s["enum"] = strings.Split(tag.Get("enum"), ",")
 	case tag.Get("words") != "":
-		s["enum"] = vocabulary(tag.Get("words"))
+		s["enum"] = vocabularyWords(tag.Get("words"))
 	}
 	return s
 }
 
-// described adds a description, if there is one.
-func (s schema) described(doc string) schema {
+// withDescription adds a description, if there is one.
+func (s schema) withDescription(doc string) schema {
 	if doc != "" {
 		s["description"] = doc
 	}
 	return s
 }
 
-// kind returns the type of a value, without null.
-func (s schema) kind() string {
+// typeName returns the type of a value, without null.
+func (s schema) typeName() string {
 	if either, ok := s["type"].([]string); ok {
 		return either[0]
 	}
-	return s.text("type")
+	return s.stringAt("type")
 }
 
-func (s schema) text(key string) string {
+func (s schema) stringAt(key string) string {
 	text, _ := s[key].(string)
 	return text
 }
 
-// words returns the allowed strings; nil is any.
-func (s schema) words() []string {
+// enumWords returns the allowed strings; nil is any.
+func (s schema) enumWords() []string {
 	words, _ := s["enum"].([]string)
 	return words
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // AddServers adds several servers with one permission of the user.
-var AddServers = declare("POST /servers/add", "addServers", Decide, "Write several servers into the configuration file, which a person permits at once; each has its own result", addServers).withTimeout(restartTimeout)
+var AddServers = declareOperation("POST /servers/add", "addServers", Decide, "Write several servers into the configuration file, which a person permits at once; each has its own result", addServers).withTimeout(restartTimeout)
 
 // AddedServers lists the result of each server, in order.
 type AddedServers struct {
@@ -40,14 +40,14 @@ func addServers(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.NewServe
 	return out, nil
 }
 
-// Each returns the view of each server, or why it was not added.
-func (a AddedServers) Each() (views []ops.ServerView, refused []error) {
+// ViewsAndErrors returns the view of each server, or why it was not added.
+func (a AddedServers) ViewsAndErrors() (views []ops.ServerView, refused []error) {
 	views, refused = make([]ops.ServerView, len(a.Results)), make([]error, len(a.Results))
 	for i, r := range a.Results {
 		if r.Server != nil {
 			views[i] = *r.Server
 		}
-		refused[i] = r.Problem.problem()
+		refused[i] = r.Problem.toProblem()
 	}
 	return views, refused
 }

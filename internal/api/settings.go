@@ -10,14 +10,14 @@ import (
 
 // The operations on the configuration file.
 var (
-	GetConfig        = declare("GET /config", "getConfig", Look, "The configuration file, what is in force of it, and all settings", (*ops.Settings).Config)
-	ChangeConfig     = declare("PATCH /config", "changeConfig", Decide, "Set settings in the configuration file; null takes one out", changeConfig).withTimeout(restartTimeout)
-	ReplaceConfig    = declare("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*ops.Settings).Replace).withTimeout(restartTimeout)
-	ValidateConfig   = declare("POST /config/validate", "validateConfig", Look, "What would come of a text of the configuration file; nothing is applied", validateConfig)
-	ConfirmConfig    = declare("POST /config/confirm", "confirmConfig", Decide, "Have all of the configuration file in force, what widens too: with presence a person permits it", (*ops.Settings).Confirm).withTimeout(restartTimeout)
-	ListConfigs      = declare("GET /config/history", "listConfigs", Look, "The texts that were in force, newest first", (*ops.Settings).History)
-	GetEarlierConfig = declare("GET /config/history/{id}", "getEarlierConfig", Look, "A text that was in force", (*ops.Settings).Version)
-	GetDiagnostics   = declare("GET /diagnostics", "getDiagnostics", Look, "What is wrong with this installation, and what to do about it", (*ops.Settings).Diagnostics)
+	GetConfig        = declareOperation("GET /config", "getConfig", Look, "The configuration file, what is in force of it, and all settings", (*ops.Settings).Config)
+	ChangeConfig     = declareOperation("PATCH /config", "changeConfig", Decide, "Set settings in the configuration file; null takes one out", changeConfig).withTimeout(restartTimeout)
+	ReplaceConfig    = declareOperation("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*ops.Settings).Replace).withTimeout(restartTimeout)
+	ValidateConfig   = declareOperation("POST /config/validate", "validateConfig", Look, "What would come of a text of the configuration file; nothing is applied", validateConfig)
+	ConfirmConfig    = declareOperation("POST /config/confirm", "confirmConfig", Decide, "Have all of the configuration file in force, what widens too: with presence a person permits it", (*ops.Settings).Confirm).withTimeout(restartTimeout)
+	ListConfigs      = declareOperation("GET /config/history", "listConfigs", Look, "The texts that were in force, newest first", (*ops.Settings).History)
+	GetEarlierConfig = declareOperation("GET /config/history/{id}", "getEarlierConfig", Look, "A text that was in force", (*ops.Settings).Version)
+	GetDiagnostics   = declareOperation("GET /diagnostics", "getDiagnostics", Look, "What is wrong with this installation, and what to do about it", (*ops.Settings).Diagnostics)
 )
 
 // KeyChanges changes settings. A null value removes a setting; in other bodies null means absent.
@@ -28,27 +28,27 @@ func (KeyChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 
 func (*KeyChanges) bodyType() any { return ops.Keys{} }
 
-func (in *KeyChanges) readMembers(of *input, body []byte) error {
+func (in *KeyChanges) readMembers(of *inputSpec, body []byte) error {
 	err := of.eachMember(body, func(name string, value []byte) (err error) {
-		asked, err := of.member(name)
+		asked, err := of.bodyField(name)
 		if err == nil {
-			in.Set, err = asked.changes(value)
+			in.Set, err = asked.parseKeyChanges(value)
 		}
 		return err
 	})
 	if err == nil && in.Set == nil {
-		err = of.missingMember("set")
+		err = of.missingMemberError("set")
 	}
 	return err
 }
 
-// changes parses settings with their new values, nil for null.
-func (f *field) changes(value []byte) (map[string]json.RawMessage, error) {
+// parseKeyChanges parses settings with their new values, nil for null.
+func (f *inputField) parseKeyChanges(value []byte) (map[string]json.RawMessage, error) {
 	if wirejson.Kind(value) != '{' {
-		return nil, f.wrongType()
+		return nil, f.wrongTypeError()
 	}
 	set := map[string]json.RawMessage{}
-	return set, wirejson.Members(value, func(key, value []byte) error {
+	return set, wirejson.EachMember(value, func(key, value []byte) error {
 		if wirejson.Kind(value) == 'n' {
 			value = nil
 		}
@@ -74,23 +74,23 @@ func (Candidate) Example() string { return `{"text": "{}", "set": {"tools_limit"
 
 func (*Candidate) bodyType() any { return ops.Draft{} }
 
-func (in *Candidate) readMembers(of *input, body []byte) error {
+func (in *Candidate) readMembers(of *inputSpec, body []byte) error {
 	given := false
 	err := of.eachMember(body, func(name string, value []byte) error {
-		asked, err := of.member(name)
+		asked, err := of.bodyField(name)
 		switch {
 		case err != nil || wirejson.Kind(value) == 'n':
 		case name == "set":
-			in.Set, err = asked.changes(value)
+			in.Set, err = asked.parseKeyChanges(value)
 		default:
 			if given = json.Unmarshal(value, &in.Text) == nil; !given {
-				err = asked.wrongType()
+				err = asked.wrongTypeError()
 			}
 		}
 		return err
 	})
 	if err == nil && !given {
-		err = of.missingMember("text")
+		err = of.missingMemberError("text")
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 // pageRequest gives an input the HTTP request of a web UI page.
 type pageRequest struct{ r *http.Request }
 
-func (p *pageRequest) of(r *http.Request) { p.r = r }
+func (p *pageRequest) setHTTPRequest(r *http.Request) { p.r = r }
 
 // SignInInput is the code or the key of a sign-in.
 type SignInInput struct {

@@ -24,7 +24,7 @@ func serveSignIn(t *testing.T, f *fake, more ...Operation) *httptest.Server {
 	t.Helper()
 	own := []Operation{SignIn, Session, SignOut, NewCode, GetCode}
 	instead := slices.DeleteFunc(f.instead(), func(o Operation) bool {
-		return slices.ContainsFunc(own, func(one Operation) bool { return one.head().id == o.head().id })
+		return slices.ContainsFunc(own, func(one Operation) bool { return one.base().id == o.base().id })
 	})
 	instead = append(instead, more...)
 	h, err := New(Deps{Implementations: homes, Refuse: f.RecordRefusal, Auth: auth.NewAuthenticator(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1", Replacements: instead})
@@ -120,7 +120,7 @@ func TestSessionOnEveryRoute(t *testing.T) {
 		refused["origin "+origin] = []string{"Origin", origin}
 	}
 	for _, one := range declared {
-		o := one.head()
+		o := one.base()
 		if o.right == Open || o.id == SignOut.id {
 			continue // see TestSignIn
 		}

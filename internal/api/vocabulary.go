@@ -10,19 +10,19 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// vocabulary returns the allowed words that the tag words of a field names.
-func vocabulary(name string) []string {
+// vocabularyWords returns the allowed words that the tag words of a field names.
+func vocabularyWords(name string) []string {
 	switch name {
 	case "status":
-		return statuses()
+		return statusWords()
 	case "shown status":
 		return ops.Counts{}.Words()[1:]
 	case "status or callable":
 		return ops.Counts{}.Words()
 	case "variant":
-		return variants()
+		return variantWords()
 	case "operation":
-		return operations()
+		return operationWords()
 	case "check":
 		return policy.CheckNames()
 	case "sensitivity":
@@ -37,25 +37,25 @@ func vocabulary(name string) []string {
 	panic("there is no vocabulary " + name)
 }
 
-func statuses() (words []string) {
+func statusWords() (words []string) {
 	for _, s := range policy.Statuses() {
 		words = append(words, s.String())
 	}
 	return words
 }
 
-func operations() []string {
+func operationWords() []string {
 	return []string{policy.Read.String(), policy.Write.String(), policy.Destructive.String()}
 }
 
-func variants() []string {
+func variantWords() []string {
 	return []string{policy.CallToolRead.String(), policy.CallToolWrite.String(), policy.CallToolDestructive.String()}
 }
 
-// invalidValue returns an error with the parameter, the value and the allowed values.
-func invalidValue(name, value string, allowed ...string) *problem.Problem {
-	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.Brief(value), name, joinOr(allowed)).
-		With("parameter", name).With("value", problem.Brief(value)).With("allowed", emptyIfNil(allowed))
+// newInvalidValueError returns an error with the parameter, the value and the allowed values.
+func newInvalidValueError(name, value string, allowed ...string) *problem.Problem {
+	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.ClipName(value), name, joinOr(allowed)).
+		With("parameter", name).With("value", problem.ClipName(value)).With("allowed", emptyIfNil(allowed))
 }
 
 func joinOr(words []string) string {

@@ -1,5 +1,17 @@
 // Package app runs the daemon: it opens files and listeners, creates and connects the packages, starts them, and stops them in reverse order.
 //
+// Files:
+//   - app.go: opens, connects, runs and stops all parts
+//   - http.go, root_handler.go, ready.go, metrics.go: listeners, routes, the check of Host and Origin, /readyz, /metrics
+//   - loopback.go, listen_error.go, lock.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
+//   - launch.go, secrets.go: decide which servers run, and read their secrets
+//   - recorder.go, records.go: record events of servers, approvals and the configuration
+//   - presence.go, signature_wait.go, signed_log.go: presence: its anchor, and waiting for signatures
+//   - instances.go, restore.go: apply decisions of other instances; store decisions again in a new database
+//   - clients.go: operations on the MCP clients of the account
+//   - terminal.go, welcome.go, logger.go: output for a user and the log
+//   - gc.go: tunes the garbage collector
+//
 // Guarantees:
 //   - MCPProxy answers before it contacts a server.
 //   - Only one daemon uses a data directory.
@@ -127,7 +139,7 @@ type daemon struct {
 	loopback     *loopbackListeners
 	running      sync.WaitGroup
 	launcher     *launcher
-	values       *secretValues
+	values       *secretCache
 	toolsKnown   atomic.Bool // see serversWithoutTools
 	// base returns the parent of all request contexts; cancelCalls ends it.
 	base        func(net.Listener) context.Context
@@ -149,10 +161,10 @@ func Run(ctx context.Context, opt Options) error {
 	defer tuneGC()()
 	ended := make(chan struct{})
 	defer close(ended)
-	err := d.open()
+	err := d.openAll()
 	if err == nil {
 		go waitForAbort(d, ended)
-		err = d.run(ctx)
+		err = d.serveUntilDone(ctx)
 	}
 	return errors.Join(err, d.close())
 }
@@ -182,9 +194,9 @@ func (d *daemon) close() error {
 	return all
 }
 
-// open prepares everything without contacting a server.
-func (d *daemon) open() error {
-	for _, step := range []func() error{d.openConfig, d.openDataDir, d.listen, d.openLog, d.wire} {
+// openAll prepares everything without contacting a server.
+func (d *daemon) openAll() error {
+	for _, step := range []func() error{d.openConfig, d.openDataDir, d.openListeners, d.openLog, d.createServices} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -199,7 +211,7 @@ func (d *daemon) openConfig() error {
 	d.logger = newLogger(d.opt.Stderr, "text", d.level, d.terminal)
 	var err error
 	d.live, err = config.OpenLiveConfig(d.opt.ConfigPath, config.Options{
-		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged, Addresses: d.addresses,
+		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.recordConfigChange, Addresses: d.listenAddresses,
 		Applied: func(f config.AppliedText) { d.settings.Applied(f) }, Presence: true,
 	})
 	if err != nil {
@@ -214,8 +226,8 @@ func (d *daemon) openConfig() error {
 	return nil
 }
 
-// addresses returns the addresses on which the daemon listens.
-func (d *daemon) addresses() []string {
+// listenAddresses returns the addresses on which the daemon listens.
+func (d *daemon) listenAddresses() []string {
 	if d.tcp == nil {
 		return nil
 	}
@@ -237,7 +249,7 @@ func (d *daemon) openDataDir() error {
 	return err
 }
 
-func (d *daemon) listen() error {
+func (d *daemon) openListeners() error {
 	address := d.live.Current().Listen
 	var err error
 	if d.tcp, err = net.Listen("tcp", address); err != nil && d.opt.AnyPort {
@@ -245,7 +257,7 @@ func (d *daemon) listen() error {
 		d.tcp, err = net.Listen("tcp", "127.0.0.1:0")
 	}
 	if err != nil {
-		return d.listenError(address, err)
+		return d.newListenError(address, err)
 	}
 	d.onClose(func(context.Context) error { return ignoreClosed(d.tcp.Close()) })
 	if d.unix, err = api.ListenSocket(d.live.Current().DataDir); err != nil {
@@ -296,10 +308,10 @@ func (d *daemon) openLog() error {
 	return nil
 }
 
-func (d *daemon) wire() error {
+func (d *daemon) createServices() error {
 	cfg := d.live.Current()
 	d.presence = d.newPresenceGate(cfg.DataDir)
-	d.book = approval.NewBook(d.decisionStore(cfg.DataDir), d.presence)
+	d.book = approval.NewBook(d.newDecisionStore(cfg.DataDir), d.presence)
 	d.catalog = catalog.New(catalog.Options{
 		Infer:   cfg.Intent.InferHints,
 		Judge:   cfg.Intent.JudgeArguments,
@@ -309,12 +321,12 @@ func (d *daemon) wire() error {
 	d.onClose(d.logins.Close)
 	d.upstreams = compat.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
-		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger, terminal: d.terminal}, ClientVersion: d.opt.Version,
+		Observer: &serverEventRecorder{Catalog: d.catalog, log: d.log, logger: d.logger, terminal: d.terminal}, ClientVersion: d.opt.Version,
 		MaxMessage: maxMessage, AccountFor: accountFinder(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
 	secretValues := secret.OpenStore(cfg.DataDir, d.logger)
-	d.values = newSecretValues(secretValues, d.logger)
+	d.values = newSecretCache(secretValues, d.logger)
 	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set, d.values)
 	telemeter, err := telemetry.New(context.Background(), telemetry.Options{Version: d.opt.Version, Endpoint: cfg.TelemetryEndpoint, State: d.telemetryState, Logger: d.logger})
 	if err != nil {
@@ -336,18 +348,18 @@ func (d *daemon) wire() error {
 		Log: d.log, Logins: d.logins, Timed: telemeter.Searched,
 		About: ops.DaemonInfo{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
-			Surfaces: d.surfaces, ConfigError: d.live.LastError,
+			Surfaces: d.endpoints, ConfigError: d.live.LastError,
 			Held:         func(ctx context.Context) ops.StatusHeld { return d.consent.Counts(ctx) },
 			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: func() []string {
 				return slices.Concat(d.loopback.withWarning(d.live.Warnings()), ops.MissingTokenWarnings(d.live.Current(), d.tokens))
-			}, Loaded: func() int { return d.builtin.ListBytes() },
+			}, Loaded: func() int { return d.builtin.ToolListSize() },
 		},
 	})
 	operations := ops.NewAdmin(d.gateway, d.live)
 	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = ops.NewHub(ops.HubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
 	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
-	d.tokens = auth.NewAgentTokens(verifiedTokens{store.TokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
+	d.tokens = auth.NewAgentTokens(verifiedTokens{store.TokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
 		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.TokenClaim(t)) })
 	authenticator := auth.NewWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
@@ -356,20 +368,20 @@ func (d *daemon) wire() error {
 	d.mcp = mcpserver.New(mcpserver.Deps{
 		BuiltIn: d.builtin, At: d.gate.GatedSurface, Refused: d.gate.RecordRefusedToolCall,
 		All:   gate.NewAggregateSurface(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies}),
-		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instance(), Logger: d.logger,
+		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instanceName(), Logger: d.logger,
 	})
 	d.settings = ops.NewSettings(ops.SettingsDeps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
 	tokens := ops.NewAccess(d.gateway, d.tokens)
 	d.consent = ops.NewCallApprovals(d.gateway, asks, d.approvals, d.tokens, d.events.PendingChanged)
-	people, err := d.clients(cfg.DataDir, tokens)
+	people, err := d.newClientOperations(cfg.DataDir, tokens)
 	if err != nil {
 		return err
 	}
 	kept := ops.NewSecretOperations(ops.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
 		ops.Journal{Log: d.log, Logger: d.logger}, d.values.requestRead)
 	trials := ops.NewTrials(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now})
-	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
-	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewHistory(signedLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.importOperations(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.ClientAccount}
+	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewHistory(signedLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.ClientAccount, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -377,12 +389,12 @@ func (d *daemon) wire() error {
 	if err != nil {
 		return err
 	}
-	d.openServers(d.mcp, rest, ui, d.metrics(authenticator, profiles, telemeter))
+	d.openServers(d.mcp, rest, ui, d.metricsHandler(authenticator, profiles, telemeter))
 	return nil
 }
 
-// run starts everything, waits for the end of ctx and stops in reverse order.
-func (d *daemon) run(ctx context.Context) error {
+// serveUntilDone starts everything, waits for the end of ctx and stops in reverse order.
+func (d *daemon) serveUntilDone(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failed := make(chan error, len(d.servers))
@@ -393,7 +405,7 @@ func (d *daemon) run(ctx context.Context) error {
 			}
 		})
 	}
-	d.announce()
+	d.announceReady()
 	d.running.Go(func() { d.catalog.Run(ctx) })
 	d.running.Go(func() { d.restoreOnReopen(ctx) })
 	d.running.Go(func() { d.tokens.Run(ctx) })
@@ -405,10 +417,10 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.offers.FollowListChanges(ctx) })
 	d.running.Go(func() { d.logPendingReviews(ctx) })
 	d.running.Go(func() { d.events.Run(ctx) })
-	d.running.Go(func() { d.values.run(ctx) })
+	d.running.Go(func() { d.values.readUntilDone(ctx) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gate, d.launcher, logLevel{d.level}, d.configSignal) })
-	d.record(activity.Record{Type: activity.System, Status: activity.Success,
+	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
 
 	var err error
@@ -423,7 +435,7 @@ func (d *daemon) run(ctx context.Context) error {
 	if installing := d.upstreams.InstallingServers(); len(installing) > 0 {
 		d.reportStop("Waiting for the package managers of %s to end what they install, up to %v. Ctrl-C again ends them at once.", strings.Join(installing, ", "), installTimeout)
 	}
-	d.record(activity.Record{Type: activity.System, Status: activity.Success,
+	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "stop"}})
 	return err
 }
@@ -436,7 +448,7 @@ func (d *daemon) reportStop(format string, args ...any) {
 	}
 }
 
-func (d *daemon) announce() {
+func (d *daemon) announceReady() {
 	if d.terminal != nil {
 		d.printWelcome()
 	} else {
@@ -490,14 +502,14 @@ func (d *daemon) stopServing() {
 	stopping.Wait()
 }
 
-func (d *daemon) surfaces() []ops.Surface {
+func (d *daemon) endpoints() []ops.Surface {
 	base := "http://" + d.tcp.Addr().String()
 	return []ops.Surface{
 		{Name: "mcp", Address: base + "/mcp"},
 		{Name: "all servers", Address: base + "/mcp/all"},
 		{Name: "one server", Address: base + "/mcp/servers/{server}"},
 		{Name: "rest", Address: base + api.Prefix},
-		{Name: api.UI, Address: web.Address(d.tcp.Addr(), d.presence.NeedsPasskey())},
+		{Name: api.UI, Address: web.UIAddress(d.tcp.Addr(), d.presence.NeedsPasskey())},
 		{Name: "socket", Address: d.unix.Addr().String()},
 	}
 }

@@ -31,16 +31,16 @@ func (t accessTokens) Revoke(ctx context.Context, by ops.Caller, name string) er
 	return err
 }
 
-// clients returns the operations on MCP clients of the account that runs MCPProxy. A daemon belongs to no project, so it reads only global files.
-func (d *daemon) clients(dataDir string, tokens *ops.Access) (*ops.ClientOperations, error) {
+// newClientOperations returns the operations on MCP clients of the account that runs MCPProxy. A daemon belongs to no project, so it reads only global files.
+func (d *daemon) newClientOperations(dataDir string, tokens *ops.Access) (*ops.ClientOperations, error) {
 	env, err := clients.SystemEnv(runtime.GOOS)
 	env.Dir = ""
-	self, selfErr := autostart.Self()
+	self, selfErr := autostart.ExecutablePath()
 	account := &ops.ClientAccount{
-		Account: &permission.Account{
+		ClientAccount: &permission.ClientAccount{
 			Env: env,
-			Tools: func() []permission.Tool {
-				return permission.Tools(mcpserver.BuiltinDefinitions(d.live.Current().MCPManagement))
+			Tools: func() []permission.ProxyTool {
+				return permission.ParseTools(mcpserver.BuiltinDefinitions(d.live.Current().MCPManagement))
 			},
 			Open: func() (*clients.Journal, error) { return clients.OpenJournal(filepath.Join(dataDir, "client_changes")) },
 		},
@@ -62,8 +62,8 @@ func (d *daemon) clients(dataDir string, tokens *ops.Access) (*ops.ClientOperati
 	return &ops.ClientOperations{Account: account, Journal: ops.Journal{Log: d.log, Logger: d.logger}}, err
 }
 
-// importOperations returns the operations that import the servers of the account's clients.
-func (d *daemon) importOperations(account *permission.Account, a *ops.Admin, store *secret.Store, kept *ops.SecretOperations) *ops.ImportOperations {
+// newImportOperations returns the operations that import the servers of the account's clients.
+func (d *daemon) newImportOperations(account *permission.ClientAccount, a *ops.Admin, store *secret.Store, kept *ops.SecretOperations) *ops.ImportOperations {
 	return ops.NewImportOperations(ops.NewImportAccount(account.Env, account.Open), func(c ops.Caller) ops.ImportTarget {
 		return ops.ImportTarget{
 			Text: d.live.ReadFile, Itself: d.live.CheckNotSelfReference, Secret: store.Get,

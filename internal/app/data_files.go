@@ -35,10 +35,10 @@ func (d *daemon) recreateFiles(ctx context.Context) {
 
 func (d *daemon) restoreFiles() error {
 	dir := d.live.Current().DataDir
-	if notExist(dir) {
+	if isMissing(dir) {
 		return nil // the log creates it when it can
 	}
-	if notExist(filepath.Join(dir, doctor.LockFile)) {
+	if isMissing(filepath.Join(dir, doctor.LockFile)) {
 		release, err := lockDir(dir)
 		if err != nil {
 			return err
@@ -52,7 +52,7 @@ func (d *daemon) restoreFiles() error {
 			return err
 		}
 	}
-	if !notExist(api.SocketPath(dir)) {
+	if !isMissing(api.SocketPath(dir)) {
 		return nil
 	}
 	// The old one stays open until its server ends, which removes the path.
@@ -69,7 +69,7 @@ func (d *daemon) restoreFiles() error {
 	return nil
 }
 
-func notExist(path string) bool {
+func isMissing(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }

@@ -2,5 +2,5 @@
 
 package app
 
-// openFiles returns the limit of open files of the process; 0 when unknown.
-func openFiles() uint64 { return 0 }
+// openFileLimit returns the limit of open files of the process; 0 when unknown.
+func openFileLimit() uint64 { return 0 }

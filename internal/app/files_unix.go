@@ -4,8 +4,8 @@ package app
 
 import "syscall"
 
-// openFiles returns the limit of open files of the process; 0 when unknown.
-func openFiles() uint64 {
+// openFileLimit returns the limit of open files of the process; 0 when unknown.
+func openFileLimit() uint64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return 0

@@ -44,14 +44,14 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 		mux.Handle(path, ui)
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOK(w) })
-	mux.HandleFunc("GET /readyz", d.ready)
+	mux.HandleFunc("GET /readyz", d.serveReady)
 	mux.Handle("GET /metrics", metrics)
 	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/{server}", "/mcp/s/{server}",
 		"/mcp/all/mcp", "/mcp/servers/{server}/mcp", "/mcp/s/{server}/mcp",
 		"/mcp/p/{profile}", "/mcp/p/{profile}/mcp", "/mcp/p/{profile}/all", "/mcp/p/{profile}/all/mcp"} {
 		mux.Handle(path, mcp)
 	}
-	mux.HandleFunc("/", notFound)
+	mux.HandleFunc("/", serveNotFound)
 	handler := &rootHandler{mcp: mcp, rest: mux, trusted: func() []string { return d.live.Current().TrustedHosts }}
 	open := func(l net.Listener, conns int, plain func(path string) bool) {
 		listener := httpserver.New(l, httpserver.Options{
@@ -62,10 +62,10 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 			Handler: handler, MaxHeaderBytes: headerBytes, DisableGeneralOptionsHandler: true,
 			ErrorLog: slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug), ConnContext: auth.MarkSocketConn, BaseContext: d.base,
 		}
-		listener.Oversee(server)
+		listener.ApplyLimits(server)
 		d.listeners, d.servers = append(d.listeners, listener), append(d.servers, server)
 	}
-	tcp, socket := connectionLimits(openFiles())
+	tcp, socket := connectionLimits(openFileLimit())
 	open(d.tcp, tcp, func(string) bool { return true })
 	open(d.unix, socket, func(string) bool { return false })
 	d.loopback = &loopbackListeners{usesPasskeys: d.presence.NeedsPasskey, logger: d.logger, serve: func(l net.Listener) {
@@ -78,8 +78,8 @@ func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 	}}
 }
 
-// notFound lists the existing paths.
-func notFound(w http.ResponseWriter, _ *http.Request) {
+// serveNotFound lists the existing paths.
+func serveNotFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "Nothing answers at this path. MCP is at /mcp, every tool by itself at /mcp/all, one server at /mcp/servers/NAME, a profile at /mcp/p/NAME, "+
 		"REST under "+api.Prefix+", and the web UI at "+web.Path+".", http.StatusNotFound)
 }

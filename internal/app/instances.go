@@ -10,19 +10,19 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// decisionStore returns the store of approvals. A local database has the denylist file in addition. A shared database is the only store: the file of one
+// newDecisionStore returns the store of approvals. A local database has the denylist file in addition. A shared database is the only store: the file of one
 // instance must not undo the decisions of another.
-func (d *daemon) decisionStore(dir string) approval.Store {
+func (d *daemon) newDecisionStore(dir string) approval.Store {
 	if d.shared != nil {
 		return d.shared
 	}
-	kept := approval.NewDenylist(filepath.Join(dir, "restrictions.log"), d.store, d.logger, d.recordDamage)
+	kept := approval.NewDenylist(filepath.Join(dir, "restrictions.log"), d.store, d.logger, d.recordDenylistDamage)
 	d.onClose(func(context.Context) error { return kept.Close() })
 	return kept
 }
 
-// instance returns the name of this instance in a shared database.
-func (d *daemon) instance() string {
+// instanceName returns the name of this instance in a shared database.
+func (d *daemon) instanceName() string {
 	if d.shared == nil {
 		return ""
 	}

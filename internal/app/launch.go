@@ -17,15 +17,15 @@ type launcher struct {
 	book      *approval.Book
 	logins    *oauth.Accounts
 	upstreams *upstream.Set
-	secrets   *secretValues
+	secrets   *secretCache
 
 	mu sync.Mutex // held while the servers are applied
 }
 
 // newLauncher returns a launcher. It starts servers once the approvals are loaded.
-func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Accounts, upstreams *upstream.Set, secrets *secretValues) *launcher {
+func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Accounts, upstreams *upstream.Set, secrets *secretCache) *launcher {
 	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams, secrets: secrets}
-	secrets.changed = l.apply
+	secrets.changed = l.applyServers
 	book.Subscribe(func(approval.DecisionEvent) { l.reconcile() })
 	return l
 }
@@ -44,20 +44,20 @@ func (l *launcher) reconcile() {
 		names = append(names, s.SecretNames()...)
 	}
 	l.secrets.setWanted(names)
-	l.apply()
+	l.applyServers()
 }
 
-// apply applies the allowed servers with the known secrets.
-func (l *launcher) apply() {
+// applyServers applies the allowed servers with the known secrets.
+func (l *launcher) applyServers() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	cfg := l.config()
 	servers := startableServers(cfg, l.book)
 	var wanted []upstream.Spec
 	for i, s := range servers {
-		revealed, err := s.ResolveSecrets(l.secrets.value)
+		revealed, err := s.ResolveSecrets(l.secrets.valueFor)
 		servers[i] = revealed
-		spec := upstreamSpec(cfg, revealed, l.book)
+		spec := newUpstreamSpec(cfg, revealed, l.book)
 		if err != nil {
 			spec.MissingReason, spec.MissingVariable = err.Error(), s.HasUnsetVariable()
 		}
@@ -77,8 +77,8 @@ func startableServers(cfg *config.Config, book *approval.Book) (all []config.Ser
 	return all
 }
 
-// upstreamSpec returns how a server is launched.
-func upstreamSpec(cfg *config.Config, s config.Server, book *approval.Book) upstream.Spec {
+// newUpstreamSpec returns how a server is launched.
+func newUpstreamSpec(cfg *config.Config, s config.Server, book *approval.Book) upstream.Spec {
 	return upstream.Spec{
 		Name: s.Name, Transport: upstream.Transport(s.Protocol),
 		Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir,
@@ -105,8 +105,8 @@ func loginTargets(configs []config.Server, servers []upstream.Spec) []oauth.Acco
 }
 
 // accountFinder returns a function that returns an untyped nil for a server without an account.
-func accountFinder(logins *oauth.Accounts) func(server string) transport.Account {
-	return func(server string) transport.Account {
+func accountFinder(logins *oauth.Accounts) func(server string) transport.ServerAccount {
+	return func(server string) transport.ServerAccount {
 		if a := logins.Account(server); a != nil {
 			return a
 		}

@@ -15,10 +15,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// listenError explains why the address cannot be listened on, and which process uses it.
-func (d *daemon) listenError(address string, err error) error {
+// newListenError explains why the address cannot be listened on, and which process uses it.
+func (d *daemon) newListenError(address string, err error) error {
 	const hint = "choose another address with --listen 127.0.0.1:PORT."
-	if !inUse(err) {
+	if !isAddressInUse(err) {
 		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: %v", address, err).
 			WithHint("C" + hint[1:])
 	}
@@ -51,7 +51,7 @@ func (d *daemon) defaultDaemonDir(address string) string {
 		}
 		return os.LookupEnv(name)
 	})
-	if err != nil || dir == d.live.Current().DataDir || notExist(api.SocketPath(dir)) {
+	if err != nil || dir == d.live.Current().DataDir || isMissing(api.SocketPath(dir)) {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), defaultDaemonTimeout)

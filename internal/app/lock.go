@@ -14,7 +14,7 @@ var ErrInUse = errors.New("the data directory is in use")
 
 // lockDir locks the data directory for one daemon. The lock ends with the process, so a crash leaves none behind.
 func lockDir(dir string) (release func() error, err error) {
-	f, err := ondisk.Lock(filepath.Join(dir, doctor.LockFile))
+	f, err := ondisk.LockFile(filepath.Join(dir, doctor.LockFile))
 	switch {
 	case err == nil:
 		return f.Close, nil

@@ -22,8 +22,8 @@ type loopbackListeners struct {
 	warning string
 }
 
-// open listens on the addresses that are not open yet, in addition to tcp.
-func (b *loopbackListeners) open(tcp net.Addr) {
+// openMissing listens on the addresses that are not open yet, in addition to tcp.
+func (b *loopbackListeners) openMissing(tcp net.Addr) {
 	at, err := netip.ParseAddrPort(tcp.String())
 	if err != nil || !b.usesPasskeys() {
 		return
@@ -41,7 +41,7 @@ func (b *loopbackListeners) open(tcp net.Addr) {
 		case err == nil:
 			b.addrs = append(b.addrs, addr)
 			b.serve(l)
-		case inUse(err):
+		case isAddressInUse(err):
 			b.warning = "Another program listens on " + own + ": a browser that opens localhost may reach that one, which could ask for your passkey. Stop it and restart MCPProxy, or choose another port."
 			b.logger.Warn(b.warning)
 		}
@@ -54,8 +54,8 @@ func coversAddress(listens, loopback netip.Addr) bool {
 	return listens == loopback || listens.IsUnspecified() && (listens.Is6() || loopback.Is4())
 }
 
-// inUse reports whether another program uses an address.
-func inUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
+// isAddressInUse reports whether another program uses an address.
+func isAddressInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
 
 // withWarning adds its warning to others.
 func (b *loopbackListeners) withWarning(others []string) []string {

@@ -25,7 +25,7 @@ func TestByName(t *testing.T) {
 	b := &loopbackListeners{usesPasskeys: func() bool { return asked }, logger: slog.New(slog.DiscardHandler), serve: func(l net.Listener) { opened = append(opened, l) }}
 	look := func(wantOpen int, wantWarning bool) {
 		t.Helper()
-		b.open(tcp.Addr())
+		b.openMissing(tcp.Addr())
 		if all := b.withWarning([]string{"first"}); len(opened) != wantOpen || (len(all) == 2 && strings.Contains(all[1], other)) != wantWarning || all[0] != "first" {
 			t.Fatalf("%d are open, and it warns: %q", len(opened), all)
 		}
@@ -55,7 +55,7 @@ func TestCovers(t *testing.T) {
 			_ = l.Close()
 		}}
 		at := addrText(listens[:strings.LastIndex(listens, ":")] + ":0")
-		b.open(at)
+		b.openMissing(at)
 		for i, host := range []string{"127.0.0.1", "::1"} {
 			if opened := strings.Contains(strings.Join(got, " "), host); opened && want[i] {
 				t.Errorf("%s covers %s, which is opened", listens, host)

@@ -12,7 +12,7 @@ import (
 func (d *daemon) telemetryState() telemetry.State {
 	health := d.log.Health()
 	s := telemetry.State{
-		Waiting: d.gate.QueueLength(), Sessions: d.mcp.Sessions(), Servers: map[string]int{},
+		Waiting: d.gate.QueueLength(), Sessions: d.mcp.SessionCount(), Servers: map[string]int{},
 		Degraded: health.Degraded, Backlog: health.Backlog, SpoolBytes: health.Spool, Records: health.Records,
 	}
 	var tools ops.Counts
@@ -30,8 +30,8 @@ func (d *daemon) telemetryState() telemetry.State {
 	return s
 }
 
-// metrics serves /metrics. Because they name servers, they require the same credentials as MCP, and a token with a limited scope may not read them.
-func (d *daemon) metrics(authenticator *auth.Authenticator, profiles auth.ProfileRules, metrics http.Handler) http.HandlerFunc {
+// metricsHandler serves /metrics. Because they name servers, they require the same credentials as MCP, and a token with a limited scope may not read them.
+func (d *daemon) metricsHandler(authenticator *auth.Authenticator, profiles auth.ProfileRules, metrics http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if d.live.Current().RequireMCPAuth {
 			who, token, err := authenticator.IdentifyRequest(r)

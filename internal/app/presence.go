@@ -20,10 +20,10 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 		if err := d.presence.EnsureLoaded(ctx); err != nil {
 			return err
 		}
-		return d.live.SetVerifier(ops.SignedClaims{Gate: d.presence}, d.instance())
+		return d.live.SetVerifier(ops.SignedClaims{Gate: d.presence}, d.instanceName())
 	}
 	d.signedChanged = func(ctx context.Context) {
-		d.loopback.open(d.tcp.Addr())
+		d.loopback.openMissing(d.tcp.Addr())
 		if err := d.verify(ctx); err != nil {
 			d.logger.Error("what was confirmed of the configuration cannot be looked at again", "error", err)
 		}
@@ -35,7 +35,7 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 	}
 	return presence.NewGate(presence.GateOptions{
 		Store:         d.store.Questions().Presence(),
-		Places:        []presence.FingerprintStore{keyringPlace{secret.OpenVault(dir, "presence", d.logger)}, logPlace{d}},
+		Places:        []presence.FingerprintStore{keyringMarkStore{secret.OpenVault(dir, "presence", d.logger)}, logMarkStore{d}},
 		Demanded:      func() presence.Kind { return presence.Kind(d.live.Unconfirmed().Presence) },
 		ClaimsInForce: d.claimsInForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
 	})
@@ -71,7 +71,7 @@ func (d *daemon) recordAnchor(ctx context.Context) {
 		return
 	case <-d.book.Loaded():
 	}
-	d.loopback.open(d.tcp.Addr())
+	d.loopback.openMissing(d.tcp.Addr())
 	for {
 		switch s, err := d.presence.Status(ctx); {
 		case err != nil:
@@ -79,7 +79,7 @@ func (d *daemon) recordAnchor(ctx context.Context) {
 		case s.Void != "":
 			d.logger.Warn("nothing that widens counts: "+s.Void, "hint", s.Remedy)
 		case s.Anchor != nil && s.On:
-			if err := (logPlace{d}).SetMark(ctx, presence.FingerprintMark{Anchor: s.Anchor.Fingerprint()}); err != nil {
+			if err := (logMarkStore{d}).SetMark(ctx, presence.FingerprintMark{Anchor: s.Anchor.Fingerprint()}); err != nil {
 				d.logger.Error("the fingerprint of the anchor cannot be put on record", "error", err)
 			}
 		}
@@ -91,14 +91,14 @@ func (d *daemon) recordAnchor(ctx context.Context) {
 	}
 }
 
-// keyringPlace stores the fingerprint in the system keyring, or the sealed file that replaces it.
-type keyringPlace struct{ vault *secret.Vault }
+// keyringMarkStore stores the fingerprint in the system keyring, or the sealed file that replaces it.
+type keyringMarkStore struct{ vault *secret.Vault }
 
 const anchorKey = "presence anchor"
 
-func (keyringPlace) Name() string { return "the keyring" }
+func (keyringMarkStore) Name() string { return "the keyring" }
 
-func (k keyringPlace) Mark(ctx context.Context) (m presence.FingerprintMark, err error) {
+func (k keyringMarkStore) Mark(ctx context.Context) (m presence.FingerprintMark, err error) {
 	text, err := k.vault.Load(ctx, anchorKey)
 	if err != nil || text == nil {
 		return m, err
@@ -106,20 +106,20 @@ func (k keyringPlace) Mark(ctx context.Context) (m presence.FingerprintMark, err
 	return presence.ParseFingerprintMark(string(text))
 }
 
-func (k keyringPlace) SetMark(ctx context.Context, m presence.FingerprintMark) error {
+func (k keyringMarkStore) SetMark(ctx context.Context, m presence.FingerprintMark) error {
 	return k.vault.Save(ctx, anchorKey, []byte(m.String()))
 }
 
-// logPlace stores the fingerprint in a record of this instance's chained log.
-type logPlace struct{ *daemon }
+// logMarkStore stores the fingerprint in a record of this instance's chained log.
+type logMarkStore struct{ *daemon }
 
-func (logPlace) Name() string { return "the activity log" }
+func (logMarkStore) Name() string { return "the activity log" }
 
-// anchorRecord returns the request id of such records, which is different for each instance.
-func (l logPlace) anchorRecord() string { return "presence " + l.instance() }
+// anchorRequestID returns the request id of such records, which is different for each instance.
+func (l logMarkStore) anchorRequestID() string { return "presence " + l.instanceName() }
 
-func (l logPlace) Mark(ctx context.Context) (m presence.FingerprintMark, err error) {
-	page, err := l.log.List(ctx, activity.Filter{Types: []activity.Type{activity.Presence}, RequestID: l.anchorRecord(), Limit: 1})
+func (l logMarkStore) Mark(ctx context.Context) (m presence.FingerprintMark, err error) {
+	page, err := l.log.List(ctx, activity.Filter{Types: []activity.Type{activity.Presence}, RequestID: l.anchorRequestID(), Limit: 1})
 	switch {
 	case err != nil:
 		return m, err
@@ -131,7 +131,7 @@ func (l logPlace) Mark(ctx context.Context) (m presence.FingerprintMark, err err
 	return presence.ParseFingerprintMark(page.Records[0].Metadata.Detail)
 }
 
-func (l logPlace) SetMark(_ context.Context, m presence.FingerprintMark) error {
-	return l.log.Append(&activity.Record{Type: activity.Presence, Status: activity.Success, Actor: "system", RequestID: l.anchorRecord(),
+func (l logMarkStore) SetMark(_ context.Context, m presence.FingerprintMark) error {
+	return l.log.Append(&activity.Record{Type: activity.Presence, Status: activity.Success, Actor: "system", RequestID: l.anchorRequestID(),
 		Metadata: activity.Metadata{Action: "anchor", Detail: m.String()}})
 }

@@ -9,8 +9,8 @@ import (
 // startupWait limits how long readiness waits for the tools of servers that were never listed.
 const startupWait = 2 * time.Minute
 
-// ready answers 200 when calls can be recorded and answered.
-func (d *daemon) ready(w http.ResponseWriter, _ *http.Request) {
+// serveReady answers 200 when calls can be recorded and answered.
+func (d *daemon) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if h := d.log.Health(); h.Degraded {
 		http.Error(w, "the activity log is degraded: "+h.Message, http.StatusServiceUnavailable)
 		return

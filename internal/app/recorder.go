@@ -16,8 +16,8 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// recorder passes the events of servers to the catalog and records important changes.
-type recorder struct {
+// serverEventRecorder passes the events of servers to the catalog and records important changes.
+type serverEventRecorder struct {
 	*catalog.Catalog
 	log      *activity.Log
 	logger   *slog.Logger
@@ -28,7 +28,7 @@ type recorder struct {
 }
 
 // StateChanged implements upstream.Observer.
-func (r *recorder) StateChanged(s upstream.State) {
+func (r *serverEventRecorder) StateChanged(s upstream.State) {
 	r.Catalog.StateChanged(s)
 	if !r.phaseChanged(s) {
 		return
@@ -45,7 +45,7 @@ func (r *recorder) StateChanged(s upstream.State) {
 }
 
 // ToolsListed implements upstream.Observer. It records the changes of a known server's tools by name.
-func (r *recorder) ToolsListed(server string, tools []*tool.Definition) {
+func (r *serverEventRecorder) ToolsListed(server string, tools []*tool.Definition) {
 	var was []*catalog.Tool
 	known := r.Catalog.Current().Server(server)
 	if known != nil {
@@ -87,7 +87,7 @@ func toolChanges(was []*catalog.Tool, now []*tool.Definition) string {
 }
 
 // phaseChanged reports whether a server became ready or stopped being so. Retries in between do not count.
-func (r *recorder) phaseChanged(s upstream.State) bool {
+func (r *serverEventRecorder) phaseChanged(s upstream.State) bool {
 	if s.Phase == upstream.Connecting {
 		return false
 	}

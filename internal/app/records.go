@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// record writes a record that belongs to no call.
-func (d *daemon) record(r activity.Record) {
+// recordEvent writes a record that belongs to no call.
+func (d *daemon) recordEvent(r activity.Record) {
 	if r.Actor == "" {
 		r.Actor = "system"
 	}
@@ -27,11 +27,11 @@ func (d *daemon) record(r activity.Record) {
 func (d *daemon) recordAdmission(a catalog.AdmissionOutcome) {
 	d.events.DecisionChanged(a.Server)
 	if len(a.Accepted) > 0 {
-		d.record(evaluationRecord(a.Server, a.Accepted, activity.Success, "accept_"+pluralKind(a.Kind), a.Trust.AuthorText()))
+		d.recordEvent(newEvaluationRecord(a.Server, a.Accepted, activity.Success, "accept_"+pluralKind(a.Kind), a.Trust.AuthorText()))
 	}
 	if len(a.Held) > 0 {
 		d.terminal.printEvent("What waits for you of %s: %s (%d). Look at it: mcpproxy approvals", a.Server, pluralKind(a.Kind), len(a.Held))
-		d.record(evaluationRecord(a.Server, a.Held, activity.Blocked, "hold_"+pluralKind(a.Kind), "system"))
+		d.recordEvent(newEvaluationRecord(a.Server, a.Held, activity.Blocked, "hold_"+pluralKind(a.Kind), "system"))
 	}
 }
 
@@ -43,8 +43,8 @@ func pluralKind(kind tool.DefinitionKind) string {
 	return kind.Label() + "s"
 }
 
-// evaluationRecord returns one record for the evaluated definitions of a kind.
-func evaluationRecord(server string, all []approval.Evaluation, status activity.Status, action, actor string) activity.Record {
+// newEvaluationRecord returns one record for the evaluated definitions of a kind.
+func newEvaluationRecord(server string, all []approval.Evaluation, status activity.Status, action, actor string) activity.Record {
 	names := make([]string, 0, len(all))
 	for _, j := range all {
 		name := j.Tool
@@ -68,18 +68,18 @@ func evaluationRecord(server string, all []approval.Evaluation, status activity.
 	return r
 }
 
-// configChanged records a change of the configuration.
-func (d *daemon) configChanged(c config.Change) {
+// recordConfigChange records a change of the configuration.
+func (d *daemon) recordConfigChange(c config.Change) {
 	d.events.ConfigChanged(slices.Concat(c.Keys, c.Unconfirmed), c.Err)
 	r := activity.Record{Type: activity.ConfigChange, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "reload", Detail: strings.Join(c.Keys, ", ")}}
 	if c.Unconfirmed != nil {
 		r.Status, r.ErrorMessage = activity.Blocked, "What the file widens waits for a person."
-		r.Metadata = activity.Metadata{Action: "edit_waits", Detail: problem.Brief(strings.Join(c.Unconfirmed, ", ")), ErrorCode: string(problem.PresenceRequired)}
+		r.Metadata = activity.Metadata{Action: "edit_waits", Detail: problem.ClipName(strings.Join(c.Unconfirmed, ", ")), ErrorCode: string(problem.PresenceRequired)}
 	}
 	if c.Err != nil {
 		r.Status, r.ErrorMessage = activity.Failed, c.Err.Error()
 		r.Metadata.ErrorCode = string(problem.From(c.Err).Code)
 	}
-	d.record(r)
+	d.recordEvent(r)
 }

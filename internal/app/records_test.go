@@ -16,7 +16,7 @@ func TestOneRecordForManyTools(t *testing.T) {
 	for i := range 10_000 {
 		all = append(all, approval.Evaluation{Tool: fmt.Sprint("tool", i), Why: approval.Changed, Loosened: []string{"destructiveHint"}})
 	}
-	r := evaluationRecord("s", all, activity.Blocked, "hold_tools", "system")
+	r := newEvaluationRecord("s", all, activity.Blocked, "hold_tools", "system")
 	if r.Type != activity.Approval || r.ServerName != "s" || r.ToolName != "" || len(r.Metadata.Detail) > 2_000 {
 		t.Errorf("%+v", r)
 	}
@@ -25,7 +25,7 @@ func TestOneRecordForManyTools(t *testing.T) {
 			t.Errorf("%q is not in %q", want, r.Metadata.Detail)
 		}
 	}
-	if r := evaluationRecord("s", all[:1], activity.Blocked, "hold_tools", "system"); r.ToolName != "tool0" {
+	if r := newEvaluationRecord("s", all[:1], activity.Blocked, "hold_tools", "system"); r.ToolName != "tool0" {
 		t.Errorf("one tool: %+v", r)
 	}
 }

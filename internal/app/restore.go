@@ -21,7 +21,7 @@ func (d *daemon) restoreOnReopen(ctx context.Context) {
 			return
 		case <-d.store.ReopenSignal():
 		}
-		for err := d.restore(ctx); err != nil; err = d.restore(ctx) {
+		for err := d.restoreDecisions(ctx); err != nil; err = d.restoreDecisions(ctx) {
 			d.logger.Error("what is decided cannot be stored again yet", "error", err)
 			select {
 			case <-ctx.Done():
@@ -30,17 +30,17 @@ func (d *daemon) restoreOnReopen(ctx context.Context) {
 			}
 		}
 		d.catalog.SaveAllLists()
-		d.record(activity.Record{Type: activity.System, Status: activity.Success,
+		d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
 			Metadata: activity.Metadata{Action: "database_reopened", Detail: "What is decided was stored again."}})
 	}
 }
 
-func (d *daemon) restore(ctx context.Context) error {
-	return errors.Join(d.presence.RewriteStore(ctx), d.book.RewriteStore(ctx, d.definition), d.tokens.StoreAllAgain(ctx))
+func (d *daemon) restoreDecisions(ctx context.Context) error {
+	return errors.Join(d.presence.RewriteStore(ctx), d.book.RewriteStore(ctx, d.listedDefinition), d.tokens.StoreAllAgain(ctx))
 }
 
-// definition returns the text of a definition if its server still lists it.
-func (d *daemon) definition(kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint) json.RawMessage {
+// listedDefinition returns the text of a definition if its server still lists it.
+func (d *daemon) listedDefinition(kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint) json.RawMessage {
 	if kind != tool.KindTool {
 		if o := d.catalog.Primitives(id.Server).Find(kind, id.Tool); o != nil && o.Fingerprint == f {
 			return o.Raw
@@ -53,8 +53,8 @@ func (d *daemon) definition(kind tool.DefinitionKind, id tool.ID, f tool.Fingerp
 	return nil
 }
 
-// recordDamage records damage of the denylist file.
-func (d *daemon) recordDamage(note string) {
-	d.record(activity.Record{Type: activity.System, Status: activity.Failed,
+// recordDenylistDamage records damage of the denylist file.
+func (d *daemon) recordDenylistDamage(note string) {
+	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Failed,
 		ErrorMessage: note, Metadata: activity.Metadata{Action: "restrictions_damaged"}})
 }

@@ -16,31 +16,31 @@ import (
 // secretsWait is how long servers wait for unread secrets before the others start. It is longer than a keyring that answers takes.
 const secretsWait = 250 * time.Millisecond
 
-// secretValues caches in memory the secrets of the servers that may start. A keyring may wait for the user, so run reads it in its own goroutine.
-type secretValues struct {
+// secretCache caches in memory the secrets of the servers that may start. A keyring may wait for the user, so run reads it in its own goroutine.
+type secretCache struct {
 	store   *secret.Store
 	logger  *slog.Logger
-	changed func() // called by run when values have changed
+	changed func() // called by readUntilDone when values have changed
 	wake    chan struct{}
 
 	mu      sync.Mutex // guards the fields below
 	wanted  []string
-	known   map[string]secretValue
+	known   map[string]cachedSecret
 	allRead chan struct{} // closed when all wanted secrets are known
 }
 
-// secretValue is one secret as it was read.
-type secretValue struct {
+// cachedSecret is one secret as it was read.
+type cachedSecret struct {
 	revision, value string
 	err             error
 }
 
-func newSecretValues(store *secret.Store, logger *slog.Logger) *secretValues {
-	return &secretValues{store: store, logger: logger, wake: make(chan struct{}, 1), known: map[string]secretValue{}, allRead: make(chan struct{})}
+func newSecretCache(store *secret.Store, logger *slog.Logger) *secretCache {
+	return &secretCache{store: store, logger: logger, wake: make(chan struct{}, 1), known: map[string]cachedSecret{}, allRead: make(chan struct{})}
 }
 
 // setWanted sets the names of the needed secrets, drops all others, and waits briefly for unknown ones.
-func (s *secretValues) setWanted(names []string) {
+func (s *secretCache) setWanted(names []string) {
 	s.mu.Lock()
 	s.wanted = names
 	for name := range s.known {
@@ -63,38 +63,38 @@ func (s *secretValues) setWanted(names []string) {
 }
 
 // allKnown reports whether all wanted secrets were read. The caller holds mu.
-func (s *secretValues) allKnown() bool {
+func (s *secretCache) allKnown() bool {
 	return !slices.ContainsFunc(s.wanted, func(name string) bool { _, ok := s.known[name]; return !ok })
 }
 
 // requestRead makes run read changed values.
-func (s *secretValues) requestRead() {
+func (s *secretCache) requestRead() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// value returns a secret for a server, or an error with the fix.
-func (s *secretValues) value(name string) (string, error) {
+// valueFor returns a secret for a server, or an error with the fix.
+func (s *secretCache) valueFor(name string) (string, error) {
 	s.mu.Lock()
 	h, ok := s.known[name]
 	s.mu.Unlock()
 	switch {
 	case !ok:
-		return "", problem.Ownf("the keyring has not answered for the secret %s yet", name)
+		return "", problem.OwnTextErrorf("the keyring has not answered for the secret %s yet", name)
 	case errors.Is(h.err, secret.ErrMissing):
-		return "", problem.Ownf("it needs the secret %s: run `mcpproxy secrets set %s`", name, name)
+		return "", problem.OwnTextErrorf("it needs the secret %s: run `mcpproxy secrets set %s`", name, name)
 	case errors.Is(h.err, secret.ErrLocked):
-		return "", problem.Ownf("the secret %s is in the keyring of the system, which MCPProxy cannot use: unlock it and restart MCPProxy, or run `mcpproxy secrets set %s`", name, name)
+		return "", problem.OwnTextErrorf("the secret %s is in the keyring of the system, which MCPProxy cannot use: unlock it and restart MCPProxy, or run `mcpproxy secrets set %s`", name, name)
 	case h.err != nil:
-		return "", problem.Ownf("the secret %s cannot be read: the log of MCPProxy says why, `mcpproxy secrets set %s` sets it anew", name, name)
+		return "", problem.OwnTextErrorf("the secret %s cannot be read: the log of MCPProxy says why, `mcpproxy secrets set %s` sets it anew", name, name)
 	}
 	return h.value, nil
 }
 
-// run reads wanted secrets and follows the store, until ctx ends.
-func (s *secretValues) run(ctx context.Context) {
+// readUntilDone reads wanted secrets and follows the store, until ctx ends.
+func (s *secretCache) readUntilDone(ctx context.Context) {
 	var following sync.WaitGroup
 	following.Go(func() { s.store.FollowChanges(ctx, s.requestRead) })
 	defer following.Wait()
@@ -104,14 +104,14 @@ func (s *secretValues) run(ctx context.Context) {
 			return
 		case <-s.wake:
 		}
-		if s.read(ctx) {
+		if s.readChanged(ctx) {
 			s.changed()
 		}
 	}
 }
 
-// read reads the unknown and changed values, and reports whether any value has changed.
-func (s *secretValues) read(ctx context.Context) (news bool) {
+// readChanged reads the unknown and changed values, and reports whether any value has changed.
+func (s *secretCache) readChanged(ctx context.Context) (news bool) {
 	index, err := s.store.ListIndex()
 	if err != nil {
 		s.logger.Error("the names of the secrets cannot be read", "error", err)
@@ -126,7 +126,7 @@ func (s *secretValues) read(ctx context.Context) (news bool) {
 		if ok && before.revision == index[name].Revision {
 			continue
 		}
-		next := secretValue{revision: index[name].Revision}
+		next := cachedSecret{revision: index[name].Revision}
 		if next.value, next.err = s.store.Get(ctx, name); next.err != nil && !errors.Is(next.err, secret.ErrMissing) {
 			s.logger.Warn("a secret cannot be read", "secret", name, "error", next.err)
 		}

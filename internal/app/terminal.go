@@ -73,7 +73,7 @@ func (p *terminalHandler) Handle(ctx context.Context, r slog.Record) error {
 	case r.Level >= slog.LevelWarn:
 		word = "Warning: "
 	}
-	line := r.Time.Format(time.TimeOnly) + "  " + word + printable(r.Message)
+	line := r.Time.Format(time.TimeOnly) + "  " + word + toPrintableLine(r.Message)
 	if attrs := strings.TrimSpace(p.terminalOutput.attrs.String()); attrs != "" {
 		line += " (" + attrs + ")"
 	}
@@ -91,8 +91,8 @@ func (p *terminalHandler) WithGroup(name string) slog.Handler {
 	return &terminalHandler{p.terminalOutput, p.attrs.WithGroup(name)}
 }
 
-// printable converts external text to one line without control characters.
-func printable(s string) string {
+// toPrintableLine converts external text to one line without control characters.
+func toPrintableLine(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) {
 			return ' '

@@ -11,7 +11,7 @@ import (
 // printWelcome tells the user what to do now.
 func (d *daemon) printWelcome() {
 	p := d.terminal
-	if notExist(d.live.Path()) {
+	if isMissing(d.live.Path()) {
 		p.printLine("Welcome to MCPProxy. There is no configuration yet, so there are no servers; add some with")
 		p.printLine("  mcpproxy upstream add NAME -- COMMAND …     or     mcpproxy upstream add NAME --url URL")
 		p.printLine("in another terminal. They are kept in %s.", d.live.Path())
@@ -42,12 +42,12 @@ func (d *daemon) logPendingReviews(ctx context.Context) {
 }
 
 // printState tells the user about a server's new state.
-func (r *recorder) printState(s upstream.State) {
+func (r *serverEventRecorder) printState(s upstream.State) {
 	switch s.Phase {
 	case upstream.Ready:
 		r.terminal.printEvent("%s is ready.", s.Name)
 	case upstream.Failed:
 		why, _, _ := strings.Cut(strings.TrimSpace(s.LastError), "\n")
-		r.terminal.printEvent("%s cannot be used: %s (mcpproxy upstream logs %s)", s.Name, printable(why), s.Name)
+		r.terminal.printEvent("%s cannot be used: %s (mcpproxy upstream logs %s)", s.Name, toPrintableLine(why), s.Name)
 	}
 }

@@ -181,7 +181,7 @@ func TestCommandsAskTheClient(t *testing.T) {
 // parts are packages of which another package may use these declarations alone.
 var parts = []struct{ user, imported, names string }{
 	{"cli", "mcpserver", "BuiltinDefinitions"},
-	{"app", "mcp/transport", "Account"},
+	{"app", "mcp/transport", "ServerAccount"},
 }
 
 func TestPartsAlone(t *testing.T) {

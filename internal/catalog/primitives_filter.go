@@ -52,7 +52,7 @@ func (g *PrimitiveGuard) filterPrimitives(ctx context.Context, server string, l 
 		return result, nil
 	}
 	var raws []json.RawMessage
-	_ = wirejson.Elements(all, func(raw []byte) error { // an answer is JSON
+	_ = wirejson.EachElement(all, func(raw []byte) error { // an answer is JSON
 		raws = append(raws, raw)
 		return nil
 	})
@@ -60,7 +60,7 @@ func (g *PrimitiveGuard) filterPrimitives(ctx context.Context, server string, l 
 	if strange {
 		g.markStale(server, l)
 	}
-	kept, left := wirejson.Filter(all, func(i int, _ []byte) bool { return pass[i] })
+	kept, left := wirejson.FilterElements(all, func(i int, _ []byte) bool { return pass[i] })
 	if left == 0 {
 		return result, nil
 	}
@@ -80,7 +80,7 @@ func (g *PrimitiveGuard) filterInstructions(ctx context.Context, server string, 
 		}
 	}
 	var names []string
-	_ = wirejson.Members(result, func(name, _ []byte) error {
+	_ = wirejson.EachMember(result, func(name, _ []byte) error {
 		if bytes.EqualFold(name, []byte(instructionsMember)) {
 			names = append(names, string(name))
 		}
@@ -141,7 +141,7 @@ func (g *PrimitiveGuard) filterTools(ctx context.Context, server string, result 
 // filterCallable returns the callable tools of a list and the number of the others.
 // strange are those that the catalog does not know, or knows differently.
 func filterCallable(s *Snapshot, server string, tools json.RawMessage, within auth.Scope) (kept json.RawMessage, hidden int, strange []json.RawMessage) {
-	kept, hidden = wirejson.Filter(tools, func(_ int, raw []byte) bool {
+	kept, hidden = wirejson.FilterElements(tools, func(_ int, raw []byte) bool {
 		name, _ := wirejson.String(wirejson.Find(raw, "name"))
 		t := s.Tool(tool.ID{Server: server, Tool: name})
 		same := t != nil && isSameDefinition(t, server, raw)

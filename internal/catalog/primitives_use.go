@@ -117,7 +117,7 @@ func newLockedError(server string, u primitiveRef, status policy.Status, err err
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	what := u.kind.Label() + " '" + problem.Brief(u.name) + "'"
+	what := u.kind.Label() + " '" + problem.ClipName(u.name) + "'"
 	p := problem.Newf(problem.OfferLocked, "The %s of server '%s' cannot be used: its status is %s.", what, server, status).
 		WithHint(status.PrimitiveRemedy()).With("status", status.String()).With("server", server)
 	if err != nil {
@@ -139,7 +139,7 @@ func (g *PrimitiveGuard) filterSubscription(ctx context.Context, server string, 
 	if err := g.ensureListedForUse(ctx, server, tool.KindResource); err != nil {
 		return nil, newLockedError(server, primitiveRef{tool.KindResource, "*"}, policy.DisabledUnknown, err)
 	}
-	kept, left := wirejson.Filter(uris, func(_ int, raw []byte) bool {
+	kept, left := wirejson.FilterElements(uris, func(_ int, raw []byte) bool {
 		uri, ok := wirejson.String(raw)
 		return ok && g.catalog.PrimitiveUseStatus(server, tool.KindResource, uri) == policy.Callable
 	})
@@ -156,7 +156,7 @@ func (g *PrimitiveGuard) filterSubscription(ctx context.Context, server string, 
 // not checked.
 func hasSingleMember(object json.RawMessage, wanted string) bool {
 	found := 0
-	_ = wirejson.Members(object, func(name, _ []byte) error {
+	_ = wirejson.EachMember(object, func(name, _ []byte) error {
 		if bytes.EqualFold(name, []byte(wanted)) {
 			found++
 			if string(name) != wanted {

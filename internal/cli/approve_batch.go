@@ -116,7 +116,7 @@ func (b *batchApproval) approve(ctx context.Context, c *api.Client, all []waitin
 		out, err := api.ApproveTools.Call(ctx, c, in)
 		for i, w := range part {
 			if err == nil {
-				done(w, out.Results[i].Refused())
+				done(w, out.Results[i].RefusalError())
 			} else {
 				done(w, err)
 			}

@@ -28,12 +28,12 @@ func clientsEnv(r *run) (clients.Env, error) {
 }
 
 // builtinTools returns MCPProxy's built-in tools as configured.
-func builtinTools(r *run) ([]permission.Tool, error) {
+func builtinTools(r *run) ([]permission.ProxyTool, error) {
 	live, err := r.open(r.configPath)
 	if err != nil {
 		return nil, err
 	}
-	return permission.Tools(mcpserver.BuiltinDefinitions(live.Current().MCPManagement)), nil
+	return permission.ParseTools(mcpserver.BuiltinDefinitions(live.Current().MCPManagement)), nil
 }
 
 // clientChanges opens the journal of changes to clients' files.

@@ -41,7 +41,7 @@ func (r *run) values(name string) cobra.CompletionFunc {
 func vocabulary(name string) []string {
 	switch name {
 	case "operation":
-		return api.ListActivity.Words("intent_type")
+		return api.ListActivity.AllowedValues("intent_type")
 	case "sensitivity":
 		return policy.Sensitivities()
 	case "trust":
@@ -53,7 +53,7 @@ func vocabulary(name string) []string {
 	case "check":
 		return doctor.Codes()
 	case "tool status":
-		return api.ListTools.Words("status")
+		return api.ListTools.AllowedValues("status")
 	case "field":
 		return activity.ErasableField("").Words()
 	case "export format":
@@ -61,9 +61,9 @@ func vocabulary(name string) []string {
 	case "group":
 		return activity.GroupBy("").Words()
 	case "record status":
-		return api.ListActivity.Words("status")
+		return api.ListActivity.AllowedValues("status")
 	case "record type":
-		return api.ListActivity.Words("type")
+		return api.ListActivity.AllowedValues("type")
 	}
 	if strings.Contains(name, "|") {
 		return strings.Split(name, "|")
@@ -143,7 +143,7 @@ func (r *run) callers() cobra.CompletionFunc {
 }
 
 func callerNames(ctx context.Context, c *api.Client, typed string) []string {
-	names := slices.Concat(clients.IDs(), profileNames(ctx, c, typed))
+	names := slices.Concat(clients.ClientIDs(), profileNames(ctx, c, typed))
 	for _, name := range tokenNames(ctx, c, typed) {
 		names = append(names, "agent:"+name)
 	}

@@ -30,7 +30,7 @@ func connectCommand(r *run) command {
 	return command{
 		flags:    map[string]any{"all": &f.all, "dry-run": &f.dryRun, "undo": &f.undo, "profile": &f.wish.Profile, "token": &f.wish.Token, "yes": &f.consent.yes},
 		args:     cobra.ArbitraryArgs,
-		complete: fixed(clients.IDs()...),
+		complete: fixed(clients.ClientIDs()...),
 		run: func(cmd *cobra.Command, args []string) error {
 			c, err := newConnector(r, cmd, args, f)
 			switch {
@@ -61,7 +61,7 @@ func disconnectCommand(r *run) command {
 	return command{
 		flags:    map[string]any{"all": &f.all, "dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
 		args:     cobra.ArbitraryArgs,
-		complete: fixed(clients.IDs()...),
+		complete: fixed(clients.ClientIDs()...),
 		run: func(cmd *cobra.Command, args []string) error {
 			c, err := newConnector(r, cmd, args, f)
 			switch {
@@ -91,7 +91,7 @@ type connector struct {
 func newConnector(r *run, cmd *cobra.Command, args []string, f connectFlags) (*connector, error) {
 	switch {
 	case len(args) == 0 && !f.all:
-		return nil, usage("Missing argument: client.", "Name one of "+strings.Join(clients.IDs(), ", ")+"; or say --all for those that are installed.")
+		return nil, usage("Missing argument: client.", "Name one of "+strings.Join(clients.ClientIDs(), ", ")+"; or say --all for those that are installed.")
 	case f.all && (len(args) > 0 || f.undo):
 		return nil, usage("--all stands alone.", "Give either --all or the names of clients.")
 	case f.undo && (f.dryRun || f.wish != ops.ConnectOptions{}):
@@ -114,7 +114,7 @@ func (c *connector) found(wanted func(ops.ClientView) bool, none string) ([]stri
 		}
 	}
 	if len(ids) == 0 {
-		return nil, problem.New(problem.NotFound, none, "`mcpproxy connect CLIENT` writes the file of any of "+strings.Join(clients.IDs(), ", ")+".")
+		return nil, problem.New(problem.NotFound, none, "`mcpproxy connect CLIENT` writes the file of any of "+strings.Join(clients.ClientIDs(), ", ")+".")
 	}
 	return ids, nil
 }
@@ -235,7 +235,7 @@ func (c *connector) offerRules(ctx context.Context, ids []string) error {
 	p := c.printer(c.Stderr)
 	var plans []permission.Plan
 	for _, id := range ids {
-		plan, err := permission.Prepare(c.account.Env, id, c.account.Tools())
+		plan, err := permission.PreparePlan(c.account.Env, id, c.account.Tools())
 		switch {
 		case err != nil || c.flags.consent.yes: // the command says why
 			c.say("Next: `mcpproxy permissions %s`, so that reads run unasked and the rest asks.", id)
@@ -322,8 +322,8 @@ func accountAt(r *run, env clients.Env, place ops.ProxyEndpoint) *ops.ClientAcco
 		place.NoCommand = err
 	}
 	return &ops.ClientAccount{
-		Account: &permission.Account{
-			Env: env, Tools: func() []permission.Tool { tools, _ := builtinTools(r); return tools }, Open: func() (*clients.Journal, error) { return clientChanges(r) },
+		ClientAccount: &permission.ClientAccount{
+			Env: env, Tools: func() []permission.ProxyTool { tools, _ := builtinTools(r); return tools }, Open: func() (*clients.Journal, error) { return clientChanges(r) },
 		},
 		Endpoint: func() ops.ProxyEndpoint { return place },
 		Run: func(ctx context.Context, argv []string) (string, error) {

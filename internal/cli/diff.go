@@ -175,12 +175,12 @@ func unescapeStrings(text string) string {
 			break
 		}
 		c := wirejson.Cursor{Text: rest[start:]}
-		said, ok := wirejson.String(c.Value())
+		said, ok := wirejson.String(c.ReadValue())
 		if !ok {
 			break // not JSON
 		}
 		out = wirejson.AppendString(append(out, rest[:start]...), said)
-		rest = rest[start+c.At():]
+		rest = rest[start+c.Offset():]
 	}
 	return string(append(out, rest...))
 }
@@ -214,7 +214,7 @@ func writeDefinition(p *printer, definition json.RawMessage) {
 		fmt.Fprintf(p, "\n%s\n", indentBy("  ", visibleJSON(definition)))
 		return
 	}
-	_ = wirejson.Members(definition, func(name, value []byte) error {
+	_ = wirejson.EachMember(definition, func(name, value []byte) error {
 		fmt.Fprintf(p, "\n%s\n%s\n", visibleLine(string(name)), indentBy("  ", visibleJSON(value)))
 		return nil
 	})

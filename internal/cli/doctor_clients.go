@@ -35,7 +35,7 @@ func (d doctorClients) Examine(address string) ([]doctor.Client, error) {
 		c := clientFacts(v)
 		c.Direct = direct[v.ID]
 		if len(c.Lanes) > 0 {
-			plan, err := permission.Prepare(env, v.ID, account.Tools())
+			plan, err := permission.PreparePlan(env, v.ID, account.Tools())
 			c.Written = err == nil && !plan.Changed
 		}
 		found = append(found, c)

@@ -66,7 +66,7 @@ type call struct {
 func refuse[R any](context.Context, R) string { return "" }
 
 func (f *fake) callTool(_ context.Context, c ops.Caller, in api.CallInput) (api.CallAnswer, error) {
-	r := in.Request(c)
+	r := in.ToGateRequest(c)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, call{in, r.CallTool, r.Declared, r.Timeout, r.Caller})

@@ -258,7 +258,7 @@ func importTo(r *run, c *api.Client) (here ops.ImportTarget, err error) {
 			if api.IsDaemonAbsent(err) {
 				return ops.AddEach(ops.NewConfigFile(live).AddServer)(ctx, all)
 			}
-			views, refused := added.Each()
+			views, refused := added.ViewsAndErrors()
 			return views, refused, err
 		},
 		Change: func(ctx context.Context, in ops.ServerChange) error {
@@ -423,7 +423,7 @@ func writeImported(p *printer, h *ops.ImportSet, all []ops.Result, o ops.ImportO
 
 // writeNext writes what to do with the clients whose files were changed.
 func writeNext(p *printer, found []ops.Found, all []ops.Result) {
-	for _, c := range clients.All() {
+	for _, c := range clients.AllClients() {
 		left := slices.ContainsFunc(found, func(s ops.Found) bool {
 			return s.Client == c.ID && slices.ContainsFunc(all, func(r ops.Result) bool { return r.ID == s.ID && r.Removed })
 		})

@@ -115,7 +115,7 @@ func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	volume.Serial(t)
 	t.Parallel()
 	w := daemonBehind(t, &fake{}, lengthened)
-	w.deps.Program, w.deps.Manager = "/usr/bin/mcpproxy", &fakeManager{state: autostart.State{Installed: true, File: strings.Repeat("/directory", 20), Detail: strings.Repeat("word ", 30)}}
+	w.deps.Program, w.deps.Manager = "/usr/bin/mcpproxy", &fakeManager{state: autostart.ServiceState{Installed: true, File: strings.Repeat("/directory", 20), Detail: strings.Repeat("word ", 30)}}
 	for _, path := range leaves((&run{Deps: Deps{}}).root()) {
 		c, ok := shown[path]
 		if !ok {

@@ -21,7 +21,7 @@ func permissionsCommand(r *run) command {
 	var f permissionsFlags
 	return command{
 		flags:    map[string]any{"check": &f.check, "write": &f.write, "dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
-		complete: firstOnly(fixed(clients.IDs()...)),
+		complete: firstOnly(fixed(clients.ClientIDs()...)),
 		run: func(cmd *cobra.Command, args []string) error {
 			if f.check && (f.write || f.undo || f.dryRun) || f.write && f.undo || f.undo && f.dryRun {
 				return usage("--check, --undo, and --write or --dry-run exclude one another.", "Give one of them.")
@@ -49,7 +49,7 @@ func showRules(r *run, env clients.Env, client string) error {
 	if err != nil {
 		return err
 	}
-	rules, err := permission.Recommend(env, client, tools)
+	rules, err := permission.RecommendRules(env, client, tools)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func checkPermissions(r *run, env clients.Env, client string) error {
 	if err != nil {
 		return err
 	}
-	report, err := permission.Check(env, client, tools)
+	report, err := permission.CheckClient(env, client, tools)
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func checkPermissions(r *run, env clients.Env, client string) error {
 }
 
 // permissionsHint returns what helps against a deviation.
-func permissionsHint(env clients.Env, tools []permission.Tool, report permission.Report) string {
-	plan, err := permission.Prepare(env, report.Client, tools)
+func permissionsHint(env clients.Env, tools []permission.ProxyTool, report permission.Report) string {
+	plan, err := permission.PreparePlan(env, report.Client, tools)
 	switch {
 	case err == nil && plan.Changed:
 		return "`mcpproxy permissions " + report.Client + " --dry-run` shows what would change it."
@@ -156,7 +156,7 @@ func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string
 	if err != nil {
 		return err
 	}
-	plan, err := permission.Prepare(env, client, tools)
+	plan, err := permission.PreparePlan(env, client, tools)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func undoPermissions(r *run, env clients.Env, client string) error {
 	if err != nil {
 		return err
 	}
-	change, err := permission.Undo(j, env, client)
+	change, err := permission.UndoLastChange(j, env, client)
 	if err != nil {
 		return err
 	}

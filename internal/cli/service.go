@@ -21,7 +21,7 @@ import (
 
 // serviceView is the state of the service and of the daemon.
 type serviceView struct {
-	autostart.State
+	autostart.ServiceState
 	Answers bool   `json:"answers"`
 	Daemon  int    `json:"daemon_pid,omitempty"`
 	Version string `json:"daemon_version,omitempty"`
@@ -53,7 +53,7 @@ func (r *run) manager() (autostart.Manager, error) {
 	}
 	home, _ := r.lookup("HOME")
 	xdg, _ := r.lookup("XDG_CONFIG_HOME")
-	return autostart.New(autostart.Account{GOOS: runtime.GOOS, Home: cmp.Or(home, me.HomeDir), Config: xdg, User: me.Username, UID: os.Getuid()})
+	return autostart.New(autostart.UserAccount{GOOS: runtime.GOOS, Home: cmp.Or(home, me.HomeDir), Config: xdg, User: me.Username, UID: os.Getuid()})
 }
 
 // program returns what the service runs: this program, with the configuration and data of this command unless they are the defaults.
@@ -81,7 +81,7 @@ func (r *run) program() (autostart.Program, error) {
 // self returns this program, and the flags with which a service or a client starts it for the same configuration and data.
 func (r *run) self() (path string, flags []string, err error) {
 	if path = r.Program; path == "" {
-		if path, err = autostart.Self(); err != nil {
+		if path, err = autostart.ExecutablePath(); err != nil {
 			return "", nil, err
 		}
 	}
@@ -149,7 +149,7 @@ func serviceStatus(r *run) command {
 
 // serviceState requests the state of the service and of the daemon.
 func (r *run) serviceState(ctx context.Context, m autostart.Manager) (view serviceView, err error) {
-	if view.State, err = m.State(ctx); err != nil {
+	if view.ServiceState, err = m.State(ctx); err != nil {
 		return view, err
 	}
 	if view.DataDir, err = r.dataDirectory(); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // fakeManager is a manager of services that remembers what it was given.
 type fakeManager struct {
-	state     autostart.State
+	state     autostart.ServiceState
 	installed []autostart.Program
 	err       error
 }
@@ -25,8 +25,8 @@ func (m *fakeManager) Install(_ context.Context, p autostart.Program) (bool, err
 	return len(m.installed) == 1, m.err
 }
 
-func (m *fakeManager) Uninstall(context.Context) (bool, error)        { return len(m.installed) > 0, m.err }
-func (m *fakeManager) State(context.Context) (autostart.State, error) { return m.state, m.err }
+func (m *fakeManager) Uninstall(context.Context) (bool, error)               { return len(m.installed) > 0, m.err }
+func (m *fakeManager) State(context.Context) (autostart.ServiceState, error) { return m.state, m.err }
 
 func TestServiceRunsThisProgramAsThisCommandFindsIt(t *testing.T) {
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestServiceRunsThisProgramAsThisCommandFindsIt(t *testing.T) {
 		"another configuration":        {nil, []string{"--config", "/srv/c.json"}, []string{"serve", "--config", "/srv/c.json", "--data-dir", w.dir}},
 		"the usual configuration file": {nil, []string{"--config", "~/.mcpproxy/mcp_config.json"}, []string{"serve", "--data-dir", w.dir}},
 	} {
-		m := &fakeManager{state: autostart.State{Manager: "systemd", Installed: true, Running: true, Enabled: true, Detail: "active"}}
+		m := &fakeManager{state: autostart.ServiceState{Manager: "systemd", Installed: true, Running: true, Enabled: true, Detail: "active"}}
 		w.deps = Deps{Manager: m, Program: "/usr/bin/mcpproxy"}
 		w.env = map[string]string{"HOME": "/home/me", "PATH": bin + "::relative:" + filepath.Join(bin, "gone") + ":/usr:/usr"}
 		for k, v := range c.env {
@@ -64,7 +64,7 @@ func TestServiceRunsThisProgramAsThisCommandFindsIt(t *testing.T) {
 
 func TestServiceStatusTellsTheTruth(t *testing.T) {
 	t.Parallel()
-	running := autostart.State{Manager: "systemd", File: "/u/mcpproxy.service", Installed: true, Enabled: true, Running: true, PID: 42, Detail: "active (running)", Restart: "systemctl --user restart mcpproxy", Log: "journalctl"}
+	running := autostart.ServiceState{Manager: "systemd", File: "/u/mcpproxy.service", Installed: true, Enabled: true, Running: true, PID: 42, Detail: "active (running)", Restart: "systemctl --user restart mcpproxy", Log: "journalctl"}
 	failed := running
 	failed.Running, failed.PID, failed.Detail = false, 0, "activating (auto-restart)"
 	other := running
@@ -72,17 +72,17 @@ func TestServiceStatusTellsTheTruth(t *testing.T) {
 	up, down := daemon(t, &fake{}), newWorld(t)
 	for name, c := range map[string]struct {
 		w     *world
-		state autostart.State
+		state autostart.ServiceState
 		want  string
 	}{
 		"it runs":                 {up, running, "answers, version 1.2.3"},
 		"another one runs":        {up, other, "another one answers, process 42"},
 		"it cannot, another runs": {up, failed, "another one answers, process 42"},
 		"it runs and is silent":   {down, running, "none answers for " + down.dir},
-		"it is not there":         {down, autostart.State{}, "not installed as a service"},
-		"without it":              {up, autostart.State{}, "It runs all the same, as process 42"},
-		"there and off":           {down, autostart.State{File: "/usr/lib/u", Installed: true, Detail: "inactive"}, "is not started"},
-		"not at login":            {up, autostart.State{File: "x", Installed: true, Running: true}, "is not started"},
+		"it is not there":         {down, autostart.ServiceState{}, "not installed as a service"},
+		"without it":              {up, autostart.ServiceState{}, "It runs all the same, as process 42"},
+		"there and off":           {down, autostart.ServiceState{File: "/usr/lib/u", Installed: true, Detail: "inactive"}, "is not started"},
+		"not at login":            {up, autostart.ServiceState{File: "x", Installed: true, Running: true}, "is not started"},
 	} {
 		c.w.deps.Manager = &fakeManager{state: c.state}
 		if got := c.w.run("service", "status"); got.code != 0 || !strings.Contains(got.stdout, c.want) {
@@ -118,7 +118,7 @@ func TestServiceUninstall(t *testing.T) {
 // What go run has built, a test for one, is gone when it ends.
 func TestServiceOfAProgramThatWillBeGone(t *testing.T) {
 	t.Parallel()
-	if _, err := autostart.Self(); asProblem(err).Code != problem.Usage {
+	if _, err := autostart.ExecutablePath(); asProblem(err).Code != problem.Usage {
 		t.Errorf("%v", errors.Unwrap(err))
 	}
 }
@@ -152,7 +152,7 @@ func TestServiceOfAnOlderVersion(t *testing.T) {
 	var stdout, stderr strings.Builder
 	r := newRun(Deps{Stdout: &stdout, Stderr: &stderr})
 	r.output = formatTable
-	v := serviceView{State: autostart.State{Installed: true, Enabled: true, Running: true, File: "/u", Restart: "systemctl --user restart mcpproxy"}, Answers: true, Version: "1.2.2"}
+	v := serviceView{ServiceState: autostart.ServiceState{Installed: true, Enabled: true, Running: true, File: "/u", Restart: "systemctl --user restart mcpproxy"}, Answers: true, Version: "1.2.2"}
 	if err := r.print(v, func(p *printer) { writeService(p, "1.2.3", v) }); err != nil {
 		t.Fatal(err)
 	}

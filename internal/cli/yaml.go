@@ -32,7 +32,7 @@ func (w *yamlWriter) value(raw []byte, indent string, first bool) {
 	switch wirejson.Kind(raw) {
 	case '{':
 		empty = "{}\n"
-		_ = wirejson.Members(raw, func(name, value []byte) error {
+		_ = wirejson.EachMember(raw, func(name, value []byte) error {
 			begin()
 			w.out.WriteString(bareOrQuoted(string(name)) + ":")
 			w.value(value, indent+"  ", false)
@@ -40,7 +40,7 @@ func (w *yamlWriter) value(raw []byte, indent string, first bool) {
 		})
 	case '[':
 		empty = "[]\n"
-		_ = wirejson.Elements(raw, func(value []byte) error {
+		_ = wirejson.EachElement(raw, func(value []byte) error {
 			begin()
 			w.out.WriteString("-")
 			container := wirejson.Kind(value) == '{' || wirejson.Kind(value) == '['

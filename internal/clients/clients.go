@@ -21,8 +21,8 @@ type Client struct {
 	installPaths func(Env) []string
 	files        func(Env) []File
 	target       func(Env) File
-	entry        func(Address) entryObject
-	add          func(name string, a Address) []string // its own command; may be nil
+	entry        func(ProxyAddress) entryObject
+	add          func(name string, a ProxyAddress) []string // its own command; may be nil
 	remove       func(name string) []string
 }
 
@@ -49,8 +49,8 @@ type File struct {
 // Files returns all files that may contain servers, lowest precedence first.
 func (c Client) Files(e Env) []File { return c.files(e) }
 
-// Target returns the user's file into which a server is written.
-func (c Client) Target(e Env) File {
+// TargetFile returns the user's file into which a server is written.
+func (c Client) TargetFile(e Env) File {
 	if c.target != nil {
 		return c.target(e)
 	}
@@ -62,31 +62,31 @@ func (c Client) Target(e Env) File {
 	return File{}
 }
 
-// AllowedRoots returns the directories that a symbolic link of the file may point into:
+// AllowedLinkRoots returns the directories that a symbolic link of the file may point into:
 // the home directory, and the file's own.
-func (f File) AllowedRoots(e Env) []string { return []string{e.Home, filepath.Dir(f.Path)} }
+func (f File) AllowedLinkRoots(e Env) []string { return []string{e.Home, filepath.Dir(f.Path)} }
 
-// Installed returns what shows that the client is installed, a program or a path.
-func (c Client) Installed(e Env) (by string, ok bool) {
+// FindInstallation returns what shows that the client is installed, a program or a path.
+func (c Client) FindInstallation(e Env) (by string, ok bool) {
 	for _, program := range c.programs {
 		if path := e.findProgram(program); path != "" {
 			return path, true
 		}
 	}
-	signs := []string{c.Target(e).Path}
+	signs := []string{c.TargetFile(e).Path}
 	if c.installPaths != nil {
 		signs = append(signs, c.installPaths(e)...)
 	}
 	for _, path := range signs {
-		if filepath.IsAbs(path) && Exists(path) {
+		if filepath.IsAbs(path) && PathExists(path) {
 			return path, true
 		}
 	}
 	return "", false
 }
 
-// findProgram returns the path of the client's program, "" if it is not on the PATH.
-func (c Client) program(e Env) string {
+// ownProgram returns the path of the client's program, "" if it is not on the PATH.
+func (c Client) ownProgram(e Env) string {
 	if len(c.programs) == 0 {
 		return ""
 	}
@@ -95,8 +95,8 @@ func (c Client) program(e Env) string {
 
 // AddCommand returns the client's own command that adds a server; nil if there is none,
 // or if it would show a token to other users.
-func (c Client) AddCommand(e Env, name string, a Address) []string {
-	if c.add == nil || a.Token != "" || c.program(e) == "" {
+func (c Client) AddCommand(e Env, name string, a ProxyAddress) []string {
+	if c.add == nil || a.Token != "" || c.ownProgram(e) == "" {
 		return nil
 	}
 	return c.add(name, a)
@@ -104,11 +104,11 @@ func (c Client) AddCommand(e Env, name string, a Address) []string {
 
 // RemoveCommand returns the client's own command that removes a server, or nil.
 func (c Client) RemoveCommand(e Env, name string) []string {
-	if c.remove == nil || c.program(e) == "" {
+	if c.remove == nil || c.ownProgram(e) == "" {
 		return nil
 	}
 	return c.remove(name)
 }
 
-// Entry returns MCPProxy's entry in the client's format, with members in the usual order.
-func (c Client) Entry(a Address) (json.RawMessage, error) { return c.entry(a).MarshalJSON() }
+// NewEntry returns MCPProxy's entry in the client's format, with members in the usual order.
+func (c Client) NewEntry(a ProxyAddress) (json.RawMessage, error) { return c.entry(a).MarshalJSON() }

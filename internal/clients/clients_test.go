@@ -25,24 +25,24 @@ func account(goos, home string) clients.Env {
 // looks there.
 func TestTable(t *testing.T) {
 	var b strings.Builder
-	for _, c := range clients.All() {
+	for _, c := range clients.AllClients() {
 		fmt.Fprintf(&b, "%s (%s)\n", c.ID, c.Name)
 		for _, goos := range []string{"linux", "darwin", "windows"} {
-			f := c.Target(account(goos, "/home/me"))
+			f := c.TargetFile(account(goos, "/home/me"))
 			fmt.Fprintf(&b, "  %-8s %s\n", goos, f.Path)
 			if f.Scope != clients.User || len(f.Key) == 0 {
 				t.Errorf("%s on %s: %+v", c.ID, goos, f)
 			}
 		}
-		f := c.Target(account("linux", "/home/me"))
-		address := clients.Address{URL: "http://127.0.0.1:8080/mcp", Command: "/usr/bin/mcpproxy", Args: []string{"stdio"}}
+		f := c.TargetFile(account("linux", "/home/me"))
+		address := clients.ProxyAddress{URL: "http://127.0.0.1:8080/mcp", Command: "/usr/bin/mcpproxy", Args: []string{"stdio"}}
 		for _, token := range []string{"", "mcpp_t_1"} {
 			address.Token = token
-			entry, err := c.Entry(address)
+			entry, err := c.NewEntry(address)
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := textedit.Set(nil, f.Format, entry, append(f.Key, clients.DefaultServerName)...)
+			text, err := textedit.SetValue(nil, f.Format, entry, append(f.Key, clients.DefaultServerName)...)
 			if err != nil {
 				t.Fatal(c.ID, err)
 			}
@@ -50,7 +50,7 @@ func TestTable(t *testing.T) {
 				fmt.Fprintf(&b, "%s\n", text)
 			}
 			d, err := f.Parse(text)
-			if at, found := clients.FindRegistration([]clients.Doc{d}, nil); err != nil || !found || at.Server != clients.DefaultServerName || (clients.EntryURL(at.Entry) == address.URL) != c.HTTP {
+			if at, found := clients.FindRegistration([]clients.ClientDoc{d}, nil); err != nil || !found || at.Server != clients.DefaultServerName || (clients.EntryURL(at.Entry) == address.URL) != c.HTTP {
 				t.Errorf("%s does not find itself: %v %+v", c.ID, err, at)
 			}
 			if c.AddCommand(account("linux", ""), clients.DefaultServerName, address) != nil {
@@ -72,12 +72,12 @@ func TestTable(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	for word, id := range map[string]string{"claude": "claude-code", "Claude Code": "claude-code", "CLAUDE_desktop": "claude-desktop", "code": "vscode", "lm studio": "lmstudio", "GitHub Copilot CLI": "copilot"} {
-		if c, err := clients.Find(word); err != nil || c.ID != id {
+		if c, err := clients.FindClient(word); err != nil || c.ID != id {
 			t.Errorf("%s: %s, %v", word, c.ID, err)
 		}
 	}
 	var p *problem.Problem
-	if _, err := clients.Find("../../etc"); !errors.As(err, &p) || p.Code != problem.NotFound {
+	if _, err := clients.FindClient("../../etc"); !errors.As(err, &p) || p.Code != problem.NotFound {
 		t.Error(err)
 	}
 }
@@ -85,29 +85,29 @@ func TestFind(t *testing.T) {
 // TestFound: a program, a directory or a file shows that a client is there, and
 // nothing that a machine without it has.
 func TestFound(t *testing.T) {
-	for _, c := range clients.All() {
+	for _, c := range clients.AllClients() {
 		e := account("linux", t.TempDir())
-		if by, found := c.Installed(e); found {
+		if by, found := c.FindInstallation(e); found {
 			t.Errorf("%s is found in an empty account by %s", c.ID, by)
 		}
-		path := c.Target(e).Path
+		path := c.TargetFile(e).Path
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, found := c.Installed(e); !found {
+		if _, found := c.FindInstallation(e); !found {
 			t.Errorf("%s is not found by its file", c.ID)
 		}
 	}
 	e := account("linux", t.TempDir())
 	e.Program = func(name string) string { return map[string]string{"codex": "/usr/bin/codex"}[name] }
-	c, _ := clients.Find("codex")
-	if by, found := c.Installed(e); !found || by != "/usr/bin/codex" {
+	c, _ := clients.FindClient("codex")
+	if by, found := c.FindInstallation(e); !found || by != "/usr/bin/codex" {
 		t.Error(by, found)
 	}
-	plain := clients.Address{URL: "http://127.0.0.1:8080/mcp"}
+	plain := clients.ProxyAddress{URL: "http://127.0.0.1:8080/mcp"}
 	if got := c.AddCommand(e, "mcpproxy", plain); !slices.Equal(got, []string{"codex", "mcp", "add", "mcpproxy", "--url", plain.URL}) {
 		t.Error(got)
 	}
@@ -137,13 +137,13 @@ func TestOurs(t *testing.T) {
 		"no object":                 {"cursor", []string{`[]`}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, err := clients.Find(c.client)
+			client, err := clients.FindClient(c.client)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var docs []clients.Doc
+			var docs []clients.ClientDoc
 			for _, text := range c.texts {
-				d, err := client.Target(account("linux", "/home/me")).Parse([]byte(text))
+				d, err := client.TargetFile(account("linux", "/home/me")).Parse([]byte(text))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -159,14 +159,14 @@ func TestOurs(t *testing.T) {
 
 // What an entry leads to is said without its secrets.
 func TestReaches(t *testing.T) {
-	client, _ := clients.Find("cursor")
-	d, err := client.Target(account("linux", "/home/me")).Parse([]byte(`{"mcpServers": {
+	client, _ := clients.FindClient("cursor")
+	d, err := client.TargetFile(account("linux", "/home/me")).Parse([]byte(`{"mcpServers": {
 		"a": {"url": "https://me:hunter2hunter2@example.org/mcp?token=0123456789abcdef0123"}, "b": {"command": "npx", "args": ["x", "--api-key", "0123456789abcdef0123"]}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b"} {
-		if said := clients.DescribeEntry(d.Entry(name)); said == "" || strings.Contains(said, "hunter2") || strings.Contains(said, "0123456789") {
+		if said := clients.DescribeEntry(d.ServerEntry(name)); said == "" || strings.Contains(said, "hunter2") || strings.Contains(said, "0123456789") {
 			t.Error(said)
 		}
 	}

@@ -17,8 +17,8 @@ type Connection struct {
 	Token   string // in the entry, or ""
 }
 
-// ConnectionOf parses an entry that points to MCPProxy.
-func ConnectionOf(entry Tree) Connection {
+// ParseConnection parses an entry that points to MCPProxy.
+func ParseConnection(entry Tree) Connection {
 	u := Connection{Path: "/mcp", Token: findToken(entry)}
 	if address, err := url.Parse(EntryURL(entry)); err == nil && address.Host != "" {
 		u.HTTP, u.Path = true, strings.TrimRight(address.Path, "/")

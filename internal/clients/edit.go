@@ -17,22 +17,22 @@ var connectionKeys = []string{"type", "transport", "url", "serverUrl", "httpUrl"
 // credentialKeys are the members with credentials.
 var credentialKeys = []string{"headers", "http_headers", "env_http_headers", "env", "envs", "oauth"}
 
-// WithServer returns the text of a file with MCPProxy as a server. Other members of an
+// TextWithServer returns the text of a file with MCPProxy as a server. Other members of an
 // existing entry, such as permissions, stay. So do its credentials, unless a token is
 // given or it pointed elsewhere.
-func (c Client) WithServer(d Doc, server string, a Address, ours func(url string) bool) ([]byte, error) {
+func (c Client) TextWithServer(d ClientDoc, server string, a ProxyAddress, ours func(url string) bool) ([]byte, error) {
 	entry := c.entry(a)
-	path := append(slices.Clone(d.ServersKey()), server)
-	if len(d.Key) < len(d.ServersKey()) { // opencode 2 has disabled instead
+	path := append(slices.Clone(d.ServersPath()), server)
+	if len(d.Key) < len(d.ServersPath()) { // opencode 2 has disabled instead
 		entry = slices.DeleteFunc(entry, func(m entryMember) bool { return m.name == "enabled" })
 	}
-	there := d.Entry(server)
+	there := d.ServerEntry(server)
 	if !there.IsObject() {
 		value, err := entry.MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
-		return textedit.Set(d.Text, d.Format, value, path...)
+		return textedit.SetValue(d.Text, d.Format, value, path...)
 	}
 	return entry.mergeInto(d, path, slices.Concat(connectionKeys, disableKeys(d, server), staleCredentialKeys(a.Token != "" || !PointsToMCPProxy(there, ours))))
 }
@@ -46,10 +46,10 @@ func staleCredentialKeys(stale bool) []string {
 }
 
 // disableKeys returns the members that disable the entry.
-func disableKeys(d Doc, server string) []string {
+func disableKeys(d ClientDoc, server string) []string {
 	var off []string
 	for name, says := range map[string]bool{"disabled": true, "enabled": false} {
-		if value, ok := d.Entry(server).Get(name).Bool(); ok && value == says {
+		if value, ok := d.ServerEntry(server).Get(name).Bool(); ok && value == says {
 			off = append(off, name)
 		}
 	}
@@ -58,13 +58,13 @@ func disableKeys(d Doc, server string) []string {
 
 // mergeInto writes the members into the entry at a path, and removes the stale ones that
 // it does not have.
-func (o entryObject) mergeInto(d Doc, path, stale []string) (text []byte, err error) {
+func (o entryObject) mergeInto(d ClientDoc, path, stale []string) (text []byte, err error) {
 	text = d.Text
 	for _, name := range stale {
 		if slices.ContainsFunc(o, func(m entryMember) bool { return m.name == name }) {
 			continue
 		}
-		if text, err = textedit.Remove(text, d.Format, append(slices.Clone(path), name)...); err != nil {
+		if text, err = textedit.RemoveValue(text, d.Format, append(slices.Clone(path), name)...); err != nil {
 			return nil, err
 		}
 	}
@@ -73,7 +73,7 @@ func (o entryObject) mergeInto(d Doc, path, stale []string) (text []byte, err er
 		if err != nil {
 			return nil, err
 		}
-		if text, err = textedit.Set(text, d.Format, value, append(slices.Clone(path), m.name)...); err != nil {
+		if text, err = textedit.SetValue(text, d.Format, value, append(slices.Clone(path), m.name)...); err != nil {
 			return nil, err
 		}
 	}
@@ -85,24 +85,24 @@ func (o entryObject) mergeInto(d Doc, path, stale []string) (text []byte, err er
 // a *problem.Problem: CONFLICT if an entry was removed and then added differently.
 func (e Env) RestoreEntries(what string, entries [][]string, now, before []byte) ([]byte, error) {
 	done, id, _ := strings.Cut(what, " ")
-	c, err := Find(id)
+	c, err := FindClient(id)
 	if err != nil {
 		return nil, err
 	}
-	format := c.Target(e).Format
+	format := c.TargetFile(e).Format
 	for _, path := range entries {
-		is, there, err := textedit.Get(now, format, path...)
+		is, there, err := textedit.GetValue(now, format, path...)
 		if err != nil {
 			return nil, err
 		}
-		if was, _, _ := textedit.Get(before, format, path...); done == "import" && there && !bytes.Equal(is, was) {
+		if was, _, _ := textedit.GetValue(before, format, path...); done == "import" && there && !bytes.Equal(is, was) {
 			return nil, problem.Newf(problem.Conflict, "%s is in a file of %s again, and is another one than before.", path[len(path)-1], c.Name).WithHint("Rename it there, and try again.")
 		}
 	}
-	return textedit.Restore(now, before, format, entries)
+	return textedit.RestoreValues(now, before, format, entries)
 }
 
-// WithoutServer returns the text of a file without a server.
-func (d Doc) WithoutServer(server string) ([]byte, error) {
-	return textedit.Remove(d.Text, d.Format, append(slices.Clone(d.ServersKey()), server)...)
+// TextWithoutServer returns the text of a file without a server.
+func (d ClientDoc) TextWithoutServer(server string) ([]byte, error) {
+	return textedit.RemoveValue(d.Text, d.Format, append(slices.Clone(d.ServersPath()), server)...)
 }

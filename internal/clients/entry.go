@@ -6,9 +6,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Address is where a client reaches MCPProxy: by URL, or by a command. Token is an agent
+// ProxyAddress is where a client reaches MCPProxy: by URL, or by a command. Token is an agent
 // token, or "".
-type Address struct {
+type ProxyAddress struct {
 	URL     string
 	Command string // an absolute path
 	Args    []string
@@ -46,7 +46,7 @@ func (o entryObject) MarshalJSON() ([]byte, error) {
 }
 
 // authHeaders returns the header with the token, none without a token.
-func authHeaders(a Address, key string) entryObject {
+func authHeaders(a ProxyAddress, key string) entryObject {
 	if a.Token == "" {
 		return nil
 	}
@@ -54,19 +54,21 @@ func authHeaders(a Address, key string) entryObject {
 }
 
 // entryWithURLKey returns an entry with the URL under that key.
-func entryWithURLKey(key string) func(Address) entryObject {
-	return func(a Address) entryObject { return append(entryObject{{key, a.URL}}, authHeaders(a, "headers")...) }
+func entryWithURLKey(key string) func(ProxyAddress) entryObject {
+	return func(a ProxyAddress) entryObject {
+		return append(entryObject{{key, a.URL}}, authHeaders(a, "headers")...)
+	}
 }
 
 // entryWithType returns an entry with a transport type.
-func entryWithType(kind string) func(Address) entryObject {
-	return func(a Address) entryObject {
+func entryWithType(kind string) func(ProxyAddress) entryObject {
+	return func(a ProxyAddress) entryObject {
 		return append(entryObject{{"type", kind}, {"url", a.URL}}, authHeaders(a, "headers")...)
 	}
 }
 
 // commandEntry returns an entry with a command.
-func commandEntry(a Address) entryObject {
+func commandEntry(a ProxyAddress) entryObject {
 	o := entryObject{{"command", a.Command}, {"args", a.Args}}
 	if a.Token != "" {
 		o = append(o, entryMember{"env", entryObject{{tokenVariable, a.Token}}})
@@ -74,19 +76,19 @@ func commandEntry(a Address) entryObject {
 	return o
 }
 
-func codexEntry(a Address) entryObject {
+func codexEntry(a ProxyAddress) entryObject {
 	return append(entryObject{{"url", a.URL}}, authHeaders(a, "http_headers")...)
 }
 
-func copilotEntry(a Address) entryObject {
+func copilotEntry(a ProxyAddress) entryObject {
 	return append(append(entryObject{{"type", "http"}, {"url", a.URL}}, authHeaders(a, "headers")...), entryMember{"tools", []string{"*"}})
 }
 
-func opencodeEntry(a Address) entryObject {
+func opencodeEntry(a ProxyAddress) entryObject {
 	return append(append(entryObject{{"type", "remote"}, {"url", a.URL}}, authHeaders(a, "headers")...), entryMember{"enabled", true})
 }
 
-func gooseEntry(a Address) entryObject {
+func gooseEntry(a ProxyAddress) entryObject {
 	o := entryObject{{"name", DefaultServerName}, {"description", "All MCP servers behind one"}, {"type", "streamable_http"}, {"uri", a.URL}, {"enabled", true}, {"timeout", 300}}
 	return append(o, authHeaders(a, "headers")...)
 }

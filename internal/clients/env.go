@@ -38,8 +38,8 @@ func (e Env) InDir(elements ...string) string {
 	return filepath.Join(append([]string{e.Dir}, elements...)...)
 }
 
-// VariableOrHome returns the directory in a variable, or one in the home directory.
-func (e Env) VariableOrHome(variable string, elements ...string) string {
+// DirFromVariableOrHome returns the directory in a variable, or one in the home directory.
+func (e Env) DirFromVariableOrHome(variable string, elements ...string) string {
 	if set := e.Getenv(variable); set != "" {
 		return set
 	}
@@ -53,12 +53,12 @@ func (e Env) SystemPath(linux, mac, windows string) string {
 
 // ApplicationDir returns a path in the system's directory for application settings.
 func (e Env) ApplicationDir(elements ...string) string {
-	dir := e.VariableOrHome("XDG_CONFIG_HOME", ".config")
+	dir := e.DirFromVariableOrHome("XDG_CONFIG_HOME", ".config")
 	switch e.GOOS {
 	case "darwin":
 		dir = e.InHome("Library", "Application Support")
 	case "windows":
-		dir = e.VariableOrHome("APPDATA", "AppData", "Roaming")
+		dir = e.DirFromVariableOrHome("APPDATA", "AppData", "Roaming")
 	}
 	return filepath.Join(append([]string{dir}, elements...)...)
 }
@@ -66,9 +66,9 @@ func (e Env) ApplicationDir(elements ...string) string {
 // ConfigPath returns a path in ~/.config, also on macOS, or below %APPDATA% on Windows.
 func (e Env) ConfigPath(windows []string, elements ...string) string {
 	if e.GOOS == "windows" && windows != nil {
-		return filepath.Join(append([]string{e.VariableOrHome("APPDATA", "AppData", "Roaming")}, windows...)...)
+		return filepath.Join(append([]string{e.DirFromVariableOrHome("APPDATA", "AppData", "Roaming")}, windows...)...)
 	}
-	return filepath.Join(append([]string{e.VariableOrHome("XDG_CONFIG_HOME", ".config")}, elements...)...)
+	return filepath.Join(append([]string{e.DirFromVariableOrHome("XDG_CONFIG_HOME", ".config")}, elements...)...)
 }
 
 // projectDirs returns the directories from the project's root, which has .git, to the
@@ -77,7 +77,7 @@ func (e Env) projectDirs() []string {
 	var dirs []string
 	for dir := e.Dir; ; dir = filepath.Dir(dir) {
 		dirs = append([]string{dir}, dirs...)
-		if Exists(filepath.Join(dir, ".git")) {
+		if PathExists(filepath.Join(dir, ".git")) {
 			return dirs
 		}
 		if dir == filepath.Dir(dir) {
@@ -94,8 +94,8 @@ func (e Env) findProgram(name string) string {
 	return e.Program(name)
 }
 
-// Exists reports whether a file or directory exists.
-func Exists(path string) bool {
+// PathExists reports whether a file or directory exists.
+func PathExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -103,7 +103,7 @@ func Exists(path string) bool {
 // firstExisting returns the first path that exists, else the first.
 func firstExisting(paths ...string) string {
 	for _, path := range paths {
-		if Exists(path) {
+		if PathExists(path) {
 			return path
 		}
 	}

@@ -8,20 +8,20 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// All returns the clients in listing order.
-func All() []Client { return append([]Client(nil), allClients...) }
+// AllClients returns the clients in listing order.
+func AllClients() []Client { return append([]Client(nil), allClients...) }
 
 // ImportSources returns the clients whose servers can be imported: all, and import-only
 // ones.
-func ImportSources() []Client { return append(All(), importOnlyClients...) }
+func ImportSources() []Client { return append(AllClients(), importOnlyClients...) }
 
 // ImportSourceIDs returns the ids of ImportSources.
-func ImportSourceIDs() []string { return ids(ImportSources()) }
+func ImportSourceIDs() []string { return clientIDs(ImportSources()) }
 
-// IDs returns the ids of all clients.
-func IDs() []string { return ids(allClients) }
+// ClientIDs returns the ids of all clients.
+func ClientIDs() []string { return clientIDs(allClients) }
 
-func ids(clients []Client) []string {
+func clientIDs(clients []Client) []string {
 	var ids []string
 	for _, c := range clients {
 		ids = append(ids, c.ID)
@@ -29,9 +29,9 @@ func ids(clients []Client) []string {
 	return ids
 }
 
-// Find returns the client with that id, name or alias. The error is a *problem.Problem
+// FindClient returns the client with that id, name or alias. The error is a *problem.Problem
 // NOT_FOUND.
-func Find(word string) (Client, error) { return findClient(word, allClients) }
+func FindClient(word string) (Client, error) { return findClient(word, allClients) }
 
 // FindImportSource is Find among ImportSources.
 func FindImportSource(word string) (Client, error) { return findClient(word, ImportSources()) }
@@ -45,5 +45,5 @@ func findClient(word string, clients []Client) (Client, error) {
 			}
 		}
 	}
-	return Client{}, problem.New(problem.NotFound, "No client is called "+strconv.Quote(wirejson.Clip(word, 80))+".", "Known are "+strings.Join(ids(clients), ", ")+".")
+	return Client{}, problem.New(problem.NotFound, "No client is called "+strconv.Quote(wirejson.ClipText(word, 80))+".", "Known are "+strings.Join(clientIDs(clients), ", ")+".")
 }

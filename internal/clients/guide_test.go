@@ -17,13 +17,13 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	guide := bare(string(text))
-	for _, c := range clients.All() {
-		f := c.Target(account("linux", "/home/me"))
-		entry, err := c.Entry(clients.Address{URL: "http://127.0.0.1:8080/mcp", Command: "/usr/local/bin/mcpproxy", Args: []string{"stdio"}})
+	for _, c := range clients.AllClients() {
+		f := c.TargetFile(account("linux", "/home/me"))
+		entry, err := c.NewEntry(clients.ProxyAddress{URL: "http://127.0.0.1:8080/mcp", Command: "/usr/local/bin/mcpproxy", Args: []string{"stdio"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := textedit.Set(nil, f.Format, entry, append(f.Key, clients.DefaultServerName)...)
+		want, err := textedit.SetValue(nil, f.Format, entry, append(f.Key, clients.DefaultServerName)...)
 		if err != nil {
 			t.Fatal(c.ID, err)
 		}

@@ -16,7 +16,7 @@ import (
 type entryBuilder struct {
 	*importReader
 	client     string
-	server     ServerEntry
+	server     ImportedServer
 	seenKeys   map[string]string // keys that are set, with the client's name for them
 	exclude    []string
 	include    []string // nil: everything
@@ -24,11 +24,11 @@ type entryBuilder struct {
 }
 
 func (b *entryBuilder) addNote(m nodeMember, message, hint string) {
-	b.note(&b.server.Notes, m.at, m.name, message, hint)
+	b.importReader.addNote(&b.server.Notes, m.at, m.name, message, hint)
 }
 
-// read converts the keys of a server in order, and then combinations of keys.
-func (b *entryBuilder) read(n *node) {
+// buildEntry converts the keys of a server in order, and then combinations of keys.
+func (b *entryBuilder) buildEntry(n *node) {
 	b.seenKeys = map[string]string{}
 	b.readMembers(n)
 	b.setTools(nodeMember{name: "", at: n.at})
@@ -48,7 +48,7 @@ func (b *entryBuilder) readMembers(n *node) {
 	for _, m := range n.members {
 		switch {
 		case m.value.kind == nullNode:
-		case m.name == "transport" && m.value.is(objectNode):
+		case m.name == "transport" && m.value.isKind(objectNode):
 			b.readMembers(m.value)
 		default:
 			b.readMember(m)
@@ -71,7 +71,7 @@ func (b *entryBuilder) dropUnused(n *node) {
 	e := &b.server.Entry
 	drop := func(key string, there bool, needs string) {
 		if there {
-			b.addNote(b.memberFor(key, n), quote(key)+" has no effect without "+needs+", and is left out", "")
+			b.addNote(b.memberFor(key, n), quoteClipped(key)+" has no effect without "+needs+", and is left out", "")
 		}
 	}
 	switch {
@@ -96,39 +96,39 @@ func (b *entryBuilder) readMember(m nodeMember) {
 	advice, foreign := config.ForeignServerKeyAdvice(m.name, jsonKind(m.value))
 	switch {
 	case foreign:
-		b.addNote(m, quote(m.name)+" has no effect here, and is left out", advice)
+		b.addNote(m, quoteClipped(m.name)+" has no effect here, and is left out", advice)
 	case key == "":
-		b.addNote(m, quote(m.name)+" is not known here, and left out", "")
+		b.addNote(m, quoteClipped(m.name)+" is not known here, and left out", "")
 	case b.seenKeys[key] != "" && key == "enabled_tools":
-		b.skipReason = fmt.Sprintf("%s and %s both say which tools are allowed", quote(m.name), quote(b.seenKeys[key]))
-	case b.seenKeys[key] != "" && !isRestriction(key): // two restrictions both apply
-		b.addNote(m, fmt.Sprintf("%s says the same as %s, and is left out", quote(m.name), quote(b.seenKeys[key])), "")
-	case !b.setKey(m, key, inverse):
-		b.addNote(m, quote(m.name)+" has a value that cannot be read, and is left out", "")
-		if isRestriction(key) {
-			b.skipReason = quote(m.name) + " has a value that cannot be read"
+		b.skipReason = fmt.Sprintf("%s and %s both say which tools are allowed", quoteClipped(m.name), quoteClipped(b.seenKeys[key]))
+	case b.seenKeys[key] != "" && !isRestrictingKey(key): // two restrictions both apply
+		b.addNote(m, fmt.Sprintf("%s says the same as %s, and is left out", quoteClipped(m.name), quoteClipped(b.seenKeys[key])), "")
+	case !b.setConfigKey(m, key, inverse):
+		b.addNote(m, quoteClipped(m.name)+" has a value that cannot be read, and is left out", "")
+		if isRestrictingKey(key) {
+			b.skipReason = quoteClipped(m.name) + " has a value that cannot be read"
 		}
 	default:
 		b.seenKeys[key] = m.name
 	}
 }
 
-// isRestriction reports whether a key restricts a server, so that without it the server
+// isRestrictingKey reports whether a key restricts a server, so that without it the server
 // could do more than intended.
-func isRestriction(key string) bool {
+func isRestrictingKey(key string) bool {
 	return slices.Contains([]string{"enabled", "quarantined", "enabled_tools", "disabled_tools"}, key)
 }
 
 // jsonKind returns the first byte of the value in JSON.
 func jsonKind(n *node) byte {
-	if n.is(boolNode) {
+	if n.isKind(boolNode) {
 		return n.text[0]
 	}
 	return byte(n.kind)
 }
 
-// setKey sets a key of MCPProxy, and reports whether the value is usable.
-func (b *entryBuilder) setKey(m nodeMember, key string, inverse bool) bool {
+// setConfigKey sets a key of MCPProxy, and reports whether the value is usable.
+func (b *entryBuilder) setConfigKey(m nodeMember, key string, inverse bool) bool {
 	e := &b.server.Entry
 	v := m.value
 	switch key {
@@ -139,7 +139,7 @@ func (b *entryBuilder) setKey(m nodeMember, key string, inverse bool) bool {
 	case "command":
 		return b.readCommand(v)
 	case "args":
-		args, ok := stringList(v)
+		args, ok := toStringList(v)
 		e.Args = append(e.Args, args...)
 		return ok
 	case "env":
@@ -147,35 +147,35 @@ func (b *entryBuilder) setKey(m nodeMember, key string, inverse bool) bool {
 	case "headers":
 		return mergeStrings(&e.Headers, v)
 	case "working_dir":
-		return setString(&e.WorkingDir, v)
+		return copyString(&e.WorkingDir, v)
 	case "url":
-		return setString(&e.URL, v)
+		return copyString(&e.URL, v)
 	case "enabled":
 		on := v.text == "true"
 		if on == inverse {
 			e.Enabled = new(bool)
 		}
-		return v.is(boolNode)
+		return v.isKind(boolNode)
 	case "quarantined":
 		e.Quarantined = v.text == "true"
-		return v.is(boolNode)
+		return v.isKind(boolNode)
 	case "enabled_tools":
-		tools, ok := stringList(v)
+		tools, ok := toStringList(v)
 		b.include = append([]string{}, tools...)
 		return ok
 	case "disabled_tools":
-		tools, ok := stringList(v)
+		tools, ok := toStringList(v)
 		b.exclude = append(b.exclude, tools...)
 		return ok
 	case "call_timeout":
-		return v.is(stringNode) && setString(&e.CallTimeout, v)
+		return v.isKind(stringNode) && copyString(&e.CallTimeout, v)
 	case "trust":
 		if v.text == string(config.TrustManual) {
 			e.Trust = config.TrustManual
 			return true
 		}
 	}
-	b.addNote(m, quote(m.name)+" is not taken over from a text", "set it afterwards: mcpproxy upstream set "+b.server.Name+" "+key)
+	b.addNote(m, quoteClipped(m.name)+" is not taken over from a text", "set it afterwards: mcpproxy upstream set "+b.server.Name+" "+key)
 	return true
 }
 
@@ -192,7 +192,7 @@ func (b *entryBuilder) readProtocol(v *node) bool {
 	default:
 		return false
 	}
-	return v.is(stringNode)
+	return v.isKind(stringNode)
 }
 
 // readCommand converts a command: a string, a list with arguments, or an object of both.
@@ -200,7 +200,7 @@ func (b *entryBuilder) readCommand(v *node) bool {
 	e := &b.server.Entry
 	switch v.kind {
 	case listNode:
-		words, ok := stringList(v)
+		words, ok := toStringList(v)
 		if !ok || len(words) == 0 {
 			return false
 		}
@@ -208,16 +208,16 @@ func (b *entryBuilder) readCommand(v *node) bool {
 		return true
 	case objectNode:
 		args, ok := []string(nil), true
-		if given := v.get("args"); given != nil {
-			args, ok = stringList(given)
+		if given := v.memberValue("args"); given != nil {
+			args, ok = toStringList(given)
 		}
 		e.Args = append(args, e.Args...)
-		if env := v.get("env"); env != nil {
+		if env := v.memberValue("env"); env != nil {
 			ok = mergeStrings(&e.Env, env) && ok
 		}
-		return setString(&e.Command, v.get("path")) && ok
+		return copyString(&e.Command, v.memberValue("path")) && ok
 	}
-	return setString(&e.Command, v)
+	return copyString(&e.Command, v)
 }
 
 // milliseconds and seconds are the clients whose timeout has that unit.
@@ -239,10 +239,10 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 	},
 	"tool_timeout_sec": func(b *entryBuilder, m nodeMember) bool { return b.readTimeout(m, time.Second) },
 	"uri": func(b *entryBuilder, m nodeMember) bool {
-		return b.client == goose && setString(&b.server.Entry.URL, m.value)
+		return b.client == goose && copyString(&b.server.Entry.URL, m.value)
 	},
 	"cmd": func(b *entryBuilder, m nodeMember) bool {
-		return b.client == goose && setString(&b.server.Entry.Command, m.value)
+		return b.client == goose && copyString(&b.server.Entry.Command, m.value)
 	},
 	"envs": func(b *entryBuilder, m nodeMember) bool {
 		return b.client == goose && mergeStrings(&b.server.Entry.Env, m.value)
@@ -253,9 +253,9 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 		if b.client != goose {
 			return false
 		}
-		tools, ok := stringList(m.value)
+		tools, ok := toStringList(m.value)
 		if !ok {
-			b.skipReason = quote(m.name) + " has a value that cannot be read"
+			b.skipReason = quoteClipped(m.name) + " has a value that cannot be read"
 		}
 		if len(tools) > 0 { // in Goose an empty list allows all
 			b.include = tools
@@ -264,22 +264,22 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 	},
 	"http_headers": func(b *entryBuilder, m nodeMember) bool { return mergeStrings(&b.server.Entry.Headers, m.value) },
 	"requestOptions": func(b *entryBuilder, m nodeMember) bool {
-		headers := m.value.get("headers")
+		headers := m.value.memberValue("headers")
 		return headers != nil && mergeStrings(&b.server.Entry.Headers, headers)
 	},
 	"env_http_headers": func(b *entryBuilder, m nodeMember) bool {
 		for _, h := range m.value.members {
-			if h.value.is(stringNode) {
+			if h.value.isKind(stringNode) {
 				putString(&b.server.Entry.Headers, h.name, "${env:"+h.value.text+"}")
 			}
 		}
-		return m.value.is(objectNode)
+		return m.value.isKind(objectNode)
 	},
 	"bearer_token_env_var": func(b *entryBuilder, m nodeMember) bool {
-		if m.value.is(stringNode) {
+		if m.value.isKind(stringNode) {
 			putString(&b.server.Entry.Headers, "Authorization", "Bearer ${env:"+m.value.text+"}")
 		}
-		return m.value.is(stringNode)
+		return m.value.isKind(stringNode)
 	},
 	"uses": func(b *entryBuilder, m nodeMember) bool {
 		b.skipReason = "it is a block of the client's hub, which says elsewhere how it is started"
@@ -293,12 +293,12 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 
 // readVariables converts a list of environment variables to pass on.
 func (b *entryBuilder) readVariables(m nodeMember) bool {
-	names, ok := stringList(m.value)
+	names, ok := toStringList(m.value)
 	for _, name := range names {
 		putString(&b.server.Entry.Env, name, "${env:"+name+"}")
 	}
 	if ok && len(names) > 0 {
-		b.addNote(m, quote(m.name)+" is written as references in env", "set these variables where MCPProxy is started")
+		b.addNote(m, quoteClipped(m.name)+" is written as references in env", "set these variables where MCPProxy is started")
 	}
 	return ok
 }
@@ -311,7 +311,7 @@ func (b *entryBuilder) readTimeout(m nodeMember, unit time.Duration) bool {
 		return false
 	}
 	b.server.Entry.CallTimeout = strconv.FormatFloat(limit.Round(time.Millisecond).Seconds(), 'f', -1, 64) + "s"
-	b.addNote(m, fmt.Sprintf("%s is written as call_timeout %s", quote(m.name), b.server.Entry.CallTimeout), "")
+	b.addNote(m, fmt.Sprintf("%s is written as call_timeout %s", quoteClipped(m.name), b.server.Entry.CallTimeout), "")
 	return true
 }
 
@@ -365,7 +365,7 @@ func (b *entryBuilder) rewriteReferences(n *node) {
 	for i := range e.Args {
 		args[i] = &e.Args[i]
 	}
-	rewrite("args", isShell(e.Command), args...)
+	rewrite("args", isShellCommand(e.Command), args...)
 	all("env", e.Env)
 	all("headers", e.Headers)
 }

@@ -10,19 +10,19 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// fromJSONOrYAML parses a text that looks like JSON, or as YAML if its first key has no
+// parseJSONOrYAML parses a text that looks like JSON, or as YAML if its first key has no
 // quotes and it has servers as YAML. Otherwise it returns the JSON error.
-func fromJSONOrYAML(data []byte) (*node, error) {
-	root, err := fromJSON(data)
+func parseJSONOrYAML(data []byte) (*node, error) {
+	root, err := parseJSON(data)
 	first := bytes.TrimLeft(data, "{ \t\r\n")
 	if err == nil || bytes.HasPrefix(first, []byte(`"`)) {
 		return root, err
 	}
-	again, wrong := fromYAML(data)
+	again, wrong := parseYAML(data)
 	if wrong != nil {
 		return nil, err
 	}
-	if f, wrong := readServersFile(again, false); wrong != nil || len(f.Servers) == 0 {
+	if f, wrong := readServersNode(again, false); wrong != nil || len(f.Servers) == 0 {
 		return nil, err
 	}
 	return again, nil
@@ -62,8 +62,8 @@ func detectFormat(text []byte) fileFormat {
 	return inJSON
 }
 
-// parseError returns the error for a text that cannot be parsed.
-func parseError(err error) error {
+// toParseProblem returns the error for a text that cannot be parsed.
+func toParseProblem(err error) error {
 	var m *syntaxError
 	if !errors.As(err, &m) {
 		return problem.Newf(problem.InvalidConfig, "The text cannot be read: %v", err).WithHint("Copy the text once more, as the client has it.")

@@ -20,39 +20,39 @@ import (
 
 // parseServers reads the text of a client's file. The error is a *problem.Problem
 // INVALID_CONFIG with line and column.
-func parseServers(text []byte) (*ServersFile, error) {
+func parseServers(text []byte) (*ImportedServers, error) {
 	text = bytes.TrimPrefix(text, []byte(textedit.ByteOrderMark))
 	root, err := read(text)
 	if err != nil {
-		return nil, parseError(err)
+		return nil, toParseProblem(err)
 	}
 	found, err := findSections(root)
 	if err != nil {
-		return nil, parseError(err)
+		return nil, toParseProblem(err)
 	}
-	r := importReader{file: &ServersFile{}, taken: ServerNames{}}
+	r := importReader{file: &ImportedServers{}, taken: UsedServerNames{}}
 	for _, s := range found {
 		r.file.Client = s.client
-		if err := r.section(s); err != nil {
-			return nil, parseError(err)
+		if err := r.readSection(s); err != nil {
+			return nil, toParseProblem(err)
 		}
 	}
 	return r.file, nil
 }
 
-// read makes a tree of the text, in the format that it looks like.
+// readTarget makes a tree of the text, in the format that it looks like.
 func read(text []byte) (*node, error) {
 	if wrong := textedit.CheckText(text); wrong != nil {
-		line, column := textedit.Position(text, wrong.Offset)
+		line, column := textedit.LineAndColumn(text, wrong.Offset)
 		return nil, &syntaxError{position{line, column}, wrong.Message, wrong.Hint}
 	}
 	switch detectFormat(text) {
 	case inTOML:
-		return fromTOML(text)
+		return parseTOML(text)
 	case inYAML:
-		return fromYAML(text)
+		return parseYAML(text)
 	}
-	return fromJSONOrYAML(text)
+	return parseJSONOrYAML(text)
 }
 
 // updating reports whether goldens are written: the flag belongs to the external tests.
@@ -99,7 +99,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-func allNotes(f *ServersFile) []Note {
+func allNotes(f *ImportedServers) []Note {
 	notes := f.Notes
 	for _, s := range f.Servers {
 		notes = append(notes, s.Notes...)
@@ -108,7 +108,7 @@ func allNotes(f *ServersFile) []Note {
 }
 
 // report is what came of a file, for a golden.
-func report(t *testing.T, f *ServersFile) string {
+func report(t *testing.T, f *ImportedServers) string {
 	var out strings.Builder
 	notes := func(list []Note) {
 		for _, n := range list {
@@ -129,7 +129,7 @@ func report(t *testing.T, f *ServersFile) string {
 	return out.String()
 }
 
-func encoded(t testing.TB, s ServerEntry) json.RawMessage {
+func encoded(t testing.TB, s ImportedServer) json.RawMessage {
 	t.Helper()
 	raw, err := s.Entry.JSON()
 	if err != nil {
@@ -139,7 +139,7 @@ func encoded(t testing.TB, s ServerEntry) json.RawMessage {
 }
 
 // accepted writes the servers into a file of ours and opens it.
-func accepted(t testing.TB, f *ServersFile) {
+func accepted(t testing.TB, f *ImportedServers) {
 	t.Helper()
 	var text bytes.Buffer
 	text.WriteString(`{"mcpServers": {`)
@@ -300,7 +300,7 @@ func TestNames(t *testing.T) {
 		"github": "github", "My Notes": "My-Notes", "a:b": "a-b", "a__b": "a_b", "a___b": "a_b", " x ": "x", "..": "server", "": "server",
 		"日本": "server", "@scope/name": "scope-name", "a.b": "a.b", strings.Repeat("x", 100): strings.Repeat("x", 64),
 	} {
-		if got := validName(called); got != want {
+		if got := toValidServerName(called); got != want {
 			t.Errorf("%q becomes %q, want %q", called, got, want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // parseCommandLine converts a command line into a servers object, as in a client's file.
 // It may be a client's command that adds a server.
 func parseCommandLine(line string) (*node, error) {
-	all, err := splitWords(line)
+	all, err := splitShellWords(line)
 	if err != nil {
 		return nil, err
 	}
@@ -30,18 +30,18 @@ func parseCommandLine(line string) (*node, error) {
 	if len(all) == 0 {
 		return nil, &syntaxError{position{1, 1}, "there is no command", "give the command that starts the server"}
 	}
-	if n := addCommandLength(all); n > 0 {
+	if n := countAddCommandWords(all); n > 0 {
 		return s.parseAddCommand(all[:n], all[n:])
 	}
 	s.setCommandOrURL(all)
-	return s.toNode("")
+	return s.toServersNode("")
 }
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// addCommandLength returns the number of words of a client's add command, 0 for other
+// countAddCommandWords returns the number of words of a client's add command, 0 for other
 // commands.
-func addCommandLength(all []shellWord) int {
+func countAddCommandWords(all []shellWord) int {
 	text := func(i int) string {
 		if i < len(all) {
 			return all[i].text
@@ -76,7 +76,7 @@ func (s *commandServer) addAssignment(to string, w shellWord, between string) bo
 	if s.parts[to] == nil {
 		s.parts[to] = &node{kind: objectNode, at: w.at}
 	}
-	s.parts[to].add(nodeMember{strings.TrimSpace(name), w.at, textNode(strings.TrimSpace(value), w.at)})
+	s.parts[to].addMember(nodeMember{strings.TrimSpace(name), w.at, newStringNode(strings.TrimSpace(value), w.at)})
 	return ok
 }
 
@@ -90,23 +90,23 @@ func (s *commandServer) setCommandOrURL(all []shellWord) {
 	s.command = all
 }
 
-// toNode returns a servers object with this server.
-func (s *commandServer) toNode(name string) (*node, error) {
+// toServersNode returns a servers object with this server.
+func (s *commandServer) toServersNode(name string) (*node, error) {
 	n := &node{kind: objectNode, at: s.at}
-	put := func(key string, v *node) { n.add(nodeMember{key, v.at, v}) }
+	put := func(key string, v *node) { n.addMember(nodeMember{key, v.at, v}) }
 	switch {
 	case s.url != "":
-		put("url", textNode(s.url, s.at))
+		put("url", newStringNode(s.url, s.at))
 	case len(s.command) > 0:
-		put("command", textNode(s.command[0].text, s.command[0].at))
+		put("command", newStringNode(s.command[0].text, s.command[0].at))
 		args := &node{kind: listNode, at: s.at}
 		for _, w := range s.command[1:] {
-			args.items = append(args.items, textNode(w.text, w.at))
+			args.items = append(args.items, newStringNode(w.text, w.at))
 		}
 		put("args", args)
 	}
 	if s.kind != "" {
-		put("type", textNode(s.kind, s.at))
+		put("type", newStringNode(s.kind, s.at))
 	}
 	for _, key := range []string{"env", "headers"} {
 		if v := s.parts[key]; v != nil {
@@ -117,14 +117,14 @@ func (s *commandServer) toNode(name string) (*node, error) {
 		}
 	}
 	if name == "" {
-		name = nameFor(n)
+		name = deriveServerName(n)
 	}
 	servers := &node{kind: objectNode, at: s.at}
-	servers.add(nodeMember{name, s.at, n})
+	servers.addMember(nodeMember{name, s.at, n})
 	return servers, nil
 }
 
-func textNode(s string, at position) *node { return &node{kind: stringNode, text: s, at: at} }
+func newStringNode(s string, at position) *node { return &node{kind: stringNode, text: s, at: at} }
 
 // parseAddCommand parses the rest of a client's add command.
 func (s *commandServer) parseAddCommand(of, rest []shellWord) (*node, error) {
@@ -142,12 +142,12 @@ func (s *commandServer) parseAddCommand(of, rest []shellWord) (*node, error) {
 			behind = true
 			if name != "" && len(rest) > 0 {
 				s.setCommandOrURL(rest)
-				return s.toNode(name)
+				return s.toServersNode(name)
 			}
 		case !behind && strings.HasPrefix(w.text, "-"):
 			if !given {
 				if len(rest) == 0 {
-					return nil, &syntaxError{w.at, quote(w.text) + " has no value", ""}
+					return nil, &syntaxError{w.at, quoteClipped(w.text) + " has no value", ""}
 				}
 				value, rest = rest[0].text, rest[1:]
 			}
@@ -158,11 +158,11 @@ func (s *commandServer) parseAddCommand(of, rest []shellWord) (*node, error) {
 			name = w.text
 		default: // the rest belongs to the server
 			s.setCommandOrURL(takeTrailingOptions(append([]shellWord{w}, rest...), s))
-			return s.toNode(name)
+			return s.toServersNode(name)
 		}
 	}
 	if s.url != "" && name != "" {
-		return s.toNode(name)
+		return s.toServersNode(name)
 	}
 	return nil, &syntaxError{last.at, "the command of the server is missing", "copy the whole line"}
 }
@@ -199,10 +199,10 @@ func (s *commandServer) setOption(name string, value shellWord) error {
 	case "--bearer-token-env-var":
 		ok = s.addAssignment("headers", shellWord{"Authorization:Bearer ${" + value.text + "}", value.at}, ":")
 	default:
-		return &syntaxError{value.at, "the option " + quote(name) + " is not known", "take it out, or paste the command that starts the server"}
+		return &syntaxError{value.at, "the option " + quoteClipped(name) + " is not known", "take it out, or paste the command that starts the server"}
 	}
 	if !ok {
-		return &syntaxError{value.at, "the value of " + quote(name) + " has no name", ""}
+		return &syntaxError{value.at, "the value of " + quoteClipped(name) + " has no name", ""}
 	}
 	return nil
 }
@@ -217,18 +217,18 @@ func parseAddJSON(how shellWord, rest []shellWord) (*node, error) {
 	if len(words) == 0 {
 		return nil, &syntaxError{how.at, "the server is missing", "copy the whole line"}
 	}
-	n, err := fromJSON([]byte(words[0].text))
+	n, err := parseJSON([]byte(words[0].text))
 	if err != nil {
 		return nil, err
 	}
-	if given := n.get("name"); name == "" && given.is(stringNode) {
+	if given := n.memberValue("name"); name == "" && given.isKind(stringNode) {
 		name = given.text
 	}
 	if name == "" {
-		name = nameFor(n)
+		name = deriveServerName(n)
 	}
 	servers := &node{kind: objectNode, at: words[0].at}
-	servers.add(nodeMember{name, words[0].at, n})
+	servers.addMember(nodeMember{name, words[0].at, n})
 	return servers, nil
 }
 
@@ -239,17 +239,17 @@ func isURL(s string) bool {
 // runners start a program that is their argument.
 var runners = []string{"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "bun", "npm", "node", "deno", "python", "python3", "uv", "docker", "podman", "cmd"}
 
-// nameFor derives a name for a server without one.
-func nameFor(n *node) string {
-	if address := n.get("url"); address.is(stringNode) {
-		return nameOfURL(address.text)
+// deriveServerName derives a name for a server without one.
+func deriveServerName(n *node) string {
+	if address := n.memberValue("url"); address.isKind(stringNode) {
+		return deriveNameFromURL(address.text)
 	}
 	var all []string
-	if c := n.get("command"); c.is(stringNode) {
+	if c := n.memberValue("command"); c.isKind(stringNode) {
 		all = append(all, c.text)
 	}
-	if args := n.get("args"); args.is(listNode) {
-		more, _ := stringList(args)
+	if args := n.memberValue("args"); args.isKind(listNode) {
+		more, _ := toStringList(args)
 		all = append(all, more...)
 	}
 	for i, w := range all {
@@ -259,14 +259,14 @@ func nameFor(n *node) string {
 			skip = true
 		}
 		if !skip {
-			return shortName(base)
+			return trimPackageAffixes(base)
 		}
 	}
 	return "server"
 }
 
-// shortName strips common affixes from the name of a package or program.
-func shortName(s string) string {
+// trimPackageAffixes strips common affixes from the name of a package or program.
+func trimPackageAffixes(s string) string {
 	if at := strings.LastIndexByte(s, '@'); at > 0 {
 		s = s[:at]
 	}
@@ -286,7 +286,7 @@ func shortName(s string) string {
 	return s
 }
 
-func nameOfURL(s string) string {
+func deriveNameFromURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" {
 		return "server"

@@ -6,17 +6,17 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// fromJSON parses JSON with optional comments and trailing commas.
-func fromJSON(data []byte) (*node, error) {
-	tree, wrong := textedit.Parse(data)
+// parseJSON parses JSON with optional comments and trailing commas.
+func parseJSON(data []byte) (*node, error) {
+	tree, wrong := textedit.ParseJSONC(data)
 	if wrong != nil {
-		line, column := textedit.Position(data, wrong.Offset)
+		line, column := textedit.LineAndColumn(data, wrong.Offset)
 		return nil, &syntaxError{position{line, column}, wrong.Message, wrong.Hint}
 	}
-	return jsonNode(tree, newLineIndex(data))
+	return convertJSONValue(tree, newLineIndex(data))
 }
 
-func jsonNode(v hujson.Value, l *lineIndex) (*node, error) {
+func convertJSONValue(v hujson.Value, l *lineIndex) (*node, error) {
 	n := &node{kind: nodeKind(v.Value.Kind()), at: l.position(v.StartOffset)}
 	switch value := v.Value.(type) {
 	case hujson.Literal:
@@ -30,7 +30,7 @@ func jsonNode(v hujson.Value, l *lineIndex) (*node, error) {
 		}
 	case *hujson.Array:
 		for _, e := range value.Elements {
-			item, err := jsonNode(e, l)
+			item, err := convertJSONValue(e, l)
 			if err != nil {
 				return nil, err
 			}
@@ -40,11 +40,11 @@ func jsonNode(v hujson.Value, l *lineIndex) (*node, error) {
 		for _, m := range value.Members {
 			name, _ := m.Name.Value.(hujson.Literal)
 			at := l.position(m.Name.StartOffset)
-			inner, err := jsonNode(m.Value, l)
+			inner, err := convertJSONValue(m.Value, l)
 			if err != nil {
 				return nil, err
 			}
-			n.add(nodeMember{name.String(), at, inner})
+			n.addMember(nodeMember{name.String(), at, inner})
 		}
 		return n, n.checkDuplicates()
 	}

@@ -8,28 +8,28 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// ServerNames are used server names, by confusable form.
-type ServerNames map[string]string
+// UsedServerNames are used server names, by confusable form.
+type UsedServerNames map[string]string
 
-// Add marks a name as used.
-func (n ServerNames) Add(name string) {
+// AddName marks a name as used.
+func (n UsedServerNames) AddName(name string) {
 	for _, look := range config.ConfusableNames(name) {
 		n[look] = name
 	}
 }
 
-// Unique returns a valid name, derived from a client's, that is not confusable with a
+// UniqueName returns a valid name, derived from a client's, that is not confusable with a
 // used one: numbered if necessary.
-func (n ServerNames) Unique(called string) string {
-	base := validName(called)
+func (n UsedServerNames) UniqueName(called string) string {
+	base := toValidServerName(called)
 	name := base
 	for i := 2; n.isTaken(name); i++ {
-		name = numbered(base, i)
+		name = appendNumber(base, i)
 	}
 	return name
 }
 
-func (n ServerNames) isTaken(name string) bool {
+func (n UsedServerNames) isTaken(name string) bool {
 	for _, look := range config.ConfusableNames(name) {
 		if n[look] != "" {
 			return true
@@ -38,8 +38,8 @@ func (n ServerNames) isTaken(name string) bool {
 	return false
 }
 
-// validName converts a client's name into a valid server name.
-func validName(called string) string {
+// toValidServerName converts a client's name into a valid server name.
+func toValidServerName(called string) string {
 	if tool.CheckServerName(called) == nil {
 		return called
 	}
@@ -63,8 +63,8 @@ func validName(called string) string {
 	return out
 }
 
-// numbered returns a name with a number, within the maximum length.
-func numbered(name string, n int) string {
+// appendNumber returns a name with a number, within the maximum length.
+func appendNumber(name string, n int) string {
 	end := "-" + strconv.Itoa(n)
 	return name[:min(len(name), tool.MaxServerName-len(end))] + end
 }

@@ -49,23 +49,23 @@ type nodeMember struct {
 	value *node
 }
 
-// add appends a member.
-func (n *node) add(m nodeMember) { n.members = append(n.members, m) }
+// addMember appends a member.
+func (n *node) addMember(m nodeMember) { n.members = append(n.members, m) }
 
 // checkDuplicates returns an error for duplicate member names.
 func (n *node) checkDuplicates() error {
 	first := map[string]position{}
 	for _, m := range n.members {
 		if at, twice := first[m.name]; twice {
-			return &syntaxError{m.at, quote(m.name) + " is there twice", fmt.Sprintf("the first one is on line %d: take one of them out", at.line)}
+			return &syntaxError{m.at, quoteClipped(m.name) + " is there twice", fmt.Sprintf("the first one is on line %d: take one of them out", at.line)}
 		}
 		first[m.name] = m.at
 	}
 	return nil
 }
 
-// get returns a member's value, nil if it is missing or null.
-func (n *node) get(name string) *node {
+// memberValue returns a member's value, nil if it is missing or null.
+func (n *node) memberValue(name string) *node {
 	if n == nil {
 		return nil
 	}
@@ -77,20 +77,20 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-// is reports whether the node exists and has that kind.
-func (n *node) is(k nodeKind) bool { return n != nil && n.kind == k }
+// isKind reports whether the node exists and has that kind.
+func (n *node) isKind(k nodeKind) bool { return n != nil && n.kind == k }
 
-// scalar returns the text of a string, number or boolean.
-func (n *node) scalar() (string, bool) {
-	if !n.is(stringNode) && !n.is(numberNode) && !n.is(boolNode) {
+// scalarText returns the text of a string, number or boolean.
+func (n *node) scalarText() (string, bool) {
+	if !n.isKind(stringNode) && !n.isKind(numberNode) && !n.isKind(boolNode) {
 		return "", false
 	}
 	return n.text, true
 }
 
-// quote makes a name safe to read in a message, and shortens it.
-func quote(s string) string {
-	if cut := wirejson.Clip(s, 80); cut != s {
+// quoteClipped makes a name safe to read in a message, and shortens it.
+func quoteClipped(s string) string {
+	if cut := wirejson.ClipText(s, 80); cut != s {
 		s = cut + "…"
 	}
 	return strconv.Quote(s)
@@ -111,12 +111,12 @@ func checkDepth(data []byte) error {
 			depth = max(depth-1, 0)
 		}
 		if depth > maxDepth {
-			return errDeep(position{line, column})
+			return newTooDeepError(position{line, column})
 		}
 	}
 	return nil
 }
 
-func errDeep(at position) error {
+func newTooDeepError(at position) error {
 	return &syntaxError{at, fmt.Sprintf("the text is nested deeper than %d", maxDepth), "take over only the part with the servers"}
 }

@@ -8,70 +8,70 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// Format is the detected format of a text.
-type Format string
+// PastedFormat is the detected format of a text.
+type PastedFormat string
 
 // The formats.
 const (
-	FormatJSON    Format = "json"
-	FormatTOML    Format = "toml"
-	FormatYAML    Format = "yaml"
-	FormatCommand Format = "command"
-	FormatURL     Format = "url"
+	FormatJSON    PastedFormat = "json"
+	FormatTOML    PastedFormat = "toml"
+	FormatYAML    PastedFormat = "yaml"
+	FormatCommand PastedFormat = "command"
+	FormatURL     PastedFormat = "url"
 )
 
 // Words returns all formats, and "" for none.
-func (Format) Words() []string { return []string{"json", "toml", "yaml", "command", "url", ""} }
+func (PastedFormat) Words() []string { return []string{"json", "toml", "yaml", "command", "url", ""} }
 
 // ParsePasted parses pasted text: a client's file like Parse; a part of one, such as a
 // server with its name but without braces; a single server; a command line, also one that
 // adds a server to a client; or a URL. Curly quotes are replaced if the text has no
 // others. The error is as of Parse; the format is returned with it.
-func ParsePasted(given []byte) (*ServersFile, Format, error) {
+func ParsePasted(given []byte) (*ImportedServers, PastedFormat, error) {
 	given = bytes.TrimPrefix(given, []byte(textedit.ByteOrderMark))
 	if wrong := textedit.CheckText(given); wrong != nil {
-		line, column := textedit.Position(given, wrong.Offset)
-		return nil, "", parseError(&syntaxError{position{line, column}, wrong.Message, wrong.Hint})
+		line, column := textedit.LineAndColumn(given, wrong.Offset)
+		return nil, "", toParseProblem(&syntaxError{position{line, column}, wrong.Message, wrong.Hint})
 	}
 	trimmed := strings.TrimSpace(string(given))
 	switch {
 	case trimmed == "":
-		return nil, "", parseError(&syntaxError{position{1, 1}, "there is no text", "paste a part of a client's file, a command, or a URL"})
+		return nil, "", toParseProblem(&syntaxError{position{1, 1}, "there is no text", "paste a part of a client's file, a command, or a URL"})
 	case isURL(trimmed):
 		s := newCommandServer()
 		s.url = trimmed
-		servers, err := s.toNode("")
-		return readPasted(servers, err, FormatURL, 0)
-	case isCommand(trimmed):
+		servers, err := s.toServersNode("")
+		return toServersFile(servers, err, FormatURL, 0)
+	case isCommandLine(trimmed):
 		servers, err := parseCommandLine(trimmed)
-		return readPasted(servers, err, FormatCommand, 0)
+		return toServersFile(servers, err, FormatCommand, 0)
 	}
-	format := map[fileFormat]Format{inJSON: FormatJSON, inTOML: FormatTOML, inYAML: FormatYAML}[detectFormat(given)]
+	format := map[fileFormat]PastedFormat{inJSON: FormatJSON, inTOML: FormatTOML, inYAML: FormatYAML}[detectFormat(given)]
 	above := 0
 	if trimmed[0] == '"' || strings.HasPrefix(trimmed, "“") || format == FormatYAML && strings.HasPrefix(trimmed, `'`) {
 		// Members without the enclosing object.
 		given, format, above = []byte("{\n"+string(given)+"\n}"), FormatJSON, 1
 	}
-	root, err := readAs(given, format)
+	root, err := parseAs(given, format)
 	if firstLine, _, _ := strings.Cut(trimmed, "\n"); err != nil && above > 0 && strings.HasSuffix(strings.TrimSpace(firstLine), ":") {
 		// A quoted key before a block is YAML.
-		if again, wrong := fromYAML(given[len("{\n") : len(given)-len("\n}")]); wrong == nil && again.is(objectNode) {
-			if f, wrong := readServersFile(again, false); wrong == nil && len(f.Servers) > 0 {
+		if again, wrong := parseYAML(given[len("{\n") : len(given)-len("\n}")]); wrong == nil && again.isKind(objectNode) {
+			if f, wrong := readServersNode(again, false); wrong == nil && len(f.Servers) > 0 {
 				return f, FormatYAML, nil
 			}
 		}
 	}
 	if err != nil && format == FormatJSON && !bytes.Contains(given, []byte(`"`)) {
 		straight := strings.NewReplacer("“", `"`, "”", `"`, "„", `"`).Replace(string(given))
-		if again, wrong := readAs([]byte(straight), format); wrong == nil {
+		if again, wrong := parseAs([]byte(straight), format); wrong == nil {
 			root, err = again, nil
 		}
 	}
-	return readPasted(root, err, format, above)
+	return toServersFile(root, err, format, above)
 }
 
-// isCommand reports whether a text is one command line.
-func isCommand(s string) bool {
+// isCommandLine reports whether a text is one command line.
+func isCommandLine(s string) bool {
 	for line := range strings.Lines(strings.ReplaceAll(s, "\\\r\n", "\\\n")) {
 		if !strings.HasSuffix(line, "\\\n") && strings.HasSuffix(line, "\n") {
 			return false // it continues on the next line
@@ -82,22 +82,22 @@ func isCommand(s string) bool {
 		!strings.HasPrefix(s, "---") && !strings.HasPrefix(s, "- ") && !strings.HasSuffix(first, ":") && !strings.Contains(s, " = ")
 }
 
-func readAs(data []byte, f Format) (*node, error) {
+func parseAs(data []byte, f PastedFormat) (*node, error) {
 	switch f {
 	case FormatTOML:
-		return fromTOML(data)
+		return parseTOML(data)
 	case FormatYAML:
-		return fromYAML(data)
+		return parseYAML(data)
 	}
-	return fromJSONOrYAML(data)
+	return parseJSONOrYAML(data)
 }
 
-// readPasted returns the servers of a parsed text. above is the number of lines added
+// toServersFile returns the servers of a parsed text. above is the number of lines added
 // above it.
-func readPasted(root *node, err error, f Format, above int) (*ServersFile, Format, error) {
-	var out *ServersFile
+func toServersFile(root *node, err error, f PastedFormat, above int) (*ImportedServers, PastedFormat, error) {
+	var out *ImportedServers
 	if err == nil {
-		out, err = readServersFile(root, f == FormatCommand || f == FormatURL)
+		out, err = readServersNode(root, f == FormatCommand || f == FormatURL)
 	}
 	var m *syntaxError
 	if errors.As(err, &m) && above > 0 {
@@ -107,16 +107,16 @@ func readPasted(root *node, err error, f Format, above int) (*ServersFile, Forma
 		}
 	}
 	if err != nil {
-		return nil, f, parseError(err)
+		return nil, f, toParseProblem(err)
 	}
-	shiftLines(out.Notes, above)
+	shiftNoteLines(out.Notes, above)
 	for _, s := range out.Servers {
-		shiftLines(s.Notes, above)
+		shiftNoteLines(s.Notes, above)
 	}
 	return out, f, nil
 }
 
-func shiftLines(notes []Note, above int) {
+func shiftNoteLines(notes []Note, above int) {
 	for i := range notes {
 		notes[i].Line = max(notes[i].Line-above, 0)
 	}

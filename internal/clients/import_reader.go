@@ -8,13 +8,13 @@ const (
 
 // importReader collects the servers of a file.
 type importReader struct {
-	file  *ServersFile
-	taken ServerNames
+	file  *ImportedServers
+	taken UsedServerNames
 	notes int
 }
 
-// note adds a note, up to the maximum number.
-func (r *importReader) note(to *[]Note, at position, key, message, hint string) {
+// addNote adds a note, up to the maximum number.
+func (r *importReader) addNote(to *[]Note, at position, key, message, hint string) {
 	if r.notes == maxNotes {
 		r.file.OmittedNotes++
 		return

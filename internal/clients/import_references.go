@@ -21,7 +21,7 @@ func rewriteReferences(s, client string, shell bool, told func(message, hint str
 		case r.Kind == config.EditorVariable && r.Name == "userHome":
 			name = "HOME"
 		case r.Kind == config.Input:
-			name = variableName(r.Name)
+			name = inputVariableName(r.Name)
 		case r.Kind == config.Template:
 			name = r.Name
 		}
@@ -50,8 +50,8 @@ func rewriteReferences(s, client string, shell bool, told func(message, hint str
 	return out.String() + s[rest:]
 }
 
-// variableName returns a variable name for a client's input prompt.
-func variableName(id string) string {
+// inputVariableName returns a variable name for a client's input prompt.
+func inputVariableName(id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
@@ -64,8 +64,8 @@ func variableName(id string) string {
 	return strings.ToUpper(name)
 }
 
-// isShell reports whether a command expands references in its arguments itself.
-func isShell(command string) bool {
+// isShellCommand reports whether a command expands references in its arguments itself.
+func isShellCommand(command string) bool {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(command, `\`, "/")), ".exe")
 	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "fish", "ksh", "cmd", "powershell", "pwsh", "env"}, name)
 }

@@ -7,24 +7,24 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// ServersFile is the servers found in a client's file.
-type ServersFile struct {
+// ImportedServers is the servers found in a client's file.
+type ImportedServers struct {
 	Client       string // the detected client; "" if ambiguous
-	Servers      []ServerEntry
+	Servers      []ImportedServer
 	Notes        []Note // about the file as a whole
 	OmittedNotes int    // number of notes beyond the bound
 }
 
-// ServerEntry is a client's server.
-type ServerEntry struct {
+// ImportedServer is a client's server.
+type ImportedServer struct {
 	Name         string // unique valid name
 	OriginalName string // the client's name for it
-	Entry        Entry
+	Entry        ConfigEntry
 	Notes        []Note
 }
 
-// Entry is a server as a configuration entry. References are not resolved.
-type Entry struct {
+// ConfigEntry is a server as a configuration entry. References are not resolved.
+type ConfigEntry struct {
 	config.Launch
 	Protocol      string       `json:"protocol,omitempty"`
 	Enabled       *bool        `json:"enabled,omitempty"`
@@ -36,7 +36,7 @@ type Entry struct {
 }
 
 // JSON returns the entry as written into the configuration file.
-func (e Entry) JSON() (json.RawMessage, error) { return wirejson.Marshal(e) }
+func (e ConfigEntry) JSON() (json.RawMessage, error) { return wirejson.Marshal(e) }
 
 // Note is a difference between the entry and the client's file. Line and Column count
 // from 1. Key is the client's key, "" for the server as a whole. No note repeats a value

@@ -8,39 +8,39 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// section reads the servers of one section of the file.
-func (r *importReader) section(s serverSection) error {
+// readSection reads the servers of one section of the file.
+func (r *importReader) readSection(s serverSection) error {
 	for _, m := range s.servers.members {
-		if err := r.server(s, m); err != nil {
+		if err := r.readServer(s, m); err != nil {
 			return err
 		}
 	}
 	for _, item := range s.servers.items {
 		m := nodeMember{at: item.at, value: item}
-		if name := item.get("name"); name.is(stringNode) {
+		if name := item.memberValue("name"); name.isKind(stringNode) {
 			m.name, m.at = name.text, name.at
-		} else if transport := item.get("transport"); transport.is(objectNode) {
-			m.name = nameFor(transport)
+		} else if transport := item.memberValue("transport"); transport.isKind(objectNode) {
+			m.name = deriveServerName(transport)
 		}
-		if err := r.server(s, m); err != nil {
+		if err := r.readServer(s, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// server reads one server. An unusable one is skipped with a note.
-func (r *importReader) server(s serverSection, m nodeMember) error {
-	if !m.value.is(objectNode) {
-		r.note(&r.file.Notes, m.at, "", "server "+quote(m.name)+" is left out: it is not an object", "see how the client's own file has it")
+// readServer reads one server. An unusable one is skipped with a note.
+func (r *importReader) readServer(s serverSection, m nodeMember) error {
+	if !m.value.isKind(objectNode) {
+		r.addNote(&r.file.Notes, m.at, "", "server "+quoteClipped(m.name)+" is left out: it is not an object", "see how the client's own file has it")
 		return nil
 	}
 	if len(r.file.Servers) == maxServers {
 		return &syntaxError{m.at, fmt.Sprintf("there are more than %d servers", maxServers), "take them over in parts"}
 	}
-	b := entryBuilder{importReader: r, client: s.client, server: ServerEntry{OriginalName: m.name}}
-	b.server.Name = r.taken.Unique(m.name)
-	b.read(m.value)
+	b := entryBuilder{importReader: r, client: s.client, server: ImportedServer{OriginalName: m.name}}
+	b.server.Name = r.taken.UniqueName(m.name)
+	b.buildEntry(m.value)
 	encoded, err := b.server.Entry.JSON()
 	if err != nil {
 		return err
@@ -50,20 +50,20 @@ func (r *importReader) server(s serverSection, m nodeMember) error {
 		if why == "" {
 			why, hint = mistakes[0].Message, mistakes[0].Hint
 		}
-		r.note(&r.file.Notes, m.at, "", "server "+quote(m.name)+" is left out: "+why, hint)
+		r.addNote(&r.file.Notes, m.at, "", "server "+quoteClipped(m.name)+" is left out: "+why, hint)
 		return nil
 	}
 	if b.server.Name != m.name {
-		r.note(&b.server.Notes, m.at, "", fmt.Sprintf("the server is called %s here, not %s", b.server.Name, quote(m.name)),
+		r.addNote(&b.server.Notes, m.at, "", fmt.Sprintf("the server is called %s here, not %s", b.server.Name, quoteClipped(m.name)),
 			"names have letters, digits, dots, dashes and underscores, no __, and no two look alike")
 	}
 	if s.project != "" {
-		r.note(&b.server.Notes, m.at, "", "the client has it for one project only: "+quote(s.project), "here every client has it")
+		r.addNote(&b.server.Notes, m.at, "", "the client has it for one project only: "+quoteClipped(s.project), "here every client has it")
 	}
 	slices.SortStableFunc(b.server.Notes, func(x, y Note) int {
 		return cmp.Or(x.Line-y.Line, x.Column-y.Column)
 	})
-	r.taken.Add(b.server.Name)
+	r.taken.AddName(b.server.Name)
 	r.file.Servers = append(r.file.Servers, b.server)
 	return nil
 }

@@ -24,72 +24,72 @@ type serverSection struct {
 
 // findSections finds the servers in any client's file.
 func findSections(root *node) ([]serverSection, error) {
-	if !root.is(objectNode) {
-		return nil, noServers(root)
+	if !root.isKind(objectNode) {
+		return nil, newNoServersError(root)
 	}
 	var found []serverSection
 	add := func(client, project string, servers *node) {
-		if servers.is(objectNode) || servers.is(listNode) {
+		if servers.isKind(objectNode) || servers.isKind(listNode) {
 			found = append(found, serverSection{client, servers, project})
 		}
 	}
-	if own := root.get("mcpServers"); own != nil {
-		add(clientOf(root, own), "", own)
+	if own := root.memberValue("mcpServers"); own != nil {
+		add(detectClient(root, own), "", own)
 	}
-	if projects := root.get("projects"); projects.is(objectNode) {
+	if projects := root.memberValue("projects"); projects.isKind(objectNode) {
 		for _, p := range projects.members {
-			add(claudeCode, p.name, p.value.get("mcpServers"))
+			add(claudeCode, p.name, p.value.memberValue("mcpServers"))
 		}
 	}
-	add(vscode, "", root.get("servers"))
-	if mcp := root.get("mcp"); mcp != nil {
-		switch inner := mcp.get("servers"); {
-		case !keyHasValue(mcp, "type", "local", "remote") && (!inner.is(objectNode) || isServerNode(inner)): // Crush
+	add(vscode, "", root.memberValue("servers"))
+	if mcp := root.memberValue("mcp"); mcp != nil {
+		switch inner := mcp.memberValue("servers"); {
+		case !anyServerKeyHasValue(mcp, "type", "local", "remote") && (!inner.isKind(objectNode) || isServerNode(inner)): // Crush
 			add("", "", mcp)
-		case !inner.is(objectNode) || isServerNode(inner):
+		case !inner.isKind(objectNode) || isServerNode(inner):
 			add(opencode, "", mcp)
-		case keyHasValue(inner, "type", "local", "remote"):
+		case anyServerKeyHasValue(inner, "type", "local", "remote"):
 			add(opencode, "", inner)
 		default: // old settings of VS Code
 			add(vscode, "", inner)
 		}
 	}
-	add(zed, "", root.get("context_servers"))
-	add(codex, "", root.get("mcp_servers"))
-	add(goose, "", root.get("extensions"))
-	if experimental := root.get("experimental"); experimental != nil { // Continue before YAML
-		add("", "", experimental.get("modelContextProtocolServers"))
+	add(zed, "", root.memberValue("context_servers"))
+	add(codex, "", root.memberValue("mcp_servers"))
+	add(goose, "", root.memberValue("extensions"))
+	if experimental := root.memberValue("experimental"); experimental != nil { // Continue before YAML
+		add("", "", experimental.memberValue("modelContextProtocolServers"))
 	}
 	if len(found) == 0 {
-		return nil, noServers(root)
+		return nil, newNoServersError(root)
 	}
 	return found, nil
 }
 
-func noServers(root *node) error {
+func newNoServersError(root *node) error {
 	return &syntaxError{root.at, "there are no servers in the text",
 		`they stand under "mcpServers", "servers", "context_servers", "mcp", "mcp_servers" or "extensions", as in the client's own file; copy that part with its name`}
 }
 
-// clientOf detects the client by the entries of an object that many clients name the
+// detectClient detects the client by the entries of an object that many clients name the
 // same.
-func clientOf(root, servers *node) string {
+func detectClient(root, servers *node) string {
 	switch {
-	case hasKey(servers, "httpUrl", "includeTools", "excludeTools") || keyHasValue(servers, "trust", "true", "false"):
+	case anyServerHasKey(servers, "httpUrl", "includeTools", "excludeTools") || anyServerKeyHasValue(servers, "trust", "true", "false"):
 		return gemini
-	case hasKey(servers, "alwaysAllow") || keyHasValue(servers, "type", "streamableHttp"):
+	case anyServerHasKey(servers, "alwaysAllow") || anyServerKeyHasValue(servers, "type", "streamableHttp"):
 		return cline
-	case root.get("projects").is(objectNode):
+	case root.memberValue("projects").isKind(objectNode):
 		return claudeCode
 	}
 	return ""
 }
 
-// hasKey reports whether any server has one of the keys.
-func hasKey(servers *node, keys ...string) bool {
+// anyServerHasKey reports whether any server has one of the keys.
+func anyServerHasKey(servers *node, keys ...string) bool {
 	for _, s := range servers.members {
 		for _, key := range keys {
-			if s.value.get(key) != nil {
+			if s.value.memberValue(key) != nil {
 				return true
 			}
 		}
@@ -97,10 +97,10 @@ func hasKey(servers *node, keys ...string) bool {
 	return false
 }
 
-// keyHasValue reports whether any server's key has one of the values.
-func keyHasValue(servers *node, key string, words ...string) bool {
+// anyServerKeyHasValue reports whether any server's key has one of the values.
+func anyServerKeyHasValue(servers *node, key string, words ...string) bool {
 	for _, s := range servers.members {
-		if value, ok := s.value.get(key).scalar(); ok && strings.Contains(" "+strings.Join(words, " ")+" ", " "+value+" ") {
+		if value, ok := s.value.memberValue(key).scalarText(); ok && strings.Contains(" "+strings.Join(words, " ")+" ", " "+value+" ") {
 			return true
 		}
 	}
@@ -109,5 +109,5 @@ func keyHasValue(servers *node, key string, words ...string) bool {
 
 // isServerNode reports whether an object is a server, and not one of servers.
 func isServerNode(n *node) bool {
-	return n.get("command") != nil || n.get("url").is(stringNode) || n.get("type").is(stringNode)
+	return n.memberValue("command") != nil || n.memberValue("url").isKind(stringNode) || n.memberValue("type").isKind(stringNode)
 }

@@ -11,13 +11,13 @@ type shellWord struct {
 	at   position
 }
 
-// splitWords splits a command line like a shell, into words without quotes. Variables
+// splitShellWords splits a command line like a shell, into words without quotes. Variables
 // become ${NAME}, as in clients' files. Other shell syntax, such as a second command, is
 // an error.
-func splitWords(line string) ([]shellWord, error) {
+func splitShellWords(line string) ([]shellWord, error) {
 	s := shellSplitter{column: 1, line: 1}
 	for _, r := range line {
-		if err := s.next(r); err != nil {
+		if err := s.addRune(r); err != nil {
 			return nil, err
 		}
 		if s.column++; r == '\n' {
@@ -45,11 +45,11 @@ type shellSplitter struct {
 	named        bool // and letters after it
 }
 
-func (s *shellSplitter) at() position { return position{s.line, s.column} }
+func (s *shellSplitter) currentPosition() position { return position{s.line, s.column} }
 
 func (s *shellSplitter) startWord() {
 	if !s.begun {
-		s.begun, s.begin = true, s.at()
+		s.begun, s.begin = true, s.currentPosition()
 	}
 }
 
@@ -70,7 +70,7 @@ func (s *shellSplitter) endWord() {
 	s.begun = false
 }
 
-func (s *shellSplitter) next(r rune) error {
+func (s *shellSplitter) addRune(r rune) error {
 	isName := r == '_' || r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r))
 	if s.variable {
 		if isName {
@@ -82,7 +82,7 @@ func (s *shellSplitter) next(r rune) error {
 			return nil
 		}
 		if !s.named && r == '(' {
-			return &syntaxError{s.at(), "a command within the command is not run", "write what it says"}
+			return &syntaxError{s.currentPosition(), "a command within the command is not run", "write what it says"}
 		}
 		s.endVariable()
 	}
@@ -97,24 +97,24 @@ func (s *shellSplitter) next(r rune) error {
 	case s.quote == '\'' && r != '\'':
 		s.word.WriteRune(r)
 	case r == '\\':
-		s.escaped, s.opened = true, s.at()
+		s.escaped, s.opened = true, s.currentPosition()
 	case r == s.quote:
 		s.quote = 0
 	case s.quote == 0 && (r == '\'' || r == '"'):
 		s.startWord()
-		s.quote, s.opened = r, s.at()
+		s.quote, s.opened = r, s.currentPosition()
 	case r == '$':
 		s.startWord()
 		s.variable = true
 		s.word.WriteByte('$')
 	case r == '`':
-		return &syntaxError{s.at(), "a command within the command is not run", "write what it says"}
+		return &syntaxError{s.currentPosition(), "a command within the command is not run", "write what it says"}
 	case s.quote != 0:
 		s.word.WriteRune(r)
 	case unicode.IsSpace(r):
 		s.endWord()
 	case strings.ContainsRune("|&;<>()", r):
-		return &syntaxError{s.at(), "one command alone can be a server: " + quote(string(r)) + " joins it with another, or with a file", "give the one command that starts the server"}
+		return &syntaxError{s.currentPosition(), "one command alone can be a server: " + quoteClipped(string(r)) + " joins it with another, or with a file", "give the one command that starts the server"}
 	default:
 		s.startWord()
 		s.word.WriteRune(r)

@@ -15,14 +15,14 @@ import (
 // maxKeys bounds the keys of a text: the decoder is slow for more.
 const maxKeys = 10_000
 
-// fromTOML parses TOML. The library decodes the values; positions and order come from the
+// parseTOML parses TOML. The library decodes the values; positions and order come from the
 // syntax tree.
-func fromTOML(data []byte) (*node, error) {
+func parseTOML(data []byte) (*node, error) {
 	if err := checkDepth(data); err != nil {
 		return nil, err
 	}
 	places := &tomlPositions{lines: newLineIndex(data), root: &tomlPosition{}}
-	if err := places.read(data); err != nil {
+	if err := places.readKeys(data); err != nil {
 		return nil, err
 	}
 	var tree map[string]any
@@ -34,7 +34,7 @@ func fromTOML(data []byte) (*node, error) {
 		line, column := wrong.Position()
 		return nil, &syntaxError{position{line, column}, "the text is not TOML: " + strings.TrimPrefix(wrong.Error(), "toml: "), "correct the line, or copy the file once more"}
 	}
-	return places.node(tree, places.root), nil
+	return places.convertValue(tree, places.root), nil
 }
 
 // tomlPosition is the position of a key and of those within it.
@@ -43,8 +43,8 @@ type tomlPosition struct {
 	inner  map[string]*tomlPosition
 }
 
-// child returns the position of a key within, at the offset if it is new.
-func (p *tomlPosition) child(key string, offset int) *tomlPosition {
+// childPosition returns the position of a key within, at the offset if it is new.
+func (p *tomlPosition) childPosition(key string, offset int) *tomlPosition {
 	if p.inner[key] == nil {
 		if p.inner == nil {
 			p.inner = map[string]*tomlPosition{}
@@ -61,8 +61,8 @@ type tomlPositions struct {
 	keys  int
 }
 
-// read reads a text up to a syntax error, which the decoder reports.
-func (p *tomlPositions) read(data []byte) error {
+// readKeys reads a text up to a syntax error, which the decoder reports.
+func (p *tomlPositions) readKeys(data []byte) error {
 	var parser unstable.Parser
 	parser.Reset(data)
 	table, depth := p.root, 0
@@ -70,9 +70,9 @@ func (p *tomlPositions) read(data []byte) error {
 		var err error
 		switch e := parser.Expression(); e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			table, depth, err = p.dotted(e, p.root, 0)
+			table, depth, err = p.readDottedKey(e, p.root, 0)
 		case unstable.KeyValue:
-			err = p.pair(e, table, depth)
+			err = p.readPair(e, table, depth)
 		}
 		if err != nil {
 			return err
@@ -81,15 +81,15 @@ func (p *tomlPositions) read(data []byte) error {
 	return nil
 }
 
-// pair reads a key with its value.
-func (p *tomlPositions) pair(n *unstable.Node, table *tomlPosition, depth int) error {
-	at, depth, err := p.dotted(n, table, depth)
+// readPair reads a key with its value.
+func (p *tomlPositions) readPair(n *unstable.Node, table *tomlPosition, depth int) error {
+	at, depth, err := p.readDottedKey(n, table, depth)
 	if err != nil {
 		return err
 	}
 	if value := n.Value(); value.Kind == unstable.InlineTable {
 		for it := value.Children(); it.Next(); {
-			if err := p.pair(it.Node(), at, depth); err != nil {
+			if err := p.readPair(it.Node(), at, depth); err != nil {
 				return err
 			}
 		}
@@ -97,38 +97,40 @@ func (p *tomlPositions) pair(n *unstable.Node, table *tomlPosition, depth int) e
 	return nil
 }
 
-// dotted reads a dotted key, and returns the position of its last part.
-func (p *tomlPositions) dotted(n *unstable.Node, to *tomlPosition, depth int) (*tomlPosition, int, error) {
+// readDottedKey reads a dotted key, and returns the position of its last part.
+func (p *tomlPositions) readDottedKey(n *unstable.Node, to *tomlPosition, depth int) (*tomlPosition, int, error) {
 	for it := n.Key(); it.Next(); {
 		key := it.Node()
 		at := p.lines.position(int(key.Raw.Offset))
 		if depth++; depth > maxDepth {
-			return nil, 0, errDeep(at)
+			return nil, 0, newTooDeepError(at)
 		}
 		if p.keys++; p.keys > maxKeys {
 			return nil, 0, &syntaxError{at, fmt.Sprintf("there are more than %d keys", maxKeys), "take over only the part with the servers"}
 		}
-		to = to.child(string(key.Data), int(key.Raw.Offset))
+		to = to.childPosition(string(key.Data), int(key.Raw.Offset))
 	}
 	return to, depth, nil
 }
 
-// node converts a decoded value. Elements of a list share the position of the first with
+// convertValue converts a decoded value. Elements of a list share the position of the first with
 // their name.
-func (p *tomlPositions) node(v any, at *tomlPosition) *node {
+func (p *tomlPositions) convertValue(v any, at *tomlPosition) *node {
 	n := &node{kind: stringNode, at: p.lines.position(at.offset)}
 	switch v := v.(type) {
 	case map[string]any:
 		n.kind = objectNode
-		names := slices.SortedFunc(maps.Keys(v), func(a, b string) int { return at.child(a, at.offset).offset - at.child(b, at.offset).offset })
+		names := slices.SortedFunc(maps.Keys(v), func(a, b string) int {
+			return at.childPosition(a, at.offset).offset - at.childPosition(b, at.offset).offset
+		})
 		for _, name := range names {
-			inner := at.child(name, at.offset)
-			n.add(nodeMember{name, p.lines.position(inner.offset), p.node(v[name], inner)})
+			inner := at.childPosition(name, at.offset)
+			n.addMember(nodeMember{name, p.lines.position(inner.offset), p.convertValue(v[name], inner)})
 		}
 	case []any:
 		n.kind = listNode
 		for _, e := range v {
-			n.items = append(n.items, p.node(e, at))
+			n.items = append(n.items, p.convertValue(e, at))
 		}
 	case string:
 		n.text = v

@@ -23,12 +23,12 @@ func ParseTree(text []byte, f textedit.Format) (Tree, error) {
 		return Tree{}, nil
 	}
 	if wrong := textedit.CheckText(text); wrong != nil {
-		line, column := textedit.Position(text, wrong.Offset)
-		return Tree{}, parseError(&syntaxError{position{line, column}, wrong.Message, wrong.Hint})
+		line, column := textedit.LineAndColumn(text, wrong.Offset)
+		return Tree{}, toParseProblem(&syntaxError{position{line, column}, wrong.Message, wrong.Hint})
 	}
-	n, err := map[textedit.Format]func([]byte) (*node, error){textedit.JSON: fromJSON, textedit.TOML: fromTOML, textedit.YAML: fromYAML}[f](text)
+	n, err := map[textedit.Format]func([]byte) (*node, error){textedit.JSON: parseJSON, textedit.TOML: parseTOML, textedit.YAML: parseYAML}[f](text)
 	if err != nil {
-		return Tree{}, parseError(err)
+		return Tree{}, toParseProblem(err)
 	}
 	return Tree{n, n.at.line}, nil
 }
@@ -42,12 +42,12 @@ func (t Tree) Line() int { return t.line }
 // Get returns the value at a path of keys.
 func (t Tree) Get(keys ...string) Tree {
 	for _, key := range keys {
-		t = t.member(key)
+		t = t.memberByName(key)
 	}
 	return t
 }
 
-func (t Tree) member(key string) Tree {
+func (t Tree) memberByName(key string) Tree {
 	for name, value := range t.Members() {
 		if name == key {
 			return value
@@ -56,15 +56,15 @@ func (t Tree) member(key string) Tree {
 	return Tree{}
 }
 
-// Servers reads the value as the servers of a known client; project is the project they
+// ReadServers reads the value as the servers of a known client; project is the project they
 // are for, "" for all. A missing value has none. The error is as of Parse.
-func (t Tree) Servers(client, project string) (*ServersFile, error) {
-	r := importReader{file: &ServersFile{Client: client}, taken: ServerNames{}}
+func (t Tree) ReadServers(client, project string) (*ImportedServers, error) {
+	r := importReader{file: &ImportedServers{Client: client}, taken: UsedServerNames{}}
 	if !t.IsObject() && !t.IsList() {
 		return r.file, nil
 	}
-	if err := r.section(serverSection{client, t.n, project}); err != nil {
-		return nil, parseError(err)
+	if err := r.readSection(serverSection{client, t.n, project}); err != nil {
+		return nil, toParseProblem(err)
 	}
 	return r.file, nil
 }
@@ -72,7 +72,7 @@ func (t Tree) Servers(client, project string) (*ServersFile, error) {
 // Members iterates over an object's members in order.
 func (t Tree) Members() iter.Seq2[string, Tree] {
 	return func(yield func(string, Tree) bool) {
-		if !t.n.is(objectNode) {
+		if !t.n.isKind(objectNode) {
 			return
 		}
 		for _, m := range t.n.members {
@@ -85,7 +85,7 @@ func (t Tree) Members() iter.Seq2[string, Tree] {
 
 // Items returns the elements of a list.
 func (t Tree) Items() []Tree {
-	if !t.n.is(listNode) {
+	if !t.n.isKind(listNode) {
 		return nil
 	}
 	items := make([]Tree, len(t.n.items))
@@ -96,12 +96,12 @@ func (t Tree) Items() []Tree {
 }
 
 // IsList and IsObject report the kind of the value.
-func (t Tree) IsList() bool   { return t.n.is(listNode) }
-func (t Tree) IsObject() bool { return t.n.is(objectNode) }
+func (t Tree) IsList() bool   { return t.n.isKind(listNode) }
+func (t Tree) IsObject() bool { return t.n.isKind(objectNode) }
 
 // Text returns a string; other values give "".
 func (t Tree) Text() string {
-	if !t.n.is(stringNode) {
+	if !t.n.isKind(stringNode) {
 		return ""
 	}
 	return t.n.text
@@ -109,7 +109,7 @@ func (t Tree) Text() string {
 
 // Number returns a number as written; other values give "".
 func (t Tree) Number() string {
-	if !t.n.is(numberNode) {
+	if !t.n.isKind(numberNode) {
 		return ""
 	}
 	return t.n.text
@@ -117,20 +117,20 @@ func (t Tree) Number() string {
 
 // Bool returns a boolean, and whether the value is one.
 func (t Tree) Bool() (value, ok bool) {
-	if !t.n.is(boolNode) {
+	if !t.n.isKind(boolNode) {
 		return false, false
 	}
 	return t.n.text == "true", true
 }
 
-// Texts returns the strings of a list, or a single string.
-func (t Tree) Texts() []Tree {
-	if t.n.is(stringNode) {
+// StringItems returns the strings of a list, or a single string.
+func (t Tree) StringItems() []Tree {
+	if t.n.isKind(stringNode) {
 		return []Tree{t}
 	}
 	var texts []Tree
 	for _, item := range t.Items() {
-		if item.n.is(stringNode) {
+		if item.n.isKind(stringNode) {
 			texts = append(texts, item)
 		}
 	}

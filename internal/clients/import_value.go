@@ -1,34 +1,34 @@
 package clients
 
-// setString copies a string, and reports whether v is one.
-func setString(to *string, v *node) bool {
-	s, ok := v.scalar()
+// copyString copies a string, and reports whether v is one.
+func copyString(to *string, v *node) bool {
+	s, ok := v.scalarText()
 	if ok {
 		*to = s
 	}
 	return ok
 }
 
-// stringList returns the elements of a list. Numbers and booleans are converted.
-func stringList(v *node) ([]string, bool) {
+// toStringList returns the elements of a list. Numbers and booleans are converted.
+func toStringList(v *node) ([]string, bool) {
 	var out []string
 	for _, item := range v.items {
-		s, ok := item.scalar()
+		s, ok := item.scalarText()
 		if !ok {
 			return nil, false
 		}
 		out = append(out, s)
 	}
-	return out, v.is(listNode)
+	return out, v.isKind(listNode)
 }
 
 // mergeStrings copies the members of an object of strings.
 func mergeStrings(to *map[string]string, v *node) bool {
-	if !v.is(objectNode) {
+	if !v.isKind(objectNode) {
 		return false
 	}
 	for _, m := range v.members {
-		s, ok := m.value.scalar()
+		s, ok := m.value.scalarText()
 		if !ok && m.value.kind != nullNode {
 			return false
 		}

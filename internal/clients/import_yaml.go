@@ -18,15 +18,15 @@ const (
 	maxIndent = 100
 )
 
-// fromYAML parses YAML with aliases and merge keys, up to maxExpanded.
-func fromYAML(data []byte) (root *node, err error) {
+// parseYAML parses YAML with aliases and merge keys, up to maxExpanded.
+func parseYAML(data []byte) (root *node, err error) {
 	if len(data) > maxYAML {
 		return nil, &syntaxError{position{1, 1}, fmt.Sprintf("the text is larger than %d bytes", maxYAML), "take over only the part with the servers"}
 	}
 	if err := checkDepth(data); err != nil {
 		return nil, err
 	}
-	if err := tooIndented(data); err != nil {
+	if err := checkIndentation(data); err != nil {
 		return nil, err
 	}
 	// The text is untrusted, and the parser may panic.
@@ -37,7 +37,7 @@ func fromYAML(data []byte) (root *node, err error) {
 	}()
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return nil, yamlMistake(err)
+		return nil, newYAMLError(err)
 	}
 	var bodies []ast.Node
 	for _, doc := range file.Docs {
@@ -49,28 +49,28 @@ func fromYAML(data []byte) (root *node, err error) {
 		return nil, &syntaxError{position{1, 1}, fmt.Sprintf("the text has %d YAML documents", len(bodies)), "take over only the one with the servers"}
 	}
 	r := yamlReader{anchors: map[string]yamlAnchor{}}
-	return r.node(bodies[0], 0)
+	return r.convertNode(bodies[0], 0)
 }
 
-func yamlMistake(err error) error {
+func newYAMLError(err error) error {
 	at, message := position{1, 1}, ""
 	var wrong yaml.Error
 	if errors.As(err, &wrong) {
 		message = ": " + wrong.GetMessage()
-		at = yamlPlace(wrong.GetToken())
+		at = tokenPosition(wrong.GetToken())
 	}
 	return &syntaxError{at, "the text is not YAML" + message, "correct the line, or copy the file once more"}
 }
 
-func yamlPlace(t *token.Token) position {
+func tokenPosition(t *token.Token) position {
 	if t == nil || t.Position == nil {
 		return position{1, 1}
 	}
 	return position{t.Position.Line, t.Position.Column}
 }
 
-// tooIndented rejects lines with very long indentation: every character may be a level.
-func tooIndented(data []byte) error {
+// checkIndentation rejects lines with very long indentation: every character may be a level.
+func checkIndentation(data []byte) error {
 	line := 0
 	for text := range bytes.Lines(data) {
 		line++
@@ -114,7 +114,7 @@ func treeSize(n *node) (values, depth int) {
 
 // readAnchor reads a value and stores it for aliases.
 func (r *yamlReader) readAnchor(v *ast.AnchorNode, depth int) (*node, error) {
-	n, err := r.node(v.Value, depth+1)
+	n, err := r.convertNode(v.Value, depth+1)
 	if err != nil {
 		return nil, err
 	}
@@ -126,38 +126,38 @@ func (r *yamlReader) readAnchor(v *ast.AnchorNode, depth int) (*node, error) {
 
 // readAlias returns the value of an alias.
 func (r *yamlReader) readAlias(v *ast.AliasNode, depth int) (*node, error) {
-	at := yamlPlace(v.GetToken())
+	at := tokenPosition(v.GetToken())
 	name := v.Value.GetToken().Value
 	a, known := r.anchors[name]
 	if !known {
-		return nil, &syntaxError{at, "no anchor before it is called " + quote(name), "write the value out in its place"}
+		return nil, &syntaxError{at, "no anchor before it is called " + quoteClipped(name), "write the value out in its place"}
 	}
 	if r.aliases += a.values; r.aliases > maxExpanded {
 		return nil, &syntaxError{at, fmt.Sprintf("aliases repeat more than %d values", maxExpanded), "write the values out in their place"}
 	}
 	if depth+a.depth > maxDepth {
-		return nil, errDeep(at)
+		return nil, newTooDeepError(at)
 	}
 	same := *a.node
 	same.at = at
 	return &same, nil
 }
 
-func (r *yamlReader) node(v ast.Node, depth int) (*node, error) {
-	at := yamlPlace(v.GetToken())
+func (r *yamlReader) convertNode(v ast.Node, depth int) (*node, error) {
+	at := tokenPosition(v.GetToken())
 	if depth > maxDepth {
-		return nil, errDeep(at)
+		return nil, newTooDeepError(at)
 	}
 	n := &node{kind: stringNode, at: at}
 	switch v := v.(type) {
 	case *ast.MappingNode:
-		return r.object(v.Values, n, depth)
+		return r.convertMapping(v.Values, n, depth)
 	case *ast.MappingValueNode:
-		return r.object([]*ast.MappingValueNode{v}, n, depth)
+		return r.convertMapping([]*ast.MappingValueNode{v}, n, depth)
 	case *ast.SequenceNode:
 		n.kind = listNode
 		for _, e := range v.Values {
-			item, err := r.node(e, depth+1)
+			item, err := r.convertNode(e, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -166,7 +166,7 @@ func (r *yamlReader) node(v ast.Node, depth int) (*node, error) {
 	case *ast.AnchorNode:
 		return r.readAnchor(v, depth)
 	case *ast.TagNode:
-		return r.node(v.Value, depth+1)
+		return r.convertNode(v.Value, depth+1)
 	case *ast.AliasNode:
 		return r.readAlias(v, depth)
 	case *ast.NullNode:
@@ -187,18 +187,18 @@ func (r *yamlReader) node(v ast.Node, depth int) (*node, error) {
 	return n, nil
 }
 
-func (r *yamlReader) object(values []*ast.MappingValueNode, n *node, depth int) (*node, error) {
+func (r *yamlReader) convertMapping(values []*ast.MappingValueNode, n *node, depth int) (*node, error) {
 	n.kind = objectNode
 	var merged []*node
 	for _, m := range values {
 		token := m.Key.GetToken()
-		at := yamlPlace(token)
-		inner, err := r.node(m.Value, depth+1)
+		at := tokenPosition(token)
+		inner, err := r.convertNode(m.Value, depth+1)
 		if err != nil {
 			return nil, err
 		}
 		if m.Key.IsMergeKey() {
-			objects, err := mergeObjects(inner, at)
+			objects, err := mergeKeyObjects(inner, at)
 			if err != nil {
 				return nil, err
 			}
@@ -209,32 +209,32 @@ func (r *yamlReader) object(values []*ast.MappingValueNode, n *node, depth int) 
 		if s, ok := m.Key.(*ast.StringNode); ok {
 			name = s.Value
 		}
-		n.add(nodeMember{name, at, inner})
+		n.addMember(nodeMember{name, at, inner})
 	}
 	if err := n.checkDuplicates(); err != nil {
 		return nil, err
 	}
-	n.merge(merged)
+	n.addMissingMembers(merged)
 	return n, nil
 }
 
-// mergeObjects returns the objects of a merge key: one, or a list.
-func mergeObjects(n *node, at position) ([]*node, error) {
+// mergeKeyObjects returns the objects of a merge key: one, or a list.
+func mergeKeyObjects(n *node, at position) ([]*node, error) {
 	objects := []*node{n}
-	if n.is(listNode) {
+	if n.isKind(listNode) {
 		objects = n.items
 	}
 	for _, o := range objects {
-		if !o.is(objectNode) {
+		if !o.isKind(objectNode) {
 			return nil, &syntaxError{at, "the merge key (<<) names something that is not an object", "write the values out in its place"}
 		}
 	}
 	return objects, nil
 }
 
-// merge adds the members that n does not have. The first object with a member wins, as in
+// addMissingMembers adds the members that n does not have. The first object with a member wins, as in
 // YAML.
-func (n *node) merge(objects []*node) {
+func (n *node) addMissingMembers(objects []*node) {
 	has := map[string]bool{}
 	for _, m := range n.members {
 		has[m.name] = true
@@ -243,7 +243,7 @@ func (n *node) merge(objects []*node) {
 		for _, m := range o.members {
 			if !has[m.name] {
 				has[m.name] = true
-				n.add(m)
+				n.addMember(m)
 			}
 		}
 	}

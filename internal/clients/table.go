@@ -13,7 +13,7 @@ var mcpServers = []string{"mcpServers"}
 var allClients = []Client{
 	{ID: "claude-code", Name: "Claude Code", HTTP: true, aliases: []string{"claude"}, programs: []string{"claude"}, installPaths: homePaths(".claude"),
 		files: claudeFiles, entry: entryWithType("http"), Reload: "Sessions that run see it after a restart.",
-		add: func(name string, a Address) []string {
+		add: func(name string, a ProxyAddress) []string {
 			return []string{"claude", "mcp", "add", "--scope", "user", "--transport", "http", name, a.URL}
 		},
 		remove: func(name string) []string { return []string{"claude", "mcp", "remove", "--scope", "user", name} }},
@@ -23,11 +23,13 @@ var allClients = []Client{
 	{ID: "vscode", Name: "VS Code", HTTP: true, aliases: []string{"code", "copilot-chat"}, programs: []string{"code"}, installPaths: applicationPaths("Code", "User"), files: vscodeFiles, entry: entryWithType("http")},
 	{ID: "codex", Name: "Codex", HTTP: true, programs: []string{"codex"}, installPaths: homePaths(".codex"),
 		files: codexFiles, target: func(e Env) File { return codexFiles(e)[1] }, entry: codexEntry, Reload: "Sessions that run see it after a restart.",
-		add:    func(name string, a Address) []string { return []string{"codex", "mcp", "add", name, "--url", a.URL} },
+		add: func(name string, a ProxyAddress) []string {
+			return []string{"codex", "mcp", "add", name, "--url", a.URL}
+		},
 		remove: func(name string) []string { return []string{"codex", "mcp", "remove", name} }},
 	{ID: "gemini", Name: "Gemini CLI", HTTP: true, aliases: []string{"gemini-cli"}, programs: []string{"gemini"}, installPaths: homePaths(".gemini/settings.json"),
 		files: geminiFiles, entry: entryWithURLKey("httpUrl"), Reload: "Sessions that run see it after a restart.",
-		add: func(name string, a Address) []string {
+		add: func(name string, a ProxyAddress) []string {
 			return []string{"gemini", "mcp", "add", "-s", "user", "-t", "http", name, a.URL}
 		},
 		remove: func(name string) []string { return []string{"gemini", "mcp", "remove", "-s", "user", name} }},
@@ -57,7 +59,7 @@ var importOnlyClients = []Client{
 // continueFiles returns the configuration and the files in the folders for servers.
 func continueFiles(e Env) []File {
 	files := []File{{User, e.InHome(".continue", "config.yaml"), textedit.YAML, mcpServers}}
-	if !Exists(files[0].Path) { // else it does not read this one
+	if !PathExists(files[0].Path) { // else it does not read this one
 		files = []File{{User, e.InHome(".continue", "config.json"), textedit.JSON, mcpServers}}
 	}
 	add := func(scope Scope, folder string) {
@@ -141,7 +143,7 @@ func codexFiles(e Env) []File {
 	key := []string{"mcp_servers"}
 	files := []File{
 		{System, e.SystemPath("/etc/codex/config.toml", "/etc/codex/config.toml", `C:\ProgramData\OpenAI\Codex\config.toml`), textedit.TOML, key},
-		{User, filepath.Join(e.VariableOrHome("CODEX_HOME", ".codex"), "config.toml"), textedit.TOML, key},
+		{User, filepath.Join(e.DirFromVariableOrHome("CODEX_HOME", ".codex"), "config.toml"), textedit.TOML, key},
 	}
 	for _, dir := range e.projectDirs() {
 		files = append(files, File{Project, filepath.Join(dir, ".codex", "config.toml"), textedit.TOML, key})
@@ -154,7 +156,7 @@ func codexFiles(e Env) []File {
 }
 
 func geminiFiles(e Env) []File {
-	system := GeminiSystem(e)
+	system := GeminiSystemDir(e)
 	override := filepath.Join(system, "settings.json")
 	if set := e.Getenv("GEMINI_CLI_SYSTEM_SETTINGS_PATH"); set != "" {
 		override = set
@@ -167,8 +169,8 @@ func geminiFiles(e Env) []File {
 	}
 }
 
-// GeminiSystem returns the administrator's directory of Gemini CLI.
-func GeminiSystem(e Env) string {
+// GeminiSystemDir returns the administrator's directory of Gemini CLI.
+func GeminiSystemDir(e Env) string {
 	return e.SystemPath("/etc/gemini-cli", "/Library/Application Support/GeminiCli", `C:\ProgramData\gemini-cli`)
 }
 
@@ -199,7 +201,7 @@ func opencodeFiles(e Env) []File {
 // else the latter.
 func opencodeTarget(e Env) File {
 	files := opencodeFiles(e)
-	if Exists(files[2].Path) {
+	if PathExists(files[2].Path) {
 		return files[2]
 	}
 	return files[1]
@@ -220,7 +222,7 @@ func zedFiles(e Env) []File {
 
 func copilotFiles(e Env) []File {
 	return []File{
-		{User, filepath.Join(e.VariableOrHome("COPILOT_HOME", ".copilot"), "mcp-config.json"), textedit.JSON, mcpServers},
+		{User, filepath.Join(e.DirFromVariableOrHome("COPILOT_HOME", ".copilot"), "mcp-config.json"), textedit.JSON, mcpServers},
 		{Project, e.InDir(".mcp.json"), textedit.JSON, mcpServers},
 	}
 }
@@ -242,7 +244,7 @@ func clineFiles(e Env) []File {
 func clineTarget(e Env) File {
 	files := clineFiles(e)
 	extension := filepath.Dir(filepath.Dir(files[1].Path))
-	if !Exists(extension) && (Exists(files[0].Path) || e.findProgram("cline") != "") {
+	if !PathExists(extension) && (PathExists(files[0].Path) || e.findProgram("cline") != "") {
 		return files[0]
 	}
 	return files[1]

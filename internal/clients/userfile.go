@@ -34,42 +34,42 @@ func ReadUserFile(path string, roots ...string) (UserFile, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(path); err == nil {
-			return f, refusedError(path, "is a link to a file that is not there", "Mend the link, or remove it.")
+			return f, newRefusedError(path, "is a link to a file that is not there", "Mend the link, or remove it.")
 		}
 		return f, f.checkFolder()
 	case err != nil:
-		return f, readError(path, err)
+		return f, newReadError(path, err)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		f.Target = target
-		if !isBelow(target, roots) {
-			return f, refusedError(path, "is a link to "+target+", which is in no directory of the client", "Change that file by hand.")
+		if !isBelowAny(target, roots) {
+			return f, newRefusedError(path, "is a link to "+target+", which is in no directory of the client", "Change that file by hand.")
 		}
 	}
-	return f, f.read()
+	return f, f.readTarget()
 }
 
-// read reads the target of the path.
-func (f *UserFile) read() error {
+// readTarget reads the target of the path.
+func (f *UserFile) readTarget() error {
 	opened, err := openRegular(f.Target)
 	if err != nil {
-		return readError(f.Path, err)
+		return newReadError(f.Path, err)
 	}
 	defer opened.Close()
 	info, err := opened.Stat()
 	switch {
 	case err != nil:
-		return readError(f.Path, err)
+		return newReadError(f.Path, err)
 	case !info.Mode().IsRegular():
-		return refusedError(f.Path, "is no regular file", "Put the client's own file there.")
+		return newRefusedError(f.Path, "is no regular file", "Put the client's own file there.")
 	case !ownedByUser(info):
-		return refusedError(f.Path, "belongs to another user", "Change it as that user.")
+		return newRefusedError(f.Path, "belongs to another user", "Change it as that user.")
 	case info.Size() > maxSize:
 		return problem.Newf(problem.TooLarge, "%s is larger than %d bytes.", f.Path, maxSize).WithHint("Change it by hand.")
 	}
 	f.Exists, f.Mode = true, info.Mode().Perm()
 	if f.Text, err = io.ReadAll(io.LimitReader(opened, maxSize+1)); err != nil {
-		return readError(f.Path, err)
+		return newReadError(f.Path, err)
 	}
 	return nil
 }
@@ -84,18 +84,18 @@ func (f *UserFile) checkFolder() error {
 			dir = filepath.Dir(dir)
 			continue
 		case err != nil:
-			return readError(f.Path, err)
+			return newReadError(f.Path, err)
 		case !info.IsDir():
-			return refusedError(f.Path, "cannot be made: "+dir+" is no directory", "Look what stands there.")
+			return newRefusedError(f.Path, "cannot be made: "+dir+" is no directory", "Look what stands there.")
 		case !ownedByUser(info):
-			return refusedError(f.Path, "would be made in "+dir+", which belongs to another user", "Run the command as that user, without sudo.")
+			return newRefusedError(f.Path, "would be made in "+dir+", which belongs to another user", "Run the command as that user, without sudo.")
 		}
 		return nil
 	}
 }
 
-// isBelow reports whether a path is in one of the directories, following links.
-func isBelow(path string, roots []string) bool {
+// isBelowAny reports whether a path is in one of the directories, following links.
+func isBelowAny(path string, roots []string) bool {
 	for _, root := range roots {
 		if real, err := filepath.EvalSymlinks(root); err == nil {
 			root = real
@@ -107,8 +107,8 @@ func isBelow(path string, roots []string) bool {
 	return false
 }
 
-// unchanged reports whether the file is still as it was read.
-func (f UserFile) unchanged() (bool, error) {
+// isUnchanged reports whether the file is still as it was read.
+func (f UserFile) isUnchanged() (bool, error) {
 	now, err := ReadUserFile(f.Path, f.roots...)
 	if err != nil {
 		return false, err
@@ -116,11 +116,11 @@ func (f UserFile) unchanged() (bool, error) {
 	return now.Target == f.Target && now.Exists == f.Exists && sha256.Sum256(now.Text) == sha256.Sum256(f.Text), nil
 }
 
-func refusedError(path, what, hint string) error {
+func newRefusedError(path, what, hint string) error {
 	return problem.New(problem.Conflict, path+" "+what+".", hint)
 }
 
-func readError(path string, err error) error {
+func newReadError(path string, err error) error {
 	var on *fs.PathError
 	if errors.As(err, &on) {
 		err = on.Err // without the path, which the message has already

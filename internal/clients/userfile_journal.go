@@ -56,36 +56,36 @@ func OpenJournal(dir string) (*Journal, error) {
 // WithGroup returns the journal for changes that are undone together.
 func (j *Journal) WithGroup(run string) *Journal { return &Journal{j.dir, run} }
 
-// Write replaces the text of a file that was read. The error is a *problem.Problem:
+// WriteFile replaces the text of a file that was read. The error is a *problem.Problem:
 // CONFLICT if the file has changed since, or may not be written.
-func (j *Journal) Write(f UserFile, text []byte, what string, entries ...[]string) (Change, error) {
+func (j *Journal) WriteFile(f UserFile, text []byte, what string, entries ...[]string) (Change, error) {
 	if f.Exists && !ownerCanWrite(f.Mode) {
-		return Change{}, refusedError(f.Path, "may not be written", "Allow it: chmod u+w, if you want it changed.")
+		return Change{}, newRefusedError(f.Path, "may not be written", "Allow it: chmod u+w, if you want it changed.")
 	}
-	unlock, err := j.lock()
+	unlock, err := j.lockJournal()
 	if err != nil {
 		return Change{}, err
 	}
 	defer unlock()
-	c, err := j.begin(f, what, hexSHA256(text), entries)
+	c, err := j.beginChange(f, what, hexSHA256(text), entries)
 	if err != nil {
 		return Change{}, err
 	}
 	if err := replaceFile(f, text); err != nil {
-		return Change{}, errors.Join(err, j.remove(c))
+		return Change{}, errors.Join(err, j.removeChange(c))
 	}
 	written, err := ReadUserFile(f.Path, f.roots...)
 	if err != nil {
 		return c, err
 	}
 	if hexSHA256(written.Text) != c.After {
-		return c, refusedError(f.Path, "was changed by somebody else while it was written", "Look at it; the text from before is in "+c.Backup+".")
+		return c, newRefusedError(f.Path, "was changed by somebody else while it was written", "Look at it; the text from before is in "+c.Backup+".")
 	}
-	return c, j.prune()
+	return c, j.pruneChanges()
 }
 
-// begin stores a change and the previous text before the write.
-func (j *Journal) begin(f UserFile, what, after string, entries [][]string) (Change, error) {
+// beginChange stores a change and the previous text before the write.
+func (j *Journal) beginChange(f UserFile, what, after string, entries [][]string) (Change, error) {
 	now := time.Now().UTC()
 	c := Change{
 		ID: now.Format("20060102T150405.000000000"), Path: f.Path, What: what, Group: j.group, At: now, Created: !f.Exists, Mode: f.Mode, After: after, Roots: f.roots, Entries: entries,
@@ -95,39 +95,39 @@ func (j *Journal) begin(f UserFile, what, after string, entries [][]string) (Cha
 	}
 	if f.Exists {
 		c.Backup = filepath.Join(j.dir, c.ID+"-"+filepath.Base(f.Path)+".bak")
-		if err := ondisk.WriteNew(c.Backup, f.Text); err != nil {
-			return Change{}, writeError(c.Backup, err)
+		if err := ondisk.WriteNewFile(c.Backup, f.Text); err != nil {
+			return Change{}, newWriteError(c.Backup, err)
 		}
 	}
-	return c, j.save(c)
+	return c, j.saveChange(c)
 }
 
-// Remove deletes a file that was read. The error is as of Write.
-func (j *Journal) Remove(f UserFile, what string, entries ...[]string) (Change, error) {
-	unlock, err := j.lock()
+// RemoveFile deletes a file that was read. The error is as of Write.
+func (j *Journal) RemoveFile(f UserFile, what string, entries ...[]string) (Change, error) {
+	unlock, err := j.lockJournal()
 	if err != nil {
 		return Change{}, err
 	}
 	defer unlock()
-	if same, err := f.unchanged(); err != nil || !same {
-		return Change{}, errors.Join(err, refusedError(f.Path, "was changed meanwhile", "Try again."))
+	if same, err := f.isUnchanged(); err != nil || !same {
+		return Change{}, errors.Join(err, newRefusedError(f.Path, "was changed meanwhile", "Try again."))
 	}
-	c, err := j.begin(f, what, hexSHA256(nil), entries)
+	c, err := j.beginChange(f, what, hexSHA256(nil), entries)
 	if err != nil {
 		return Change{}, err
 	}
 	c.Removed = true
 	if err := os.Remove(f.Target); err != nil {
-		return Change{}, errors.Join(writeError(f.Path, err), j.remove(c))
+		return Change{}, errors.Join(newWriteError(f.Path, err), j.removeChange(c))
 	}
-	return c, errors.Join(j.save(c), j.prune())
+	return c, errors.Join(j.saveChange(c), j.pruneChanges())
 }
 
 // Changes returns the changes, newest first.
 func (j *Journal) Changes() ([]Change, error) {
 	entries, err := os.ReadDir(j.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, writeError(j.dir, err)
+		return nil, newWriteError(j.dir, err)
 	}
 	all := []Change{}
 	for _, e := range slices.Backward(entries) {
@@ -140,7 +140,7 @@ func (j *Journal) Changes() ([]Change, error) {
 			err = json.Unmarshal(text, &c)
 		}
 		if err != nil {
-			return nil, writeError(filepath.Join(j.dir, e.Name()), err)
+			return nil, newWriteError(filepath.Join(j.dir, e.Name()), err)
 		}
 		all = append(all, c)
 	}
@@ -150,13 +150,17 @@ func (j *Journal) Changes() ([]Change, error) {
 // Undo restores a file byte for byte. If it was changed since, back restores the entries
 // of the change; it may be nil. The error is a *problem.Problem: NOT_FOUND for an unknown
 // change, CONFLICT for one that is undone already, or a file that was changed since.
-func (j *Journal) Undo(id string, back RestoreFunc) (Change, error) { return j.undo(id, back, false) }
+func (j *Journal) Undo(id string, back RestoreFunc) (Change, error) {
+	return j.undoChange(id, back, false)
+}
 
 // UndoAll is Undo where back can also restore a change without entries.
-func (j *Journal) UndoAll(id string, back RestoreFunc) (Change, error) { return j.undo(id, back, true) }
+func (j *Journal) UndoAll(id string, back RestoreFunc) (Change, error) {
+	return j.undoChange(id, back, true)
+}
 
-func (j *Journal) undo(id string, back RestoreFunc, always bool) (Change, error) {
-	unlock, err := j.lock()
+func (j *Journal) undoChange(id string, back RestoreFunc, always bool) (Change, error) {
+	unlock, err := j.lockJournal()
 	if err != nil {
 		return Change{}, err
 	}
@@ -173,17 +177,17 @@ func (j *Journal) undo(id string, back RestoreFunc, always bool) (Change, error)
 	if c.Undone != nil {
 		return c, problem.New(problem.Conflict, "The change of "+c.Path+" is undone already.", "Nothing has to be done.")
 	}
-	if c.PartlyUndone, err = c.revert(back, always); err != nil {
+	if c.PartlyUndone, err = c.restorePrevious(back, always); err != nil {
 		return c, err
 	}
 	now := time.Now().UTC()
 	c.Undone = &now
-	return c, j.save(c)
+	return c, j.saveChange(c)
 }
 
-// revert restores the previous text, or only the entries in a file that was changed
+// restorePrevious restores the previous text, or only the entries in a file that was changed
 // since, and reports whether it was the latter.
-func (c Change) revert(back RestoreFunc, always bool) (partly bool, err error) {
+func (c Change) restorePrevious(back RestoreFunc, always bool) (partly bool, err error) {
 	f, err := ReadUserFile(c.Path, c.Roots...)
 	if err != nil {
 		return false, err
@@ -191,7 +195,7 @@ func (c Change) revert(back RestoreFunc, always bool) (partly bool, err error) {
 	var before []byte
 	if c.Backup != "" {
 		if before, err = os.ReadFile(c.Backup); err != nil {
-			return false, writeError(c.Backup, err)
+			return false, newWriteError(c.Backup, err)
 		}
 	}
 	if c.Removed && !f.Exists {
@@ -201,7 +205,7 @@ func (c Change) revert(back RestoreFunc, always bool) (partly bool, err error) {
 	switch there := f.Exists && (c.Target == "" || f.Target == c.Target); {
 	case there && hexSHA256(f.Text) == c.After && c.Created:
 		if err := os.Remove(f.Target); err != nil {
-			return false, writeError(c.Path, err)
+			return false, newWriteError(c.Path, err)
 		}
 		return false, nil
 	case there && hexSHA256(f.Text) == c.After:
@@ -220,7 +224,7 @@ func (c Change) revert(back RestoreFunc, always bool) (partly bool, err error) {
 	if c.Backup != "" {
 		hint = "The text from before is in " + c.Backup + ": take from it what you need."
 	}
-	return false, refusedError(c.Path, "was changed since, so that undoing would lose that", hint)
+	return false, newRefusedError(c.Path, "was changed since, so that undoing would lose that", hint)
 }
 
 // IsBlank reports whether a text is empty or an empty object.
@@ -233,25 +237,25 @@ func IsBlank(text []byte) bool {
 func replaceFile(f UserFile, text []byte) error {
 	dir := filepath.Dir(f.Target)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return writeError(f.Path, err)
+		return newWriteError(f.Path, err)
 	}
 	next := filepath.Join(dir, "."+filepath.Base(f.Target)+".mcpproxy")
 	defer os.Remove(next)
-	if err := ondisk.WriteNew(next, text); err != nil {
-		return writeError(f.Path, err)
+	if err := ondisk.WriteNewFile(next, text); err != nil {
+		return newWriteError(f.Path, err)
 	}
 	if err := os.Chmod(next, f.Mode); err != nil {
-		return writeError(f.Path, err)
+		return newWriteError(f.Path, err)
 	}
 	// As late as possible, so that a concurrent write is not lost.
-	switch same, err := f.unchanged(); {
+	switch same, err := f.isUnchanged(); {
 	case err != nil:
 		return err
 	case !same:
-		return refusedError(f.Path, "was changed meanwhile", "Try again; close the client first if it keeps writing.")
+		return newRefusedError(f.Path, "was changed meanwhile", "Try again; close the client first if it keeps writing.")
 	}
 	if err := os.Rename(next, f.Target); err != nil {
-		return writeError(f.Path, err)
+		return newWriteError(f.Path, err)
 	}
 	_ = ondisk.SyncDir(dir) // not supported by every file system; the file itself is synced
 	return nil
@@ -261,36 +265,36 @@ func replaceFile(f UserFile, text []byte) error {
 // *problem.Problem: CONFLICT if another one is running.
 func (j *Journal) LockRun() (release func(), err error) { return j.lockFile("run.lock") }
 
-// lock creates the journal's directory, and locks out other processes.
-func (j *Journal) lock() (unlock func(), err error) { return j.lockFile("lock") }
+// lockJournal creates the journal's directory, and locks out other processes.
+func (j *Journal) lockJournal() (unlock func(), err error) { return j.lockFile("lock") }
 
 func (j *Journal) lockFile(name string) (release func(), err error) {
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
-		return nil, writeError(j.dir, err)
+		return nil, newWriteError(j.dir, err)
 	}
-	held, err := ondisk.Lock(filepath.Join(j.dir, name))
+	held, err := ondisk.LockFile(filepath.Join(j.dir, name))
 	if errors.Is(err, ondisk.ErrLocked) {
 		return nil, problem.New(problem.Conflict, "Another MCPProxy is changing files of clients just now.", "Try again.")
 	}
 	if err != nil {
-		return nil, writeError(j.dir, err)
+		return nil, newWriteError(j.dir, err)
 	}
 	return func() { _ = held.Close() }, nil
 }
 
-func (j *Journal) save(c Change) error {
+func (j *Journal) saveChange(c Change) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(j.dir, c.ID+".json")
-	if err := ondisk.Replace(path, append(text, '\n')); err != nil {
-		return writeError(path, err)
+	if err := ondisk.ReplaceFile(path, append(text, '\n')); err != nil {
+		return newWriteError(path, err)
 	}
 	return nil
 }
 
-func (j *Journal) remove(c Change) error {
+func (j *Journal) removeChange(c Change) error {
 	err := os.Remove(filepath.Join(j.dir, c.ID+".json"))
 	if c.Backup != "" {
 		err = errors.Join(err, os.Remove(c.Backup))
@@ -298,13 +302,13 @@ func (j *Journal) remove(c Change) error {
 	return err
 }
 
-func (j *Journal) prune() error {
+func (j *Journal) pruneChanges() error {
 	all, err := j.Changes()
 	if err != nil {
 		return err
 	}
 	for _, old := range all[min(len(all), maxChanges):] {
-		err = errors.Join(err, j.remove(old))
+		err = errors.Join(err, j.removeChange(old))
 	}
 	return err
 }
@@ -314,6 +318,6 @@ func hexSHA256(text []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-func writeError(path string, err error) error {
+func newWriteError(path string, err error) error {
 	return problem.New(problem.Conflict, fmt.Sprintf("%s cannot be written: %v.", path, err), "Check the permissions of its directory, and the space on the disk.").Because(err)
 }

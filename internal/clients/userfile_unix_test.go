@@ -81,7 +81,7 @@ func TestWriteAndUndo(t *testing.T) {
 			if err != nil || f.Target != target || string(f.Text) != "\uFEFFbefore\r\n" {
 				t.Fatalf("%+v, %v", f, err)
 			}
-			change, err := j.Write(f, []byte("after"), "connect x")
+			change, err := j.WriteFile(f, []byte("after"), "connect x")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +116,7 @@ func TestNewFile(t *testing.T) {
 	if err != nil || f.Exists {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	change, err := j.Write(f, []byte("{}"), "x")
+	change, err := j.WriteFile(f, []byte("{}"), "x")
 	if err != nil || !change.Created || change.Backup != "" {
 		t.Fatalf("%+v, %v", change, err)
 	}
@@ -170,7 +170,7 @@ func TestRefusals(t *testing.T) {
 		put(t, path, "x", 0o444)
 		f, err := ReadUserFile(path, dir)
 		must(t, err)
-		_, err = j.Write(f, []byte("y"), "x")
+		_, err = j.WriteFile(f, []byte("y"), "x")
 		wantProblem(t, err, "may not be written", "chmod u+w")
 		wantFile(t, path, "x", 0o444)
 	})
@@ -195,7 +195,7 @@ func TestChangedMeanwhile(t *testing.T) {
 			f, err := ReadUserFile(path, dir)
 			must(t, err)
 			meanwhile(t, path)
-			_, err = j.Write(f, []byte("ours"), "x")
+			_, err = j.WriteFile(f, []byte("ours"), "x")
 			wantProblem(t, err, path)
 			if text, err := os.ReadFile(path); err == nil && string(text) == "ours" {
 				t.Error("it was written over")
@@ -210,7 +210,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	put(t, path, "before", 0o644)
 	f, err := ReadUserFile(path, dir)
 	must(t, err)
-	change, err := j.Write(f, []byte("ours"), "x")
+	change, err := j.WriteFile(f, []byte("ours"), "x")
 	must(t, err)
 	put(t, path, "theirs", 0o644)
 	_, err = j.Undo(change.ID, nil)

@@ -313,7 +313,7 @@ func (b *confirmedConfig) writeFile(name string, text []byte) error {
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return err
 	}
-	return ondisk.Replace(b.filePath(name), text)
+	return ondisk.ReplaceFile(b.filePath(name), text)
 }
 
 func (b *confirmedConfig) readSigned(name string) (s signedConfig, err error) {

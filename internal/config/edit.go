@@ -132,7 +132,7 @@ func (l *LiveConfig) RemoveServer(name string) error {
 		if i < 0 {
 			return nil, unknownServerError(name)
 		}
-		return d.Remove(servers, i), nil
+		return d.RemoveSplices(servers, i), nil
 	})
 }
 
@@ -186,7 +186,7 @@ func toServerSettings(field string, value json.RawMessage) (out []serverSetting,
 		}
 		return out, err
 	case (field == "env" || field == "headers") && kind == '{':
-		err := wirejson.Members(value, func(name, value []byte) error {
+		err := wirejson.EachMember(value, func(name, value []byte) error {
 			if wirejson.Kind(value) == 'n' {
 				value = nil
 			}
@@ -207,7 +207,7 @@ func (d document) setServerSetting(server textedit.Container, s serverSetting) (
 	if s.member == "" {
 		return d.setMember(server, s.key, s.value)
 	}
-	i := slices.IndexFunc(server.Items, func(it textedit.Item) bool { return it.Name == s.key })
+	i := slices.IndexFunc(server.Items, func(it textedit.ContainerItem) bool { return it.Name == s.key })
 	switch {
 	case i < 0 && s.value == nil:
 		return nil, nil
@@ -219,10 +219,10 @@ func (d document) setServerSetting(server textedit.Container, s serverSetting) (
 		return d.setMember(server, s.key, object)
 	}
 	object := textedit.ContainerOf(server.Items[i].Value)
-	at := slices.IndexFunc(object.Items, func(it textedit.Item) bool {
+	at := slices.IndexFunc(object.Items, func(it textedit.ContainerItem) bool {
 		return it.Name == s.member || s.key == "headers" && strings.EqualFold(it.Name, s.member)
 	})
-	return d.Put(object, at, s.member, s.value)
+	return d.PutSplices(object, at, s.member, s.value)
 }
 
 func unknownServerError(name string) error {
@@ -237,7 +237,7 @@ func (d document) findServer(name string) (servers textedit.Container, at int) {
 		return textedit.Container{}, -1
 	}
 	servers = textedit.ContainerOf(m.Value)
-	return servers, slices.IndexFunc(servers.Items, func(it textedit.Item) bool {
+	return servers, slices.IndexFunc(servers.Items, func(it textedit.ContainerItem) bool {
 		if it.Name == "" {
 			it.Name, _ = listEntryName(it.Value)
 		}
@@ -265,15 +265,15 @@ func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, err
 		return nil, err
 	}
 	if m == nil {
-		return d.Insert(textedit.ContainerOf(d.Root), func(indent string, lines bool) string {
-			return d.Member("mcpServers", value, indent, 2, lines)
+		return d.InsertSplices(textedit.ContainerOf(d.Root), func(indent string, lines bool) string {
+			return d.MemberText("mcpServers", value, indent, 2, lines)
 		}), nil
 	}
 	servers := textedit.ContainerOf(m.Value)
-	return d.Insert(servers, func(indent string, lines bool) string {
+	return d.InsertSplices(servers, func(indent string, lines bool) string {
 		depth := 1
 		if n := len(servers.Items); n > 0 {
-			if d.OnOneLine(servers.Items[n-1]) {
+			if d.IsOnOneLine(servers.Items[n-1]) {
 				depth = 0 // as the others are
 			}
 		}
@@ -281,9 +281,9 @@ func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, err
 			if !lines {
 				depth = 0
 			}
-			return d.Render(value, indent, depth)
+			return d.ValueText(value, indent, depth)
 		}
-		return d.Member(name, textedit.ContainerOf(value).Items[0].Value, indent, depth, lines)
+		return d.MemberText(name, textedit.ContainerOf(value).Items[0].Value, indent, depth, lines)
 	}), nil
 }
 
@@ -306,7 +306,7 @@ func (d document) setMember(server textedit.Container, field string, value json.
 		return nil, problem.Newf(problem.InvalidParameter, "%s is not a key of a server that can be set.", quoteClipped(field)).
 			WithHint(hint).With("parameter", "field").With("value", field)
 	}
-	i := slices.IndexFunc(server.Items, func(it textedit.Item) bool {
+	i := slices.IndexFunc(server.Items, func(it textedit.ContainerItem) bool {
 		same, _ := findKey(keys, it.Name)
 		return it.Name == field || same >= 0 && same == at
 	})
@@ -321,9 +321,9 @@ func (d document) setObjectMember(object textedit.Container, i int, field string
 		if err != nil {
 			return nil, err
 		}
-		return []textedit.Splice{d.Replace(object.Items[i], invertBool(v))}, nil
+		return []textedit.Splice{d.ReplaceSplice(object.Items[i], invertBool(v))}, nil
 	}
-	return d.Put(object, i, field, value)
+	return d.PutSplices(object, i, field, value)
 }
 
 // errFileChanged means that the file was saved during an edit.
@@ -451,7 +451,7 @@ func editedText(data []byte, change textEdit) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := append(d.Apply(splices), ending...)
+	out := append(d.ApplySplices(splices), ending...)
 	if mark {
 		out = append([]byte(byteOrderMark), out...)
 	}
@@ -483,5 +483,5 @@ func replaceFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return ondisk.Replace(path, text)
+	return ondisk.ReplaceFile(path, text)
 }

@@ -13,14 +13,14 @@ import (
 // entries and comments stay.
 func (l *LiveConfig) SetHintOverride(permit ConfirmFunc, name, tool string, hints json.RawMessage) error {
 	var edits []textEdit
-	if err := wirejson.Members(hints, func(hint, value []byte) error {
+	if err := wirejson.EachMember(hints, func(hint, value []byte) error {
 		path, value := []string{"hint_overrides", tool, string(hint)}, bytes.Clone(value)
 		edits = append(edits, func(d document) ([]textedit.Splice, error) {
 			servers, i := d.findServer(name)
 			if i < 0 {
 				return nil, unknownServerError(name)
 			}
-			return d.SetAt(textedit.ContainerOf(servers.Items[i].Value), path, value)
+			return d.SetAtSplices(textedit.ContainerOf(servers.Items[i].Value), path, value)
 		})
 		return nil
 	}); err != nil {

@@ -190,7 +190,7 @@ func newFileChangedError(path string, r fileContent) error {
 func (d document) setKey(name string, value json.RawMessage) ([]textedit.Splice, error) {
 	group, member, nested := strings.Cut(name, ".")
 	top := textedit.ContainerOf(d.Root)
-	at := slices.IndexFunc(top.Items, func(it textedit.Item) bool { return it.Name == group })
+	at := slices.IndexFunc(top.Items, func(it textedit.ContainerItem) bool { return it.Name == group })
 	switch {
 	case !nested:
 		return d.setObjectMember(top, at, name, value, "")
@@ -201,7 +201,7 @@ func (d document) setKey(name string, value json.RawMessage) ([]textedit.Splice,
 		return d.setObjectMember(top, at, group, object, "")
 	}
 	object := textedit.ContainerOf(top.Items[at].Value)
-	i := slices.IndexFunc(object.Items, func(it textedit.Item) bool { return it.Name == member })
+	i := slices.IndexFunc(object.Items, func(it textedit.ContainerItem) bool { return it.Name == member })
 	return d.setObjectMember(object, i, member, value, "")
 }
 

@@ -12,7 +12,7 @@ import (
 //go:embed foreign.txt
 var foreignText string
 
-var foreignKeys = parseForeignKeys(wordlist.Read(foreignText))
+var foreignKeys = parseForeignKeys(wordlist.Parse(foreignText))
 
 // parseForeignKeys returns the table of foreign.txt: object → key, perhaps with a type →
 // advice.

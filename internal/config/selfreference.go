@@ -53,7 +53,7 @@ func (l *LiveConfig) servesURL(c *Config, text string) bool {
 	if l.options.Addresses != nil {
 		listeners = append(listeners, l.options.Addresses()...)
 	}
-	host, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), dialpolicy.Port(u.Scheme, u.Port())
+	host, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), dialpolicy.PortOrDefault(u.Scheme, u.Port())
 	return slices.ContainsFunc(listeners, func(listener string) bool {
 		at, its, err := net.SplitHostPort(listener)
 		return err == nil && its == port && (isSameHost(strings.ToLower(at), host) || slices.ContainsFunc(c.TrustedHosts, func(name string) bool { return strings.EqualFold(name, host) }))

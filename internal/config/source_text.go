@@ -15,7 +15,9 @@ type sourceText struct {
 }
 
 // position returns the line and the column (in characters) of a byte.
-func (s sourceText) position(offset int) (line, column int) { return textedit.Position(s.data, offset) }
+func (s sourceText) position(offset int) (line, column int) {
+	return textedit.LineAndColumn(s.data, offset)
+}
 
 // newMistake returns a Mistake at a byte of the text.
 func (s sourceText) newMistake(offset int, path, message, hint string) Mistake {
@@ -25,7 +27,7 @@ func (s sourceText) newMistake(offset int, path, message, hint string) Mistake {
 
 // parseTree returns the syntax tree, or the syntax error.
 func (s sourceText) parseTree() (hujson.Value, *Mistake) {
-	tree, wrong := textedit.Parse(s.data)
+	tree, wrong := textedit.ParseJSONC(s.data)
 	if wrong != nil {
 		m := s.newMistake(wrong.Offset, "", wrong.Message, wrong.Hint)
 		return hujson.Value{}, &m

@@ -49,15 +49,15 @@ type toolResult struct {
 	} `json:"structuredContent"`
 }
 
-func (r toolResult) text() string {
+func (r toolResult) firstText() string {
 	if len(r.Content) == 0 {
 		return ""
 	}
 	return strings.TrimSpace(r.Content[0].Text)
 }
 
-// session runs the demo's script: search, read, a rejected call, delete.
-func (a *demoClient) session(ctx context.Context) error {
+// runSession runs the demo's script: search, read, a rejected call, delete.
+func (a *demoClient) runSession(ctx context.Context) error {
 	if err := a.connect(ctx); err != nil {
 		return err
 	}
@@ -77,44 +77,44 @@ func (a *demoClient) session(ctx context.Context) error {
 	}
 	for _, s := range steps {
 		if s.story != "" {
-			printf(a.out, "\n%s", s.story)
+			printLine(a.out, "\n%s", s.story)
 		}
-		printf(a.out, "  → %s %s", s.tool, s.args)
-		r, err := a.call(ctx, s.tool, s.args)
+		printLine(a.out, "  → %s %s", s.tool, s.args)
+		r, err := a.callTool(ctx, s.tool, s.args)
 		if err != nil {
 			return err
 		}
-		a.print(r)
+		a.printResult(r)
 	}
 	return nil
 }
 
-func (a *demoClient) print(r toolResult) {
+func (a *demoClient) printResult(r toolResult) {
 	mark := "←"
 	if r.IsError {
 		mark = "✗"
 	}
 	if len(r.Structured.Tools) > 0 {
 		for _, t := range r.Structured.Tools {
-			printf(a.out, "  %s %-22s %-21s score %.2f", mark, t.Name, t.CallWith, t.Score)
+			printLine(a.out, "  %s %-22s %-21s score %.2f", mark, t.Name, t.CallWith, t.Score)
 		}
 		return
 	}
-	for i, line := range strings.Split(r.text(), "\n") {
+	for i, line := range strings.Split(r.firstText(), "\n") {
 		if i > 0 {
 			mark = " "
 		}
-		printf(a.out, "  %s %s", mark, line)
+		printLine(a.out, "  %s %s", mark, line)
 	}
 }
 
 // connect opens a session of protocol revision 2025-11-25.
 func (a *demoClient) connect(ctx context.Context) error {
-	_, err := a.send(ctx, mcp.Initialize, `{"protocolVersion":"`+mcp.Legacy+`","capabilities":{},"clientInfo":{"name":"demo-agent","version":"1.0.0"}}`)
+	_, err := a.sendRequest(ctx, mcp.Initialize, `{"protocolVersion":"`+mcp.Legacy+`","capabilities":{},"clientInfo":{"name":"demo-agent","version":"1.0.0"}}`)
 	if err != nil {
 		return err
 	}
-	_, err = a.post(ctx, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	_, err = a.postMessage(ctx, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return err
 }
 
@@ -143,7 +143,7 @@ func (a *demoClient) awaitTools(ctx context.Context, names ...string) error {
 	defer cancel()
 	for _, name := range names {
 		err := pollUntil(ctx, 20*time.Millisecond, func() (bool, error) {
-			r, err := a.call(ctx, "retrieve_tools", fmt.Sprintf(`{"query":%q,"limit":1}`, name))
+			r, err := a.callTool(ctx, "retrieve_tools", fmt.Sprintf(`{"query":%q,"limit":1}`, name))
 			return err == nil && len(r.Structured.Tools) > 0 && r.Structured.Tools[0].Name == name, err
 		})
 		if err != nil {
@@ -159,23 +159,23 @@ const addNumbersCall = `{"name":"shifty:add_numbers","args":{"a":1,"b":2}}`
 // watchShifty waits until the changed tool of shifty is held, and shows that a call of it is now rejected.
 func (a *demoClient) watchShifty(ctx context.Context, every time.Duration) error {
 	if err := pollUntil(ctx, every, func() (bool, error) {
-		r, err := a.call(ctx, "retrieve_tools", `{"query":"shifty:add_numbers","limit":1,"include_disabled":true}`)
+		r, err := a.callTool(ctx, "retrieve_tools", `{"query":"shifty:add_numbers","limit":1,"include_disabled":true}`)
 		return slices.Contains(r.Structured.Disabled, lockedTool{"shifty", "shifty:add_numbers", "pending_approval"}), err
 	}); err != nil {
 		return err
 	}
-	printf(a.out, "\nshifty has just changed what its tool says, its hints too. What nobody has approved is held:\n  → call_tool_read %s", addNumbersCall)
-	r, err := a.call(ctx, "call_tool_read", addNumbersCall)
+	printLine(a.out, "\nshifty has just changed what its tool says, its hints too. What nobody has approved is held:\n  → call_tool_read %s", addNumbersCall)
+	r, err := a.callTool(ctx, "call_tool_read", addNumbersCall)
 	if err != nil {
 		return err
 	}
-	a.print(r)
+	a.printResult(r)
 	return nil
 }
 
-// call calls a built-in tool.
-func (a *demoClient) call(ctx context.Context, tool, args string) (toolResult, error) {
-	raw, err := a.send(ctx, mcp.CallTool, fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args))
+// callTool calls a built-in tool.
+func (a *demoClient) callTool(ctx context.Context, tool, args string) (toolResult, error) {
+	raw, err := a.sendRequest(ctx, mcp.CallTool, fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args))
 	if err != nil {
 		return toolResult{}, err
 	}
@@ -184,10 +184,10 @@ func (a *demoClient) call(ctx context.Context, tool, args string) (toolResult, e
 	return r, err
 }
 
-// send sends a request and returns its result.
-func (a *demoClient) send(ctx context.Context, method, params string) (json.RawMessage, error) {
+// sendRequest sends a request and returns its result.
+func (a *demoClient) sendRequest(ctx context.Context, method, params string) (json.RawMessage, error) {
 	a.id++
-	body, err := a.post(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, a.id, method, params))
+	body, err := a.postMessage(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, a.id, method, params))
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (a *demoClient) send(ctx context.Context, method, params string) (json.RawM
 	return m.Result, nil
 }
 
-func (a *demoClient) post(ctx context.Context, message string) ([]byte, error) {
+func (a *demoClient) postMessage(ctx context.Context, message string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, bytes.NewReader([]byte(message)))
 	if err != nil {
 		return nil, err
@@ -227,6 +227,6 @@ func (a *demoClient) post(ctx context.Context, message string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-func printf(out io.Writer, format string, args ...any) {
+func printLine(out io.Writer, format string, args ...any) {
 	fmt.Fprintf(out, format+"\n", args...)
 }

@@ -65,18 +65,18 @@ func Run(ctx context.Context, o Options) error {
 	ready, ended := make(chan app.Running, 1), make(chan error, 1)
 	go func() {
 		ended <- app.Run(ctx, app.Options{
-			ConfigPath: configPath, DataDir: dir, Listen: address(o.Listen), Version: o.Version,
+			ConfigPath: configPath, DataDir: dir, Listen: chooseListenAddress(o.Listen), Version: o.Version,
 			Stderr: logFile, Ready: func(r app.Running) { ready <- r }, Abort: o.Abort,
 			Stopping: func(what string) {
 				if asked.Err() != nil {
-					printf(o.Out, "%s", what)
+					printLine(o.Out, "%s", what)
 				}
 			},
 		})
 	}()
 	select {
 	case running := <-ready:
-		err = show(ctx, o, running, self)
+		err = showDemo(ctx, o, running, self)
 	case err = <-ended:
 		return err
 	}
@@ -84,8 +84,8 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, <-ended)
 }
 
-// address returns where to listen: as configured, otherwise the default if it is free.
-func address(asked string) string {
+// chooseListenAddress returns where to listen: as configured, otherwise the default if it is free.
+func chooseListenAddress(asked string) string {
 	if asked != "" {
 		return asked
 	}
@@ -103,7 +103,7 @@ func startWeather() (url string, stop func(), err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("the weather server cannot listen: %w", err)
 	}
-	s := &http.Server{Handler: Weather(), ReadHeaderTimeout: 5 * time.Second}
+	s := &http.Server{Handler: NewWeatherHandler(), ReadHeaderTimeout: 5 * time.Second}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -131,11 +131,11 @@ func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// show runs the session, prints the log and suggested commands, and waits.
-func show(ctx context.Context, o Options, r app.Running, self string) error {
+// showDemo runs the session, prints the log and suggested commands, and waits.
+func showDemo(ctx context.Context, o Options, r app.Running, self string) error {
 	a := &demoClient{url: "http://" + r.Address + "/mcp", out: o.Out}
-	printf(o.Out, "MCPProxy answers on %s, in front of three servers: notes, weather, shifty.", a.url)
-	if err := a.session(ctx); err != nil {
+	printLine(o.Out, "MCPProxy answers on %s, in front of three servers: notes, weather, shifty.", a.url)
+	if err := a.runSession(ctx); err != nil {
 		return ignoreStopErrors(ctx, err)
 	}
 	if o.Once {
@@ -147,10 +147,10 @@ func show(ctx context.Context, o Options, r app.Running, self string) error {
 	if err := showLog(ctx, o, self, r); err != nil {
 		return ignoreStopErrors(ctx, err)
 	}
-	printf(o.Out, "%s", suggestedCommands(self, r))
+	printLine(o.Out, "%s", suggestedCommands(self, r))
 	err := a.watchShifty(ctx, time.Second)
 	if err == nil {
-		printf(o.Out, "%s", approveCommands)
+		printLine(o.Out, "%s", approveCommands)
 	}
 	<-ctx.Done()
 	return ignoreStopErrors(ctx, err)
@@ -170,7 +170,7 @@ func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.Runnin
 	if err := a.watchShifty(ctx, 20*time.Millisecond); err != nil {
 		return err
 	}
-	printf(a.out, "\nA person looks at the difference, and approves it:")
+	printLine(a.out, "\nA person looks at the difference, and approves it:")
 	if err := runSelf(ctx, a.out, self, r.DataDir, "tools", "diff", "shifty:add_numbers"); err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.Runnin
 }
 
 func showLog(ctx context.Context, o Options, self string, r app.Running) error {
-	printf(o.Out, "\nEvery call, every refusal and every approval is on record:")
+	printLine(o.Out, "\nEvery call, every refusal and every approval is on record:")
 	return runSelf(ctx, o.Out, self, r.DataDir, "activity", "list", "--type", "tool_call,policy_decision,approval")
 }
 
@@ -200,7 +200,7 @@ func ignoreStopErrors(ctx context.Context, err error) error {
 
 // runSelf runs a command of MCPProxy as a user would, and shows it.
 func runSelf(ctx context.Context, out io.Writer, self, dataDir string, args ...string) error {
-	printf(out, "\n$ mcpproxy %s", strings.Join(args, " "))
+	printLine(out, "\n$ mcpproxy %s", strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, self, append(args, "--data-dir", dataDir)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// Serve runs a daemon that offers the sample servers to users.
-func Serve(ctx context.Context, o app.Options) error {
+// RunDaemonWithSamples runs a daemon that offers the sample servers to users.
+func RunDaemonWithSamples(ctx context.Context, o app.Options) error {
 	o.SampleServers = sampleServers()
 	return app.Run(ctx, o)
 }

@@ -43,16 +43,16 @@ type demoServer struct {
 	tools []json.RawMessage
 }
 
-// answer handles one message and returns the response, or nil for none.
-func (s *demoServer) answer(raw []byte) []byte {
-	m, err := wirejson.Parse(raw)
+// answerMessage handles one message and returns the response, or nil for none.
+func (s *demoServer) answerMessage(raw []byte) []byte {
+	m, err := wirejson.ParseServerMessage(raw)
 	if err != nil {
 		return wirejson.AppendError(nil, nil, &wirejson.RPCError{Code: wirejson.CodeParse, Message: err.Error()})
 	}
 	if !m.IsRequest() {
 		return nil
 	}
-	result, err := s.handle(m.Method, m.Params)
+	result, err := s.handleRequest(m.Method, m.Params)
 	if err != nil {
 		var e *wirejson.RPCError
 		if !errors.As(err, &e) {
@@ -63,7 +63,7 @@ func (s *demoServer) answer(raw []byte) []byte {
 	return wirejson.AppendResult(nil, m.ID, result)
 }
 
-func (s *demoServer) handle(method string, params json.RawMessage) (json.RawMessage, error) {
+func (s *demoServer) handleRequest(method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case mcp.Initialize:
 		return json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"` + s.name + `","version":"1.0.0"}}`), nil
@@ -74,7 +74,7 @@ func (s *demoServer) handle(method string, params json.RawMessage) (json.RawMess
 		defer s.mu.Unlock()
 		return json.Marshal(map[string][]json.RawMessage{"tools": s.tools})
 	case mcp.CallTool:
-		return s.call(params)
+		return s.callTool(params)
 	}
 	return nil, &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + method}
 }
@@ -86,7 +86,7 @@ func (s *demoServer) setTools(tools ...json.RawMessage) {
 	s.tools = tools
 }
 
-func (s *demoServer) call(params json.RawMessage) (json.RawMessage, error) {
+func (s *demoServer) callTool(params json.RawMessage) (json.RawMessage, error) {
 	var p struct {
 		Name      string
 		Arguments json.RawMessage
@@ -123,8 +123,8 @@ func (s *demoServer) runTool(tool string, raw json.RawMessage) (string, error) {
 	return s.run(tool, a)
 }
 
-// stdio serves lines until the input ends. Each value of changed sends a list-changed notification.
-func (s *demoServer) stdio(ctx context.Context, in io.Reader, out io.Writer, changed <-chan struct{}) error {
+// serveStdio serves lines until the input ends. Each value of changed sends a list-changed notification.
+func (s *demoServer) serveStdio(ctx context.Context, in io.Reader, out io.Writer, changed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var writing sync.Mutex
@@ -160,7 +160,7 @@ func (s *demoServer) stdio(ctx context.Context, in io.Reader, out io.Writer, cha
 		case err != nil:
 			return err
 		}
-		if reply := s.answer(line); reply != nil {
+		if reply := s.answerMessage(line); reply != nil {
 			if err := write(reply); err != nil {
 				return err
 			}
@@ -179,7 +179,7 @@ func (s *demoServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 		return
 	}
-	reply := s.answer(body)
+	reply := s.answerMessage(body)
 	if reply == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return

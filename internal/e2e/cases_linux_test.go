@@ -96,7 +96,7 @@ func oddServer(t *testing.T, opt mcptest.Options, alter alteration) string {
 	return mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		request, _ := io.ReadAll(r.Body) // what is cut off is no message
 		r.Body = io.NopCloser(bytes.NewReader(request))
-		m, _ := wirejson.Parse(request)
+		m, _ := wirejson.ParseServerMessage(request)
 		rec := httptest.NewRecorder()
 		s.ServeHTTP(rec, r)
 		body, status := rec.Body.Bytes(), rec.Code
@@ -267,7 +267,7 @@ func newAmnesiac(answer func(http.ResponseWriter, string)) *amnesiac {
 func (s *amnesiac) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body) // what is cut off is no message
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	m, _ := wirejson.Parse(body)
+	m, _ := wirejson.ParseServerMessage(body)
 	s.mu.Lock()
 	id := r.Header.Get("Mcp-Session-Id")
 	forgotten := s.forgot[id] || s.always && id != "" && m.Method == "tools/call"

@@ -499,7 +499,7 @@ func (s *scopes) judged(a *scopeActor, what string, answer []byte, want string) 
 	s.counts["call "+want]++
 	result := wirejson.Find(answer, "result")
 	details := wirejson.Find(wirejson.Find(wirejson.Find(result, "structuredContent"), "error"), "details")
-	_ = wirejson.Elements(wirejson.Find(details, "nearest"), func(raw []byte) error {
+	_ = wirejson.EachElement(wirejson.Find(details, "nearest"), func(raw []byte) error {
 		name, _ := wirejson.String(raw)
 		server, own, isTool := strings.Cut(name, ":")
 		known := slices.ContainsFunc(s.tools, func(x scopeTool) bool { return x.server == server && (!isTool || x.name == own && a.sees(x)) })
@@ -579,7 +579,7 @@ func (s *scopes) elsewhere(a *scopeActor, modern bool) {
 		return
 	}
 	var got []string
-	_ = wirejson.Elements(wirejson.Find(wirejson.Find(answer, "result"), "tools"), func(raw []byte) error {
+	_ = wirejson.EachElement(wirejson.Find(wirejson.Find(answer, "result"), "tools"), func(raw []byte) error {
 		name, _ := wirejson.String(wirejson.Find(raw, "name"))
 		got = append(got, name)
 		return nil

@@ -21,7 +21,7 @@ type AggregateDeps struct {
 	Reply   *session.ReplyWriter
 }
 
-// AggregateSurface is the session.Surface of all servers together: /mcp/all.
+// AggregateSurface is the session.Endpoint of all servers together: /mcp/all.
 type AggregateSurface struct {
 	AggregateDeps
 	unscopedTable atomic.Pointer[aggregateToolTable]
@@ -40,7 +40,7 @@ const aggregateInstructions = "These are the tools, prompts and resources of man
 
 // Delivery returns how the answer to a method is delivered: a request about one server waits for that
 // server.
-func (s *AggregateSurface) Delivery(method string) session.Delivery {
+func (s *AggregateSurface) Delivery(method string) session.EventDelivery {
 	if method == mcp.Listen || isSingleServerMethod(method) {
 		return session.Waiting
 	}
@@ -65,7 +65,7 @@ func (s *AggregateSurface) Refused(ctx context.Context, r *session.Request, p *p
 func (s *AggregateSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
-		return session.Reply{Result: json.RawMessage(string(s.Reply.Front(true)) + `"supportedVersions":` + mcp.SupportedVersions + `,"capabilities":` +
+		return session.Reply{Result: json.RawMessage(string(s.Reply.ResultStart(true)) + `"supportedVersions":` + mcp.SupportedVersions + `,"capabilities":` +
 			s.mergedCapabilitiesJSON(r) + `,"instructions":"` + aggregateInstructions + `"` + cachingJSON + `}`)}, nil
 	case mcp.Listen:
 		return s.serveSubscription(ctx, r), nil
@@ -95,10 +95,10 @@ func (s *AggregateSurface) answerRequest(ctx context.Context, r *session.Request
 	case lists:
 		a, err = s.listPage(ctx, r, modern, list, h)
 	default:
-		a = session.MethodNotFound(r.Method)
+		a = session.MethodNotFoundReply(r.Method)
 	}
 	if err != nil {
-		return s.Reply.Problem(modern, r.Method, err)
+		return s.Reply.ProblemReply(modern, r.Method, err)
 	}
 	return a
 }

@@ -31,7 +31,7 @@ func (s *AggregateSurface) listPage(ctx context.Context, r *session.Request, mod
 	if c := wirejson.Find(r.Params, "cursor"); c != nil && wirejson.Kind(c) != 'n' {
 		var ok bool
 		if cursor, ok = wirejson.String(c); !ok {
-			return session.Reply{Error: session.InvalidParams("params.cursor must be a string")}, nil
+			return session.Reply{Error: session.InvalidParamsError("params.cursor must be a string")}, nil
 		}
 	}
 	if cursor == "" && h != nil {
@@ -47,7 +47,7 @@ func (s *AggregateSurface) listPage(ctx context.Context, r *session.Request, mod
 	if found {
 		at++
 	}
-	out := append(wirejson.AppendString(bytes.Clone(s.Reply.Front(modern)), []byte(l.ResultMember())), ":["...)
+	out := append(wirejson.AppendString(bytes.Clone(s.Reply.ResultStart(modern)), []byte(l.ResultMember())), ":["...)
 	items, size, last, next := 0, 0, "", ""
 	for _, e := range all[at:] {
 		raw := e.renamedDefinition(l)

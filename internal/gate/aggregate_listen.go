@@ -15,7 +15,7 @@ func (s *AggregateSurface) announceListChanges(ctx context.Context, r *session.R
 		for _, list := range h.takeChangedLists(now) {
 			say(list)
 		}
-		if session.Debounce(ctx, again) != nil {
+		if session.WaitDebounced(ctx, again) != nil {
 			return
 		}
 	}
@@ -23,12 +23,12 @@ func (s *AggregateSurface) announceListChanges(ctx context.Context, r *session.R
 
 // serveSubscription keeps a subscription open and sends the notifications that it asks for.
 func (s *AggregateSurface) serveSubscription(ctx context.Context, r *session.Request) session.Reply {
-	wanted, bad := session.RequestedEvents(r)
+	wanted, bad := session.ParseRequestedEvents(r)
 	if bad != nil {
 		return session.Reply{Error: bad}
 	}
 	if r.Say == nil {
-		return session.Reply{Error: session.InvalidParams("a subscription is a stream: send Accept: text/event-stream")}
+		return session.Reply{Error: session.InvalidParamsError("a subscription is a stream: send Accept: text/event-stream")}
 	}
 	var wants [len(listNotifications)]bool
 	agreed := json.RawMessage("{}")
@@ -40,11 +40,11 @@ func (s *AggregateSurface) serveSubscription(ctx context.Context, r *session.Req
 	var h clientKnownLists
 	now, _ := s.currentListDigests(r)
 	h.takeChangedLists(now) // before the client can list
-	session.Acknowledge(r, string(agreed))
+	session.AcknowledgeSubscription(r, string(agreed))
 	s.announceListChanges(ctx, r, &h, func(list int) {
 		if wants[list] {
 			r.Say(session.Event{Method: listNotifications[list].method, Params: json.RawMessage("{" + session.SubscriptionMeta(r) + "}}")})
 		}
 	})
-	return s.Reply.End(r)
+	return s.Reply.SubscriptionEndReply(r)
 }

@@ -25,8 +25,8 @@ type routedRequest struct {
 // get an ID that names the server: see splitServerRequestID.
 func (s *AggregateSurface) forwardToServer(ctx context.Context, asked *session.Request, open aggregateSessionOpener) (session.Reply, error) {
 	r := &routedRequest{Request: *asked}
-	r.Head = nil                          // headers of one server do not apply to all
-	r.Params = mcp.WithoutTasks(r.Params) // the ID of a task does not name its server
+	r.Head = nil                                  // headers of one server do not apply to all
+	r.Params = mcp.RemoveTasksExtension(r.Params) // the ID of a task does not name its server
 	if r.Method == mcp.CallTool {
 		return s.callTool(ctx, r, open)
 	}
@@ -40,7 +40,7 @@ func (s *AggregateSurface) forwardToServer(ctx context.Context, asked *session.R
 		return a, toSessionEndedProblem(r.server, err)
 	}
 	a, err := forwardInSession(ctx, r, open)
-	if session.NotSent(err) && ctx.Err() == nil {
+	if session.IsNotSent(err) && ctx.Err() == nil {
 		a, err = forwardInSession(ctx, r, open) // the server has lost the session: try once more in a new one
 	}
 	return a, toSessionEndedProblem(r.server, err)
@@ -73,7 +73,7 @@ func (s *AggregateSurface) callTool(ctx context.Context, r *routedRequest, open 
 	}
 	a, err := s.Gate.CallFromAggregate(ctx, n, &r.Request)
 	if !known && err != nil {
-		err = problem.Newf(problem.InvalidName, "There is no tool '%s'.", problem.Brief(name)).
+		err = problem.Newf(problem.InvalidName, "There is no tool '%s'.", problem.ClipName(name)).
 			WithHint("Use the name exactly as tools/list gives it: server__tool.").With("parameter", "name")
 	}
 	return a, toSessionEndedProblem(n.ID.Server, err)
@@ -111,7 +111,7 @@ func (r *routedRequest) replaceWithOwnName(member, own string) {
 	r.Headers = slices.Clone(r.Headers)
 	for i, f := range r.Headers {
 		if strings.EqualFold(f.Name, mcp.HeaderName) {
-			r.Headers[i] = mcp.Header{Name: mcp.HeaderName, Value: mcp.EncodeHeader(own)}
+			r.Headers[i] = mcp.Header{Name: mcp.HeaderName, Value: mcp.EncodeHeaderValue(own)}
 		}
 	}
 }
@@ -192,7 +192,7 @@ func (s *AggregateSurface) routePrompt(ctx context.Context, r *routedRequest, na
 			return e.own, nil
 		}
 	}
-	return "", problem.Newf(problem.InvalidParameter, "There is no prompt '%s'.", problem.Brief(name)).
+	return "", problem.Newf(problem.InvalidParameter, "There is no prompt '%s'.", problem.ClipName(name)).
 		WithHint("Prompts of all servers have the names that prompts/list gives, server__prompt.").With("parameter", "name")
 }
 
@@ -232,8 +232,8 @@ func (s *AggregateSurface) routeResource(ctx context.Context, r *routedRequest, 
 	if able == 1 {
 		return uri, nil
 	}
-	return "", problem.Newf(problem.InvalidParameter, "There is no resource '%s'.", problem.Brief(uri)).
-		WithHint("Use an address of resources/list, or name the server in it: "+tool.ToAliasURI("SERVER", problem.Brief(uri))+".").With("parameter", "uri")
+	return "", problem.Newf(problem.InvalidParameter, "There is no resource '%s'.", problem.ClipName(uri)).
+		WithHint("Use an address of resources/list, or name the server in it: "+tool.ToAliasURI("SERVER", problem.ClipName(uri))+".").With("parameter", "uri")
 }
 
 // maxOwners limits the servers that the problem of an ambiguous URI names.
@@ -242,8 +242,8 @@ const maxOwners = 5
 func ambiguousResourceProblem(uri string, owners []string) *problem.Problem {
 	var named []string
 	for _, server := range owners[:min(len(owners), maxOwners)] {
-		named = append(named, tool.ToAliasURI(server, problem.Brief(uri)))
+		named = append(named, tool.ToAliasURI(server, problem.ClipName(uri)))
 	}
-	return problem.Newf(problem.InvalidParameter, "Several servers have a resource '%s'.", problem.Brief(uri)).
+	return problem.Newf(problem.InvalidParameter, "Several servers have a resource '%s'.", problem.ClipName(uri)).
 		WithHint("Name the server in the address: "+strings.Join(named, ", ")+".").With("parameter", "uri")
 }

@@ -19,7 +19,7 @@ type aggregateSession struct {
 	*AggregateSurface
 	initialize session.Request // as the client sent it, with the caller
 	knownLists clientKnownLists
-	end        *session.End
+	end        *session.EndSignal
 
 	mu       sync.Mutex // guards the following fields, and serverSession.s
 	byServer map[string]*serverSession
@@ -50,12 +50,12 @@ const maxInitializeBytes = 64 << 10
 // Open opens a session. Sessions with servers are opened at the first use.
 func (s *AggregateSurface) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	if len(initialize.Params) > maxInitializeBytes {
-		return nil, session.Reply{Error: session.InvalidParams("what a client says of itself must not be longer than " +
+		return nil, session.Reply{Error: session.InvalidParamsError("what a client says of itself must not be longer than " +
 			strconv.Itoa(maxInitializeBytes) + " bytes")}, nil
 	}
-	version := session.RequestedVersion(initialize.Params)
+	version := session.NegotiateVersion(initialize.Params)
 	caller := *initialize.Caller
-	c := &aggregateSession{AggregateSurface: s, end: session.NewEnd(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
+	c := &aggregateSession{AggregateSurface: s, end: session.NewEndSignal(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
 		Params: wirejson.SetMember(initialize.Params, "protocolVersion", []byte(`"`+version+`"`)), Caller: &caller}}
 	return c, session.Reply{Result: json.RawMessage(`{"protocolVersion":"` + version + `","capabilities":` + s.mergedCapabilitiesJSON(initialize) +
 		`,"serverInfo":` + s.Reply.ServerInfo + `,"instructions":"` + aggregateInstructions + `"}`)}, nil
@@ -113,7 +113,7 @@ func (c *aggregateSession) openServerSession(ctx context.Context, r *session.Req
 	case err != nil:
 		return nil, err
 	case s == nil:
-		return nil, problem.Newf(problem.UpstreamError, "Server '%s' opens no session: %s", server, wirejson.Clip(a.Error.Message, 4*session.MaxIdentity)).
+		return nil, problem.Newf(problem.UpstreamError, "Server '%s' opens no session: %s", server, wirejson.ClipText(a.Error.Message, 4*session.MaxIdentity)).
 			WithHint("See its log with `mcpproxy upstream logs "+server+"`.").With("server", server)
 	}
 	if err := s.Notify(ctx, mcp.Initialized, nil); errors.Is(err, session.ErrEnded) {
@@ -137,8 +137,8 @@ func sendLogLevel(ctx context.Context, s session.Session, r *session.Request, pa
 func (c *aggregateSession) setLogLevelOnAll(ctx context.Context, r *session.Request) session.Reply {
 	level := wirejson.Find(r.Params, "level")
 	text, _ := wirejson.String(level)
-	if mcp.Level(text) < 0 {
-		return session.Reply{Error: session.InvalidParams("params.level must be a log level: debug, info, notice, warning, error, critical, alert or emergency")}
+	if mcp.LogLevelRank(text) < 0 {
+		return session.Reply{Error: session.InvalidParamsError("params.level must be a log level: debug, info, notice, warning, error, critical, alert or emergency")}
 	}
 	params := append(append([]byte(`{"level":`), level...), '}')
 	c.mu.Lock()
@@ -204,7 +204,7 @@ func (c *aggregateSession) Listen(ctx context.Context, say func(session.Event), 
 func (c *aggregateSession) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.end.Fail(session.ErrEnded)
+	c.end.Signal(session.ErrEnded)
 	for _, o := range c.byServer {
 		if o.s != nil {
 			o.s.Close()

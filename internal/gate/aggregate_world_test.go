@@ -80,7 +80,7 @@ func (w *aggregateWorld) page(method, cursor string) (p page, a session.Reply) {
 	params, _ := json.Marshal(map[string]string{"cursor": cursor})
 	a = w.do(w.T.Context(), catalogtest.NewRequest(method, string(params)))
 	for _, member := range []string{"tools", "prompts", "resources", "resourceTemplates"} {
-		_ = wirejson.Elements(wirejson.Find(a.Result, member), func(raw []byte) error {
+		_ = wirejson.EachElement(wirejson.Find(a.Result, member), func(raw []byte) error {
 			p.items = append(p.items, raw)
 			return nil
 		})

@@ -50,7 +50,7 @@ func defaults(t testing.TB, server string) (all []config.Selection) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = wirejson.Members(wirejson.Find(text, server), func(pattern, expression []byte) error {
+	err = wirejson.EachMember(wirejson.Find(text, server), func(pattern, expression []byte) error {
 		e, _ := wirejson.String(expression)
 		s, err := config.NewSelection(string(pattern), e)
 		all = append(all, s)

@@ -124,7 +124,7 @@ func (h *approvalWait) storeClientAnswer(ctx context.Context, held *ask.HeldCall
 		a.Approve = true
 	case action == "accept" && decision == deny:
 		reason, _ := wirejson.String(wirejson.Find(content, "reason"))
-		a.Why = wirejson.Clip(strings.TrimSpace(reason), ask.MaxReason)
+		a.Why = wirejson.ClipText(strings.TrimSpace(reason), ask.MaxReason)
 	case action == "decline":
 	default:
 		return
@@ -175,18 +175,18 @@ func (h *approvalWait) formParams(held *ask.HeldCall, id string) json.RawMessage
 	} else {
 		text.WriteString("A call waits for your approval. In this form you can only deny it.\n")
 	}
-	text.WriteString("\nTool: " + escapeUnprintable(problem.Brief(held.Tool)) + " of the server " + escapeUnprintable(problem.Brief(held.Server)))
+	text.WriteString("\nTool: " + escapeUnprintable(problem.ClipName(held.Tool)) + " of the server " + escapeUnprintable(problem.ClipName(held.Server)))
 	text.WriteString("\nCounts as: " + held.Lane + ", since " + escapeUnprintable(held.Because))
-	arguments, label := string(wirejson.AppendLine(nil, held.Shown)), "Arguments: "
+	arguments, label := string(wirejson.AppendAsOneLine(nil, held.Shown)), "Arguments: "
 	if !showsAllArguments(held) {
 		label = "Arguments, of which this is the beginning: "
 	}
 	if held.Cut {
 		arguments, _ = wirejson.String(held.Shown)
 	}
-	text.WriteString("\n" + label + escapeUnprintable(problem.Shown(arguments, maxFormArguments)))
+	text.WriteString("\n" + label + escapeUnprintable(problem.ClipForDisplay(arguments, maxFormArguments)))
 	if held.Reason != "" {
-		text.WriteString("\nThe agent claims: " + strconv.Quote(problem.Shown(held.Reason, maxFormReason)))
+		text.WriteString("\nThe agent claims: " + strconv.Quote(problem.ClipForDisplay(held.Reason, maxFormReason)))
 	}
 	text.WriteString("\n\nApprove or deny it in MCPProxy's web UI too, or with: mcpproxy pending approve " + id + ". The first answer counts.\n" +
 		"To decline this form denies the call. To close it leaves the call waiting.")

@@ -148,7 +148,7 @@ func (h *approvalWait) toHeldCall(limit time.Duration) ask.HeldCall {
 	out.Lane, out.Because, out.Rule = a.lane.String(), h.laneReasonText(), a.rule.String()
 	out.Reason = redact.Text(v.Intent.Reason)
 	out.Actor, out.Source = c.caller.Actor.String(), string(c.caller.Source)
-	out.Client, out.ClientVersion = problem.Brief(redact.Text(c.caller.ClientName)), problem.Brief(redact.Text(c.caller.ClientVersion))
+	out.Client, out.ClientVersion = problem.ClipName(redact.Text(c.caller.ClientName)), problem.ClipName(redact.Text(c.caller.ClientVersion))
 	return out
 }
 
@@ -157,7 +157,7 @@ func (h *approvalWait) laneReasonText() string {
 	lane, v := h.approval.lane, &h.verdict
 	switch {
 	case v.does.Operation == lane && v.does.Word != "":
-		return "its arguments say so: " + problem.Brief(redact.Text(v.does.Word)) + " in " + v.does.Path
+		return "its arguments say so: " + problem.ClipName(redact.Text(v.does.Word)) + " in " + v.does.Path
 	case v.does.Operation == lane:
 		return "its arguments say so, in " + v.does.Path
 	case v.tool.CallWith.Operation() == lane && !policy.HintsUnset(v.tool.Effective):

@@ -151,7 +151,7 @@ func misplacedArgsProblem(unknown []UnknownArgument, t *catalog.Tool, args json.
 		if name, meant = findArgsUnderOtherName(unknown, args, properties); meant == nil {
 			return nil
 		}
-		what = "there is no parameter '" + problem.Brief(redact.Text(name)) + "'"
+		what = "there is no parameter '" + problem.ClipName(redact.Text(name)) + "'"
 	}
 	p := invalidArgsProblem(what+"; the arguments of the tool belong inside args", "args")
 	if len(meant) <= maxMended {
@@ -192,7 +192,7 @@ func findArgsUnderOtherName(unknown []UnknownArgument, args json.RawMessage, pro
 var errFound = errors.New("found")
 
 func hasMember(object json.RawMessage, is func(name string) bool) bool {
-	return wirejson.Members(object, func(name, _ []byte) error {
+	return wirejson.EachMember(object, func(name, _ []byte) error {
 		if is(string(name)) {
 			return errFound
 		}
@@ -203,11 +203,11 @@ func hasMember(object json.RawMessage, is func(name string) bool) bool {
 // namesWithVerbText returns names as the beginning of a sentence, with "stands" or "stand".
 func namesWithVerbText(names []string) string {
 	if len(names) == 1 {
-		return "'" + problem.Brief(names[0]) + "' stands"
+		return "'" + problem.ClipName(names[0]) + "' stands"
 	}
 	var quoted []string
 	for _, name := range names[:min(len(names), maxMisplaced)] {
-		quoted = append(quoted, "'"+problem.Brief(name)+"'")
+		quoted = append(quoted, "'"+problem.ClipName(name)+"'")
 	}
 	if more := len(names) - maxMisplaced; more > 0 {
 		quoted = append(quoted, strconv.Itoa(more)+" more")

@@ -75,7 +75,7 @@ func (g *Gate) recordRejection(ctx context.Context, x *execution, p *problem.Pro
 	took, own := x.time.elapsed()
 	a.record.DurationMS, a.record.OwnUS = took.Milliseconds(), max(1, own.Microseconds())
 	if request.ID.Server == "" {
-		a.record.ToolName = problem.Brief(request.Name)
+		a.record.ToolName = problem.ClipName(request.Name)
 	}
 	id := g.writeRefusalThrottled(ctx, &a.record)
 	g.notifyObserver(x, id, activity.Blocked, string(p.Code), took, own)

@@ -172,7 +172,7 @@ func OutOfScopeProblem(c *auth.Caller, server string) *problem.Problem {
 	if within := c.Scope(); within.AllowsServer(server) {
 		return nil
 	}
-	return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", problem.Brief(server)).
+	return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", problem.ClipName(server)).
 		WithHint("Only the user can widen the scope of an agent token.")
 }
 
@@ -201,7 +201,7 @@ func (g *Gate) CheckReachable(server string, c *auth.Caller) *problem.Problem {
 
 // ServerNotFoundProblem is the problem of an unknown server name.
 func ServerNotFoundProblem(s *catalog.Snapshot, name string) *problem.Problem {
-	p := problem.Newf(problem.ServerNotFound, "Server '%s' not found", problem.Brief(name)).
+	p := problem.Newf(problem.ServerNotFound, "Server '%s' not found", problem.ClipName(name)).
 		WithHint("See the configured servers with `mcpproxy upstream list`.")
 	if near := s.SuggestIDs(tool.ID{Server: name}); len(near) > 0 {
 		p.With("nearest", near)

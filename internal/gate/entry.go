@@ -33,7 +33,7 @@ type LaneCall struct {
 	Declared policy.DeclaredIntent
 	Caller   auth.Caller // the gate adds a missing SessionID
 	// Meta is the client's _meta for the server; Say gets the notifications of the call, in order. See
-	// session.Call and session.Request.
+	// session.ToolCall and session.Request.
 	Meta         json.RawMessage
 	Say          func(session.Event)
 	Client       *session.Request // the request of the client, which may be asked; nil if the caller is no MCP client
@@ -139,7 +139,7 @@ func (s *resolvedCall) headerMismatchText(to requestTarget, r *session.Request) 
 	if s.tool == nil || to.asks != nil || to.open != nil || r.Headers == nil {
 		return ""
 	}
-	if what := mcp.HeaderMismatch(s.tool.Raw, wirejson.Find(r.Params, "arguments"), r.Headers); what != "" {
+	if what := mcp.ParamHeaderMismatch(s.tool.Raw, wirejson.Find(r.Params, "arguments"), r.Headers); what != "" {
 		return "Header mismatch: " + what
 	}
 	return ""

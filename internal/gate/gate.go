@@ -38,7 +38,7 @@ type ApprovalWaiter interface {
 type Deps struct {
 	Config          func() *config.Config // the current one
 	Catalog         *catalog.Catalog
-	UpstreamSurface func(name string) session.Surface // the ungated surface of a server
+	UpstreamSurface func(name string) session.Endpoint // the ungated surface of a server
 	Offers          *catalog.PrimitiveGuard
 	Log             ActivityLog
 	Results         ResultStore

@@ -38,7 +38,7 @@ func (g *Gate) insertResults(ctx context.Context, c *call, s *resolvedCall) (cal
 				stored.Server, s.request.ID.Server).WithHint("What one server gave leaves it only by a call that may change something.").With("word", resultKey)
 		}
 		var err error
-		if h.value, err = result.Value(stored.Body, h.path); err != nil {
+		if h.value, err = result.ValueAt(stored.Body, h.path); err != nil {
 			gone := *problem.From(err)
 			gone.Code = problem.ResultGone
 			return s.args, &gone
@@ -72,7 +72,7 @@ func (g *Gate) LoadStoredResult(ctx context.Context, c *auth.Caller, handle stri
 		}
 		return stored, problem.New(problem.NotFound, "There is no result with this handle.",
 			"Handles live two hours and work only for the client that made the call; call the tool again.").
-			With("handle", problem.Brief(handle))
+			With("handle", problem.ClipName(handle))
 	}
 	if s := g.Catalog.Current().Server(stored.Server); s != nil && s.Quarantined {
 		return stored, problem.Newf(problem.ServerUnavailable, "Server '%s' is quarantined, so its results cannot be read", s.Name).

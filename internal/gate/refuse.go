@@ -32,8 +32,8 @@ type SurfaceRefusal struct {
 func (g *Gate) RecordRefusal(ctx context.Context, r SurfaceRefusal) string {
 	g.sessionless.assignSessionID(&r.Caller)
 	record := activity.Record{
-		ServerName: problem.Brief(r.Server), ToolName: problem.Brief(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
-		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: problem.Brief(r.Action), Detail: r.Detail,
+		ServerName: problem.ClipName(r.Server), ToolName: problem.ClipName(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
+		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: problem.ClipName(r.Action), Detail: r.Detail,
 			Decision: &activity.Decision{Outcome: activity.Refused, Check: checkForCode(r.Problem.Code).String(), ConfigRevision: g.Config().Revision()}},
 	}
 	variant := r.CallTool

@@ -40,20 +40,20 @@ func findResultRefs(args json.RawMessage) (all []resultRef) {
 		ahead := c
 		kind := c.Peek()
 		if kind == '{' {
-			value := ahead.Value()
+			value := ahead.ReadValue()
 			if h, ok := parseResultRef(value); ok {
-				h.from, h.to = ahead.At()-len(value), ahead.At()
+				h.from, h.to = ahead.Offset()-len(value), ahead.Offset()
 				all, c = append(all, h), ahead
 				return
 			}
 		}
 		if kind != '{' && kind != '[' {
-			c.Value()
+			c.ReadValue()
 			return
 		}
-		for end := c.Open(kind); c.More(end); {
+		for end := c.Enter(kind); c.More(end); {
 			if kind == '{' {
-				c.Name()
+				c.ReadName()
 			}
 			walk()
 		}
@@ -65,7 +65,7 @@ func findResultRefs(args json.RawMessage) (all []resultRef) {
 // parseResultRef parses an object with exactly the two members of a reference.
 func parseResultRef(object []byte) (h resultRef, ok bool) {
 	members, named := 0, 0
-	_ = wirejson.Members(object, func(name, value []byte) error {
+	_ = wirejson.EachMember(object, func(name, value []byte) error {
 		members++
 		text, isText := wirejson.String(value)
 		switch {
@@ -100,7 +100,7 @@ const (
 
 // toReviewJSON is toRecordJSON with the beginning of the masked value.
 func (h *resultRef) toReviewJSON() []byte {
-	text := wirejson.Clip(redact.Text(wirejson.Clip(string(h.value), maxMasked)), maxExcerpt)
+	text := wirejson.ClipText(redact.Text(wirejson.ClipText(string(h.value), maxMasked)), maxExcerpt)
 	out := bytes.TrimSuffix(h.toRecordJSON(), []byte("}}"))
 	return append(wirejson.AppendString(append(out, `,"excerpt":`...), text), "}}"...)
 }

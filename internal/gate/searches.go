@@ -42,7 +42,7 @@ func newRecentSearches() *recentSearches {
 
 // add stores a search with the tools that it returned, and keeps told.
 func (s *recentSearches) add(session, query string, told []tool.ID) {
-	a := searchAnswer{query: problem.Shown(query, maxQueryOfCall), tools: told[:min(len(told), answerKept)]}
+	a := searchAnswer{query: problem.ClipForDisplay(query, maxQueryOfCall), tools: told[:min(len(told), answerKept)]}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 type requestTarget struct {
 	server string
 	session.Doer
-	asks *session.Asks // nil without a session
-	open sessionOpener // opens the client's session with the server; nil: the target needs none
+	asks *session.ServerQuestions // nil without a session
+	open sessionOpener            // opens the client's session with the server; nil: the target needs none
 }
 
 // sessionOpener opens a client's session with a server.
@@ -25,7 +25,7 @@ type sessionOpener func(ctx context.Context, server string) (session.Session, er
 // outgoingRequest is the request to a server.
 type outgoingRequest struct {
 	session.Request
-	parts session.Call
+	parts session.ToolCall
 }
 
 // recheckAfter is the time until a slot above which a call is decided about again: it includes the
@@ -55,7 +55,7 @@ func (g *Gate) send(ctx context.Context, x *execution, to requestTarget) (sessio
 	x.outgoing.setRequest(&x.call, &x.verdict.resolvedCall)
 	x.outgoing.Permit = session.NewPermit(x.verdict.request.ID.Tool, x.verdict.tool.Raw, x.recheck.decideAgain)
 	reply, err := g.sendOnce(ctx, x, to, clock)
-	if to.open != nil && session.NotSent(err) && ctx.Err() == nil {
+	if to.open != nil && session.IsNotSent(err) && ctx.Err() == nil {
 		reply, err = g.sendOnce(ctx, x, to, clock) // the server has lost the session: try once more in a new one
 	}
 	return reply, timeoutErr(ctx, err)
@@ -69,7 +69,7 @@ func (o *outgoingRequest) setRequest(c *call, s *resolvedCall) {
 		o.Caller, o.Params = &c.caller, c.params
 		return
 	}
-	o.parts = session.Call{Tool: s.request.ID.Tool, Arguments: s.args.sent, Meta: c.meta}
+	o.parts = session.ToolCall{Tool: s.request.ID.Tool, Arguments: s.args.sent, Meta: c.meta}
 	o.Request = session.Request{Method: mcp.CallTool, Call: &o.parts, Caller: &c.caller, Size: c.size, Say: c.say}
 	if c.client != nil {
 		o.Asker, o.Forms = c.client.Asker, c.client.Forms
@@ -87,8 +87,8 @@ func (g *Gate) sendOnce(ctx context.Context, x *execution, to requestTarget, clo
 			return session.Reply{}, err
 		}
 	}
-	defer to.asks.Pausing(clock)()
-	say, done := to.asks.Tracking(x.call.say)
+	defer to.asks.PauseWhileAsked(clock)()
+	say, done := to.asks.TrackEvents(x.call.say)
 	defer done()
 	x.outgoing.Say = say
 	if x.trace != nil {
@@ -119,7 +119,7 @@ func configuredTimeout(cfg *config.Config, server string) time.Duration {
 // timeoutErr maps a cancellation by the clock of the call to context.DeadlineExceeded, unless the
 // error is a problem already.
 func timeoutErr(ctx context.Context, err error) error {
-	if _, said := errors.AsType[*problem.Problem](err); !said && errors.Is(err, context.Canceled) && session.TimedOut(ctx) {
+	if _, said := errors.AsType[*problem.Problem](err); !said && errors.Is(err, context.Canceled) && session.IsTimedOut(ctx) {
 		return context.DeadlineExceeded
 	}
 	return err

@@ -98,7 +98,7 @@ const (
 
 // serverErrorProblem returns the problem of a call that its server answered with an error.
 func serverErrorProblem(id tool.ID, e *wirejson.RPCError) *problem.Problem {
-	p := problem.Newf(problem.UpstreamError, "Tool '%s' failed at its server: %s", id, problem.Shown(e.Message, maxUpstreamMessage)).
+	p := problem.Newf(problem.UpstreamError, "Tool '%s' failed at its server: %s", id, problem.ClipForDisplay(e.Message, maxUpstreamMessage)).
 		WithHint("The server itself refused the call; its message says what to change.").
 		With("upstream_code", e.Code)
 	if e.Data != nil && len(e.Data) <= maxUpstreamData {
@@ -134,7 +134,7 @@ func (g *Gate) applySelection(ctx context.Context, c *call, v *verdict, r *CallR
 	if e == nil {
 		e = v.cfg.SelectionFor(v.request.ID)
 	}
-	if e == nil || e.Same() || r.IsError {
+	if e == nil || e.IsIdentity() || r.IsError {
 		return whole
 	}
 	handle := rand.Text()
@@ -191,7 +191,7 @@ func firstText(raw json.RawMessage) string {
 	}
 	for _, block := range r.Content {
 		if block.Text != "" {
-			return problem.Shown(block.Text, maxErrorText)
+			return problem.ClipForDisplay(block.Text, maxErrorText)
 		}
 	}
 	return ""

@@ -20,7 +20,7 @@ import (
 // gate, without validation against the schema and without the limit of the result. Unapproved prompts
 // and resources, and tasks of other clients, are hidden. Errors are a *problem.Problem,
 // session.ErrOver, or ctx.Err().
-func (g *Gate) GatedSurface(server string) session.Surface {
+func (g *Gate) GatedSurface(server string) session.Endpoint {
 	s := g.UpstreamSurface(server)
 	return &gatedSurface{g, requestTarget{server: server, Doer: s}, s}
 }
@@ -29,7 +29,7 @@ func (g *Gate) GatedSurface(server string) session.Surface {
 type gatedSurface struct {
 	gate   *Gate
 	target requestTarget
-	open   session.Surface
+	open   session.Endpoint
 }
 
 func (f *gatedSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
@@ -59,7 +59,7 @@ type gatedSession struct {
 	gate   *Gate
 	target requestTarget
 	caller auth.Caller // that has opened it
-	asks   session.Asks
+	asks   session.ServerQuestions
 }
 
 func (w *gatedSession) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
@@ -75,7 +75,7 @@ func (w *gatedSession) Notify(ctx context.Context, method string, params json.Ra
 }
 
 func (w *gatedSession) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	w.asks.Answered(id) // from now on the time counts for the server
+	w.asks.MarkAnswered(id) // from now on the time counts for the server
 	return w.Session.Respond(ctx, id, r)
 }
 
@@ -84,7 +84,7 @@ func (w *gatedSession) Listen(ctx context.Context, say func(session.Event), open
 		return p
 	}
 	return w.Session.Listen(ctx, func(e session.Event) {
-		w.asks.Track(&e) // it may be answered after the stream has ended
+		w.asks.TrackQuestion(&e) // it may be answered after the stream has ended
 		say(e)
 	}, opened)
 }
@@ -121,7 +121,7 @@ func (g *Gate) relayRequest(ctx context.Context, w requestTarget, r *session.Req
 		return session.Reply{}, p
 	}
 	if isPrimitiveMethod(r.Method) && !hasReadLane(r.Caller) {
-		return session.Reply{}, problem.Newf(problem.OutOfScope, "'%s' is outside what this client may use: it needs the read lane", problem.Brief(r.Method)).
+		return session.Reply{}, problem.Newf(problem.OutOfScope, "'%s' is outside what this client may use: it needs the read lane", problem.ClipName(r.Method)).
 			WithHint("Only the user can widen the scope of an agent token.")
 	}
 	r, foreign := g.tasks.restrictToOwn(w.server, r)
@@ -146,7 +146,7 @@ func (g *Gate) relayRequest(ctx context.Context, w requestTarget, r *session.Req
 		return session.Reply{}, toQueueTimeout(timeoutErr(ctx, err), w.server, r.Method)
 	}
 	defer leave()
-	defer w.asks.Pausing(clock)()
+	defer w.asks.PauseWhileAsked(clock)()
 	asked := time.Now()
 	reply, err := w.sendTracked(ctx, r)
 	if err == nil && reply.Error == nil {
@@ -169,7 +169,7 @@ func (w *requestTarget) sendTracked(ctx context.Context, r *session.Request) (se
 		return w.Do(ctx, r)
 	}
 	noted := *r
-	say, done := w.asks.Tracking(r.Say)
+	say, done := w.asks.TrackEvents(r.Say)
 	defer done()
 	noted.Say = say
 	return w.Do(ctx, &noted)
@@ -190,6 +190,6 @@ func toQueueTimeout(err error, server, method string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return problem.Newf(problem.Timeout, "Server '%s' was too busy for '%s' all the time that it has", server, problem.Brief(method)).
+	return problem.Newf(problem.Timeout, "Server '%s' was too busy for '%s' all the time that it has", server, problem.ClipName(method)).
 		WithHint("It was not sent: try again in a moment.").With("server", server)
 }

@@ -90,7 +90,7 @@ func (t *taskOwners) filterOwn(server string, r *session.Request, list json.RawM
 		return list, false
 	}
 	principal := r.Caller.Actor.Principal()
-	kept, left := wirejson.Filter(list, func(_ int, raw []byte) bool { return !t.isOwnedByOther(server, id(raw), principal) })
+	kept, left := wirejson.FilterElements(list, func(_ int, raw []byte) bool { return !t.isOwnedByOther(server, id(raw), principal) })
 	return kept, left > 0
 }
 

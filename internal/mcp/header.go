@@ -16,9 +16,9 @@ const (
 
 const encodedStart, encodedEnd = "=?base64?", "?="
 
-// EncodeHeader returns text as the value of a header: unchanged if it is unambiguous printable ASCII,
+// EncodeHeaderValue returns text as the value of a header: unchanged if it is unambiguous printable ASCII,
 // otherwise base64-encoded.
-func EncodeHeader(text string) string {
+func EncodeHeaderValue(text string) string {
 	plain := text == strings.TrimSpace(text) && !strings.HasPrefix(text, encodedStart)
 	for i := 0; plain && i < len(text); i++ {
 		plain = ' ' <= text[i] && text[i] <= '~'
@@ -29,8 +29,8 @@ func EncodeHeader(text string) string {
 	return encodedStart + base64.StdEncoding.EncodeToString([]byte(text)) + encodedEnd
 }
 
-// DecodeHeader reverses EncodeHeader; ok reports whether value is well-formed.
-func DecodeHeader(value string) (text string, ok bool) {
+// DecodeHeaderValue reverses EncodeHeaderValue; ok reports whether value is well-formed.
+func DecodeHeaderValue(value string) (text string, ok bool) {
 	if encoded, found := strings.CutPrefix(value, encodedStart); found {
 		if encoded, found = strings.CutSuffix(encoded, encodedEnd); found {
 			raw, err := base64.StdEncoding.Strict().DecodeString(encoded)

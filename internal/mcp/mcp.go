@@ -1,9 +1,16 @@
 // Package mcp defines the vocabulary of the Model Context Protocol: protocol versions, methods, headers,
 // names in _meta, log levels and error codes.
 //
+// Files:
+//   - mcp.go: versions, methods, error codes and log levels
+//   - meta.go, tasks.go: members of _meta, and the tasks extension
+//   - header.go, param_headers.go: header values, and headers that repeat arguments
+//   - lines.go: the line protocol between `mcpproxy stdio` and the daemon
+//
+// Guarantees:
 //   - Each of these names is defined here only.
-//   - DecodeHeader returns the text that EncodeHeader was given.
-//   - SplitMeta separates the members of _meta that are for the proxy from those for the server.
+//   - DecodeHeaderValue returns the text that EncodeHeaderValue was given.
+//   - SplitRequestMeta separates the members of _meta that are for the proxy from those for the server.
 //   - It reads and writes no messages; wirejson does that.
 package mcp
 
@@ -34,9 +41,9 @@ func IsLegacy(version string) bool {
 	return false
 }
 
-// ClientVersion returns the version that a client is told for the version of a server. Clients do not know
+// VersionForClient returns the version that a client is told for the version of a server. Clients do not know
 // the draft, which differs little from the first release.
-func ClientVersion(version string) string {
+func VersionForClient(version string) string {
 	if version == draft {
 		return legacy4
 	}
@@ -95,5 +102,5 @@ const (
 
 var levels = [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// Level returns the rank of a log level, from 0 for debug, or -1 for an unknown level.
-func Level(name string) int { return slices.Index(levels[:], name) }
+// LogLevelRank returns the rank of a log level, from 0 for debug, or -1 for an unknown level.
+func LogLevelRank(name string) int { return slices.Index(levels[:], name) }

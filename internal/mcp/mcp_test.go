@@ -26,7 +26,7 @@ func TestRevisions(t *testing.T) {
 
 func TestLevels(t *testing.T) {
 	if !slices.IsSortedFunc([]string{"warn", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"},
-		func(a, b string) int { return Level(a) - Level(b) }) || Level("warn") != -1 || Level("debug") != 0 {
+		func(a, b string) int { return LogLevelRank(a) - LogLevelRank(b) }) || LogLevelRank("warn") != -1 || LogLevelRank("debug") != 0 {
 		t.Error("the levels are not in order")
 	}
 }
@@ -42,17 +42,17 @@ func TestHeaders(t *testing.T) {
 		" a": "=?base64?IGE=?=", "a\t": "=?base64?YQk=?=", "é": "=?base64?w6k=?=", "a\nb": "=?base64?YQpi?=",
 		"=?base64?": "=?base64?PT9iYXNlNjQ/?=", "=?base64?YQ==?=": "=?base64?PT9iYXNlNjQ/WVE9PT89?=", "=?": "=?",
 	} {
-		if got := EncodeHeader(text); got != want {
+		if got := EncodeHeaderValue(text); got != want {
 			t.Errorf("HeaderText(%q) is %q, want %q", text, got, want)
 		}
 	}
 	for value, want := range map[string]string{"a\tb": "a\tb", "=?base64?YQ": "=?base64?YQ", "=?base64?YQ==?=": "a"} {
-		if got, ok := DecodeHeader(value); !ok || got != want {
+		if got, ok := DecodeHeaderValue(value); !ok || got != want {
 			t.Errorf("PlainHeader(%q) is %q, %t", value, got, ok)
 		}
 	}
 	for _, value := range []string{"é", "a\n", "\x7f", "=?base64?YQ?=", "=?base64?YR==?=", "=?base64?!?="} {
-		if got, ok := DecodeHeader(value); ok {
+		if got, ok := DecodeHeaderValue(value); ok {
 			t.Errorf("PlainHeader(%q) is %q", value, got)
 		}
 	}
@@ -63,7 +63,7 @@ func FuzzHeader(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if back, ok := DecodeHeader(EncodeHeader(text)); !ok || back != text {
+		if back, ok := DecodeHeaderValue(EncodeHeaderValue(text)); !ok || back != text {
 			t.Errorf("%q comes back as %q, %t", text, back, ok)
 		}
 	})
@@ -72,7 +72,7 @@ func FuzzHeader(f *testing.F) {
 func TestSplitMeta(t *testing.T) {
 	const hops = `"io.modelcontextprotocol/protocolVersion":"v","io.modelcontextprotocol/clientCapabilities":{},` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"n"},"io.modelcontextprotocol/logLevel":"info"`
-	said := Meta{Version: []byte(`"v"`), Capabilities: []byte("{}"), ClientInfo: []byte(`{"name":"n"}`), LogLevel: []byte(`"info"`)}
+	said := RequestMeta{Version: []byte(`"v"`), Capabilities: []byte("{}"), ClientInfo: []byte(`{"name":"n"}`), LogLevel: []byte(`"info"`)}
 	for meta, rest := range map[string]string{
 		`{}`: "", `{ "a" : 1 }`: `{ "a" : 1 }`,
 		`{` + hops + `}`: "",
@@ -80,17 +80,17 @@ func TestSplitMeta(t *testing.T) {
 		`{` + hops + `,"io.modelcontextprotocol/serverInfo":{}}`: `{"io.modelcontextprotocol/serverInfo":{}}`,
 		`{` + hops + `,"\u0061\n\"é":1}`:                         `{"a\n\"é":1}`,
 	} {
-		m, err := SplitMeta([]byte(meta))
+		m, err := SplitRequestMeta([]byte(meta))
 		if err != nil || string(m.Rest) != rest || (m.Rest == nil) != (rest == "") {
 			t.Errorf("of %s goes on %s, %v; want %s", meta, m.Rest, err, rest)
 		}
 		m.Rest = nil
-		if want := said; len(meta) > len(hops) && !reflect.DeepEqual(m, want) || len(meta) < len(hops) && !reflect.DeepEqual(m, Meta{}) {
+		if want := said; len(meta) > len(hops) && !reflect.DeepEqual(m, want) || len(meta) < len(hops) && !reflect.DeepEqual(m, RequestMeta{}) {
 			t.Errorf("%s says %+v", meta, m)
 		}
 	}
 	for _, meta := range []string{"", "null", "[]", `"a"`, "1"} {
-		if m, err := SplitMeta([]byte(meta)); err == nil {
+		if m, err := SplitRequestMeta([]byte(meta)); err == nil {
 			t.Errorf("%s is taken for an object: %+v", meta, m)
 		}
 	}
@@ -102,7 +102,7 @@ func TestTakesForms(t *testing.T) {
 		`{"elicitation":{}}`: true, `{"elicitation":{"form":{}}}`: true, `{"elicitation":{"form":{},"url":{}}}`: true, `{"elicitation":{"url":{}}}`: false,
 		`{"elicitation":null}`: false, `{"elicitation":true}`: false, `{}`: false, ``: false, `null`: false,
 	} {
-		if SupportsForms([]byte(capabilities)) != want {
+		if SupportsElicitationForms([]byte(capabilities)) != want {
 			t.Errorf("%s: %t", capabilities, !want)
 		}
 	}

@@ -18,17 +18,17 @@ const (
 	TasksExtension   = namespace + "tasks"
 )
 
-// Meta is the _meta of a request. Its fields alias the object that was split and are nil for missing
+// RequestMeta is the _meta of a request. Its fields alias the object that was split and are nil for missing
 // members.
-type Meta struct {
+type RequestMeta struct {
 	// For the proxy.
 	Version, Capabilities, ClientInfo, LogLevel []byte
 	// Rest holds all other members, which are sent to the server.
 	Rest json.RawMessage
 }
 
-// field returns the field for a member, or nil for a member that belongs to Rest.
-func (m *Meta) field(name []byte) *[]byte {
+// fieldByName returns the field for a member, or nil for a member that belongs to Rest.
+func (m *RequestMeta) fieldByName(name []byte) *[]byte {
 	switch string(name) {
 	case MetaVersion:
 		return &m.Version
@@ -42,13 +42,13 @@ func (m *Meta) field(name []byte) *[]byte {
 	return nil
 }
 
-// SplitMeta separates the members of a _meta for the proxy from those for the server. It fails if meta is
+// SplitRequestMeta separates the members of a _meta for the proxy from those for the server. It fails if meta is
 // not an object.
-func SplitMeta(meta []byte) (Meta, error) {
-	var m Meta
+func SplitRequestMeta(meta []byte) (RequestMeta, error) {
+	var m RequestMeta
 	hops, others := 0, 0
-	err := wirejson.Members(meta, func(name, value []byte) error {
-		if f := m.field(name); f != nil {
+	err := wirejson.EachMember(meta, func(name, value []byte) error {
+		if f := m.fieldByName(name); f != nil {
 			*f = value
 			hops++
 		} else {
@@ -64,8 +64,8 @@ func SplitMeta(meta []byte) (Meta, error) {
 		return m, nil
 	}
 	m.Rest = append(make([]byte, 0, len(meta)), '{')
-	err = wirejson.Members(meta, func(name, value []byte) error {
-		if m.field(name) == nil {
+	err = wirejson.EachMember(meta, func(name, value []byte) error {
+		if m.fieldByName(name) == nil {
 			if len(m.Rest) > 1 {
 				m.Rest = append(m.Rest, ',')
 			}
@@ -77,9 +77,9 @@ func SplitMeta(meta []byte) (Meta, error) {
 	return m, err
 }
 
-// SupportsForms reports whether a client declares in its capabilities that it shows forms. A client that
+// SupportsElicitationForms reports whether a client declares in its capabilities that it shows forms. A client that
 // names no modes shows forms, because they came first.
-func SupportsForms(capabilities []byte) bool {
+func SupportsElicitationForms(capabilities []byte) bool {
 	declared := wirejson.Find(capabilities, "elicitation")
 	return wirejson.Kind(declared) == '{' && (wirejson.Find(declared, "form") != nil || wirejson.Find(declared, "url") == nil)
 }

@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// WithoutTasks removes the tasks extension from the params of a modern request.
-func WithoutTasks(params json.RawMessage) json.RawMessage {
+// RemoveTasksExtension removes the tasks extension from the params of a modern request.
+func RemoveTasksExtension(params json.RawMessage) json.RawMessage {
 	if !wirejson.MayContain(params, TasksExtension) {
 		return params
 	}
@@ -16,11 +16,11 @@ func WithoutTasks(params json.RawMessage) json.RawMessage {
 	if wirejson.Kind(capabilities) != '{' {
 		return params
 	}
-	return wirejson.SetMember(params, "_meta", wirejson.SetMember(meta, MetaCapabilities, WithoutTaskCapability(capabilities)))
+	return wirejson.SetMember(params, "_meta", wirejson.SetMember(meta, MetaCapabilities, RemoveTasksFromCapabilities(capabilities)))
 }
 
-// WithoutTaskCapability removes the tasks extension from capabilities.
-func WithoutTaskCapability(capabilities json.RawMessage) json.RawMessage {
+// RemoveTasksFromCapabilities removes the tasks extension from capabilities.
+func RemoveTasksFromCapabilities(capabilities json.RawMessage) json.RawMessage {
 	extensions := json.RawMessage(wirejson.Find(capabilities, "extensions"))
 	if wirejson.Kind(extensions) != '{' {
 		return capabilities

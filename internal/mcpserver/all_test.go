@@ -159,9 +159,9 @@ func TestAllSessionsEnd(t *testing.T) {
 	if sessions() != one+1 {
 		t.Errorf("%d sessions: the one that has ended was not replaced", sessions())
 	}
-	found := h.srv.sessions.find(session, h.srv.sessions.byID[session].actor, atAll)
-	found.release(false)
-	h.srv.sessions.end(found)
+	found := h.srv.sessions.acquireSession(session, h.srv.sessions.byID[session].actor, atAll)
+	found.releaseUse(false)
+	h.srv.sessions.endSession(found)
 	<-found.session.Done()
 	if status, _, _ := h.to("/mcp/all", session, call); status != http.StatusNotFound {
 		t.Errorf("after the end: %d", status)

@@ -10,9 +10,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// allowAsking lets MCPProxy ask the client through the outlet, if it shows forms: in a session, about a
+// allowAsking lets MCPProxy ask the client through its writer, if it shows forms: in a session, about a
 // tool call.
-func (m *message) allowAsking(out *outlet) {
+func (m *message) allowAsking(out *clientWriter) {
 	if !m.modern && m.Method == mcp.CallTool && m.entry.forms {
 		m.asks, m.req.Asker = out, m
 	}
@@ -21,24 +21,24 @@ func (m *message) allowAsking(out *outlet) {
 // Ask implements session.Asker.
 func (m *message) Ask(method string, params json.RawMessage) (<-chan session.Reply, func()) {
 	id := wirejson.AppendString(nil, m.s.asking+rand.Text()) // no server uses this prefix
-	answer, forget := m.entry.questions.Open(id)
+	answer, forget := m.entry.questions.Register(id)
 	m.told = true
-	_ = m.asks.deliver(session.Event{Method: method, ID: id, Params: params}) // otherwise no one answers
+	_ = m.asks.queueOrWait(session.Event{Method: method, ID: id, Params: params}) // otherwise no one answers
 	return answer, func() {
 		if forget() {
-			m.asks.pass(session.Event{Method: mcp.Cancelled,
+			m.asks.queueOptional(session.Event{Method: mcp.Cancelled,
 				Params: append(append([]byte(`{"requestId":`), id...), `,"reason":"It was answered elsewhere, or the call waits no longer."}`...)})
 		}
 	}
 }
 
-// isOwnAnswer handles a response to a question of MCPProxy itself and reports whether it is one, also if
+// acceptOwnAnswer handles a response to a question of MCPProxy itself and reports whether it is one, also if
 // it is too late.
-func (m *message) isOwnAnswer() bool {
+func (m *message) acceptOwnAnswer() bool {
 	id, _ := wirejson.String(m.ID)
 	if !strings.HasPrefix(id, m.s.asking) {
 		return false
 	}
-	m.entry.questions.Answer(m.ID, session.Reply{Result: m.Result, Error: m.Error})
+	m.entry.questions.DeliverAnswer(m.ID, session.Reply{Result: m.Result, Error: m.Error})
 	return true
 }

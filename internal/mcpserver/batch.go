@@ -20,8 +20,8 @@ const (
 	maxBatchAnswer = 8 << 20 // bytes of replies, after which no more requests are executed
 )
 
-// batchLimit returns why a request of a batch is not executed, or nil.
-func batchLimit(ran, size int) *wirejson.RPCError {
+// batchLimitError returns why a request of a batch is not executed, or nil.
+func batchLimitError(ran, size int) *wirejson.RPCError {
 	message := ""
 	switch {
 	case ran >= maxBatchRun:
@@ -36,24 +36,24 @@ func batchLimit(ran, size int) *wirejson.RPCError {
 
 // answerBatch answers the messages one after the other; nil if there is no reply. The reply that exceeds
 // the limit is still returned, because its request was executed.
-func (c *client) answerBatch(ctx context.Context, messages []json.RawMessage) []byte {
+func (c *clientState) answerBatch(ctx context.Context, messages []json.RawMessage) []byte {
 	out, ran := []byte{'['}, 0
 	for _, text := range messages {
-		part := message{client: c}
-		var o outcome
-		switch bad := part.read(text); {
+		part := message{clientState: c}
+		var o requestOutcome
+		switch bad := part.parseMessage(text); {
 		case bad != nil:
-			o.Error = part.refuse(ctx, bad)
+			o.Error = part.recordIfCall(ctx, bad)
 		case !part.IsRequest():
-			_ = part.forward(ctx) // the result is not awaited
+			_ = part.forwardToSession(ctx) // the result is not awaited
 			continue
 		default:
-			if bad = batchLimit(ran, len(out)); bad != nil {
-				o.Error = part.refuse(ctx, bad)
+			if bad = batchLimitError(ran, len(out)); bad != nil {
+				o.Error = part.recordIfCall(ctx, bad)
 				break
 			}
 			ran++
-			o = part.answerPart(ctx)
+			o = part.answerBatchRequest(ctx)
 			c.answered = c.answered || part.Method != mcp.Ping
 		}
 		if len(out) > 1 {
@@ -67,15 +67,15 @@ func (c *client) answerBatch(ctx context.Context, messages []json.RawMessage) []
 	return append(out, ']')
 }
 
-// answerPart answers one request of a batch.
-func (m *message) answerPart(parent context.Context) outcome {
+// answerBatchRequest answers one request of a batch.
+func (m *message) answerBatchRequest(parent context.Context) requestOutcome {
 	if m.Method == mcp.Initialize {
-		return outcome{Reply: session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: "initialize cannot be part of a batch."}}}
+		return requestOutcome{Reply: session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: "initialize cannot be part of a batch."}}}
 	}
-	m.prepare()
+	m.prepareRequest()
 	m.req.Endless = false // part of a batch, so no stream of its own
 	ctx, cancel := context.WithCancelCause(parent)
-	m.begin(cancel)
-	defer m.end(cancel)
-	return m.ask(ctx, cancel, nil)
+	m.beginCancellable(cancel)
+	defer m.endCancellable(cancel)
+	return m.runRequest(ctx, cancel, nil)
 }

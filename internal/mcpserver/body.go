@@ -19,16 +19,16 @@ var errTooLarge = errors.New("the body is too large")
 
 // readBody reads the body, or answers with an error. The buffer is not pooled: the activity record and the
 // server may keep parts of it longer than the request.
-func (x *request) readBody() ([]byte, bool) {
+func (x *httpRequest) readBody() ([]byte, bool) {
 	size := x.r.ContentLength
 	if size > maxBody && (size > maxDrain || x.r.Header.Get("Expect") != "") {
 		x.out.w.Header().Set("Connection", "close")
-		x.out.fail(http.StatusRequestEntityTooLarge, errBodyTooLarge)
+		x.out.sendError(http.StatusRequestEntityTooLarge, errBodyTooLarge)
 		return nil, false
 	}
 	rc := http.NewResponseController(x.out.w)
 	deadline := rc.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil
-	body, err := readAll(x.r.Body, size)
+	body, err := readLimitedBody(x.r.Body, size)
 	if deadline && err == nil {
 		// net/http continues to read, to detect a disconnect; that must not time out. Reading the rest of
 		// an incomplete body must.
@@ -38,21 +38,21 @@ func (x *request) readBody() ([]byte, bool) {
 	case err == nil:
 		return body, true
 	case errors.Is(err, errTooLarge):
-		x.out.fail(http.StatusRequestEntityTooLarge, errBodyTooLarge)
+		x.out.sendError(http.StatusRequestEntityTooLarge, errBodyTooLarge)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		x.out.w.Header().Set("Connection", "close")
-		x.out.fail(http.StatusRequestTimeout, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
+		x.out.sendError(http.StatusRequestTimeout, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 			Message: "The request body did not arrive within " + bodyTimeout.String() + "."})
 	default:
-		x.out.fail(http.StatusBadRequest, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
+		x.out.sendError(http.StatusBadRequest, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 			Message: "The request body could not be read completely."})
 	}
 	return nil, false
 }
 
-func readAll(r io.Reader, size int64) ([]byte, error) {
+func readLimitedBody(r io.Reader, size int64) ([]byte, error) {
 	if size >= 0 && size <= maxBody {
-		return readSized(r, int(size))
+		return readSizedBody(r, int(size))
 	}
 	if size < 0 {
 		body, err := io.ReadAll(io.LimitReader(r, maxBody+1))
@@ -66,9 +66,9 @@ func readAll(r io.Reader, size int64) ([]byte, error) {
 	return nil, errTooLarge
 }
 
-// readSized reads a body of a known size. The buffer grows with the data, so that a false length takes
+// readSizedBody reads a body of a known size. The buffer grows with the data, so that a false length takes
 // little memory.
-func readSized(r io.Reader, size int) ([]byte, error) {
+func readSizedBody(r io.Reader, size int) ([]byte, error) {
 	body := make([]byte, min(size, firstRoom))
 	for at := 0; ; {
 		if _, err := io.ReadFull(r, body[at:]); err != nil {

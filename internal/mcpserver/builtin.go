@@ -31,21 +31,21 @@ type Gateway interface {
 	Calls(c *auth.Caller) map[string]int64
 }
 
-// BuiltinTools is the session.Surface of the built-in tools.
+// BuiltinTools is the session.Endpoint of the built-in tools.
 type BuiltinTools struct {
 	gateway Gateway
 	config  func() *config.Config
 	reply   *session.ReplyWriter
-	texts   texts
+	texts   replyTexts
 }
 
 // NewBuiltinTools returns a BuiltinTools.
 func NewBuiltinTools(g Gateway, config func() *config.Config, w *session.ReplyWriter) *BuiltinTools {
-	return &BuiltinTools{gateway: g, config: config, reply: w, texts: makeTexts(w)}
+	return &BuiltinTools{gateway: g, config: config, reply: w, texts: newReplyTexts(w)}
 }
 
-// Delivery implements session.DeliverySurface.
-func (s *BuiltinTools) Delivery(method string) session.Delivery {
+// Delivery implements session.DeliveryEndpoint.
+func (s *BuiltinTools) Delivery(method string) session.EventDelivery {
 	switch method {
 	case mcp.CallTool:
 		return session.Dropping
@@ -59,52 +59,52 @@ func (s *BuiltinTools) Delivery(method string) session.Delivery {
 func (s *BuiltinTools) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
-		now, _ := s.view(r.Caller)
-		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructions(s.gateway.Calls(r.Caller)), []byte(noCaching+"}"))}, nil
+		now, _ := s.currentView(r.Caller)
+		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructionsJSON(s.gateway.Calls(r.Caller)), []byte(noCaching+"}"))}, nil
 	case mcp.Listen:
-		return s.listen(ctx, r), nil
+		return s.serveSubscription(ctx, r), nil
 	}
-	return s.answer(ctx, r, nil), nil
+	return s.answerMethod(ctx, r, nil), nil
 }
 
-// answer answers the requests of both protocols; l is nil in the modern one.
-func (s *BuiltinTools) answer(ctx context.Context, r *session.Request, l *legacy) session.Reply {
+// answerMethod answers the requests of both protocols; l is nil in the modern one.
+func (s *BuiltinTools) answerMethod(ctx context.Context, r *session.Request, l *legacySession) session.Reply {
 	switch r.Method {
 	case mcp.CallTool:
 		q := builtinRequest{BuiltinTools: s, Request: r, modern: l == nil, cfg: s.config()}
 		if l != nil {
-			q.told = l.told.seen
+			q.told = l.told.markSeen
 		}
-		return q.run(ctx)
+		return q.runTool(ctx)
 	case mcp.ListTools:
 		return s.listTools(r, l == nil)
 	}
-	return session.MethodNotFound(r.Method)
+	return session.MethodNotFoundReply(r.Method)
 }
 
 // listTools answers tools/list. There is one page, so every cursor is invalid except the empty one, which
 // some clients send first.
 func (s *BuiltinTools) listTools(r *session.Request, modern bool) session.Reply {
 	if c := wirejson.Find(r.Params, "cursor"); c != nil && wirejson.Kind(c) != 'n' && string(c) != `""` {
-		return session.Reply{Error: session.InvalidParams("the cursor is not one of ours: there is one page, ask without a cursor")}
+		return session.Reply{Error: session.InvalidParamsError("the cursor is not one of ours: there is one page, ask without a cursor")}
 	}
-	return session.Reply{Result: s.texts.list(s.listKey(r.Caller, modern))}
+	return session.Reply{Result: s.texts.toolList(s.newToolListKey(r.Caller, modern))}
 }
 
-// ListBytes returns the size of the tool list in bytes.
-func (s *BuiltinTools) ListBytes() int { return len(s.texts.list(s.listKey(nil, false))) }
+// ToolListSize returns the size of the tool list in bytes.
+func (s *BuiltinTools) ToolListSize() int { return len(s.texts.toolList(s.newToolListKey(nil, false))) }
 
-// view returns what a caller sees, and a channel that is closed when that may have changed.
-func (s *BuiltinTools) view(c *auth.Caller) (clientView, <-chan struct{}) {
+// currentView returns what a caller sees, and a channel that is closed when that may have changed.
+func (s *BuiltinTools) currentView(c *auth.Caller) (clientView, <-chan struct{}) {
 	servers, changed := s.gateway.Usable(c)
-	return clientView{s.listKey(c, false), servers}, changed
+	return clientView{s.newToolListKey(c, false), servers}, changed
 }
 
-// listKey returns the current inputs of the tool list; a nil caller has no restrictions.
-func (s *BuiltinTools) listKey(c *auth.Caller, modern bool) listKey {
+// newToolListKey returns the current inputs of the tool list; a nil caller has no restrictions.
+func (s *BuiltinTools) newToolListKey(c *auth.Caller, modern bool) toolListKey {
 	cfg := s.config()
-	l := listKey{modern: modern, intent: cfg.Intent.RequireIntent, management: cfg.MCPManagement, most: policy.Destructive}
-	if !hasManagement(cfg) {
+	l := toolListKey{modern: modern, intent: cfg.Intent.RequireIntent, management: cfg.MCPManagement, most: policy.Destructive}
+	if !listsUpstreamServers(cfg) {
 		l.management = config.ManageOff
 	}
 	if c != nil {
@@ -116,50 +116,50 @@ func (s *BuiltinTools) listKey(c *auth.Caller, modern bool) listKey {
 	return l
 }
 
-// announce tells the client about changes of the tool list until ctx ends.
-func (s *BuiltinTools) announce(ctx context.Context, c *auth.Caller, k *lastView, say func()) {
+// notifyViewChanges tells the client about changes of the tool list until ctx ends.
+func (s *BuiltinTools) notifyViewChanges(ctx context.Context, c *auth.Caller, k *lastView, say func()) {
 	for {
-		now, changed := s.view(c)
-		if k.update(now) {
+		now, changed := s.currentView(c)
+		if k.replaceView(now) {
 			say()
 		}
-		if session.Debounce(ctx, changed) != nil {
+		if session.WaitDebounced(ctx, changed) != nil {
 			return
 		}
 	}
 }
 
-// listen serves a subscription: it notifies when the tools, or the servers behind them, have changed.
-func (s *BuiltinTools) listen(ctx context.Context, r *session.Request) session.Reply {
-	wanted, bad := session.RequestedEvents(r)
+// serveSubscription serves a subscription: it notifies when the tools, or the servers behind them, have changed.
+func (s *BuiltinTools) serveSubscription(ctx context.Context, r *session.Request) session.Reply {
+	wanted, bad := session.ParseRequestedEvents(r)
 	if bad != nil {
 		return session.Reply{Error: bad}
 	}
 	if tools, _ := wirejson.Bool(wirejson.Find(wanted, "toolsListChanged")); !tools {
-		session.Acknowledge(r, "{}")
+		session.AcknowledgeSubscription(r, "{}")
 		<-ctx.Done()
-		return s.reply.End(r)
+		return s.reply.SubscriptionEndReply(r)
 	}
 	var k lastView
-	now, _ := s.view(r.Caller)
-	k.update(now) // before the client can list
-	session.Acknowledge(r, `{"toolsListChanged":true}`)
-	s.announce(ctx, r.Caller, &k, func() {
+	now, _ := s.currentView(r.Caller)
+	k.replaceView(now) // before the client can list
+	session.AcknowledgeSubscription(r, `{"toolsListChanged":true}`)
+	s.notifyViewChanges(ctx, r.Caller, &k, func() {
 		r.Say(session.Event{Method: mcp.ToolsChanged, Params: json.RawMessage("{" + session.SubscriptionMeta(r) + "}}")})
 	})
-	return s.reply.End(r)
+	return s.reply.SubscriptionEndReply(r)
 }
 
 // Open opens a session.
 func (s *BuiltinTools) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
-	l := &legacy{BuiltinTools: s, caller: *initialize.Caller}
-	now, _ := s.view(&l.caller)
-	l.known.update(now)
-	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+session.RequestedVersion(initialize.Params)), s.texts.initialize, now.instructions(s.gateway.Calls(&l.caller)), []byte("}"))}, nil
+	l := &legacySession{BuiltinTools: s, caller: *initialize.Caller}
+	now, _ := s.currentView(&l.caller)
+	l.known.replaceView(now)
+	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+session.NegotiateVersion(initialize.Params)), s.texts.initialize, now.instructionsJSON(s.gateway.Calls(&l.caller)), []byte("}"))}, nil
 }
 
-// legacy is a legacy session with the built-in tools.
-type legacy struct {
+// legacySession is a legacy session with the built-in tools.
+type legacySession struct {
 	*BuiltinTools
 	caller auth.Caller
 	known  lastView
@@ -172,8 +172,8 @@ type onceTexts struct {
 	texts map[string]bool
 }
 
-// seen records a text and reports whether it was sent before. There are few texts.
-func (t *onceTexts) seen(text string) bool {
+// markSeen records a text and reports whether it was sent before. There are few texts.
+func (t *onceTexts) markSeen(text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.texts[text]
@@ -184,24 +184,24 @@ func (t *onceTexts) seen(text string) bool {
 	return before
 }
 
-func (l *legacy) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (l *legacySession) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if r.Method == mcp.Ping {
 		return session.Reply{Result: []byte("{}")}, nil
 	}
-	return l.answer(ctx, r, l), nil
+	return l.answerMethod(ctx, r, l), nil
 }
 
 // Notify and Respond ignore their message: no notification matters here, and no question is asked.
-func (*legacy) Notify(context.Context, string, json.RawMessage) error         { return nil }
-func (*legacy) Respond(context.Context, json.RawMessage, session.Reply) error { return nil }
-func (*legacy) Close()                                                        {}
-func (*legacy) Done() <-chan struct{}                                         { return nil }
+func (*legacySession) Notify(context.Context, string, json.RawMessage) error         { return nil }
+func (*legacySession) Respond(context.Context, json.RawMessage, session.Reply) error { return nil }
+func (*legacySession) Close()                                                        {}
+func (*legacySession) Done() <-chan struct{}                                         { return nil }
 
 // Listen notifies the client when the tools, or the servers behind them, have changed. Of several
 // listeners one gets the event.
-func (l *legacy) Listen(ctx context.Context, say func(session.Event), opened func()) error {
+func (l *legacySession) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	opened()
-	l.announce(ctx, &l.caller, &l.known, func() { say(session.Event{Method: mcp.ToolsChanged}) })
+	l.notifyViewChanges(ctx, &l.caller, &l.known, func() { say(session.Event{Method: mcp.ToolsChanged}) })
 	return ctx.Err()
 }
 
@@ -216,9 +216,9 @@ type builtinRequest struct {
 	name, args json.RawMessage // members of params; nil if missing
 }
 
-// read parses the params.
-func (q *builtinRequest) read() {
-	_ = wirejson.Members(q.Params, func(name, value []byte) error {
+// parseParams parses the params.
+func (q *builtinRequest) parseParams() {
+	_ = wirejson.EachMember(q.Params, func(name, value []byte) error {
 		switch string(name) {
 		case "name":
 			q.name = value
@@ -229,32 +229,32 @@ func (q *builtinRequest) read() {
 	})
 }
 
-// Refused records a call that was refused before it reached the surface.
+// Refused records a call that was refused before it reached the endpoint.
 func (s *BuiltinTools) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
 	q := builtinRequest{BuiltinTools: s, Request: r}
-	q.read()
-	q.record(ctx, p)
+	q.parseParams()
+	q.recordRefusal(ctx, p)
 }
 
-// invalid refuses a call that cannot be parsed.
-func (q *builtinRequest) invalid(ctx context.Context, what string) session.Reply {
-	e := session.InvalidParams(what)
-	q.record(ctx, problem.New(problem.InvalidParameter, e.Message, ""))
+// invalidCallReply refuses a call that cannot be parsed.
+func (q *builtinRequest) invalidCallReply(ctx context.Context, what string) session.Reply {
+	e := session.InvalidParamsError(what)
+	q.recordRefusal(ctx, problem.New(problem.InvalidParameter, e.Message, ""))
 	return session.Reply{Error: e}
 }
 
-// refuse returns the error result of a built-in tool. Refusals, in contrast to failures, are recorded.
-func (q *builtinRequest) refuse(ctx context.Context, err error) session.Reply {
+// refusalReply returns the error result of a built-in tool. Refusals, in contrast to failures, are recorded.
+func (q *builtinRequest) refusalReply(ctx context.Context, err error) session.Reply {
 	switch p := problem.From(err); p.Code {
 	case problem.Internal, problem.Interrupted, problem.Timeout, problem.AuditUnavailable:
 	default:
-		q.record(ctx, p)
+		q.recordRefusal(ctx, p)
 	}
-	return q.reply.Refusal(q.modern, err)
+	return q.reply.RefusalReply(q.modern, err)
 }
 
-// record records a refusal with the parameters of the call.
-func (q *builtinRequest) record(ctx context.Context, p *problem.Problem) {
+// recordRefusal records a refusal with the parameters of the call.
+func (q *builtinRequest) recordRefusal(ctx context.Context, p *problem.Problem) {
 	r := gate.SurfaceRefusal{Caller: *q.Caller, RequestBytes: q.Size, Problem: p}
 	r.Tool, _ = wirejson.String(q.name)
 	switch r.Tool {

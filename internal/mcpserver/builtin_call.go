@@ -16,12 +16,12 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// run executes a built-in tool.
-func (q *builtinRequest) run(ctx context.Context) session.Reply {
-	q.read()
+// runTool executes a built-in tool.
+func (q *builtinRequest) runTool(ctx context.Context) session.Reply {
+	q.parseParams()
 	name, ok := wirejson.String(q.name)
 	if !ok {
-		return q.invalid(ctx, "params.name must be a string: the tool to call")
+		return q.invalidCallReply(ctx, "params.name must be a string: the tool to call")
 	}
 	switch wirejson.Kind(q.args) {
 	case '{':
@@ -29,93 +29,93 @@ func (q *builtinRequest) run(ctx context.Context) session.Reply {
 		q.args = noArguments
 	default:
 		if q.args != nil {
-			return q.invalid(ctx, "params.arguments must be an object")
+			return q.invalidCallReply(ctx, "params.arguments must be an object")
 		}
 		q.args = noArguments
 	}
 	if v, ok := policy.ParseCallTool(name); ok {
-		return q.callVariant(ctx, v)
+		return q.callServerTool(ctx, v)
 	}
 	switch {
 	case name == toolRetrieve:
-		return q.retrieveTools(ctx)
+		return q.runRetrieveTools(ctx)
 	case name == toolReadResult:
-		return q.readResult(ctx)
-	case name == toolUpstreamServers && hasManagement(q.cfg):
-		return q.upstreamServers(ctx)
+		return q.runReadResult(ctx)
+	case name == toolUpstreamServers && listsUpstreamServers(q.cfg):
+		return q.runUpstreamServers(ctx)
 	}
-	unknown := q.unknownTool(name)
-	q.record(ctx, problem.New(problem.ToolNotFound, unknown, ""))
-	return session.Reply{Error: session.InvalidRequest(unknown)}
+	unknown := q.unknownToolMessage(name)
+	q.recordRefusal(ctx, problem.New(problem.ToolNotFound, unknown, ""))
+	return session.Reply{Error: session.InvalidParamsErrorWithMessage(unknown)}
 }
 
 var noArguments = []byte("{}") // never modified
 
-// retrieveTools searches for tools.
-func (q *builtinRequest) retrieveTools(ctx context.Context) session.Reply {
+// runRetrieveTools searches for tools.
+func (q *builtinRequest) runRetrieveTools(ctx context.Context) session.Reply {
 	r := ops.RetrieveRequest{Caller: *q.Caller, Told: q.told}
-	a := arguments{tool: toolRetrieve, raw: q.args}
-	r.Query = a.optional("query") // without a query the answer explains what to do
-	r.Limit = a.clamped("limit", 1, 100)
-	r.Operation, _ = policy.ParseOperation(a.oneOf("operation_type", "read", "write", "destructive"))
-	r.Detail = config.Detail(a.oneOf("detail", string(config.Auto), string(config.Full), string(config.Compact)))
-	r.IncludeDisabled = a.flag("include_disabled")
+	a := toolArguments{tool: toolRetrieve, raw: q.args}
+	r.Query = a.optionalText("query") // without a query the answer explains what to do
+	r.Limit = a.clampedInt("limit", 1, 100)
+	r.Operation, _ = policy.ParseOperation(a.optionalWord("operation_type", "read", "write", "destructive"))
+	r.Detail = config.Detail(a.optionalWord("detail", string(config.Auto), string(config.Full), string(config.Compact)))
+	r.IncludeDisabled = a.optionalBool("include_disabled")
 	if a.bad != nil {
-		return q.refuse(ctx, a.bad)
+		return q.refusalReply(ctx, a.bad)
 	}
 	found, err := q.gateway.Retrieve(ctx, r)
-	return q.answered(ctx, found, err)
+	return q.toolReply(ctx, found, err)
 }
 
-// readResult returns the next part of a large result.
-func (q *builtinRequest) readResult(ctx context.Context) session.Reply {
+// runReadResult returns the next part of a large result.
+func (q *builtinRequest) runReadResult(ctx context.Context) session.Reply {
 	r := ops.ReadRequest{Caller: *q.Caller}
-	a := arguments{tool: toolReadResult, raw: q.args}
-	r.Handle = a.text("handle", "the handle that the cut result names")
-	r.Path = a.optional("path")
-	r.Offset = a.atLeast("offset", 0)
-	r.Limit = a.atLeast("limit", 1)
-	r.Select = a.optional("select")
+	a := toolArguments{tool: toolReadResult, raw: q.args}
+	r.Handle = a.requiredText("handle", "the handle that the cut result names")
+	r.Path = a.optionalText("path")
+	r.Offset = a.intAtLeast("offset", 0)
+	r.Limit = a.intAtLeast("limit", 1)
+	r.Select = a.optionalText("select")
 	if a.bad != nil {
-		return q.refuse(ctx, a.bad)
+		return q.refusalReply(ctx, a.bad)
 	}
 	part, err := q.gateway.ReadResult(ctx, r)
-	return q.answered(ctx, part, err)
+	return q.toolReply(ctx, part, err)
 }
 
-// answered returns the result of a built-in tool.
-func (q *builtinRequest) answered(ctx context.Context, raw json.RawMessage, err error) session.Reply {
+// toolReply returns the result of a built-in tool.
+func (q *builtinRequest) toolReply(ctx context.Context, raw json.RawMessage, err error) session.Reply {
 	if err != nil {
-		return q.refuse(ctx, err)
+		return q.refusalReply(ctx, err)
 	}
-	return q.reply.Tool(q.modern, raw)
+	return q.reply.ToolReply(q.modern, raw)
 }
 
-// callVariant calls a tool of a server.
-func (q *builtinRequest) callVariant(ctx context.Context, v policy.CallTool) session.Reply {
-	r := gate.LaneCall{CallTool: v, ResultRefs: true, Caller: *q.Caller, Say: notices(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
+// callServerTool calls a tool of a server.
+func (q *builtinRequest) callServerTool(ctx context.Context, v policy.CallTool) session.Reply {
+	r := gate.LaneCall{CallTool: v, ResultRefs: true, Caller: *q.Caller, Say: newNotificationFilter(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
 	if q.Meta != nil {
 		r.Meta = q.Meta.Rest
 	}
-	readCall(q.args, &r)
+	parseCallArguments(q.args, &r)
 	res, err := q.gateway.Call(ctx, r)
 	if err != nil {
-		return q.reply.Refusal(q.modern, err)
+		return q.reply.RefusalReply(q.modern, err)
 	}
 	if wirejson.Kind(res.Result) != '{' {
-		return q.reply.Refusal(q.modern, problem.New(problem.UpstreamError, "The server's result is not an object.",
+		return q.reply.RefusalReply(q.modern, problem.New(problem.UpstreamError, "The server's result is not an object.",
 			"This is a fault of the server: try another tool, or report it to the server's author."))
 	}
-	return q.reply.Forward(q.modern, session.WithWarnings(res.Result, res.Warnings))
+	return q.reply.ForwardedReply(q.modern, session.AppendWarnings(res.Result, res.Warnings))
 }
 
-// notices returns the function that forwards notifications to the stream of a call; nil if there is none.
-func notices(say func(session.Event), modern bool) func(session.Event) {
+// newNotificationFilter returns the function that forwards notifications to the stream of a call; nil if there is none.
+func newNotificationFilter(say func(session.Event), modern bool) func(session.Event) {
 	if say == nil {
 		return nil
 	}
 	return func(e session.Event) {
-		// In the modern protocol log messages need a capability that this surface does not declare.
+		// In the modern protocol log messages need a capability that this endpoint does not declare.
 		if e.Method == mcp.Progress || e.Method == mcp.LogMessage && !modern {
 			say(session.Event{Method: e.Method, Params: e.Params})
 		}
@@ -125,10 +125,10 @@ func notices(say func(session.Event), modern bool) func(session.Event) {
 // maxUnknown limits the unknown parameters that are forwarded.
 const maxUnknown = 64
 
-// readCall reads the arguments of a call tool. Invalid ones are passed on as JSON text, so that the
+// parseCallArguments reads the arguments of a call tool. Invalid ones are passed on as JSON text, so that the
 // refusal is recorded like any other. Null counts as missing.
-func readCall(args []byte, r *gate.LaneCall) {
-	_ = wirejson.Members(args, func(name, value []byte) error {
+func parseCallArguments(args []byte, r *gate.LaneCall) {
+	_ = wirejson.EachMember(args, func(name, value []byte) error {
 		if wirejson.Kind(value) == 'n' {
 			return nil
 		}
@@ -136,7 +136,7 @@ func readCall(args []byte, r *gate.LaneCall) {
 		case "name":
 			var ok bool
 			if r.Name, ok = wirejson.String(value); !ok {
-				r.Name = wirejson.Clip(string(value), session.MaxIdentity)
+				r.Name = wirejson.ClipText(string(value), session.MaxIdentity)
 			}
 		case "args":
 			r.Args = value
@@ -153,10 +153,10 @@ func readCall(args []byte, r *gate.LaneCall) {
 	})
 }
 
-// unknownTool returns the message for an unknown tool.
-func (q *builtinRequest) unknownTool(name string) string {
-	message := "Unknown tool: " + session.QuoteText(name) + "."
-	switch nearest := q.nearest(name); {
+// unknownToolMessage returns the message for an unknown tool.
+func (q *builtinRequest) unknownToolMessage(name string) string {
+	message := "Unknown tool: " + session.QuoteClipped(name) + "."
+	switch nearest := q.nearestToolName(name); {
 	case name == "call_tool":
 		message = policy.CallToolNotFoundText
 	case strings.Contains(name, ":"):
@@ -169,12 +169,12 @@ func (q *builtinRequest) unknownTool(name string) string {
 	return message
 }
 
-func (q *builtinRequest) nearest(name string) string {
+func (q *builtinRequest) nearestToolName(name string) string {
 	known := []string{toolRetrieve, toolReadResult}
 	for _, v := range variants {
 		known = append(known, policy.CallToolForOperation(v.operation).String())
 	}
-	if hasManagement(q.cfg) {
+	if listsUpstreamServers(q.cfg) {
 		known = append(known, toolUpstreamServers)
 	}
 	return search.ClosestName(name, known)

@@ -52,7 +52,7 @@ func TestReadCall(t *testing.T) {
 		{`{"intent_operation_type":"read"}`, request{Declared: declared{HasOperation: true, OperationType: "read"}}},
 	} {
 		var got request
-		readCall([]byte(tt.args), &got)
+		parseCallArguments([]byte(tt.args), &got)
 		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(declared{})); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", tt.args, diff)
 		}
@@ -66,7 +66,7 @@ func TestUnknownArgumentsAreBounded(t *testing.T) {
 		fmt.Fprintf(&args, `"p%d":1,`, i)
 	}
 	var got gate.LaneCall
-	readCall([]byte(`{`+args.String()+`"name":"a:b"}`), &got)
+	parseCallArguments([]byte(`{`+args.String()+`"name":"a:b"}`), &got)
 	if len(got.Unknown) != maxUnknown || got.Name != "a:b" {
 		t.Errorf("%d of them, name %q", len(got.Unknown), got.Name)
 	}

@@ -67,13 +67,13 @@ const proposeDefinition = `{"name":"upstream_servers",` +
 	`"env_json":{"type":"string","description":"JSON object"}},"required":["operation"]},` +
 	`"annotations":{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":false}}`
 
-// variant is what differs between the three call tools.
-type variant struct {
+// callToolVariant is what differs between the three call tools.
+type callToolVariant struct {
 	operation                  policy.Operation
 	purpose, when, annotations string
 }
 
-var variants = [...]variant{
+var variants = [...]callToolVariant{
 	{policy.Read, "queries without changing state",
 		"Refused if marked destructive or not read-only.",
 		`{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}`},
@@ -85,18 +85,18 @@ var variants = [...]variant{
 		`{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true,"cursor/requiresConfirmation":true}`},
 }
 
-// selects returns the description of select, which only one tool explains.
-func (v variant) selects() string {
+// selectSchema returns the description of select, which only one tool explains.
+func (v callToolVariant) selectSchema() string {
 	if v.operation == policy.Read {
 		return `{"type":"string","description":"jq on the result: [.items[]|{id}]"}`
 	}
 	return `{"type":"string"}`
 }
 
-// definition returns the definition of a call tool. It lists the intent only if it is required, as flat
+// toolDefinition returns the definition of a call tool. It lists the intent only if it is required, as flat
 // parameters too, because nested ones confuse some model APIs. Other accepted parameters, such as
 // args_json, are not listed.
-func (v variant) definition(requireIntent bool) string {
+func (v callToolVariant) toolDefinition(requireIntent bool) string {
 	operation := v.operation.String()
 	declares := "Choosing this tool declares the intent " + operation + "."
 	intent, required := "", `"name"`
@@ -113,19 +113,19 @@ func (v variant) definition(requireIntent bool) string {
 		`"inputSchema":{"type":"object","properties":{` +
 		`"name":{"type":"string","description":"server:tool"},` +
 		`"args":{"type":"object"},` +
-		`"select":` + v.selects() + `,` +
+		`"select":` + v.selectSchema() + `,` +
 		`"intent_data_sensitivity":{"type":"string","enum":["` + strings.Join(policy.Sensitivities(), `","`) + `"]},` +
 		`"intent_reason":{"type":"string","maxLength":1000}` + intent +
 		`},"required":[` + required + `]},"annotations":` + v.annotations + `,` + alwaysLoad + `}`
 }
 
-// definitions returns the array of tools. A call tool is listed for clients with its lane or a more
+// toolDefinitions returns the array of tools. A call tool is listed for clients with its lane or a more
 // dangerous one: a tool may have to be called with less than its lane.
-func definitions(l listKey) string {
+func toolDefinitions(l toolListKey) string {
 	all := []string{retrieveDefinition}
 	for _, v := range variants {
 		if v.operation <= l.most {
-			all = append(all, v.definition(l.intent))
+			all = append(all, v.toolDefinition(l.intent))
 		}
 	}
 	all = append(all, readResultDefinition)
@@ -138,28 +138,28 @@ func definitions(l listKey) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// texts are the constant parts of replies. They are never modified.
-type texts struct {
-	initialize []byte             // after the protocol version, up to the instructions
-	discover   []byte             // up to the instructions
-	front      string             // of modern results
-	lists      map[listKey][]byte // for clients with all lanes
+// replyTexts are the constant parts of replies. They are never modified.
+type replyTexts struct {
+	initialize []byte                 // after the protocol version, up to the instructions
+	discover   []byte                 // up to the instructions
+	front      string                 // of modern results
+	lists      map[toolListKey][]byte // for clients with all lanes
 }
 
-// list returns the tool list.
-func (t *texts) list(l listKey) []byte {
+// toolList returns the tool list.
+func (t *replyTexts) toolList(l toolListKey) []byte {
 	if text := t.lists[l]; text != nil {
 		return text
 	}
-	tools := `"tools":` + definitions(l)
+	tools := `"tools":` + toolDefinitions(l)
 	if l.modern {
 		return []byte(t.front + tools + `,` + caching + `}`)
 	}
 	return []byte(`{` + tools + `}`)
 }
 
-// listKey has the inputs of the tool list.
-type listKey struct {
+// toolListKey has the inputs of the tool list.
+type toolListKey struct {
 	modern, intent bool
 	management     config.Management
 	most           policy.Operation // the most dangerous lane of the client
@@ -171,32 +171,32 @@ const caching = `"ttlMs":60000,"cacheScope":"private"`
 // noCaching is for replies that may change at any time and differ between clients.
 const noCaching = `,"ttlMs":0,"cacheScope":"private"`
 
-func makeTexts(w *session.ReplyWriter) texts {
+func newReplyTexts(w *session.ReplyWriter) replyTexts {
 	const able = `"capabilities":{"tools":{"listChanged":true}}`
-	front := string(w.Front(true))
-	t := texts{
+	front := string(w.ResultStart(true))
+	t := replyTexts{
 		initialize: []byte(`",` + able + `,"serverInfo":` + w.ServerInfo + `,"instructions":`),
 		front:      front,
 		discover:   []byte(front + `"supportedVersions":` + mcp.SupportedVersions + `,` + able + `,"instructions":`),
-		lists:      map[listKey][]byte{},
+		lists:      map[toolListKey][]byte{},
 	}
 	for _, intent := range [...]bool{false, true} {
 		for _, management := range [...]config.Management{config.ManageOff, config.ManageRead, config.ManagePropose} {
 			for _, modern := range [...]bool{false, true} {
-				l := listKey{modern, intent, management, policy.Destructive}
-				t.lists[l] = t.list(l)
+				l := toolListKey{modern, intent, management, policy.Destructive}
+				t.lists[l] = t.toolList(l)
 			}
 		}
 	}
 	return t
 }
 
-// hasManagement reports whether upstream_servers is listed.
-func hasManagement(cfg *config.Config) bool {
+// listsUpstreamServers reports whether upstream_servers is listed.
+func listsUpstreamServers(cfg *config.Config) bool {
 	return cfg.MCPManagement == config.ManageRead || cfg.MCPManagement == config.ManagePropose
 }
 
 // BuiltinDefinitions returns the built-in tools as clients see them, with annotations.
 func BuiltinDefinitions(management config.Management) json.RawMessage {
-	return json.RawMessage(definitions(listKey{management: management, most: policy.Destructive}))
+	return json.RawMessage(toolDefinitions(toolListKey{management: management, most: policy.Destructive}))
 }

@@ -13,7 +13,7 @@ import (
 func TestDefinitionsAreSmall(t *testing.T) {
 	for _, intent := range []bool{false, true} {
 		for _, management := range []config.Management{config.ManageOff, config.ManageRead, config.ManagePropose} {
-			n := len(definitions(listKey{intent: intent, management: management, most: policy.Destructive}))
+			n := len(toolDefinitions(toolListKey{intent: intent, management: management, most: policy.Destructive}))
 			t.Logf("require_intent %v, mcp_management %s: %d bytes", intent, management, n)
 			if n >= 5000 {
 				t.Errorf("require_intent %v, mcp_management %s: %d bytes", intent, management, n)
@@ -38,7 +38,7 @@ func TestDefinitionRules(t *testing.T) {
 			}
 			Annotations map[string]bool
 		}
-		if err := json.Unmarshal([]byte(definitions(listKey{intent: intent, management: management, most: policy.Destructive})), &tools); err != nil {
+		if err := json.Unmarshal([]byte(toolDefinitions(toolListKey{intent: intent, management: management, most: policy.Destructive})), &tools); err != nil {
 			t.Fatal(err)
 		}
 		readOnly := map[string]bool{toolRetrieve: true, "call_tool_read": true, toolReadResult: true, toolUpstreamServers: management == config.ManageRead}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestSentence(t *testing.T) {
-	propose, off := listKey{management: config.ManagePropose}, listKey{management: config.ManageOff}
+	propose, off := toolListKey{management: config.ManagePropose}, toolListKey{management: config.ManageOff}
 	for _, c := range []struct {
 		shown clientView
 		want  string
@@ -22,7 +22,7 @@ func TestSentence(t *testing.T) {
 			"The servers, with how many tools each has: c (26), d (30), a (0). 1 server has not listed its tools yet."},
 		{clientView{off, []ops.UsableServer{{Name: "a"}, {Name: "b"}}}, "2 servers have not listed their tools yet."},
 	} {
-		if got := c.shown.sentence(map[string]int64{"c": 7, "gone": 9}); got != c.want {
+		if got := c.shown.serversSentence(map[string]int64{"c": 7, "gone": 9}); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}
 	}
@@ -35,7 +35,7 @@ func TestSentenceIsBounded(t *testing.T) {
 		var w clientView
 		for n := range 1000 {
 			w.servers = append(w.servers, ops.UsableServer{Name: strings.Repeat("x", length), Listed: n%2 == 0, Tools: 1000 - n})
-			got := w.sentence(nil)
+			got := w.serversSentence(nil)
 			named := strings.Count(got, "(")
 			listed := n/2 + 1
 			more := fmt.Sprintf(" and %d more.", listed-named)
@@ -58,14 +58,14 @@ func TestKnown(t *testing.T) {
 	}{
 		{clientView{}, true},
 		{clientView{}, false},
-		{clientView{listKey{management: config.ManageOff}, nil}, true},
-		{clientView{listKey{intent: true, management: config.ManageOff}, nil}, true},
-		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: false, Tools: 0}}}, true},
-		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: true, Tools: 0}}}, true},
-		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: true, Tools: 1}}}, true},
-		{clientView{listKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: true, Tools: 1}}}, false},
+		{clientView{toolListKey{management: config.ManageOff}, nil}, true},
+		{clientView{toolListKey{intent: true, management: config.ManageOff}, nil}, true},
+		{clientView{toolListKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: false, Tools: 0}}}, true},
+		{clientView{toolListKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: true, Tools: 0}}}, true},
+		{clientView{toolListKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: true, Tools: 1}}}, true},
+		{clientView{toolListKey{intent: true, management: config.ManageOff}, []ops.UsableServer{{Name: "a", Listed: true, Tools: 1}}}, false},
 	} {
-		if news := k.update(c.shown); news != c.news {
+		if news := k.replaceView(c.shown); news != c.news {
 			t.Errorf("%d: news %t", i, news)
 		}
 	}

@@ -28,8 +28,8 @@ func TestProposal(t *testing.T) {
 		{`"env":{"A":"${env:HOME}"}`, "Invalid env: a server that an agent proposes may not refer"},
 		{`"headers":{"A":"1"}`, "no parameter headers"},
 	} {
-		a := arguments{tool: toolUpstreamServers, raw: []byte(`{"operation":"add","name":"n","command":"npx",` + c.args + `}`)}
-		got := proposal(&a)
+		a := toolArguments{tool: toolUpstreamServers, raw: []byte(`{"operation":"add","name":"n","command":"npx",` + c.args + `}`)}
+		got := readProposedServer(&a)
 		switch {
 		case c.refused == "" && a.bad == nil:
 			if diff := cmp.Diff(want, got); diff != "" {

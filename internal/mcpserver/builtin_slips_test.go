@@ -66,7 +66,7 @@ type builtinAnswer struct {
 	rpc     string
 }
 
-// call calls a built-in tool as a client of one of the eras.
+// cancellableCall calls a built-in tool as a client of one of the eras.
 func (m *model) call(modern bool, tool, arguments string) (a builtinAnswer) {
 	m.T.Helper()
 	caller := catalogtest.AgentCaller
@@ -74,7 +74,7 @@ func (m *model) call(modern bool, tool, arguments string) (a builtinAnswer) {
 		Params: json.RawMessage(fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments))}
 	var do session.Doer = m.surface
 	if !modern {
-		do = &legacy{BuiltinTools: m.surface}
+		do = &legacySession{BuiltinTools: m.surface}
 	}
 	got, err := do.Do(m.T.Context(), r)
 	if err != nil {

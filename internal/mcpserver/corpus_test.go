@@ -256,10 +256,10 @@ func FuzzDecodeHeader(f *testing.F) {
 	f.Add("=?base64?eA==?=")
 	f.Add("é")
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, ok := mcp.DecodeHeader("=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="); !ok || got != s {
+		if got, ok := mcp.DecodeHeaderValue("=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="); !ok || got != s {
 			t.Fatalf("%q became %q", s, got)
 		}
-		if got, ok := mcp.DecodeHeader(s); ok && got != s && !strings.HasPrefix(s, "=?base64?") {
+		if got, ok := mcp.DecodeHeaderValue(s); ok && got != s && !strings.HasPrefix(s, "=?base64?") {
 			t.Fatalf("%q became %q", s, got)
 		}
 	})

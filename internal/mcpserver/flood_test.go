@@ -84,14 +84,14 @@ func TestFloodOfSessions(t *testing.T) {
 // TestFloodSparesOthers: what a principal opens does not end what is another
 // one's, while there is something of its own to end.
 func TestFloodSparesOthers(t *testing.T) {
-	ss := newSessions()
+	ss := newSessionTable()
 	person, _ := openedBy(ss, auth.Actor{Kind: auth.Admin}, "a")
 	for i := range 2 * maxUnused {
 		if _, err := openedBy(ss, auth.Actor{Kind: auth.Agent}, fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if ss.find(person.id, auth.Actor{Kind: auth.Admin}, "") == nil {
+	if ss.acquireSession(person.id, auth.Actor{Kind: auth.Admin}, "") == nil {
 		t.Error("the person's session has ended")
 	}
 }
@@ -99,7 +99,7 @@ func TestFloodSparesOthers(t *testing.T) {
 // TestSessionsInUseStay: whatever is opened, a session in use is not ended; when
 // all are, nobody gets another.
 func TestSessionsInUseStay(t *testing.T) {
-	ss := newSessions()
+	ss := newSessionTable()
 	agent := auth.Actor{Kind: auth.Agent}
 	var busy []string
 	for i := range maxSessions {
@@ -107,25 +107,25 @@ func TestSessionsInUseStay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ss.find(s.id, agent, "")
+		ss.acquireSession(s.id, agent, "")
 		busy = append(busy, s.id)
 	}
 	if _, err := openedBy(ss, agent, "another"); err == nil {
 		t.Error("no bound")
 	}
 	for _, id := range busy {
-		if ss.find(id, agent, "") == nil {
+		if ss.acquireSession(id, agent, "") == nil {
 			t.Fatal("a session in use has ended")
 		}
 	}
 	for _, id := range busy {
-		ss.byID[id].release(true)
-		ss.byID[id].release(true)
+		ss.byID[id].releaseUse(true)
+		ss.byID[id].releaseUse(true)
 	}
 	if n := ss.unused.Len() + ss.order.Len(); n != maxSessions || ss.unused.Len() != 0 {
 		t.Errorf("%d in the lists, %d of them unused", n, ss.unused.Len())
 	}
-	ss.clear()
+	ss.endAll()
 	if len(ss.byID)+len(ss.opened)+ss.unused.Len()+ss.order.Len() != 0 {
 		t.Error("something is left behind")
 	}

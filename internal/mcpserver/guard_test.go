@@ -190,7 +190,7 @@ func TestAccepts(t *testing.T) {
 		{[]string{"*/*"}, true, false},
 		{[]string{"text/html"}, true, false},
 	} {
-		plain, stream := accepts(http.Header{"Accept": tt.accept})
+		plain, stream := acceptedReplyKinds(http.Header{"Accept": tt.accept})
 		if plain != tt.plain || stream != tt.stream {
 			t.Errorf("%q: %v %v", tt.accept, plain, stream)
 		}

@@ -15,77 +15,77 @@ import (
 func checkHeaders(h http.Header, m *message) *wirejson.RPCError {
 	for _, name := range [...]string{mcp.HeaderVersion, mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderSession} {
 		if len(h[name]) > 1 {
-			return mismatch(name + " is given more than once")
+			return newHeaderMismatchError(name + " is given more than once")
 		}
 	}
 	required := m.modern && m.IsRequest()
-	if bad := checkVersion(h, m, required); bad != nil {
+	if bad := checkVersionHeader(h, m, required); bad != nil {
 		return bad
 	}
-	switch method, given := header(h, mcp.HeaderMethod); {
+	switch method, given := headerValue(h, mcp.HeaderMethod); {
 	case !given && required:
-		return mismatch(mcp.HeaderMethod + " is missing")
+		return newHeaderMismatchError(mcp.HeaderMethod + " is missing")
 	case given && method != m.Method:
-		return mismatch(mcp.HeaderMethod + " header value " + session.QuoteText(method) + " does not match body value " + session.QuoteText(m.Method))
+		return newHeaderMismatchError(mcp.HeaderMethod + " header value " + session.QuoteClipped(method) + " does not match body value " + session.QuoteClipped(m.Method))
 	}
-	return checkName(h, m, required)
+	return checkNameHeader(h, m, required)
 }
 
-// checkVersion checks the protocol version and capabilities of a modern request.
-func checkVersion(h http.Header, m *message, required bool) *wirejson.RPCError {
-	given, is := header(h, mcp.HeaderVersion)
+// checkVersionHeader checks the protocol version and capabilities of a modern request.
+func checkVersionHeader(h http.Header, m *message, required bool) *wirejson.RPCError {
+	given, is := headerValue(h, mcp.HeaderVersion)
 	version, isText := wirejson.String(m.meta.Version)
 	switch {
 	case m.meta.Version != nil && !isText:
 	case m.meta.Version == nil && required && is && given != mcp.Modern:
-		return unsupportedVersion(given)
+		return newUnsupportedVersionError(given)
 	case m.meta.Version == nil && required:
-		return session.InvalidParams("_meta." + mcp.MetaVersion + " is required")
+		return session.InvalidParamsError("_meta." + mcp.MetaVersion + " is required")
 	case !is && required:
-		return mismatch("MCP-Protocol-Version is missing")
+		return newHeaderMismatchError("MCP-Protocol-Version is missing")
 	case is && isText && given != version:
-		return mismatch("MCP-Protocol-Version header value " + session.QuoteText(given) + " does not match body value " + session.QuoteText(version))
+		return newHeaderMismatchError("MCP-Protocol-Version header value " + session.QuoteClipped(given) + " does not match body value " + session.QuoteClipped(version))
 	}
 	return m.checkMeta()
 }
 
-// checkName checks Mcp-Name, which repeats the subject of a request.
-func checkName(h http.Header, m *message, required bool) *wirejson.RPCError {
-	given, is := header(h, mcp.HeaderName)
+// checkNameHeader checks Mcp-Name, which repeats the subject of a request.
+func checkNameHeader(h http.Header, m *message, required bool) *wirejson.RPCError {
+	given, is := headerValue(h, mcp.HeaderName)
 	if !is && !required {
 		return nil
 	}
-	body, about, bad := m.subject(is)
+	body, about, bad := m.subjectName(is)
 	if !about || bad != nil {
 		return bad
 	}
 	// For tasks the specification does not say whether it is required.
-	if !is && !m.ofTask() {
-		return mismatch(mcp.HeaderName + " is missing")
+	if !is && !m.isTaskMethod() {
+		return newHeaderMismatchError(mcp.HeaderName + " is missing")
 	}
 	if !is {
 		return nil
 	}
-	decoded, ok := mcp.DecodeHeader(given)
+	decoded, ok := mcp.DecodeHeaderValue(given)
 	switch {
 	case !ok:
-		return mismatch(mcp.HeaderName + " header value has invalid characters or a broken =?base64?…?= encoding")
+		return newHeaderMismatchError(mcp.HeaderName + " header value has invalid characters or a broken =?base64?…?= encoding")
 	case decoded != body:
-		return mismatch(mcp.HeaderName + " header value " + session.QuoteText(decoded) + " does not match body value " + session.QuoteText(body))
+		return newHeaderMismatchError(mcp.HeaderName + " header value " + session.QuoteClipped(decoded) + " does not match body value " + session.QuoteClipped(body))
 	}
 	return nil
 }
 
-// header returns a header, which may be missing. name is canonical.
-func header(h http.Header, name string) (value string, given bool) {
+// headerValue returns a header, which may be missing. name is canonical.
+func headerValue(h http.Header, name string) (value string, given bool) {
 	if values := h[name]; len(values) > 0 {
 		return values[0], true
 	}
 	return "", false
 }
 
-// mirroredHeaders returns the headers that repeat the body, for servers that check them.
-func mirroredHeaders(h http.Header) []mcp.Header {
+// bodyHeaders returns the headers that repeat the body, for servers that check them.
+func bodyHeaders(h http.Header) []mcp.Header {
 	var fields []mcp.Header
 	for name, values := range h {
 		if name == mcp.HeaderMethod || name == mcp.HeaderName || strings.HasPrefix(name, mcp.HeaderParam) {
@@ -95,14 +95,14 @@ func mirroredHeaders(h http.Header) []mcp.Header {
 	return fields
 }
 
-func mismatch(what string) *wirejson.RPCError {
+func newHeaderMismatchError(what string) *wirejson.RPCError {
 	return &wirejson.RPCError{Code: mcp.CodeHeaderMismatch, Message: "Header mismatch: " + what}
 }
 
-// jsonBody reports whether the body is declared as plain JSON. A web page can send other types across
+// hasJSONBody reports whether the body is declared as plain JSON. A web page can send other types across
 // origins without a preflight.
-func jsonBody(h http.Header) bool {
-	if enc, _ := header(h, "Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+func hasJSONBody(h http.Header) bool {
+	if enc, _ := headerValue(h, "Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return false
 	}
 	types := h["Content-Type"]
@@ -116,9 +116,9 @@ func jsonBody(h http.Header) bool {
 	return err == nil && kind == "application/json"
 }
 
-// accepts returns which kinds of reply the client accepts. Without a usable Accept header it is plain
+// acceptedReplyKinds returns which kinds of reply the client accepts. Without a usable Accept header it is plain
 // JSON.
-func accepts(h http.Header) (plain, stream bool) {
+func acceptedReplyKinds(h http.Header) (plain, stream bool) {
 	values := h["Accept"]
 	for _, v := range values {
 		all := strings.Contains(v, "*/*")

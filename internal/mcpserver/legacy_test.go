@@ -236,37 +236,37 @@ func TestSessionExpires(t *testing.T) {
 }
 
 func TestSessionsAreBounded(t *testing.T) {
-	ss := newSessions()
+	ss := newSessionTable()
 	agent := auth.Actor{Kind: auth.Agent}
 	// Each is asked for something, and there is no connection with many.
-	one := func() *entry {
+	one := func() *sessionEntry {
 		s, err := openedBy(ss, agent, fmt.Sprint(len(ss.byID)%10))
 		if err != nil {
 			t.Fatal(err)
 		}
-		ss.find(s.id, agent, "").release(true)
+		ss.acquireSession(s.id, agent, "").releaseUse(true)
 		return s
 	}
 	first := one()
-	busy := ss.find(first.id, agent, "")
+	busy := ss.acquireSession(first.id, agent, "")
 	second, third := one(), one()
 	for len(ss.byID) < maxSessions {
 		one()
 	}
-	ss.find(second.id, agent, "").release(true)
+	ss.acquireSession(second.id, agent, "").releaseUse(true)
 	one()
 	if len(ss.byID) != maxSessions {
 		t.Errorf("%d sessions", len(ss.byID))
 	}
-	if ss.find(third.id, agent, "") != nil {
+	if ss.acquireSession(third.id, agent, "") != nil {
 		t.Error("the one unused for longest is still there")
 	}
-	if ss.find(first.id, agent, "") == nil || ss.find(second.id, agent, "") == nil {
+	if ss.acquireSession(first.id, agent, "") == nil || ss.acquireSession(second.id, agent, "") == nil {
 		t.Error("a busy or a used one is gone")
 	}
-	busy.release(true)
+	busy.releaseUse(true)
 	for _, s := range ss.byID {
-		ss.find(s.id, agent, "") // all busy
+		ss.acquireSession(s.id, agent, "") // all busy
 	}
 	if _, err := openedBy(ss, agent, "another"); err == nil {
 		t.Error("no bound")
@@ -304,7 +304,7 @@ func TestSessionMemory(t *testing.T) {
 		t.Errorf("%d goroutines, before %d", now, goroutines)
 	}
 	for _, id := range ids {
-		s.sessions.end(s.sessions.find(id, auth.Actor{Kind: auth.Agent}, ""))
+		s.sessions.endSession(s.sessions.acquireSession(id, auth.Actor{Kind: auth.Agent}, ""))
 	}
 	if len(s.sessions.byID) != 1 {
 		t.Error("sessions are left behind")
@@ -356,7 +356,7 @@ func TestManySessions(t *testing.T) {
 				}
 				err = json.NewDecoder(got.Body).Decode(&m)
 				got.Body.Close()
-				if err != nil || m.ID != k || m.Result.Echo.N != k || m.Result.Session != recordID(id) {
+				if err != nil || m.ID != k || m.Result.Echo.N != k || m.Result.Session != sessionRecordID(id) {
 					t.Errorf("%d: %v %+v", k, err, m)
 				}
 			}
@@ -370,7 +370,7 @@ func TestManySessions(t *testing.T) {
 }
 
 func TestSessionIDs(t *testing.T) {
-	ss := newSessions()
+	ss := newSessionTable()
 	seen := map[string]bool{}
 	for range volume.Of(20_000, 2_000) {
 		s, err := opened(ss, auth.Actor{Kind: auth.Agent})
@@ -385,14 +385,14 @@ func TestSessionIDs(t *testing.T) {
 }
 
 // opened is a session that has just been opened.
-func opened(ss *sessions, actor auth.Actor) (*entry, *wirejson.RPCError) {
+func opened(ss *sessionTable, actor auth.Actor) (*sessionEntry, *wirejson.RPCError) {
 	return openedBy(ss, actor, "")
 }
 
 // openedBy is one that was opened over that connection.
-func openedBy(ss *sessions, actor auth.Actor, conn string) (*entry, *wirejson.RPCError) {
-	s := &entry{opener: opener{actor, conn}, version: mcp.Legacy, session: closingSession{}}
-	if err := ss.open(s); err != nil {
+func openedBy(ss *sessionTable, actor auth.Actor, conn string) (*sessionEntry, *wirejson.RPCError) {
+	s := &sessionEntry{sessionOpener: sessionOpener{actor, conn}, version: mcp.Legacy, session: closingSession{}}
+	if err := ss.addSession(s); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -27,14 +27,14 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// lines is a connection of the socket with one message per line. It has at most one session, which ends
+// lineConn is a connection of the socket with one message per line. It has at most one session, which ends
 // with it. Only its reader uses the fields.
-type lines struct {
-	client
+type lineConn struct {
+	clientState
 	nc        net.Conn
-	out       outlet
+	out       clientWriter
 	slots     chan struct{} // one per open request
-	listening *entry        // the session whose stream is read
+	listening *sessionEntry // the session whose stream is read
 	others    sync.WaitGroup
 	batches   int
 
@@ -42,9 +42,9 @@ type lines struct {
 	readStopped chan struct{} // closed when no more is read
 }
 
-// lines serves the line protocol until the client disconnects, or reading has stopped and all requests are
+// serveLines serves the line protocol until the client disconnects, or reading has stopped and all requests are
 // answered.
-func (x *request) lines() {
+func (x *httpRequest) serveLines() {
 	nc, read, err := http.NewResponseController(x.out.w).Hijack()
 	if err != nil {
 		x.methodNotAllowed()
@@ -52,57 +52,57 @@ func (x *request) lines() {
 	}
 	x.out.begun = true
 	defer nc.Close()
-	if !x.s.beginLines() {
+	if !x.s.registerLineConn() {
 		return
 	}
 	defer x.s.lines.Done()
 	ctx, cancel := context.WithCancel(x.r.Context())
 	// a client that does not read does not learn of a stop, either
 	context.AfterFunc(x.r.Context(), func() { _ = nc.SetWriteDeadline(time.Now().Add(drainTime)) })
-	l := &lines{client: x.from, nc: nc, slots: make(chan struct{}, maxUnanswered), readStopped: make(chan struct{}),
-		out: outlet{to: nc, frame: lineOf, failed: func() { _ = nc.Close() }, writeSlot: make(chan struct{}, 1), ended: make(chan struct{})}}
-	l.calls, l.closed = &calls{}, l.readStopped
+	l := &lineConn{clientState: x.from, nc: nc, slots: make(chan struct{}, maxUnanswered), readStopped: make(chan struct{}),
+		out: clientWriter{to: nc, frame: encodeEventLine, failed: func() { _ = nc.Close() }, writeSlot: make(chan struct{}, 1), ended: make(chan struct{})}}
+	l.calls, l.closed = &cancellableCalls{}, l.readStopped
 	l.others.Go(func() {
 		select {
 		case <-l.s.closed:
-			l.leave()
+			l.stopReading()
 		case <-l.token.Ended():
-			l.leave()
+			l.stopReading()
 		case <-l.readStopped:
 		}
 	})
 	if _, err := io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+mcp.LineProtocol+"\r\n\r\n"); err == nil {
 		early, _ := read.Reader.Peek(read.Reader.Buffered())
-		l.read(ctx, io.MultiReader(bytes.NewReader(early), nc))
+		l.readLines(ctx, io.MultiReader(bytes.NewReader(early), nc))
 	}
-	l.leave()
+	l.stopReading()
 	_ = nc.SetReadDeadline(time.Time{}) // if it fails, the next step fails, too
 	l.others.Go(func() {
 		for range maxUnanswered {
 			l.slots <- struct{}{}
 		}
-		l.out.end()
+		l.out.abandonClient()
 	})
 	_, _ = io.Copy(io.Discard, nc) // until all is answered, or the client disconnects
-	l.out.end()
+	l.out.abandonClient()
 	cancel()
 	l.others.Wait()
-	l.out.close()
+	l.out.closeAndWait()
 	if l.entry != nil {
-		l.entry.close()
+		l.entry.closeSession()
 	}
 }
 
-// leave stops reading and ends endless requests. The other requests are answered.
-func (l *lines) leave() {
+// stopReading stops reading and ends endless requests. The other requests are answered.
+func (l *lineConn) stopReading() {
 	l.leaving.Do(func() {
 		close(l.readStopped)
 		_ = l.nc.SetReadDeadline(time.Unix(0, 0)) // if it fails, reading fails, too
 	})
 }
 
-// read handles lines until the client's last one, the end of the connection, or leave.
-func (l *lines) read(ctx context.Context, from io.Reader) {
+// readLines handles lines until the client's last one, the end of the connection, or leave.
+func (l *lineConn) readLines(ctx context.Context, from io.Reader) {
 	in := wirejson.NewLineReader(from, maxDrain)
 	for {
 		line, err := in.Next()
@@ -111,91 +111,91 @@ func (l *lines) read(ctx context.Context, from io.Reader) {
 		case err != nil || string(line) == mcp.LineEnd:
 			return
 		default:
-			l.take(ctx, in.Keep())
+			l.handleLine(ctx, in.KeepLast())
 		}
 	}
 }
 
-// take handles one line. Messages whose order matters are done before it returns.
-func (l *lines) take(ctx context.Context, text []byte) {
-	from := l.client // the current state
-	x := &message{client: &from}
-	defer l.recover(x)
+// handleLine handles one line. Messages whose order matters are done before it returns.
+func (l *lineConn) handleLine(ctx context.Context, text []byte) {
+	from := l.clientState // the current state
+	x := &message{clientState: &from}
+	defer l.recoverPanic(x)
 	text = bytes.TrimSpace(text)
 	switch {
 	case len(text) > 0 && text[0] == '[':
-		l.batch(ctx, x, text)
+		l.startBatch(ctx, x, text)
 		return
 	case len(text) > maxBody:
-		l.refuse(text, errBodyTooLarge)
+		l.refuseText(text, errBodyTooLarge)
 		return
 	}
-	bad := x.read(text)
+	bad := x.parseMessage(text)
 	if bad == nil {
 		x.detectProtocol("")
 		if bad = x.checkMeta(); bad == nil && x.modern {
-			_, _, bad = x.subject(false)
+			_, _, bad = x.subjectName(false)
 		}
 	}
 	switch {
 	case bad != nil:
-		l.refuse(text, x.refuse(ctx, bad))
+		l.refuseText(text, x.recordIfCall(ctx, bad))
 	case x.IsNotification() && x.Method == mcp.Cancelled:
-		_ = x.forward(ctx) // a failure has no recipient
+		_ = x.forwardToSession(ctx) // a failure has no recipient
 	case x.modern && !x.IsRequest():
 	case x.Method == mcp.Initialize && !x.modern && x.IsRequest():
-		l.initialize(ctx, x)
+		l.openSession(ctx, x)
 	case x.IsRequest() && !x.modern && l.entry == nil:
-		l.fail(x.ID, x.refuse(ctx, errNoSession))
+		l.writeError(x.ID, x.recordIfCall(ctx, errNoSession))
 	case x.IsRequest():
-		l.launch(ctx, x)
+		l.startRequest(ctx, x)
 	case l.entry != nil:
-		l.forward(ctx, x)
+		l.forwardMessage(ctx, x)
 	}
 }
 
-// initialize opens a new session in place of the old one.
-func (l *lines) initialize(ctx context.Context, x *message) {
-	x.prepare()
-	e, o, err := x.open(ctx)
+// openSession opens a new session in place of the old one.
+func (l *lineConn) openSession(ctx context.Context, x *message) {
+	x.prepareRequest()
+	e, o, err := x.openSession(ctx)
 	if err != nil {
-		l.fail(x.ID, x.rpcError(err))
+		l.writeError(x.ID, x.toRPCError(err))
 		return
 	}
 	if e != nil {
-		e.name("")
+		e.assignID("")
 		if l.entry != nil {
-			l.entry.close()
+			l.entry.closeSession()
 		}
 		l.entry = e
 	}
-	l.reply(x.ID, &o.Reply)
+	l.writeReply(x.ID, &o.Reply)
 }
 
-// forward forwards a message without a reply. Its result is not awaited.
-func (l *lines) forward(ctx context.Context, x *message) {
+// forwardMessage forwards a message without a reply. Its result is not awaited.
+func (l *lineConn) forwardMessage(ctx context.Context, x *message) {
 	limited, cancel := context.WithTimeout(ctx, forwardTime)
 	defer cancel()
-	_ = x.forward(limited)
+	_ = x.forwardToSession(limited)
 	if x.Method == mcp.Initialized && l.listening != l.entry {
 		l.listening = l.entry
-		l.others.Go(func() { l.receive(ctx, x) })
+		l.others.Go(func() { l.forwardNotifications(ctx, x) })
 	}
 }
 
-// receive forwards the notifications of the session's server until it offers no stream or the session
+// forwardNotifications forwards the notifications of the session's server until it offers no stream or the session
 // ends.
-func (l *lines) receive(parent context.Context, x *message) {
-	defer l.recover(x)
-	ctx, stop := x.untilServerEnds(parent)
+func (l *lineConn) forwardNotifications(parent context.Context, x *message) {
+	defer l.recoverPanic(x)
+	ctx, stop := x.endlessContext(parent)
 	defer stop()
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		began, agreed := time.Now(), false
-		err := x.entry.session.Listen(ctx, l.out.pass, func() { agreed = true })
+		err := x.entry.session.Listen(ctx, l.out.queueOptional, func() { agreed = true })
 		if agreed = agreed || time.Since(began) >= openTime; agreed {
 			pause = minPause
 		}
-		if ctx.Err() != nil || x.entry.closed() {
+		if ctx.Err() != nil || x.entry.isClosed() {
 			return
 		}
 		select {
@@ -205,7 +205,7 @@ func (l *lines) receive(parent context.Context, x *message) {
 		}
 		switch {
 		case isSessionEnded(err):
-			l.leave()
+			l.stopReading()
 			return
 		case !agreed:
 			return // no stream
@@ -217,26 +217,26 @@ func (l *lines) receive(parent context.Context, x *message) {
 	}
 }
 
-// launch answers a request exactly once, also if it is cancelled. Replies may be in any order.
-func (l *lines) launch(parent context.Context, x *message) {
-	x.prepare()
+// startRequest answers a request exactly once, also if it is cancelled. Replies may be in any order.
+func (l *lineConn) startRequest(parent context.Context, x *message) {
+	x.prepareRequest()
 	ctx, cancel := context.WithCancelCause(parent)
-	x.begin(cancel)
-	l.work(func() {
-		defer l.recover(x)
-		defer x.end(cancel)
-		switch o := x.ask(ctx, cancel, &l.out); {
-		case o.sessionEnded && !x.told && (x.modern || !x.entry.closed()):
-			l.line([]byte(mcp.LineSessionEnded+" "), appendReply(nil, x.ID, &o.Reply))
-			l.leave()
+	x.beginCancellable(cancel)
+	l.runInSlot(func() {
+		defer l.recoverPanic(x)
+		defer x.endCancellable(cancel)
+		switch o := x.runRequest(ctx, cancel, &l.out); {
+		case o.sessionEnded && !x.told && (x.modern || !x.entry.isClosed()):
+			l.writeLine([]byte(mcp.LineSessionEnded+" "), appendReply(nil, x.ID, &o.Reply))
+			l.stopReading()
 		default:
-			l.reply(x.ID, &o.Reply)
+			l.writeReply(x.ID, &o.Reply)
 		}
 	})
 }
 
-// work runs f concurrently, once a slot is free and unless the connection ends before.
-func (l *lines) work(f func()) {
+// runInSlot runs f concurrently, once a slot is free and unless the connection ends before.
+func (l *lineConn) runInSlot(f func()) {
 	select {
 	case l.slots <- struct{}{}:
 		go func() {
@@ -247,71 +247,75 @@ func (l *lines) work(f func()) {
 	}
 }
 
-// batch answers several messages, one after the other, in one line.
-func (l *lines) batch(ctx context.Context, x *message, text []byte) {
+// startBatch answers several messages, one after the other, in one line.
+func (l *lineConn) startBatch(ctx context.Context, x *message, text []byte) {
 	l.batches++
 	name := mcp.LineBatch + " " + strconv.Itoa(l.batches) + " "
-	l.work(func() {
-		answers := failure(nil, errPanicked)
-		defer func() { l.line([]byte(name), answers) }()
-		defer l.recover(x)
+	l.runInSlot(func() {
+		answers := newErrorMessage(nil, errPanicked)
+		defer func() { l.writeLine([]byte(name), answers) }()
+		defer l.recoverPanic(x)
 		switch messages, err := wirejson.SplitBatch(text, limits); {
 		case len(text) > maxBody:
-			answers = failure(nil, errBodyTooLarge)
+			answers = newErrorMessage(nil, errBodyTooLarge)
 		case err != nil:
-			answers = failure(nil, asRPC(err))
+			answers = newErrorMessage(nil, toRPCError(err))
 		case x.entry == nil || x.entry.version != mcp.BatchVersion:
-			answers = failure(nil, errNoBatch)
+			answers = newErrorMessage(nil, errNoBatch)
 		default:
 			answers = x.answerBatch(ctx, messages)
 		}
 	})
 }
 
-// line writes a message from several pieces.
-func (l *lines) line(pieces ...[]byte) {
+// writeLine writes a message from several pieces.
+func (l *lineConn) writeLine(pieces ...[]byte) {
 	var room [6][]byte
 	all := room[:0]
 	for _, p := range pieces {
-		all = append(all, oneLine(p))
+		all = append(all, removeLineBreaks(p))
 	}
-	l.out.flush(append(all, lineEnd)...)
+	l.out.writeQueued(append(all, lineEnd)...)
 }
 
 var lineEnd = []byte("\n") // never modified
 
-func lineOf(e session.Event) []byte { return append(oneLine(e.Append(nil)), '\n') }
+func encodeEventLine(e session.Event) []byte {
+	return append(removeLineBreaks(e.AppendMessage(nil)), '\n')
+}
 
-// oneLine removes line breaks, which in JSON are only white space between tokens.
-func oneLine(text []byte) []byte {
+// removeLineBreaks removes line breaks, which in JSON are only white space between tokens.
+func removeLineBreaks(text []byte) []byte {
 	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') < 0 {
 		return text
 	}
 	return bytes.ReplaceAll(bytes.ReplaceAll(text, []byte{'\n'}, []byte{' '}), []byte{'\r'}, []byte{' '})
 }
 
-// reply writes the reply to a request.
-func (l *lines) reply(id json.RawMessage, r *session.Reply) {
-	all := pieces(id, r)
-	l.line(all[:]...)
+// writeReply writes the reply to a request.
+func (l *lineConn) writeReply(id json.RawMessage, r *session.Reply) {
+	all := replyPieces(id, r)
+	l.writeLine(all[:]...)
 }
 
-// fail writes an error reply to a request.
-func (l *lines) fail(id json.RawMessage, e *wirejson.RPCError) { l.line(failure(id, e)) }
+// writeError writes an error reply to a request.
+func (l *lineConn) writeError(id json.RawMessage, e *wirejson.RPCError) {
+	l.writeLine(newErrorMessage(id, e))
+}
 
-// refuse answers a text with an error if it is a request.
-func (l *lines) refuse(text []byte, e *wirejson.RPCError) {
-	if m, err := wirejson.Parse(text); err == nil && m.IsRequest() {
-		l.fail(m.ID, e)
+// refuseText answers a text with an error if it is a request.
+func (l *lineConn) refuseText(text []byte, e *wirejson.RPCError) {
+	if m, err := wirejson.ParseServerMessage(text); err == nil && m.IsRequest() {
+		l.writeError(m.ID, e)
 	}
 }
 
-// recover answers a message whose handler panicked.
-func (l *lines) recover(m *message) {
+// recoverPanic answers a message whose handler panicked.
+func (l *lineConn) recoverPanic(m *message) {
 	if cause := recover(); cause != nil {
-		l.s.panicked(m.Method, cause)
+		l.s.logPanic(m.Method, cause)
 		if m.IsRequest() {
-			l.fail(m.ID, errPanicked)
+			l.writeError(m.ID, errPanicked)
 		}
 	}
 }

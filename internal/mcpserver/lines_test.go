@@ -25,7 +25,7 @@ const patience = time.Minute
 
 // scripted is a surface whose methods say what it does.
 type scripted struct {
-	session.End
+	session.EndSignal
 	mu      sync.Mutex
 	told    []string
 	closed  int
@@ -35,10 +35,10 @@ type scripted struct {
 	ended   chan error
 	listen  chan session.Event
 	gate    chan struct{}
-	forms   func(method string) session.Delivery // nil: all are Waiting
+	forms   func(method string) session.EventDelivery // nil: all are Waiting
 }
 
-func (s *scripted) Delivery(method string) session.Delivery {
+func (s *scripted) Delivery(method string) session.EventDelivery {
 	if s.forms == nil {
 		return session.Waiting
 	}
@@ -46,7 +46,7 @@ func (s *scripted) Delivery(method string) session.Delivery {
 }
 
 func newScripted() *scripted {
-	return &scripted{End: *session.NewEnd(), began: make(chan string, 2000), ended: make(chan error, 2000), listen: make(chan session.Event), gate: make(chan struct{})}
+	return &scripted{EndSignal: *session.NewEndSignal(), began: make(chan string, 2000), ended: make(chan error, 2000), listen: make(chan session.Event), gate: make(chan struct{})}
 }
 
 func (s *scripted) Open(_ context.Context, r *session.Request) (session.Session, session.Reply, error) {
@@ -232,7 +232,7 @@ func (l *liner) greet(version string) {
 // scriptedLines are lines with a scripted surface.
 func scriptedLines(t *testing.T) (*harness, *scripted, *liner, string) {
 	h, s := newHarness(t), newScripted()
-	h.srv.At = func(string) session.Surface { return s }
+	h.srv.At = func(string) session.Endpoint { return s }
 	socket := h.onSocket()
 	return h, s, h.lines(socket, "/mcp/servers/one"), socket
 }
@@ -365,7 +365,7 @@ func TestLinesCancel(t *testing.T) {
 		l.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"v"}}`)
 		l.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"w","reason":"enough"}}`)
 		l.expect(`{"jsonrpc":"2.0","id":"w","error":{"code":-32800,"message":"The request was cancelled."}}`)
-		c, ok := errors.AsType[*session.Cancelled](<-s.ended)
+		c, ok := errors.AsType[*session.ClientCancelledError](<-s.ended)
 		if want := params == "{}"; !ok || strings.Contains(string(c.Params), "enough") != want {
 			t.Errorf("%s: %+v", params, c)
 		}
@@ -408,11 +408,11 @@ func TestLinesOver(t *testing.T) {
 	l.ends()
 
 	h := newHarness(t)
-	h.srv.At = func(string) session.Surface { return s }
+	h.srv.At = func(string) session.Endpoint { return s }
 	l = h.lines(h.onSocket(), "/mcp/servers/one")
 	l.greet("2025-11-25")
 	l.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	s.Fail(session.ErrEnded)
+	s.Signal(session.ErrEnded)
 	l.ends()
 }
 
@@ -420,7 +420,7 @@ func TestLinesOver(t *testing.T) {
 // end, and cuts off who does not read.
 func TestLinesShutdown(t *testing.T) {
 	h, s := newHarness(t), newScripted()
-	h.srv.At = func(string) session.Surface { return s }
+	h.srv.At = func(string) session.Endpoint { return s }
 	socket, cutOff := h.onSocketUntil()
 	l := h.lines(socket, "/mcp/servers/one")
 	l.greet("2025-11-25")
@@ -521,15 +521,15 @@ func TestLinesAreTheSockets(t *testing.T) {
 type renewed struct{ *scripted }
 
 func (s renewed) Open(_ context.Context, r *session.Request) (session.Session, session.Reply, error) {
-	return &endsByClose{s.scripted, session.NewEnd()}, session.Reply{Result: json.RawMessage("{\"protocolVersion\":" + string(r.ID) + "}")}, nil
+	return &endsByClose{s.scripted, session.NewEndSignal()}, session.Reply{Result: json.RawMessage("{\"protocolVersion\":" + string(r.ID) + "}")}, nil
 }
 
 type endsByClose struct {
 	*scripted
-	end *session.End
+	end *session.EndSignal
 }
 
-func (s *endsByClose) Close()                { s.end.Fail(session.ErrEnded) }
+func (s *endsByClose) Close()                { s.end.Signal(session.ErrEnded) }
 func (s *endsByClose) Done() <-chan struct{} { return s.end.Done() }
 
 func (s *endsByClose) Do(_ context.Context, r *session.Request) (session.Reply, error) {
@@ -551,7 +551,7 @@ func (s *endsByClose) Listen(_ context.Context, _ func(session.Event), opened fu
 // by that, and not its connection.
 func TestLinesSecondSession(t *testing.T) {
 	h, s := newHarness(t), newScripted()
-	h.srv.At = func(string) session.Surface { return renewed{s} }
+	h.srv.At = func(string) session.Endpoint { return renewed{s} }
 	l := h.lines(h.onSocket(), "/mcp/servers/one")
 	for range 50 {
 		l.greet("2025-11-25")
@@ -595,7 +595,7 @@ func TestLinesOverEndsAll(t *testing.T) {
 // TestLinesPanicWhileReading: it ends neither the connection nor what goes on.
 func TestLinesPanicWhileReading(t *testing.T) {
 	_, s, l, _ := scriptedLines(t)
-	s.forms = func(method string) session.Delivery {
+	s.forms = func(method string) session.EventDelivery {
 		if method == "formless" {
 			panic("boom")
 		}

@@ -22,53 +22,53 @@ const (
 
 var limits = wirejson.Limits{Bytes: maxBody, Depth: maxDepth}
 
-// client is the state that a message inherits from its connection: endpoint, actor and session.
-type client struct {
+// clientState is the state that a message inherits from its connection: endpoint, actor and session.
+type clientState struct {
 	s        *Server
 	endpoint string // key of the endpoint: a session is valid for one endpoint
-	surface  session.Surface
-	profile  string // the profile that restricts the surface, "" for none
+	surface  session.Endpoint
+	profile  string // the profile that restricts the endpoint, "" for none
 	actor    auth.Actor
 	token    *auth.ActiveToken // the presented token, if any
 	bounds   auth.Bounds       // restrictions of what may be reached
 	origin   string
-	entry    *entry          // the session; nil in the modern protocol
-	calls    *calls          // what its notifications may cancel; nil: nothing
-	answered bool            // a request was answered in the session
-	closed   <-chan struct{} // closed when endless requests must end
+	entry    *sessionEntry     // the session; nil in the modern protocol
+	calls    *cancellableCalls // what its notifications may cancel; nil: nothing
+	answered bool              // a request was answered in the session
+	closed   <-chan struct{}   // closed when endless requests must end
 }
 
 // message is one message of a client, independent of the transport.
 type message struct {
-	*client
+	*clientState
 	wirejson.Message
-	meta   mcp.Meta
+	meta   mcp.RequestMeta
 	modern bool
 	size   int // of the text
 
 	caller auth.Caller
-	req    session.Request // the request for the surface
-	form   session.Delivery
+	req    session.Request // the request for the endpoint
+	form   session.EventDelivery
 	told   bool // an event that must not be dropped precedes the reply
-	asks   *outlet
+	asks   *clientWriter
 }
 
-// read parses the message and its _meta.
-func (m *message) read(text []byte) *wirejson.RPCError {
-	msg, err := wirejson.ParseRequest(text, limits)
+// parseMessage parses the message and its _meta.
+func (m *message) parseMessage(text []byte) *wirejson.RPCError {
+	msg, err := wirejson.ParseClientMessage(text, limits)
 	m.Message, m.size = msg, len(text) // even a malformed message may have an ID
 	if err != nil {
-		return asRPC(err)
+		return toRPCError(err)
 	}
 	if msg.Params != nil && wirejson.Kind(msg.Params) != '{' {
-		return session.InvalidParams("params must be an object")
+		return session.InvalidParamsError("params must be an object")
 	}
 	if !wirejson.MayContain(msg.Params, "_meta") {
 		return nil
 	}
-	if meta := m.param("_meta"); meta != nil && wirejson.Kind(meta) != 'n' {
-		if m.meta, err = mcp.SplitMeta(meta); err != nil {
-			return session.InvalidParams("params._meta must be an object")
+	if meta := m.paramMember("_meta"); meta != nil && wirejson.Kind(meta) != 'n' {
+		if m.meta, err = mcp.SplitRequestMeta(meta); err != nil {
+			return session.InvalidParamsError("params._meta must be an object")
 		}
 	}
 	return nil
@@ -88,103 +88,103 @@ func (m *message) checkMeta() *wirejson.RPCError {
 	version, isText := wirejson.String(m.meta.Version)
 	switch {
 	case m.meta.Version != nil && !isText:
-		return session.InvalidParams("_meta." + mcp.MetaVersion + " must be a string")
+		return session.InvalidParamsError("_meta." + mcp.MetaVersion + " must be a string")
 	case !m.modern || !m.IsRequest():
 		return nil
 	case version != mcp.Modern:
-		return unsupportedVersion(version)
+		return newUnsupportedVersionError(version)
 	case m.meta.Capabilities == nil:
-		return session.InvalidParams("_meta." + mcp.MetaCapabilities + " is required")
+		return session.InvalidParamsError("_meta." + mcp.MetaCapabilities + " is required")
 	case wirejson.Kind(m.meta.Capabilities) != '{':
-		return session.InvalidParams("_meta." + mcp.MetaCapabilities + " must be an object")
+		return session.InvalidParamsError("_meta." + mcp.MetaCapabilities + " must be an object")
 	}
 	return nil
 }
 
-func unsupportedVersion(requested string) *wirejson.RPCError {
+func newUnsupportedVersionError(requested string) *wirejson.RPCError {
 	data := append([]byte(`{"supported":`), mcp.SupportedVersions...)
 	data = append(data, `,"requested":`...)
-	data = wirejson.AppendString(data, wirejson.Clip(requested, session.MaxIdentity))
+	data = wirejson.AppendString(data, wirejson.ClipText(requested, session.MaxIdentity))
 	return &wirejson.RPCError{Code: mcp.CodeUnsupportedVersion, Message: "Unsupported protocol version", Data: append(data, '}')}
 }
 
-// subject returns the name that a request refers to, if its method has one. It is required for modern
+// subjectName returns the name that a request refers to, if its method has one. It is required for modern
 // requests, except for tasks, and if the transport repeats it (named).
-func (m *message) subject(named bool) (name string, about bool, bad *wirejson.RPCError) {
+func (m *message) subjectName(named bool) (name string, about bool, bad *wirejson.RPCError) {
 	member := "name"
 	switch {
 	case m.Method == mcp.CallTool, m.Method == mcp.GetPrompt:
 	case m.Method == mcp.ReadResource:
 		member = "uri"
-	case m.ofTask():
+	case m.isTaskMethod():
 		member = "taskId"
 	default:
 		return "", false, nil
 	}
-	name, isText := wirejson.String(m.param(member))
-	if !isText && (named || m.modern && m.IsRequest() && !m.ofTask()) {
-		bad = session.InvalidParams("params." + member + " must be a string")
+	name, isText := wirejson.String(m.paramMember(member))
+	if !isText && (named || m.modern && m.IsRequest() && !m.isTaskMethod()) {
+		bad = session.InvalidParamsError("params." + member + " must be a string")
 	}
 	return name, true, bad
 }
 
-// ofTask reports whether the message is about a task.
-func (m *message) ofTask() bool {
+// isTaskMethod reports whether the message is about a task.
+func (m *message) isTaskMethod() bool {
 	return m.Method == mcp.GetTask || m.Method == mcp.UpdateTask || m.Method == mcp.CancelTask
 }
 
-// param returns a member of params; nil if missing.
-func (m *message) param(name string) []byte { return wirejson.Find(m.Params, name) }
+// paramMember returns a member of params; nil if missing.
+func (m *message) paramMember(name string) []byte { return wirejson.Find(m.Params, name) }
 
-// prepare builds the request for the surface.
-func (m *message) prepare() {
-	m.caller = auth.Caller{Actor: m.actor, Source: auth.MCP, RequestID: requestID(m.ID), Origin: m.origin, Bounds: m.bounds}
+// prepareRequest builds the request for the endpoint.
+func (m *message) prepareRequest() {
+	m.caller = auth.Caller{Actor: m.actor, Source: auth.MCP, RequestID: requestIDText(m.ID), Origin: m.origin, Bounds: m.bounds}
 	if e := m.entry; e != nil && !m.modern {
 		m.caller.SessionID, m.caller.ClientName, m.caller.ClientVersion = e.record, e.client, e.clientVersion
 	} else {
-		m.caller.ClientName, m.caller.ClientVersion = identity(m.meta.ClientInfo)
+		m.caller.ClientName, m.caller.ClientVersion = parseClientInfo(m.meta.ClientInfo)
 	}
-	m.req = session.Request{ID: m.ID, Method: m.Method, Params: m.Params, Caller: &m.caller, Size: m.size, Endless: m.endless(), Meta: &m.meta}
-	m.req.Forms = m.modern && m.Method == mcp.CallTool && mcp.SupportsForms(m.meta.Capabilities)
-	if s, ok := m.surface.(session.DeliverySurface); ok {
+	m.req = session.Request{ID: m.ID, Method: m.Method, Params: m.Params, Caller: &m.caller, Size: m.size, Endless: m.isEndless(), Meta: &m.meta}
+	m.req.Forms = m.modern && m.Method == mcp.CallTool && mcp.SupportsElicitationForms(m.meta.Capabilities)
+	if s, ok := m.surface.(session.DeliveryEndpoint); ok {
 		m.form = s.Delivery(m.Method)
 	}
 }
 
-// requestID returns an ID as text.
-func requestID(id []byte) string {
+// requestIDText returns an ID as text.
+func requestIDText(id []byte) string {
 	if text, ok := wirejson.String(id); ok {
-		return wirejson.Clip(text, session.MaxIdentity)
+		return wirejson.ClipText(text, session.MaxIdentity)
 	}
-	return wirejson.Clip(string(id), session.MaxIdentity)
+	return wirejson.ClipText(string(id), session.MaxIdentity)
 }
 
-// endless reports whether the request waits for events: a subscription, or the end of a task.
-func (m *message) endless() bool {
+// isEndless reports whether the request waits for events: a subscription, or the end of a task.
+func (m *message) isEndless() bool {
 	if m.modern {
 		return m.Method == mcp.Listen
 	}
 	return m.Method == mcp.TaskResult
 }
 
-// beginLines makes a request cancellable by notifications, until end. The server gets the client's params if it
+// beginCancellable makes a request cancellable by notifications, until end. The server gets the client's params if it
 // gets the unchanged request.
-func (m *message) begin(cancel context.CancelCauseFunc) {
+func (m *message) beginCancellable(cancel context.CancelCauseFunc) {
 	if m.calls != nil {
-		m.calls.begin(m.ID, cancel, m.form == session.Waiting && !m.modern)
+		m.calls.addCall(m.ID, cancel, m.form == session.Waiting && !m.modern)
 	}
 }
 
-func (m *message) end(cancel context.CancelCauseFunc) {
+func (m *message) endCancellable(cancel context.CancelCauseFunc) {
 	if m.calls != nil {
-		m.calls.end(m.ID)
+		m.calls.removeCall(m.ID)
 	}
 	cancel(nil)
 }
 
-// untilServerEnds returns a context for endless requests: it ends with the server, the connection, the
+// endlessContext returns a context for endless requests: it ends with the server, the connection, the
 // session or the token.
-func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, stop func()) {
+func (c *clientState) endlessContext(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	ended := make(chan struct{})
 	var over <-chan struct{}
@@ -206,17 +206,17 @@ func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, s
 	return ctx, func() { cancel(); <-ended }
 }
 
-// ask executes a prepared request in a context that cancel ends. Events go to out; nil: they are dropped.
-func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *outlet) outcome {
+// runRequest executes a prepared request in a context that cancel ends. Events go to out; nil: they are dropped.
+func (m *message) runRequest(ctx context.Context, cancel context.CancelCauseFunc, out *clientWriter) requestOutcome {
 	within := ctx
 	if m.req.Endless {
 		select {
 		case m.s.streams <- struct{}{}:
 			defer func() { <-m.s.streams }()
 		default:
-			return outcome{Reply: session.Reply{Error: errManyStreams, Status: http.StatusServiceUnavailable}}
+			return requestOutcome{Reply: session.Reply{Error: errManyStreams, Status: http.StatusServiceUnavailable}}
 		}
-		until, stop := m.untilServerEnds(ctx)
+		until, stop := m.endlessContext(ctx)
 		defer stop()
 		within = until
 	}
@@ -224,11 +224,11 @@ func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *
 	case out == nil || m.form == session.Direct:
 	case m.form == session.Dropping:
 		m.allowAsking(out)
-		m.req.Say = out.pass
+		m.req.Say = out.queueOptional
 	default:
 		m.allowAsking(out)
 		m.req.Say = func(e session.Event) {
-			if m.told = true; !out.deliver(e) {
+			if m.told = true; !out.queueOrWait(e) {
 				cancel(errStalled)
 			}
 		}
@@ -237,67 +237,67 @@ func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *
 	if !m.modern {
 		d = m.entry.session
 	}
-	o := m.outcome(d.Do(within, &m.req))
-	if _, o.cancelled = errors.AsType[*session.Cancelled](context.Cause(ctx)); o.cancelled {
-		o = outcome{Reply: session.Reply{Error: errWasCancelled, Status: http.StatusOK}, cancelled: true}
+	o := m.toOutcome(d.Do(within, &m.req))
+	if _, o.cancelled = errors.AsType[*session.ClientCancelledError](context.Cause(ctx)); o.cancelled {
+		o = requestOutcome{Reply: session.Reply{Error: errWasCancelled, Status: http.StatusOK}, cancelled: true}
 	}
 	return o
 }
 
-// forward forwards a notification, or the answer to a server's question.
-func (m *message) forward(ctx context.Context) error {
+// forwardToSession forwards a notification, or the answer to a server's question.
+func (m *message) forwardToSession(ctx context.Context) error {
 	switch {
-	case m.IsResponse() && m.isOwnAnswer():
+	case m.IsResponse() && m.acceptOwnAnswer():
 		return nil
 	case m.IsResponse():
 		return m.entry.session.Respond(ctx, m.ID, session.Reply{Result: m.Result, Error: m.Error})
 	case m.Method == mcp.Cancelled:
 		// The server learns of it by the end of the request.
-		m.calls.cancel(m.param("requestId"), m.Params)
+		m.calls.cancelByID(m.paramMember("requestId"), m.Params)
 		return nil
 	}
 	err := m.entry.session.Notify(ctx, m.Method, m.Params)
 	if err != nil && m.Method == mcp.CallTool {
-		m.record(ctx, problem.From(err))
+		m.recordRefusal(ctx, problem.From(err))
 	}
 	return err
 }
 
-// open opens a session with a prepared initialize. Without a session, the outcome or the error says why.
-func (m *message) open(ctx context.Context) (*entry, outcome, error) {
+// openSession opens a session with a prepared initialize. Without a session, the outcome or the error says why.
+func (m *message) openSession(ctx context.Context) (*sessionEntry, requestOutcome, error) {
 	s, r, err := m.surface.Open(ctx, &m.req)
 	if err != nil || s == nil {
-		return nil, m.outcome(r, nil), err
+		return nil, m.toOutcome(r, nil), err
 	}
-	e := &entry{opener: opener{m.actor, m.origin}, place: m.endpoint, session: s}
+	e := &sessionEntry{sessionOpener: sessionOpener{m.actor, m.origin}, place: m.endpoint, session: s}
 	e.version, _ = wirejson.String(wirejson.Find(r.Result, "protocolVersion"))
-	e.client, e.clientVersion = identity(m.param("clientInfo"))
-	e.forms = mcp.SupportsForms(m.param("capabilities"))
-	return e, m.outcome(r, nil), nil
+	e.client, e.clientVersion = parseClientInfo(m.paramMember("clientInfo"))
+	e.forms = mcp.SupportsElicitationForms(m.paramMember("capabilities"))
+	return e, m.toOutcome(r, nil), nil
 }
 
-// outcome is the result of a request.
-type outcome struct {
+// requestOutcome is the result of a request.
+type requestOutcome struct {
 	session.Reply
 	sessionEnded bool // the session has ended
 	cancelled    bool // by the client
 }
 
-// outcome maps the reply of a surface to what the client gets.
-func (m *message) outcome(r session.Reply, err error) outcome {
+// toOutcome maps the reply of an endpoint to what the client gets.
+func (m *message) toOutcome(r session.Reply, err error) requestOutcome {
 	switch status, said := m.forwardedStatus(err); {
 	case err == nil:
 	case isSessionEnded(err):
-		r = session.Reply{Error: m.rpcError(err)}
+		r = session.Reply{Error: m.toRPCError(err)}
 	case said:
-		r = session.Reply{Error: m.rpcError(err), Status: status}
+		r = session.Reply{Error: m.toRPCError(err), Status: status}
 	default:
-		r = m.s.Reply.Problem(m.modern, m.Method, err)
+		r = m.s.Reply.ProblemReply(m.modern, m.Method, err)
 	}
 	if r.Error != nil && r.Status == 0 {
-		r.Status = m.errorStatus(r.Error)
+		r.Status = m.errorHTTPStatus(r.Error)
 	}
-	return outcome{Reply: r, sessionEnded: isSessionEnded(err)}
+	return requestOutcome{Reply: r, sessionEnded: isSessionEnded(err)}
 }
 
 // isSessionEnded reports whether err says that the client's session has ended.
@@ -309,12 +309,12 @@ func (m *message) forwardedStatus(err error) (status int, ok bool) {
 	if err == nil {
 		return 0, false
 	}
-	return session.ForwardedStatus(m.modern, problem.From(err))
+	return session.ForwardedHTTPStatus(m.modern, problem.From(err))
 }
 
-// errorStatus returns the HTTP status of a JSON-RPC error: the modern protocol maps errors to a status,
+// errorHTTPStatus returns the HTTP status of a JSON-RPC error: the modern protocol maps errors to a status,
 // the legacy one uses only the body.
-func (m *message) errorStatus(e *wirejson.RPCError) int {
+func (m *message) errorHTTPStatus(e *wirejson.RPCError) int {
 	if !m.modern {
 		return http.StatusOK
 	}
@@ -328,9 +328,9 @@ func (m *message) errorStatus(e *wirejson.RPCError) int {
 	return http.StatusOK
 }
 
-// rpcError returns the error for a missing reply.
-func (m *message) rpcError(err error) *wirejson.RPCError {
-	e := m.s.Reply.Error(err)
+// toRPCError returns the error for a missing reply.
+func (m *message) toRPCError(err error) *wirejson.RPCError {
+	e := m.s.Reply.ToRPCError(err)
 	if isSessionEnded(err) {
 		e.Message = sessionOver
 	}
@@ -341,7 +341,7 @@ func (m *message) rpcError(err error) *wirejson.RPCError {
 // a reply. It is outside of the range that JSON-RPC reserves.
 const codeCancelled = -32800
 
-// The errors that need no surface.
+// The errors that need no endpoint.
 var (
 	errBodyTooLarge = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 		Message: "The request body is larger than 4 MiB (" + strconv.Itoa(maxBody) + " bytes), the most that is accepted. Send less, for example a path or a handle instead of the data itself."}
@@ -356,21 +356,21 @@ var (
 
 const sessionOver = "Session not found: it has ended or expired. Send initialize to start a new one."
 
-// refuse records a refused message, if it is a call.
-func (m *message) refuse(ctx context.Context, e *wirejson.RPCError) *wirejson.RPCError {
+// recordIfCall records a refused message, if it is a call.
+func (m *message) recordIfCall(ctx context.Context, e *wirejson.RPCError) *wirejson.RPCError {
 	if m.Method == mcp.CallTool {
 		code := problem.InvalidRequest
 		if e.Code == wirejson.CodeInvalidParams {
 			code = problem.InvalidParameter
 		}
-		m.record(ctx, problem.New(code, e.Message, ""))
+		m.recordRefusal(ctx, problem.New(code, e.Message, ""))
 	}
 	return e
 }
 
-// record records a refusal with the parameters of the call.
-func (m *message) record(ctx context.Context, p *problem.Problem) {
-	m.prepare()
+// recordRefusal records a refusal with the parameters of the call.
+func (m *message) recordRefusal(ctx context.Context, p *problem.Problem) {
+	m.prepareRequest()
 	if s, ok := m.surface.(interface {
 		Refused(ctx context.Context, r *session.Request, p *problem.Problem)
 	}); ok {
@@ -380,12 +380,12 @@ func (m *message) record(ctx context.Context, p *problem.Problem) {
 	}
 }
 
-// identity reads clientInfo.
-func identity(clientInfo []byte) (name, version string) {
+// parseClientInfo reads clientInfo.
+func parseClientInfo(clientInfo []byte) (name, version string) {
 	if wirejson.Kind(clientInfo) != '{' {
 		return "", ""
 	}
 	name, _ = wirejson.String(wirejson.Find(clientInfo, "name"))
 	version, _ = wirejson.String(wirejson.Find(clientInfo, "version"))
-	return wirejson.Clip(name, session.MaxIdentity), wirejson.Clip(version, session.MaxIdentity)
+	return wirejson.ClipText(name, session.MaxIdentity), wirejson.ClipText(version, session.MaxIdentity)
 }

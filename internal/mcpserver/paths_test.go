@@ -15,15 +15,15 @@ func TestPathsWithMCPAppended(t *testing.T) {
 		"/mcp/servers/mcp": "mcp", "/mcp/s/mcp": "mcp", "/mcp/servers/mcp/mcp": "mcp", "/mcp/servers/all": "all", "/mcp/servers/all/mcp": "all",
 	} {
 		var asked string
-		s := New(Deps{At: func(server string) session.Surface { asked = server; return nil }})
-		if place, profile, _ := s.endpoint(path); profile != "" || place != want || want != atBuiltIn && want != atAll && asked != want {
+		s := New(Deps{At: func(server string) session.Endpoint { asked = server; return nil }})
+		if place, profile, _ := s.resolveEndpoint(path); profile != "" || place != want || want != atBuiltIn && want != atAll && asked != want {
 			t.Errorf("%s is %q, and %q was asked for, want %q", path, place, asked, want)
 		}
 	}
 	for path, want := range map[string]string{
 		"/mcp/p/x": "p/x/", "/mcp/p/x/mcp": "p/x/", "/mcp/p/x/all": "p/x/*", "/mcp/p/x/all/mcp": "p/x/*",
 	} {
-		if place, profile, _ := New(Deps{}).endpoint(path); place != want || profile != "x" {
+		if place, profile, _ := New(Deps{}).resolveEndpoint(path); place != want || profile != "x" {
 			t.Errorf("%s is %q of profile %q, want %q", path, place, profile, want)
 		}
 	}

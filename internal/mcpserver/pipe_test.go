@@ -149,7 +149,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 // What a client announces takes no memory before it comes.
 func TestAnnouncedBody(t *testing.T) {
 	r := &readSizes{left: maxBody}
-	body, err := readAll(r, maxBody)
+	body, err := readLimitedBody(r, maxBody)
 	if err != nil || len(body) != maxBody {
 		t.Fatalf("%d %v", len(body), err)
 	}
@@ -158,7 +158,7 @@ func TestAnnouncedBody(t *testing.T) {
 			t.Errorf("room for %d bytes when %d had come", room.size, room.had)
 		}
 	}
-	if _, err := readAll(strings.NewReader("short"), 100_000); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := readLimitedBody(strings.NewReader("short"), 100_000); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a body that ends early: %v", err)
 	}
 }

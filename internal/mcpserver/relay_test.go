@@ -25,19 +25,19 @@ type throughSet struct {
 }
 
 // At returns the surface of one server, whose calls are all let through.
-func (s *throughSet) At(server string) session.Surface { return through{s, s.Set.Surface(server)} }
+func (s *throughSet) At(server string) session.Endpoint { return through{s, s.Set.Surface(server)} }
 
 type through struct {
 	set *throughSet
-	session.Surface
+	session.Endpoint
 }
 
 func (t through) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	return t.set.judged(ctx, t.Surface, r)
+	return t.set.judged(ctx, t.Endpoint, r)
 }
 
 func (t through) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
-	s, reply, err := t.Surface.Open(ctx, initialize)
+	s, reply, err := t.Endpoint.Open(ctx, initialize)
 	if s == nil {
 		return nil, reply, err
 	}

@@ -17,10 +17,10 @@ import (
 
 // Deps are the dependencies of a Server.
 type Deps struct {
-	BuiltIn session.Surface                     // of /mcp
-	All     session.Surface                     // of /mcp/all
-	At      func(server string) session.Surface // of /mcp/servers/…
-	// Refused records a call that was refused before it reached the surface of a server. BuiltIn and All
+	BuiltIn session.Endpoint                     // of /mcp
+	All     session.Endpoint                     // of /mcp/all
+	At      func(server string) session.Endpoint // of /mcp/servers/…
+	// Refused records a call that was refused before it reached the endpoint of a server. BuiltIn and All
 	// record such calls themselves.
 	Refused func(ctx context.Context, server string, r *session.Request, p *problem.Problem)
 	Reply   *session.ReplyWriter
@@ -39,7 +39,7 @@ const maxStreams = 1024
 // Server serves /mcp. Its goroutines end with their request or connection.
 type Server struct {
 	Deps
-	sessions  *sessions
+	sessions  *sessionTable
 	asking    string        // prefix of the IDs of MCPProxy's own questions
 	streams   chan struct{} // one per open stream
 	closeOnce sync.Once
@@ -51,7 +51,7 @@ type Server struct {
 
 // New returns a Server.
 func New(d Deps) *Server {
-	all := newSessions()
+	all := newSessionTable()
 	if d.Instance != "" {
 		all.prefix = d.Instance + "-"
 	}
@@ -70,14 +70,14 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closeOnce.Do(func() { close(s.closed) })
 	s.mu.Unlock()
-	s.sessions.clear()
+	s.sessions.endAll()
 }
 
-// End ends the sessions of an actor.
-func (s *Server) End(a auth.Actor) { s.sessions.endOf(a) }
+// EndSessionsOf ends the sessions of an actor.
+func (s *Server) EndSessionsOf(a auth.Actor) { s.sessions.endSessionsOf(a) }
 
-// Sessions returns the number of open sessions.
-func (s *Server) Sessions() int {
+// SessionCount returns the number of open sessions.
+func (s *Server) SessionCount() int {
 	s.sessions.mu.Lock()
 	defer s.sessions.mu.Unlock()
 	return len(s.sessions.byID)
@@ -98,8 +98,8 @@ func (s *Server) Shutdown(ctx context.Context) {
 	}
 }
 
-// beginLines registers a connection of the line protocol, unless the server is closed.
-func (s *Server) beginLines() bool {
+// registerLineConn registers a connection of the line protocol, unless the server is closed.
+func (s *Server) registerLineConn() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -111,8 +111,8 @@ func (s *Server) beginLines() bool {
 	}
 }
 
-// panicked logs a panic of a message handler.
-func (s *Server) panicked(method string, cause any) {
+// logPanic logs a panic of a message handler.
+func (s *Server) logPanic(method string, cause any) {
 	s.Logger.Error("a request to /mcp panicked", "method", method, "panic", cause, "stack", string(debug.Stack()))
 }
 
@@ -122,9 +122,9 @@ const atBuiltIn, atAll = "", "*"
 // profilePrefix precedes a profile in an endpoint key; server names have no slash.
 const profilePrefix = "p/"
 
-// endpoint resolves a path under /mcp to its key, profile ("" for none) and surface. Some clients append
+// resolveEndpoint resolves a path under /mcp to its key, profile ("" for none) and endpoint. Some clients append
 // /mcp to the given URL.
-func (s *Server) endpoint(path string) (place, profile string, surface session.Surface) {
+func (s *Server) resolveEndpoint(path string) (place, profile string, surface session.Endpoint) {
 	if rest, ok := strings.CutPrefix(path, "/mcp/p/"); ok {
 		profile, all := strings.CutSuffix(strings.TrimSuffix(rest, "/mcp"), "/all")
 		if all {

@@ -24,64 +24,64 @@ const (
 	sessionIdle = 24 * time.Hour
 )
 
-// opener is who opened a session. The connection tells unauthenticated clients apart, which all are the
+// sessionOpener is who opened a session. The connection tells unauthenticated clients apart, which all are the
 // same actor.
-type opener struct {
+type sessionOpener struct {
 	actor auth.Actor
 	conn  string // remote address; "" on the socket
 }
 
 // errCancelled is the cause of a cancelled request if the server must not get the client's params.
-var errCancelled = &session.Cancelled{}
+var errCancelled = &session.ClientCancelledError{}
 
-// calls are the open requests that notifications/cancelled may cancel.
-type calls struct {
+// cancellableCalls are the open requests that notifications/cancelled may cancel.
+type cancellableCalls struct {
 	mu       sync.Mutex // guards inflight
-	inflight []call
+	inflight []cancellableCall
 }
 
-// entry is a session of a legacy client. It has no goroutine and no buffer.
-type entry struct {
+// sessionEntry is a session of a legacy client. It has no goroutine and no buffer.
+type sessionEntry struct {
 	id     string // a credential: never stored or logged
 	record string // the ID in records
-	opener
+	sessionOpener
 	version string
 	place   string // endpoint key
 	session session.Session
 
 	client, clientVersion string
-	forms                 bool              // the client shows forms
-	questions             session.Questions // of MCPProxy itself
+	forms                 bool                   // the client shows forms
+	questions             session.ProxyQuestions // of MCPProxy itself
 
 	ended chan struct{} // closed when the session ends
-	calls
+	cancellableCalls
 
-	owner *sessions     // the table; nil on a connection of the line protocol
+	owner *sessionTable // the table; nil on a connection of the line protocol
 	at    *list.Element // in owner.unused or owner.order; owner.mu guards this and the following fields
 	asked bool          // a request was answered in it
 	used  time.Time
 	busy  int
 }
 
-// call is one open request.
-type call struct {
+// cancellableCall is one open request.
+type cancellableCall struct {
 	id            string
 	cancel        context.CancelCauseFunc
 	forwardParams bool // forward the client's params
 }
 
-// beginLines registers a request until end.
-func (s *calls) begin(id []byte, cancel context.CancelCauseFunc, words bool) {
+// addCall registers a request until end.
+func (s *cancellableCalls) addCall(id []byte, cancel context.CancelCauseFunc, words bool) {
 	s.mu.Lock()
-	s.inflight = append(s.inflight, call{string(id), cancel, words})
+	s.inflight = append(s.inflight, cancellableCall{string(id), cancel, words})
 	s.mu.Unlock()
 }
 
-// end removes one request with this ID; if a client reused the ID it does not matter which.
-func (s *calls) end(id []byte) {
+// removeCall removes one request with this ID; if a client reused the ID it does not matter which.
+func (s *cancellableCalls) removeCall(id []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := slices.IndexFunc(s.inflight, func(c call) bool { return c.id == string(id) }); at >= 0 {
+	if at := slices.IndexFunc(s.inflight, func(c cancellableCall) bool { return c.id == string(id) }); at >= 0 {
 		s.inflight = slices.Delete(s.inflight, at, at+1)
 	}
 	if len(s.inflight) == 0 {
@@ -89,8 +89,8 @@ func (s *calls) end(id []byte) {
 	}
 }
 
-// cancel cancels the requests with this ID with the params of the notification. An unknown ID is ignored.
-func (s *calls) cancel(id []byte, params json.RawMessage) {
+// cancelByID cancels the requests with this ID with the params of the notification. An unknown ID is ignored.
+func (s *cancellableCalls) cancelByID(id []byte, params json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.inflight {
@@ -98,15 +98,15 @@ func (s *calls) cancel(id []byte, params json.RawMessage) {
 			continue
 		}
 		if c.forwardParams {
-			c.cancel(&session.Cancelled{Params: params})
+			c.cancel(&session.ClientCancelledError{Params: params})
 		} else {
 			c.cancel(errCancelled)
 		}
 	}
 }
 
-// release ends the use of a session from sessions.find. asked: a request was answered in it.
-func (s *entry) release(asked bool) {
+// releaseUse ends the use of a session from sessionTable.acquireSession. asked: a request was answered in it.
+func (s *sessionEntry) releaseUse(asked bool) {
 	now := time.Now()
 	ss := s.owner
 	ss.mu.Lock()
@@ -117,46 +117,46 @@ func (s *entry) release(asked bool) {
 		ss.unused.Remove(s.at)
 		s.asked, s.at = true, ss.order.PushFront(s)
 	}
-	ss.list(s).MoveToFront(s.at)
+	ss.listOf(s).MoveToFront(s.at)
 }
 
-// sessions is the table of open sessions. A session ends by DELETE, after a day without use, or by
+// sessionTable is the table of open sessions. A session ends by DELETE, after a day without use, or by
 // eviction. Eviction prefers sessions of a connection that has many, then those without any request.
-type sessions struct {
+type sessionTable struct {
 	prefix string     // of session IDs
 	mu     sync.Mutex // guards the following fields, and some of each session
-	byID   map[string]*entry
-	unused *list.List     // without any request; least recently used last
-	order  *list.List     // the others; least recently used last
-	opened map[opener]int // number of sessions per opener
+	byID   map[string]*sessionEntry
+	unused *list.List            // without any request; least recently used last
+	order  *list.List            // the others; least recently used last
+	opened map[sessionOpener]int // number of sessions per opener
 }
 
-func newSessions() *sessions {
-	return &sessions{byID: map[string]*entry{}, unused: list.New(), order: list.New(), opened: map[opener]int{}}
+func newSessionTable() *sessionTable {
+	return &sessionTable{byID: map[string]*sessionEntry{}, unused: list.New(), order: list.New(), opened: map[sessionOpener]int{}}
 }
 
-// list returns the list that the session belongs to. The lock is held.
-func (ss *sessions) list(s *entry) *list.List {
+// listOf returns the list that the session belongs to. The lock is held.
+func (ss *sessionTable) listOf(s *sessionEntry) *list.List {
 	if s.asked {
 		return ss.order
 	}
 	return ss.unused
 }
 
-// name sets the ID of the session, which cannot be guessed.
-func (s *entry) name(prefix string) {
+// assignID sets the ID of the session, which cannot be guessed.
+func (s *sessionEntry) assignID(prefix string) {
 	s.id = prefix + rand.Text() // 26 letters and digits, at least 128 bits
-	s.record, s.ended = recordID(s.id), make(chan struct{})
+	s.record, s.ended = sessionRecordID(s.id), make(chan struct{})
 }
 
-// close ends a session. It is called once.
-func (s *entry) close() {
+// closeSession ends a session. It is called once.
+func (s *sessionEntry) closeSession() {
 	close(s.ended)
 	s.session.Close()
 }
 
-// closed reports whether the client or this server has closed the session.
-func (s *entry) closed() bool {
+// isClosed reports whether the client or this server has closed the session.
+func (s *sessionEntry) isClosed() bool {
 	select {
 	case <-s.ended:
 		return true
@@ -165,45 +165,45 @@ func (s *entry) closed() bool {
 	}
 }
 
-// open names and registers a session.
-func (ss *sessions) open(s *entry) *wirejson.RPCError {
-	s.name(ss.prefix)
+// addSession names and registers a session.
+func (ss *sessionTable) addSession(s *sessionEntry) *wirejson.RPCError {
+	s.assignID(ss.prefix)
 	s.owner = ss
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s.used = time.Now()
-	ss.expire(s.used)
-	if !ss.reserve(s.opener) {
+	ss.endExpired(s.used)
+	if !ss.makeRoom(s.sessionOpener) {
 		return &wirejson.RPCError{Code: wirejson.CodeInternal,
 			Message: "Too many sessions (10000), and all are in use. End one with DELETE, or use protocol version 2026-07-28, which needs none."}
 	}
 	s.at = ss.unused.PushFront(s)
-	ss.opened[s.opener]++
+	ss.opened[s.sessionOpener]++
 	ss.byID[s.id] = s
 	return nil
 }
 
-// reserve makes room for one more session of the opener and reports success. The lock is held.
-func (ss *sessions) reserve(o opener) bool {
-	ofConn := func(s *entry) bool { return s.opener == o }
-	own := func(s *entry) bool { return s.actor == o.actor }
-	anyOne := func(*entry) bool { return true }
-	if o.conn != "" && ss.opened[o] >= maxOfConn && !ss.evict(ss.unused, ofConn) {
-		ss.evict(ss.order, ofConn)
+// makeRoom makes room for one more session of the opener and reports success. The lock is held.
+func (ss *sessionTable) makeRoom(o sessionOpener) bool {
+	ofConn := func(s *sessionEntry) bool { return s.sessionOpener == o }
+	own := func(s *sessionEntry) bool { return s.actor == o.actor }
+	anyOne := func(*sessionEntry) bool { return true }
+	if o.conn != "" && ss.opened[o] >= maxOfConn && !ss.evictOne(ss.unused, ofConn) {
+		ss.evictOne(ss.order, ofConn)
 	}
 	if ss.unused.Len() >= maxUnused {
-		ss.evict(ss.unused, own, anyOne)
+		ss.evictOne(ss.unused, own, anyOne)
 	}
-	return len(ss.byID) < maxSessions || ss.evict(ss.unused, own, anyOne) || ss.evict(ss.order, own, anyOne)
+	return len(ss.byID) < maxSessions || ss.evictOne(ss.unused, own, anyOne) || ss.evictOne(ss.order, own, anyOne)
 }
 
-// evict ends the least recently used idle session of the list that the first rule accepts, or else the
+// evictOne ends the least recently used idle session of the list that the first rule accepts, or else the
 // next rule. It reports whether there was one. The lock is held.
-func (ss *sessions) evict(l *list.List, rules ...func(*entry) bool) bool {
+func (ss *sessionTable) evictOne(l *list.List, rules ...func(*sessionEntry) bool) bool {
 	for _, mayGo := range rules {
 		for e := l.Back(); e != nil; e = e.Prev() {
-			if s := e.Value.(*entry); s.busy == 0 && mayGo(s) {
-				ss.remove(s)
+			if s := e.Value.(*sessionEntry); s.busy == 0 && mayGo(s) {
+				ss.removeLocked(s)
 				return true
 			}
 		}
@@ -211,9 +211,9 @@ func (ss *sessions) evict(l *list.List, rules ...func(*entry) bool) bool {
 	return false
 }
 
-// find returns the session with this ID if actor and endpoint match; otherwise it does not exist. The
-// session is busy until release.
-func (ss *sessions) find(id string, actor auth.Actor, place string) *entry {
+// acquireSession returns the session with this ID if actor and endpoint match; otherwise it does not exist. The
+// session is busy until releaseUse.
+func (ss *sessionTable) acquireSession(id string, actor auth.Actor, place string) *sessionEntry {
 	now := time.Now()
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -222,70 +222,70 @@ func (ss *sessions) find(id string, actor auth.Actor, place string) *entry {
 	case s == nil || s.actor != actor || s.place != place:
 		return nil
 	case s.busy == 0 && now.Sub(s.used) > sessionIdle:
-		ss.remove(s)
+		ss.removeLocked(s)
 		return nil
 	}
 	s.used = now
 	s.busy++
-	ss.list(s).MoveToFront(s.at)
+	ss.listOf(s).MoveToFront(s.at)
 	return s
 }
 
-// end ends a session.
-func (ss *sessions) end(s *entry) {
+// endSession ends a session.
+func (ss *sessionTable) endSession(s *sessionEntry) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.remove(s)
+	ss.removeLocked(s)
 }
 
-// endOf ends the sessions of an actor.
-func (ss *sessions) endOf(a auth.Actor) {
+// endSessionsOf ends the sessions of an actor.
+func (ss *sessionTable) endSessionsOf(a auth.Actor) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	for _, s := range ss.byID {
 		if s.actor == a {
-			ss.remove(s)
+			ss.removeLocked(s)
 		}
 	}
 }
 
-// clear ends all sessions.
-func (ss *sessions) clear() {
+// endAll ends all sessions.
+func (ss *sessionTable) endAll() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	for _, s := range ss.byID {
-		ss.remove(s)
+		ss.removeLocked(s)
 	}
 }
 
-// expire ends unused sessions. The lock is held.
-func (ss *sessions) expire(now time.Time) {
+// endExpired ends unused sessions. The lock is held.
+func (ss *sessionTable) endExpired(now time.Time) {
 	for _, l := range [...]*list.List{ss.unused, ss.order} {
 		for e := l.Back(); e != nil; e = l.Back() {
-			s := e.Value.(*entry)
+			s := e.Value.(*sessionEntry)
 			if s.busy > 0 || now.Sub(s.used) <= sessionIdle {
 				break
 			}
-			ss.remove(s)
+			ss.removeLocked(s)
 		}
 	}
 }
 
-// remove removes a session. The lock is held.
-func (ss *sessions) remove(s *entry) {
+// removeLocked removes a session. The lock is held.
+func (ss *sessionTable) removeLocked(s *sessionEntry) {
 	if ss.byID[s.id] != s {
 		return
 	}
 	delete(ss.byID, s.id)
-	ss.list(s).Remove(s.at)
-	if ss.opened[s.opener]--; ss.opened[s.opener] == 0 {
-		delete(ss.opened, s.opener)
+	ss.listOf(s).Remove(s.at)
+	if ss.opened[s.sessionOpener]--; ss.opened[s.sessionOpener] == 0 {
+		delete(ss.opened, s.sessionOpener)
 	}
-	s.close()
+	s.closeSession()
 }
 
-// recordID returns the ID of a session for records. It does not give access to the session.
-func recordID(id string) string {
+// sessionRecordID returns the ID of a session for records. It does not give access to the session.
+func sessionRecordID(id string) string {
 	sum := sha256.Sum256([]byte("mcpproxy session " + id))
 	return hex.EncodeToString(sum[:8])
 }

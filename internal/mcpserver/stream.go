@@ -28,30 +28,30 @@ var (
 	noLength    = []string{"0"}
 )
 
-// stream is a reply that becomes server-sent events if an event precedes the result. The owner must finish
+// eventStream is a reply that becomes server-sent events if an event precedes the result. The owner must finish
 // it.
-type stream struct {
-	outlet
+type eventStream struct {
+	clientWriter
 	w     http.ResponseWriter
 	rc    *http.ResponseController // of the writer; nil: the headers are not sent
 	timer *time.Timer
-	head  []mcp.Header // sent with the first event; outlet.mu guards this
+	head  []mcp.Header // sent with the first event; clientWriter.mu guards this
 }
 
-// newStream returns a stream that opens by itself if the reply takes long.
-func newStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *stream {
-	st := &stream{w: w}
-	st.to, st.frame, st.failed = st, eventOf, func() { cancel(errStalled) }
+// newEventStream returns a stream that opens by itself if the reply takes long.
+func newEventStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *eventStream {
+	st := &eventStream{w: w}
+	st.to, st.frame, st.failed = st, encodeEvent, func() { cancel(errStalled) }
 	st.mu.Lock() // the timer waits for the setup
 	defer st.mu.Unlock()
-	st.timer = time.AfterFunc(keepAliveTime, st.stayAlive)
+	st.timer = time.AfterFunc(keepAliveTime, st.sendKeepAlive)
 	return st
 }
 
-func eventOf(e session.Event) []byte { return wirejson.AppendEvent(nil, "", e.Append(nil)) }
+func encodeEvent(e session.Event) []byte { return wirejson.AppendEvent(nil, "", e.AppendMessage(nil)) }
 
-// setHead sets additional headers. It has no effect on an open stream.
-func (st *stream) setHead(fields []mcp.Header) {
+// setForwardedHeaders sets additional headers. It has no effect on an open stream.
+func (st *eventStream) setForwardedHeaders(fields []mcp.Header) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if !st.opened {
@@ -59,28 +59,28 @@ func (st *stream) setHead(fields []mcp.Header) {
 	}
 }
 
-// open starts the stream with a keep-alive.
-func (st *stream) open() {
+// openStream starts the stream with a keep-alive.
+func (st *eventStream) openStream() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if !st.opened {
-		st.push(keepAlive)
+		st.appendToQueue(keepAlive)
 	}
 }
 
-// stayAlive sends a keep-alive if nothing else was sent for long.
-func (st *stream) stayAlive() {
+// sendKeepAlive sends a keep-alive if nothing else was sent for long.
+func (st *eventStream) sendKeepAlive() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.push(keepAlive)
+	st.appendToQueue(keepAlive)
 }
 
-// finish ends the stream with a last event, which may be empty, and waits until it is written. A stream
+// finishStream ends the stream with a last event, which may be empty, and waits until it is written. A stream
 // that was not opened writes nothing. Later calls do nothing.
-func (st *stream) finish(last []byte) {
-	opened := st.settle()
+func (st *eventStream) finishStream(last []byte) {
+	opened := st.closeIfUnused()
 	if opened {
-		st.close(last)
+		st.closeAndWait(last)
 	}
 	st.timer.Stop()
 	if opened && st.rc != nil {
@@ -89,12 +89,12 @@ func (st *stream) finish(last []byte) {
 }
 
 // Write writes events with a time limit; the headers precede the first ones.
-func (st *stream) Write(events []byte) (int, error) {
+func (st *eventStream) Write(events []byte) (int, error) {
 	if st.rc == nil {
 		st.rc = http.NewResponseController(st.w)
 		h := st.w.Header()
 		st.mu.Lock()
-		appendHead(h, st.head)
+		addForwardedHeaders(h, st.head)
 		st.mu.Unlock()
 		if h["Cache-Control"] == nil {
 			h["Cache-Control"] = noCache
@@ -111,8 +111,8 @@ func (st *stream) Write(events []byte) (int, error) {
 	return n, err
 }
 
-// appendHead adds the headers of a server's response. MCPProxy's own headers are not replaced.
-func appendHead(h http.Header, fields []mcp.Header) {
+// addForwardedHeaders adds the headers of a server's response. MCPProxy's own headers are not replaced.
+func addForwardedHeaders(h http.Header, fields []mcp.Header) {
 	if len(fields) == 0 {
 		return
 	}

@@ -2,5 +2,5 @@
 
 package ondisk
 
-// Free is not supported on this system.
-func Free(string) (free int64, known bool) { return 0, false }
+// FreeSpace is not supported on this system.
+func FreeSpace(string) (free int64, known bool) { return 0, false }

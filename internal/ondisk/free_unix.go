@@ -4,8 +4,8 @@ package ondisk
 
 import "syscall"
 
-// Free returns the free space on the disk of dir, in bytes. Some file systems do not report it.
-func Free(dir string) (free int64, known bool) {
+// FreeSpace returns the free space on the disk of dir, in bytes. Some file systems do not report it.
+func FreeSpace(dir string) (free int64, known bool) {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) != nil || fs.Blocks == 0 {
 		return 0, false

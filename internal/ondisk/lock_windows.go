@@ -9,9 +9,9 @@ import (
 // sharingViolation is the error of opening a file that another process has open exclusively.
 const sharingViolation syscall.Errno = 32
 
-// Lock opens the file at path, or creates it, and locks it for this process until it is closed or the
+// LockFile opens the file at path, or creates it, and locks it for this process until it is closed or the
 // process ends. The error is ErrLocked if another process holds it.
-func Lock(path string) (*os.File, error) {
+func LockFile(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, err

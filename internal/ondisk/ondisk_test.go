@@ -15,7 +15,7 @@ func TestWriteNew(t *testing.T) {
 	if err := os.WriteFile(path, []byte("what a crash has left"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := ondisk.WriteNew(path, []byte("one"), []byte("two")); err != nil {
+	if err := ondisk.WriteNewFile(path, []byte("one"), []byte("two")); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
@@ -33,7 +33,7 @@ func TestWriteNew(t *testing.T) {
 func TestReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, want := range []string{"old", "new"} {
-		if err := ondisk.Replace(path, []byte(want)); err != nil {
+		if err := ondisk.ReplaceFile(path, []byte(want)); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(path)
@@ -41,7 +41,7 @@ func TestReplace(t *testing.T) {
 			t.Errorf("the file has %q, %v, want %q", text, err, want)
 		}
 	}
-	if err := ondisk.Replace(filepath.Dir(path), nil); err == nil {
+	if err := ondisk.ReplaceFile(filepath.Dir(path), nil); err == nil {
 		t.Error("a folder was replaced")
 	}
 	left, err := os.ReadDir(filepath.Dir(path))
@@ -62,7 +62,7 @@ func TestNamed(t *testing.T) {
 	defer f.Close()
 	is := func(want bool) {
 		t.Helper()
-		if ok, err := ondisk.Named(path, f); err != nil || ok != want {
+		if ok, err := ondisk.PathNamesFile(path, f); err != nil || ok != want {
 			t.Errorf("it has its name: %v, %v, want %v", ok, err, want)
 		}
 	}
@@ -79,21 +79,21 @@ func TestNamed(t *testing.T) {
 
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	f, err := ondisk.Lock(path)
+	f, err := ondisk.LockFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ondisk.Lock(path); !errors.Is(err, ondisk.ErrLocked) {
+	if _, err := ondisk.LockFile(path); !errors.Is(err, ondisk.ErrLocked) {
 		t.Errorf("locked twice: %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if f, err = ondisk.Lock(path); err != nil {
+	if f, err = ondisk.LockFile(path); err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := ondisk.Lock(filepath.Join(path, "x")); err == nil || errors.Is(err, ondisk.ErrLocked) {
+	if _, err := ondisk.LockFile(filepath.Join(path, "x")); err == nil || errors.Is(err, ondisk.ErrLocked) {
 		t.Errorf("where no file can be: %v", err)
 	}
 }

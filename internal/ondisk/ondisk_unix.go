@@ -18,8 +18,8 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Named reports whether path still names f.
-func Named(path string, f *os.File) (bool, error) {
+// PathNamesFile reports whether path still names f.
+func PathNamesFile(path string, f *os.File) (bool, error) {
 	own, err := f.Stat()
 	if err != nil {
 		return false, err
@@ -31,9 +31,9 @@ func Named(path string, f *os.File) (bool, error) {
 	return err == nil && os.SameFile(own, info), err
 }
 
-// Lock opens the file at path, or creates it, and locks it for this process until it is closed or the
+// LockFile opens the file at path, or creates it, and locks it for this process until it is closed or the
 // process ends. The error is ErrLocked if another process holds it.
-func Lock(path string) (*os.File, error) {
+func LockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

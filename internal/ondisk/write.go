@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// Replace replaces a file atomically: readers and crashes see the old or the new content. Only the owner
+// ReplaceFile replaces a file atomically: readers and crashes see the old or the new content. Only the owner
 // can read it.
-func Replace(path string, text []byte) error {
+func ReplaceFile(path string, text []byte) error {
 	// A fixed name, so that the next call removes the rest of a crash, which may contain secrets.
 	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
-	err := WriteNew(next, text)
+	err := WriteNewFile(next, text)
 	if err == nil {
 		err = os.Rename(next, path)
 	}
@@ -24,8 +24,8 @@ func Replace(path string, text []byte) error {
 	return nil
 }
 
-// WriteNew creates a file that only the owner can read. It replaces a file that a crash has left.
-func WriteNew(path string, parts ...[]byte) error {
+// WriteNewFile creates a file that only the owner can read. It replaces a file that a crash has left.
+func WriteNewFile(path string, parts ...[]byte) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

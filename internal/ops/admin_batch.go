@@ -18,10 +18,10 @@ const destructiveHints = `{"destructiveHint":true,"readOnlyHint":false}`
 func (a *Admin) keepDestructive(ctx context.Context, c Caller, in ToolApproval) error {
 	id := tool.ID(in.ToolRef)
 	if in.Keep != "destructive" {
-		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.Brief(in.Keep)).
+		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.ClipName(in.Keep)).
 			WithHint("It is destructive, or left out.").With("parameter", "keep").With("allowed", []string{"destructive"})
 	}
-	record := NewActionRecord(c, activity.ConfigChange, id, "keep_destructive", problem.Brief(in.Fingerprint))
+	record := NewActionRecord(c, activity.ConfigChange, id, "keep_destructive", problem.ClipName(in.Fingerprint))
 	return a.runUserAction(c, record, func() error {
 		d, err := a.findTool(id)
 		if err == nil {

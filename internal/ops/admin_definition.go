@@ -253,7 +253,7 @@ func UnblockTool(a *Admin, ctx context.Context, c Caller, in ToolDecision) (Tool
 func (a *Admin) decideTool(ctx context.Context, c Caller, in ToolRef, action string, seen *Seen, decide decision) (ToolView, error) {
 	id, detail := tool.ID(in), ""
 	if seen != nil {
-		detail = problem.Brief(seen.Fingerprint)
+		detail = problem.ClipName(seen.Fingerprint)
 	}
 	record := NewActionRecord(c, activity.Approval, id, action, detail)
 	err := a.applyDecision(ctx, c, record, "The definition of '"+id.String()+"'", seen, func() (definition, error) { return a.findTool(id) }, decide)
@@ -300,9 +300,9 @@ func UnblockPrimitive(a *Admin, ctx context.Context, c Caller, in OfferDecision)
 }
 
 func (a *Admin) decidePrimitive(ctx context.Context, c Caller, in OfferDecision, action string, seen *Seen, decide decision) (OfferDiff, error) {
-	detail := problem.Brief(in.Fingerprint)
+	detail := problem.ClipName(in.Fingerprint)
 	if in.Kind != tool.KindInstructions {
-		detail = problem.Brief(in.Name) + " " + detail
+		detail = problem.ClipName(in.Name) + " " + detail
 	}
 	record := NewActionRecord(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
 	err := a.applyDecision(ctx, c, record, "The definition", seen, func() (definition, error) { return a.findPrimitive(in.OfferRef) }, decide)
@@ -331,7 +331,7 @@ func (a *Admin) findPrimitive(in OfferRef) (definition, error) {
 		return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no instructions.", in.Server).
 			WithHint("See what waits with `mcpproxy approvals`.")
 	}
-	return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Label(), problem.Brief(in.Name)).
+	return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Label(), problem.ClipName(in.Name)).
 		WithHint("See what the server offers with `mcpproxy upstream review " + in.Server + "`.")
 }
 

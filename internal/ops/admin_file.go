@@ -28,7 +28,7 @@ func (f ConfigFile) offlineWarning() string {
 func (f ConfigFile) serverView(name string) (ServerView, error) {
 	s := f.live.Current().Server(name)
 	if s == nil {
-		return ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' is not in the configuration file.", problem.Brief(name)).
+		return ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' is not in the configuration file.", problem.ClipName(name)).
 			WithHint("MCPProxy is not running, so that only the file is known: see it with `mcpproxy config show`.")
 	}
 	v := unstartedView(*s)

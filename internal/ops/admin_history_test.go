@@ -367,7 +367,7 @@ func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 	l := &life{adminWorld: newAdminWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db"), r: rand.New(rand.NewPCG(seed, 1))}
 	l.model = model{trust: config.TrustScan, listed: map[string]variant{}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}, before: map[string]before{}}
 	l.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
-		l.ran = string(r.Permit.Listed())
+		l.ran = string(r.Permit.ListedDefinition())
 		return session.Reply{Result: json.RawMessage(`{}`)}, nil
 	}
 	l.up()

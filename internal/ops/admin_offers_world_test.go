@@ -143,7 +143,7 @@ func (w *offerWorld) seen(kind tool.DefinitionKind) []string {
 		w.T.Fatal(err)
 	}
 	var all []string
-	_ = wirejson.Elements(wirejson.Find(a.Result, o.ResultMember()), func(raw []byte) error {
+	_ = wirejson.EachElement(wirejson.Find(a.Result, o.ResultMember()), func(raw []byte) error {
 		all = append(all, string(raw))
 		return nil
 	})
@@ -161,7 +161,7 @@ func (w *offerWorld) amongAll(kind tool.DefinitionKind) int {
 		w.T.Fatal(err, a.Error)
 	}
 	n := 0
-	_ = wirejson.Elements(wirejson.Find(a.Result, listMethods[kind].ResultMember()), func([]byte) error { n++; return nil })
+	_ = wirejson.EachElement(wirejson.Find(a.Result, listMethods[kind].ResultMember()), func([]byte) error { n++; return nil })
 	return n
 }
 

@@ -28,13 +28,13 @@ func (p proposals) propose(ctx context.Context, name string, edit config.ServerE
 	if p.config().MCPManagement != config.ManagePropose {
 		return problem.New(problem.Forbidden, "Agents may not propose servers here.", "Ask the user to add the server.")
 	}
-	by, client := c.Actor.String(), redact.Text(problem.Brief(c.ClientName))
+	by, client := c.Actor.String(), redact.Text(problem.ClipName(c.ClientName))
 	fits := func(others []approval.ServerProposal) error { return p.checkProposal(name, by, client, others) }
 	if err := fits(p.book.Proposals()); err != nil {
 		return err // Nothing changed. The caller records the error.
 	}
 	edit.Trust, edit.Quarantined, edit.Enabled = "", true, nil
-	text, err := encodeProposal(edit, client, problem.Brief(c.SessionID))
+	text, err := encodeProposal(edit, client, problem.ClipName(c.SessionID))
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type crowd struct {
 }
 
 func (c *crowd) run(_ context.Context, call *session.Request) (session.Reply, error) {
-	if d := c.listed.Load(); string(d.Raw) == string(call.Permit.Listed()) {
+	if d := c.listed.Load(); string(d.Raw) == string(call.Permit.ListedDefinition()) {
 		c.ran.Add(1)
 		if d.Hints.ReadOnly == tool.True { // no person has approved that
 			c.lies.Add(1)

@@ -172,7 +172,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 		return ServerReview{}, err
 	}
 	stage, approve := s.stage(), a.approveDefinitions
-	detail := problem.Brief(in.Fingerprint)
+	detail := problem.ClipName(in.Fingerprint)
 	if stage == StageLaunch {
 		detail, approve = s.describeLaunch(), a.approveLaunch
 	}

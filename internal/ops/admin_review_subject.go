@@ -156,9 +156,9 @@ func (s *reviewSubject) launchView() LaunchView {
 func (s *reviewSubject) describeLaunch() string {
 	l := s.config.MaskedLaunch()
 	if l.URL != "" {
-		return problem.Brief(l.URL)
+		return problem.ClipName(l.URL)
 	}
-	return problem.Brief(strings.Join(append([]string{l.Command}, l.Args...), " "))
+	return problem.ClipName(strings.Join(append([]string{l.Command}, l.Args...), " "))
 }
 
 // launchToPin returns the launch to approve together with the definitions. It is nil for a server that the user wrote into the file: its launch and

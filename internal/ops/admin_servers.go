@@ -162,7 +162,7 @@ func (a *Admin) DisableServer(ctx context.Context, c Caller, in ServerRef) (Serv
 // ChangeServer sets or removes one key of a server in the configuration. Changes of enabled and quarantined are recorded under the names of the
 // operations that do only that.
 func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (ServerView, error) {
-	kind, action, detail := activity.ConfigChange, "set_"+problem.Brief(in.Key), describeChange(in)
+	kind, action, detail := activity.ConfigChange, "set_"+problem.ClipName(in.Key), describeChange(in)
 	allowed := slices.Contains(ChangeableKeys(), in.Key)
 	switch in.Key + " " + detail {
 	case "quarantined true":
@@ -174,7 +174,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 	}
 	err := a.runUserAction(c, NewActionRecord(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
 		if !allowed {
-			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.Brief(in.Key)).
+			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.ClipName(in.Key)).
 				WithHint("The keys are "+strings.Join(ChangeableKeys(), ", ")+"; edit mcp_config.json for the others.").With("parameter", "key").With("allowed", ChangeableKeys())
 		}
 		switch proposed, err := a.isProposed(in.Name); {
@@ -189,7 +189,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 }
 
 func keyNotChangeableError(key string) error {
-	return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.Brief(key)).
+	return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.ClipName(key)).
 		WithHint("Edit mcp_config.json.").With("parameter", "key").With("allowed", ChangeableKeys())
 }
 
@@ -201,16 +201,16 @@ func describeChange(in ServerChange) string {
 	switch in.Key {
 	case "env", "headers":
 		var names []string
-		_ = wirejson.Members(in.Value, func(name, value []byte) error {
+		_ = wirejson.EachMember(in.Value, func(name, value []byte) error {
 			if wirejson.Kind(value) == 'n' {
 				name = append(name, " taken out"...)
 			}
 			names = append(names, string(name))
 			return nil
 		})
-		return problem.Brief(strings.Join(names, ", "))
+		return problem.ClipName(strings.Join(names, ", "))
 	case "command", "url":
 		return ""
 	}
-	return problem.Brief(string(in.Value))
+	return problem.ClipName(string(in.Value))
 }

@@ -108,7 +108,7 @@ func (c *CallApprovals) Grant(ctx context.Context, by Caller, in NewLease) (view
 
 // Revoke ends a lease.
 func (c *CallApprovals) Revoke(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
-	return view, c.runUserAction(by, tool.ID{}, "revoke_lease", problem.Brief(in.ID), func() error {
+	return view, c.runUserAction(by, tool.ID{}, "revoke_lease", problem.ClipName(in.ID), func() error {
 		l, err := c.pending.RevokeLease(ctx, in.ID, time.Now())
 		if err != nil {
 			return pendingStoreError(err)
@@ -154,7 +154,7 @@ func (c *CallApprovals) buildLease(ctx context.Context, in NewLease, now time.Ti
 	case err != nil:
 		return l, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 	case token == nil || token.HasEnded():
-		return l, problem.Newf(problem.NotFound, "There is no agent token named '%s', or it has ended.", problem.Brief(in.Client)).
+		return l, problem.Newf(problem.NotFound, "There is no agent token named '%s', or it has ended.", problem.ClipName(in.Client)).
 			WithHint("See the tokens with `mcpproxy token list`: a name that a client gives itself proves nothing.").With("parameter", "client")
 	}
 	l.Actor = token.Principal()
@@ -162,8 +162,8 @@ func (c *CallApprovals) buildLease(ctx context.Context, in NewLease, now time.Ti
 }
 
 func invalidLease(parameter, value, allowed string) error {
-	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.Brief(value), allowed).
-		WithHint("Give it as allowed, or leave it out.").With("parameter", parameter).With("value", problem.Brief(value)).With("allowed", allowed)
+	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.ClipName(value), allowed).
+		WithHint("Give it as allowed, or leave it out.").With("parameter", parameter).With("value", problem.ClipName(value)).With("allowed", allowed)
 }
 
 func (c *CallApprovals) leaseView(l *ask.Lease, now time.Time) LeaseView {

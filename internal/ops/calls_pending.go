@@ -105,7 +105,7 @@ func (c *CallApprovals) Pending(ctx context.Context, _ Caller, _ Nothing) (Pendi
 	for i := range all {
 		v := c.pendingView(&all[i])
 		if len(v.Arguments) > maxListedArguments {
-			v.Arguments, v.Truncated = wirejson.AppendString(nil, wirejson.Clip(string(v.Arguments), maxListedArguments)), true
+			v.Arguments, v.Truncated = wirejson.AppendString(nil, wirejson.ClipText(string(v.Arguments), maxListedArguments)), true
 		}
 		list.Pending = append(list.Pending, v)
 	}
@@ -165,7 +165,7 @@ func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id s
 	case err != nil:
 		return pendingStoreError(err)
 	case q.Key != k:
-		return problem.Newf(problem.Conflict, "The question %s is about another call.", problem.Brief(id)).WithHint("Each call is answered by itself.")
+		return problem.Newf(problem.Conflict, "The question %s is about another call.", problem.ClipName(id)).WithHint("Each call is answered by itself.")
 	}
 	act := c.journal().RunUserAction // rejects an actor that is not a user
 	if !a.Approve || c.gateway.Config().ClientMayApprove(by.Actor.Name) {

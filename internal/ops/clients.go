@@ -70,12 +70,12 @@ func (o *ClientOperations) UndoClientChange(_ context.Context, c Caller, in Chan
 
 // WritePermissions writes permission rules into a client's file: reads run without asking, the rest asks.
 func (o *ClientOperations) WritePermissions(_ context.Context, c Caller, in ClientRef) (permission.Outcome, error) {
-	out, err := o.Account.Write(in.Client, true)
+	out, err := o.Account.WriteRules(in.Client, true)
 	if err != nil || in.DryRun || !out.Changed {
 		return out, err
 	}
 	err = o.runUserAction(c, "write_permissions", out.Client, func() error {
-		out, err = o.Account.Write(in.Client, false)
+		out, err = o.Account.WriteRules(in.Client, false)
 		return err
 	})
 	return out, err

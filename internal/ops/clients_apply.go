@@ -38,15 +38,15 @@ func (a *ClientAccount) Apply(ctx context.Context, by Caller, p ConnectPlan) (Fi
 
 // removeRules removes the permission rules written for a client before it is disconnected, then reads its file again, which may contain them.
 func (a *ClientAccount) removeRules(p *ConnectPlan, j *clients.Journal) error {
-	done, err := permission.Withdraw(j, a.Env, p.Client, p.Server, a.Tools())
+	done, err := permission.WithdrawRules(j, a.Env, p.Client, p.Server, a.Tools())
 	if err != nil {
 		p.Warnings = append(p.Warnings, "Its permission rules stay: "+problem.From(err).Message+" "+problem.From(err).Hint)
 	}
 	if len(done) == 0 {
 		return nil
 	}
-	target := p.client.Target(a.Env)
-	if p.from, err = clients.ReadUserFile(target.Path, target.AllowedRoots(a.Env)...); err != nil {
+	target := p.client.TargetFile(a.Env)
+	if p.from, err = clients.ReadUserFile(target.Path, target.AllowedLinkRoots(a.Env)...); err != nil {
 		return err
 	}
 	if p.before, err = target.Parse(p.from.Text); err != nil {
@@ -92,13 +92,13 @@ func (p ConnectPlan) disconnects() bool { return strings.HasPrefix(p.what, "disc
 // write edits the file.
 func (p ConnectPlan) write(j *clients.Journal) (FileChange, error) {
 	if p.text == nil && p.disconnects() {
-		change, err := j.Remove(p.from, p.what, p.entryPath())
+		change, err := j.RemoveFile(p.from, p.what, p.entryPath())
 		if err != nil {
 			return p.FileChange, err
 		}
 		return p.markWritten(change), nil
 	}
-	change, err := j.Write(p.from, p.text, p.what, p.entryPath())
+	change, err := j.WriteFile(p.from, p.text, p.what, p.entryPath())
 	if err != nil {
 		return p.FileChange, err
 	}
@@ -108,7 +108,7 @@ func (p ConnectPlan) write(j *clients.Journal) (FileChange, error) {
 
 // entryPath returns the keys that lead to MCPProxy's entry in the file.
 func (p ConnectPlan) entryPath() []string {
-	return append(slices.Clone(p.before.ServersKey()), p.Server)
+	return append(slices.Clone(p.before.ServersPath()), p.Server)
 }
 
 func (p ConnectPlan) markWritten(change clients.Change) FileChange {
@@ -121,12 +121,12 @@ func (a *ClientAccount) runClientCommand(ctx context.Context, p *ConnectPlan, j 
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	said, failed := a.Run(ctx, p.Command)
-	change, err := j.Record(p.from, p.what, p.entryPath())
+	change, err := j.RecordExternalChange(p.from, p.what, p.entryPath())
 	if err != nil {
 		return false, err
 	}
-	target := p.client.Target(a.Env)
-	from, err := clients.ReadUserFile(target.Path, target.AllowedRoots(a.Env)...)
+	target := p.client.TargetFile(a.Env)
+	from, err := clients.ReadUserFile(target.Path, target.AllowedLinkRoots(a.Env)...)
 	if err != nil {
 		return false, err
 	}
@@ -140,7 +140,7 @@ func (a *ClientAccount) runClientCommand(ctx context.Context, p *ConnectPlan, j 
 	}
 	why := "it did something else"
 	if failed != nil {
-		why = strings.Join(strings.Fields(redact.Text(wirejson.Clip(said, 300))), " ") + " (" + failed.Error() + ")"
+		why = strings.Join(strings.Fields(redact.Text(wirejson.ClipText(said, 300))), " ") + " (" + failed.Error() + ")"
 	}
 	p.Warnings = append(p.Warnings, "`"+strings.Join(p.Command, " ")+"` did not do it, so the file was edited: "+why)
 	p.from, p.before = from, now
@@ -149,8 +149,8 @@ func (a *ClientAccount) runClientCommand(ctx context.Context, p *ConnectPlan, j 
 }
 
 // matches reports whether the file contains the planned change.
-func (p ConnectPlan) matches(now clients.Doc) bool {
-	there := now.Entry(p.Server)
+func (p ConnectPlan) matches(now clients.ClientDoc) bool {
+	there := now.ServerEntry(p.Server)
 	if p.address.URL == "" {
 		return !there.Exists()
 	}
@@ -222,7 +222,7 @@ func newPastChange(c clients.Change) PastChange {
 // UndoLast undoes the last connect or disconnect of a client, and before it the permission rules written since. It returns the undone changes, newest
 // first.
 func (a *ClientAccount) UndoLast(word string) ([]PastChange, error) {
-	c, err := clients.Find(word)
+	c, err := clients.FindClient(word)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 // ClientAccount has the MCP clients of one OS account and the address of MCPProxy for them.
 type ClientAccount struct {
-	*permission.Account
+	*permission.ClientAccount
 	Endpoint func() ProxyEndpoint
 	// Run runs a client's own command and returns its output.
 	Run func(ctx context.Context, argv []string) (said string, err error)
@@ -58,10 +58,10 @@ type ConnectPlan struct {
 
 	client   clients.Client
 	endpoint ProxyEndpoint
-	address  clients.Address // without a token; zero to disconnect
+	address  clients.ProxyAddress // without a token; zero to disconnect
 	options  ConnectOptions
-	edit     func(clients.Doc, clients.Address) ([]byte, error)
-	before   clients.Doc
+	edit     func(clients.ClientDoc, clients.ProxyAddress) ([]byte, error)
+	before   clients.ClientDoc
 	from     clients.UserFile
 	text     []byte
 	what     string
@@ -95,13 +95,13 @@ func (a *ClientAccount) Connect(word string, w ConnectOptions) (ConnectPlan, err
 	if p.endpoint.Locked && w.Token == "" {
 		p.Warnings = append(p.Warnings, "MCPProxy wants a token of every client (require_mcp_auth): give --token NAME.")
 	}
-	p.edit = func(d clients.Doc, at clients.Address) ([]byte, error) {
-		return p.client.WithServer(d, p.Server, at, p.endpoint.isOwnURL)
+	p.edit = func(d clients.ClientDoc, at clients.ProxyAddress) ([]byte, error) {
+		return p.client.TextWithServer(d, p.Server, at, p.endpoint.isOwnURL)
 	}
 	if err := p.computeDifference(shown); err != nil {
 		return ConnectPlan{}, err
 	}
-	if !p.before.Entry(p.Server).Exists() {
+	if !p.before.ServerEntry(p.Server).Exists() {
 		p.Command = p.client.AddCommand(a.Env, p.Server, shown)
 	}
 	return p, nil
@@ -113,13 +113,13 @@ func (a *ClientAccount) Disconnect(word string) (ConnectPlan, error) {
 	if err != nil {
 		return ConnectPlan{}, err
 	}
-	if !p.before.Entry(p.Server).Exists() {
+	if !p.before.ServerEntry(p.Server).Exists() {
 		return ConnectPlan{}, problem.New(problem.NotFound, "MCPProxy is not in "+p.Path+".", "`mcpproxy connect "+p.Client+"` writes it there.")
 	}
 	first := a.firstConnect(p.FileChange)
-	p.edit = func(d clients.Doc, _ clients.Address) ([]byte, error) { return p.removeEntry(d, first) }
+	p.edit = func(d clients.ClientDoc, _ clients.ProxyAddress) ([]byte, error) { return p.removeEntry(d, first) }
 	p.Next = p.client.Reload
-	if err := p.computeDifference(clients.Address{}); err != nil {
+	if err := p.computeDifference(clients.ProxyAddress{}); err != nil {
 		return ConnectPlan{}, err
 	}
 	p.Command = p.client.RemoveCommand(a.Env, p.Server)
@@ -162,8 +162,8 @@ func (a *ClientAccount) firstConnect(of FileChange) *clients.Change {
 }
 
 // removeEntry returns the file without MCPProxy and without the empty objects that connecting added; nil when connecting created the file.
-func (p *ConnectPlan) removeEntry(d clients.Doc, first *clients.Change) ([]byte, error) {
-	text, err := d.WithoutServer(p.Server)
+func (p *ConnectPlan) removeEntry(d clients.ClientDoc, first *clients.Change) ([]byte, error) {
+	text, err := d.TextWithoutServer(p.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (p *ConnectPlan) removeEntry(d clients.Doc, first *clients.Change) ([]byte,
 			return text, nil // the backup is gone, so the earlier text is unknown
 		}
 	}
-	if text, err = textedit.Prune(text, before, d.Format, d.ServersKey()...); err != nil || first.Created && clients.IsBlank(text) {
+	if text, err = textedit.PruneEmptyObjects(text, before, d.Format, d.ServersPath()...); err != nil || first.Created && clients.IsBlank(text) {
 		return nil, err
 	}
 	return append([]byte{}, text...), nil
@@ -184,14 +184,14 @@ func (p *ConnectPlan) removeEntry(d clients.Doc, first *clients.Change) ([]byte,
 
 // newPlan reads the client's file.
 func (a *ClientAccount) newPlan(word, what string) (ConnectPlan, error) {
-	c, err := clients.Find(word)
+	c, err := clients.FindClient(word)
 	if err != nil {
 		return ConnectPlan{}, err
 	}
 	p := ConnectPlan{client: c, endpoint: a.Endpoint(), what: what + " " + c.ID, FileChange: FileChange{Client: c.ID, Name: c.Name, Warnings: []string{}}}
-	target := c.Target(a.Env)
+	target := c.TargetFile(a.Env)
 	p.Path = target.Path
-	if p.from, err = clients.ReadUserFile(target.Path, target.AllowedRoots(a.Env)...); err != nil {
+	if p.from, err = clients.ReadUserFile(target.Path, target.AllowedLinkRoots(a.Env)...); err != nil {
 		return ConnectPlan{}, err
 	}
 	if p.from.Target != p.Path {
@@ -200,7 +200,7 @@ func (a *ClientAccount) newPlan(word, what string) (ConnectPlan, error) {
 	if p.before, err = target.Parse(p.from.Text); err != nil {
 		return ConnectPlan{}, err
 	}
-	at, _ := clients.FindRegistration([]clients.Doc{p.before}, p.endpoint.isOwnURL)
+	at, _ := clients.FindRegistration([]clients.ClientDoc{p.before}, p.endpoint.isOwnURL)
 	p.Server = at.Server
 	return p, nil
 }
@@ -223,7 +223,7 @@ func checkPrivate(f clients.UserFile) error {
 
 // addWarnings adds warnings about the change.
 func (a *ClientAccount) addWarnings(p *ConnectPlan) {
-	there := p.before.Entry(p.Server)
+	there := p.before.ServerEntry(p.Server)
 	if there.IsObject() && !clients.PointsToMCPProxy(there, p.endpoint.isOwnURL) {
 		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.DescribeEntry(there)+" so far; credentials for that are taken out.")
 	}
@@ -231,14 +231,14 @@ func (a *ClientAccount) addWarnings(p *ConnectPlan) {
 		if f.Path == p.Path && f.Scope == p.before.Scope {
 			continue
 		}
-		if d, ok := f.Read(); ok && d.Entry(p.Server).Exists() && f.Scope != clients.System {
+		if d, ok := f.Read(); ok && d.ServerEntry(p.Server).Exists() && f.Scope != clients.System {
 			p.Warnings = append(p.Warnings, "Another entry "+p.Server+" in "+f.Path+" counts instead where that file is read.")
 		}
 	}
 }
 
 // computeDifference edits the text and sets Changed and Difference.
-func (p *ConnectPlan) computeDifference(at clients.Address) (err error) {
+func (p *ConnectPlan) computeDifference(at clients.ProxyAddress) (err error) {
 	if p.text, err = p.edit(p.before, at); err != nil {
 		return p.withPath(err)
 	}

@@ -233,10 +233,10 @@ func TestUndoWithRulesInAChangedFile(t *testing.T) {
 	} {
 		t.Run(client, func(t *testing.T) {
 			a := account(t)
-			a.Tools = func() []permission.Tool { return []permission.Tool{{Name: "call_tool_write"}} }
+			a.Tools = func() []permission.ProxyTool { return []permission.ProxyTool{{Name: "call_tool_write"}} }
 			path := write(t, a, c.file, c.before, 0o600)
 			connected(t, a, client, ops.ConnectOptions{})
-			if out, err := a.Write(client, false); err != nil || !out.Written {
+			if out, err := a.WriteRules(client, false); err != nil || !out.Written {
 				t.Fatal(out, err)
 			}
 			write(t, a, c.file, read(t, path)+c.theirs, 0o600)
@@ -308,14 +308,14 @@ func TestEntriesOfProjects(t *testing.T) {
 // Disconnecting leaves nothing of what connecting and permissions wrote: no rule, no
 // empty object, no file.
 func TestDisconnectLeavesNothing(t *testing.T) {
-	for _, client := range clients.IDs() {
+	for _, client := range clients.ClientIDs() {
 		t.Run(client, func(t *testing.T) {
 			a := account(t)
-			a.Tools = func() []permission.Tool {
-				return []permission.Tool{{Name: "retrieve_tools", Hints: tool.Hints{ReadOnly: tool.True}}, {Name: "call_tool_write"}}
+			a.Tools = func() []permission.ProxyTool {
+				return []permission.ProxyTool{{Name: "retrieve_tools", Hints: tool.Hints{ReadOnly: tool.True}}, {Name: "call_tool_write"}}
 			}
 			done, _ := connected(t, a, client, ops.ConnectOptions{})
-			rules, err := a.Write(client, false)
+			rules, err := a.WriteRules(client, false)
 			if err != nil && problem.From(err).Code != problem.NotFound {
 				t.Fatal(err)
 			}
@@ -347,13 +347,13 @@ func TestDisconnectLeavesTheUsers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := account(t)
-			a.Tools = func() []permission.Tool {
-				return []permission.Tool{{Name: "retrieve_tools", Hints: tool.Hints{ReadOnly: tool.True}}, {Name: "call_tool_write"}}
+			a.Tools = func() []permission.ProxyTool {
+				return []permission.ProxyTool{{Name: "retrieve_tools", Hints: tool.Hints{ReadOnly: tool.True}}, {Name: "call_tool_write"}}
 			}
 			path := write(t, a, c.file, c.servers, 0o600)
 			rules := write(t, a, c.rules, c.before, 0o600)
 			connected(t, a, c.client, ops.ConnectOptions{})
-			if out, err := a.Write(c.client, false); err != nil || !out.Written {
+			if out, err := a.WriteRules(c.client, false); err != nil || !out.Written {
 				t.Fatal(out, err)
 			}
 			now := read(t, rules)

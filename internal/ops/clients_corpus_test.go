@@ -26,9 +26,9 @@ func account(t *testing.T) *ops.ClientAccount {
 	t.Helper()
 	home, data := t.TempDir(), t.TempDir()
 	return &ops.ClientAccount{
-		Account: &permission.Account{
+		ClientAccount: &permission.ClientAccount{
 			Env:   clients.Env{GOOS: "linux", Home: home, Getenv: func(string) string { return "" }},
-			Tools: func() []permission.Tool { return nil },
+			Tools: func() []permission.ProxyTool { return nil },
 			Open:  func() (*clients.Journal, error) { return clients.OpenJournal(filepath.Join(data, "client_changes")) },
 		},
 		Endpoint: func() ops.ProxyEndpoint {
@@ -108,14 +108,14 @@ var variants = []variant{
 func TestCorpus(t *testing.T) {
 	files := 0
 	large := map[textedit.Format]bool{}
-	for _, c := range clients.All() {
+	for _, c := range clients.AllClients() {
 		for _, v := range variants {
 			files++
 			if testing.Short() && c.ID != "claude-code" && v.name != "plain" {
 				continue
 			}
 			if v.name == tooLarge && !volume.Full() {
-				format := c.Target(account(t).Env).Format
+				format := c.TargetFile(account(t).Env).Format
 				if large[format] {
 					continue // it is refused like the other one of its format
 				}
@@ -135,7 +135,7 @@ func TestCorpus(t *testing.T) {
 // base is a plain file of the client with one server.
 func base(t *testing.T, f clients.File) string {
 	t.Helper()
-	text, err := textedit.Set(nil, f.Format, json.RawMessage(`{"command": "npx", "args": ["-y", "other"]}`), append(append([]string{}, f.Key...), "other")...)
+	text, err := textedit.SetValue(nil, f.Format, json.RawMessage(`{"command": "npx", "args": ["-y", "other"]}`), append(append([]string{}, f.Key...), "other")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func base(t *testing.T, f clients.File) string {
 
 func held(t *testing.T, c clients.Client, v variant) {
 	a := account(t)
-	target := c.Target(a.Env)
+	target := c.TargetFile(a.Env)
 	before := v.text(base(t, target), target.Format)
 	mode := v.mode
 	if mode == 0 {

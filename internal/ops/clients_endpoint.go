@@ -33,11 +33,11 @@ func BaseURL(listen string) string {
 }
 
 // address returns the address of a profile for a client; "" is all profiles.
-func (p ProxyEndpoint) address(c clients.Client, profile string) (clients.Address, error) {
-	a := clients.Address{URL: p.Base + "/mcp", Command: p.Command, Args: slices.Concat([]string{"stdio"}, p.Args)}
+func (p ProxyEndpoint) address(c clients.Client, profile string) (clients.ProxyAddress, error) {
+	a := clients.ProxyAddress{URL: p.Base + "/mcp", Command: p.Command, Args: slices.Concat([]string{"stdio"}, p.Args)}
 	if profile != "" {
 		if !slices.Contains(p.Profiles, profile) {
-			return a, problem.Newf(problem.NotFound, "There is no profile '%s'.", problem.Brief(profile)).WithHint("See the profiles with `mcpproxy profile list`.")
+			return a, problem.Newf(problem.NotFound, "There is no profile '%s'.", problem.ClipName(profile)).WithHint("See the profiles with `mcpproxy profile list`.")
 		}
 		a.URL += "/p/" + profile
 		a.Args = append(a.Args, "--profile", profile)

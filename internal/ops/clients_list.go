@@ -53,7 +53,7 @@ type ClientPermissions struct {
 // List returns every known client.
 func (a *ClientAccount) List() (ClientList, error) {
 	out := ClientList{Clients: []ClientView{}, Changes: []PastChange{}}
-	for _, c := range clients.All() {
+	for _, c := range clients.AllClients() {
 		v, err := a.clientView(c)
 		if err != nil {
 			return ClientList{}, err
@@ -66,10 +66,10 @@ func (a *ClientAccount) List() (ClientList, error) {
 }
 
 func (a *ClientAccount) clientView(c clients.Client) (ClientView, error) {
-	target, place := c.Target(a.Env), a.Endpoint()
+	target, place := c.TargetFile(a.Env), a.Endpoint()
 	v := ClientView{ID: c.ID, Name: c.Name, Path: target.Path, Transport: transport(c), Next: c.Reload, Broken: []string{}}
-	v.FoundBy, v.Found = c.Installed(a.Env)
-	var docs []clients.Doc
+	v.FoundBy, v.Found = c.FindInstallation(a.Env)
+	var docs []clients.ClientDoc
 	for _, f := range c.Files(a.Env) {
 		if d, there := f.Read(); there {
 			docs = append(docs, d)
@@ -90,11 +90,11 @@ func (a *ClientAccount) clientView(c clients.Client) (ClientView, error) {
 	if v.Command = c.AddCommand(a.Env, v.Server, address); connected {
 		v.Command = nil
 	}
-	entry, err := c.Entry(address)
+	entry, err := c.NewEntry(address)
 	if err != nil {
 		return ClientView{}, err
 	}
-	text, err := textedit.Set(nil, target.Format, entry, append(append([]string{}, target.Key...), clients.DefaultServerName)...)
+	text, err := textedit.SetValue(nil, target.Format, entry, append(append([]string{}, target.Key...), clients.DefaultServerName)...)
 	v.Entry = ClientEntry{target.Path, string(text)}
 	if err != nil || !v.Found {
 		return v, err
@@ -112,7 +112,7 @@ func (v *ClientView) describeEntry(at clients.Registration, e clients.Env, place
 	}
 	there := e.Program != nil && e.Program(command) != ""
 	if filepath.IsAbs(command) || strings.ContainsAny(command, `/\`) {
-		there = clients.Exists(command)
+		there = clients.PathExists(command)
 	}
 	if !there {
 		v.Missing = command
@@ -120,11 +120,11 @@ func (v *ClientView) describeEntry(at clients.Registration, e clients.Env, place
 }
 
 func (a *ClientAccount) setPermissions(v *ClientView) error {
-	report, err := permission.Check(a.Env, v.ID, a.Tools())
+	report, err := permission.CheckClient(a.Env, v.ID, a.Tools())
 	if err != nil {
 		return err
 	}
-	rules, err := permission.Recommend(a.Env, v.ID, a.Tools())
+	rules, err := permission.RecommendRules(a.Env, v.ID, a.Tools())
 	if err != nil {
 		return problem.From(err)
 	}

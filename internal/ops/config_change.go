@@ -105,7 +105,7 @@ func (s *Settings) checkChangeable(keys []string) error {
 }
 
 // keyList formats keys for a record.
-func keyList(keys []string) string { return problem.Brief(strings.Join(keys, ", ")) }
+func keyList(keys []string) string { return problem.ClipName(strings.Join(keys, ", ")) }
 
 // Replace replaces the file and applies it.
 func (s *Settings) Replace(ctx context.Context, c Caller, in ConfigReplacement) (Config, error) {

@@ -103,7 +103,7 @@ func (s *Settings) databaseCheck(ctx context.Context) Check {
 
 func (s *Settings) diskCheck() Check {
 	check := Check{"disk", "Room on the disk", stateOK, "It is not known here.", ""}
-	free, known := ondisk.Free(s.dataDir)
+	free, known := ondisk.FreeSpace(s.dataDir)
 	if !known {
 		return check
 	}

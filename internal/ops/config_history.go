@@ -51,7 +51,7 @@ func (s *Settings) Version(_ context.Context, _ Caller, in VersionRef) (VersionT
 		_, text, err = s.history.read(in.ID, true)
 	}
 	if err != nil {
-		return VersionText{}, problem.Newf(problem.NotFound, "There is no version '%s' of the configuration.", problem.Brief(in.ID)).
+		return VersionText{}, problem.Newf(problem.NotFound, "There is no version '%s' of the configuration.", problem.ClipName(in.ID)).
 			WithHint("GET /config/history lists them.")
 	}
 	return VersionText{in.ID, s.masker.mask(text, nil).text}, nil

@@ -93,7 +93,7 @@ func (h *history) write(f config.AppliedText) error {
 		head, _ = json.Marshal(v) // encoding succeeded before
 	}
 	temporary := filepath.Join(h.dir, tempName)
-	if err := ondisk.WriteNew(temporary, head, []byte("\n"), f.Data); err != nil {
+	if err := ondisk.WriteNewFile(temporary, head, []byte("\n"), f.Data); err != nil {
 		_ = os.Remove(temporary) // a full disk leaves a part of it
 		return err
 	}

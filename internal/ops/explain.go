@@ -20,7 +20,7 @@ import (
 type Explainer struct {
 	Gateway *Gateway
 	Tokens  *auth.AgentTokens
-	Account *permission.Account // the account whose MCP clients are examined
+	Account *permission.ClientAccount // the account whose MCP clients are examined
 }
 
 // ExplainRequest is a call to explain.
@@ -81,7 +81,7 @@ type ProspectClient struct {
 func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (Prospect, error) {
 	id, err := tool.ParseID(in.Name)
 	if err != nil {
-		return Prospect{}, problem.Newf(problem.InvalidName, "Invalid tool name '%s': %v", problem.Brief(in.Name), err).
+		return Prospect{}, problem.Newf(problem.InvalidName, "Invalid tool name '%s': %v", problem.ClipName(in.Name), err).
 			WithHint("Write server:tool, as `mcpproxy tools list` shows it.")
 	}
 	who, err := p.findCaller(ctx, in.Who)
@@ -195,7 +195,7 @@ func (p *Explainer) findCaller(ctx context.Context, word string) (prospectCaller
 	if !said || kind != "client" && kind != "profile" && kind != "agent" {
 		kind, name = "", word
 	}
-	client, clientErr := clients.Find(name)
+	client, clientErr := clients.FindClient(name)
 	profile := p.Gateway.Config().Profile(name) != nil
 	token, tokens, err := p.Tokens.LookupByName(ctx, name)
 	if err != nil {
@@ -209,18 +209,18 @@ func (p *Explainer) findCaller(ctx context.Context, word string) (prospectCaller
 	case token != nil && (kind == "" || kind == "agent"):
 		return p.withScope(prospectCaller{ProspectWho: ProspectWho{Kind: "agent", Name: name}, token: token}, ""), nil
 	}
-	names := clients.IDs()
+	names := clients.ClientIDs()
 	for _, one := range p.Gateway.Config().Profiles {
 		names = append(names, one.Name)
 	}
 	for _, one := range tokens {
 		names = append(names, "agent:"+one)
 	}
-	hint := "Give a client (" + strings.Join(clients.IDs()[:3], ", ") + ", …), a profile (`mcpproxy profile list`) or a token as agent:NAME (`mcpproxy token list`)."
+	hint := "Give a client (" + strings.Join(clients.ClientIDs()[:3], ", ") + ", …), a profile (`mcpproxy profile list`) or a token as agent:NAME (`mcpproxy token list`)."
 	if near := search.ClosestName(word, names); near != "" {
 		hint = "Did you mean '" + near + "'? " + hint
 	}
-	return prospectCaller{}, problem.Newf(problem.NotFound, "No client, profile or token is called '%s'.", problem.Brief(word)).WithHint(hint).With("parameter", "who")
+	return prospectCaller{}, problem.Newf(problem.NotFound, "No client, profile or token is called '%s'.", problem.ClipName(word)).WithHint(hint).With("parameter", "who")
 }
 
 // withScope sets the caller's scope, at the address of a profile ("" is none).
@@ -241,12 +241,12 @@ func (p *Explainer) withScope(w prospectCaller, profile string) prospectCaller {
 // clientCaller returns a client as its files connect it.
 func (p *Explainer) clientCaller(ctx context.Context, c clients.Client) (prospectCaller, error) {
 	env := p.Account.Env
-	report, err := permission.Check(env, c.ID, p.Account.Tools())
+	report, err := permission.CheckClient(env, c.ID, p.Account.Tools())
 	if err != nil {
 		return prospectCaller{}, err
 	}
 	w := prospectCaller{ProspectWho: ProspectWho{Kind: "client", Name: c.ID}, report: &report, notes: report.Notes}
-	var docs []clients.Doc
+	var docs []clients.ClientDoc
 	for _, f := range c.Files(env) {
 		if d, there := f.Read(); there {
 			docs = append(docs, d)
@@ -256,7 +256,7 @@ func (p *Explainer) clientCaller(ctx context.Context, c clients.Client) (prospec
 	if w.Connected = connected; !connected {
 		return p.withScope(w, ""), nil
 	}
-	use := clients.ConnectionOf(at.Entry)
+	use := clients.ParseConnection(at.Entry)
 	w.Address = use.Path
 	if w.token, err = p.Tokens.Lookup(ctx, use.Token); err != nil {
 		return prospectCaller{}, err

@@ -71,13 +71,13 @@ func newExplainWorld(t *testing.T) *explainWorld {
 			t.Error(err)
 		}
 	})
-	var own []permission.Tool
+	var own []permission.ProxyTool
 	for name, hints := range map[string]tool.Hints{"call_tool_read": {ReadOnly: tool.True}, "call_tool_write": {}, "call_tool_destructive": {Destructive: tool.True}} {
-		own = append(own, permission.Tool{Name: name, Hints: hints})
+		own = append(own, permission.ProxyTool{Name: name, Hints: hints})
 	}
-	w.prospects = &ops.Explainer{Gateway: ops.NewGateway(ops.GatewayDeps{Gate: gate.New(gatetest.NewDeps(w.Harness)), Book: w.Book}), Tokens: w.tokens, Account: &permission.Account{
+	w.prospects = &ops.Explainer{Gateway: ops.NewGateway(ops.GatewayDeps{Gate: gate.New(gatetest.NewDeps(w.Harness)), Book: w.Book}), Tokens: w.tokens, Account: &permission.ClientAccount{
 		Env:   clients.Env{GOOS: "linux", Root: filepath.Join(dir, "root"), Home: w.home, Getenv: func(string) string { return "" }},
-		Tools: func() []permission.Tool { return own },
+		Tools: func() []permission.ProxyTool { return own },
 	}}
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		t.Error("a server was asked")

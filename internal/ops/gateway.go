@@ -123,7 +123,7 @@ func (g *Gateway) FindTool(id tool.ID) (*catalog.Tool, error) {
 	case snapshot.Server(id.Server) == nil:
 		return nil, g.ServerNotFound(id.Server)
 	}
-	p := problem.Newf(problem.ToolNotFound, "Tool '%s' not found", problem.Brief(id.String())).
+	p := problem.Newf(problem.ToolNotFound, "Tool '%s' not found", problem.ClipName(id.String())).
 		WithHint("See the tools with `mcpproxy tools list --server " + id.Server + "`.")
 	if near := snapshot.SuggestIDs(id); len(near) > 0 {
 		p.With("nearest", near)

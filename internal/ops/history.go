@@ -95,6 +95,6 @@ func parsePeriod(name, s string, preset time.Duration) (time.Duration, error) {
 }
 
 func invalidValue(name, value, allowed string) *problem.Problem {
-	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.Brief(value), name, allowed).
-		With("parameter", name).With("value", problem.Brief(value)).With("allowed", []string{allowed})
+	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.ClipName(value), name, allowed).
+		With("parameter", name).With("value", problem.ClipName(value)).With("allowed", []string{allowed})
 }

@@ -482,7 +482,7 @@ func (v *fileVerifier) checkRecord(s *recordLineCheck) *activity.Break {
 // parse parses the proof of a record.
 func (s *recordLineCheck) parse(line []byte) {
 	var proof []byte
-	err := wirejson.Members(line, func(name, value []byte) error {
+	err := wirejson.EachMember(line, func(name, value []byte) error {
 		switch string(name) {
 		case "id":
 			s.id, _ = wirejson.String(value)
@@ -495,12 +495,12 @@ func (s *recordLineCheck) parse(line []byte) {
 		return
 	}
 	s.valid = true
-	err = wirejson.Members(proof, func(name, value []byte) error {
+	err = wirejson.EachMember(proof, func(name, value []byte) error {
 		if string(name) == "line" {
 			s.n, s.valid = wirejson.Int(value)
 			return nil
 		}
-		return wirejson.Elements(value, func(value []byte) error {
+		return wirejson.EachElement(value, func(value []byte) error {
 			e, good := activity.ParseExportedEntry(value)
 			if s.firstSeq == 0 {
 				s.firstSeq = e.Seq

@@ -25,7 +25,7 @@ func ReadEntryReferences(text []byte) (all []EntryReferences) {
 	}
 	at := tree.Get("mcpServers")
 	clear := map[string][]InClear{}
-	if file, err := at.Servers("", ""); err == nil {
+	if file, err := at.ReadServers("", ""); err == nil {
 		for _, s := range file.Servers {
 			for _, c := range CredentialsIn(s.Name, s.Entry.Launch) {
 				clear[s.OriginalName] = append(clear[s.OriginalName], InClear{c.Place, c.Name})

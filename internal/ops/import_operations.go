@@ -60,7 +60,7 @@ func (o *ImportOperations) ImportServers(ctx context.Context, c Caller, in Impor
 	for _, i := range chosen {
 		names = append(names, h.all[i].Name)
 	}
-	err = o.record(c, problem.Brief(strings.Join(names, ", ")), func() error {
+	err = o.record(c, problem.ClipName(strings.Join(names, ", ")), func() error {
 		out, err = h.Import(ctx, in.IDs, in.ImportOptions)
 		return err
 	})

@@ -77,8 +77,8 @@ func (s *fileScan) newImportSet(ctx context.Context, here ImportTarget) (*Import
 // importPlan has what is known about this MCPProxy while candidates get their names.
 type importPlan struct {
 	here     ImportTarget
-	existing []clients.ServerEntry
-	names    clients.ServerNames
+	existing []clients.ImportedServer
+	names    clients.UsedServerNames
 	launches map[string]int     // candidates by launch
 	values   map[string]*string // values of stored secrets; nil for none
 	claims   map[string]*string // values assigned to secret names by candidates
@@ -94,7 +94,7 @@ func newImportPlan(ctx context.Context, here ImportTarget) (*importPlan, error) 
 	if err != nil {
 		return nil, err
 	}
-	file, err := tree.Get("mcpServers").Servers("", "")
+	file, err := tree.Get("mcpServers").ReadServers("", "")
 	if err != nil {
 		return nil, err
 	}
@@ -102,12 +102,12 @@ func newImportPlan(ctx context.Context, here ImportTarget) (*importPlan, error) 
 	if err != nil {
 		return nil, err
 	}
-	p := &importPlan{here, file.Servers, clients.ServerNames{}, map[string]int{}, map[string]*string{}, map[string]*string{}, map[string]bool{}}
+	p := &importPlan{here, file.Servers, clients.UsedServerNames{}, map[string]int{}, map[string]*string{}, map[string]*string{}, map[string]bool{}}
 	for _, name := range names {
-		p.names.Add(name)
+		p.names.AddName(name)
 	}
 	for _, s := range file.Servers {
-		p.names.Add(s.Name)
+		p.names.AddName(s.Name)
 	}
 	return p, nil
 }
@@ -136,8 +136,8 @@ func (p *importPlan) assignName(ctx context.Context, all []candidate, i int) err
 			return nil
 		}
 	}
-	c.Name = p.names.Unique(c.Called)
-	p.names.Add(c.Name)
+	c.Name = p.names.UniqueName(c.Called)
+	p.names.AddName(c.Name)
 	c.Notes = slices.DeleteFunc(c.Notes, func(n string) bool { return strings.Contains(n, "the server is called ") })
 	if c.Name != c.Called {
 		c.Notes = append(c.Notes, "the server is called "+c.Name+" here")

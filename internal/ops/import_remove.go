@@ -54,7 +54,7 @@ func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int
 			mine = append(mine, at)
 		}
 	}
-	file, err := clients.ReadUserFile(first.Path, first.file.AllowedRoots(h.account.env)...)
+	file, err := clients.ReadUserFile(first.Path, first.file.AllowedLinkRoots(h.account.env)...)
 	if err != nil {
 		fail(err)
 		return
@@ -80,7 +80,7 @@ func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int
 		case !slices.Contains(now, c.ID):
 			err = problem.New(problem.Conflict, c.Called+" was changed in "+c.Path+" meanwhile, and stays there.", "Look at it, and import it again.")
 		default:
-			next, err = textedit.Remove(text, c.file.Format, c.entryPath...)
+			next, err = textedit.RemoveValue(text, c.file.Format, c.entryPath...)
 		}
 		if err != nil {
 			results[at].Problem = newTrouble(err)
@@ -91,7 +91,7 @@ func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int
 	if mine = taken; len(mine) == 0 {
 		return
 	}
-	change, err := j.Write(file, text, importPrefix+first.Client, entries...)
+	change, err := j.WriteFile(file, text, importPrefix+first.Client, entries...)
 	if err != nil {
 		fail(err)
 		return

@@ -22,7 +22,7 @@ const maxFound = 1000
 type candidate struct {
 	Found
 
-	entry       clients.Entry
+	entry       clients.ConfigEntry
 	file        clients.File
 	entryPath   []string      // path of its entry in the file; nil when it is in a list
 	exactlyHere bool          // this exact server exists here
@@ -57,7 +57,7 @@ func (s *fileScan) scanClient(c clients.Client) {
 
 // scanFile reads one file of a client.
 func (s *fileScan) scanFile(c clients.Client, f clients.File) {
-	read, err := clients.ReadUserFile(f.Path, f.AllowedRoots(s.account.env)...)
+	read, err := clients.ReadUserFile(f.Path, f.AllowedLinkRoots(s.account.env)...)
 	if err != nil || !read.Exists {
 		if err != nil {
 			s.addBroken(c, f.Path, err)
@@ -77,8 +77,8 @@ func (s *fileScan) scanFile(c clients.Client, f clients.File) {
 }
 
 // scanDoc reads all servers in a client's file.
-func (s *fileScan) scanDoc(c clients.Client, doc clients.Doc, scope clients.Scope, target string) {
-	s.scanSection(c, doc, scope, target, "", doc.ServersKey())
+func (s *fileScan) scanDoc(c clients.Client, doc clients.ClientDoc, scope clients.Scope, target string) {
+	s.scanSection(c, doc, scope, target, "", doc.ServersPath())
 	for _, f := range c.Files(s.account.env) {
 		if f.Path != doc.Path || f.Scope != clients.Local {
 			continue
@@ -90,14 +90,14 @@ func (s *fileScan) scanDoc(c clients.Client, doc clients.Doc, scope clients.Scop
 }
 
 // scanSection reads the servers under one key of a file.
-func (s *fileScan) scanSection(c clients.Client, doc clients.Doc, scope clients.Scope, target, project string, keys []string) {
+func (s *fileScan) scanSection(c clients.Client, doc clients.ClientDoc, scope clients.Scope, target, project string, keys []string) {
 	place := fmt.Sprintf("%q", append([]string{doc.Path}, keys...))
 	if s.seen[place] {
 		return
 	}
 	s.seen[place] = true
 	at := doc.Tree.Get(keys...)
-	found, err := at.Servers(c.Name, project)
+	found, err := at.ReadServers(c.Name, project)
 	if err != nil {
 		s.addBroken(c, doc.Path, err)
 		return
@@ -118,7 +118,7 @@ func (s *fileScan) scanSection(c clients.Client, doc clients.Doc, scope clients.
 }
 
 // add adds a server unless the limit is reached.
-func (s *fileScan) add(c candidate, server clients.ServerEntry) bool {
+func (s *fileScan) add(c candidate, server clients.ImportedServer) bool {
 	if len(s.all) == maxFound {
 		return false
 	}
@@ -148,7 +148,7 @@ func noteText(n clients.Note) string {
 }
 
 // restrictionNotes explains which settings of an entry require a review of the server.
-func restrictionNotes(e clients.Entry) (notes []string) {
+func restrictionNotes(e clients.ConfigEntry) (notes []string) {
 	if e.Enabled != nil && !*e.Enabled {
 		notes = append(notes, "the client has it switched off: it stays off, and waits for review")
 	}

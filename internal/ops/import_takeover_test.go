@@ -62,13 +62,13 @@ func TestEveryClient(t *testing.T) {
 		t.Skip("all clients, in all ways of writing")
 	}
 	t.Parallel()
-	for _, client := range clients.All() {
-		target := client.Target(clients.Env{GOOS: "linux", Home: "/h", Getenv: func(string) string { return "" }})
+	for _, client := range clients.AllClients() {
+		target := client.TargetFile(clients.Env{GOOS: "linux", Home: "/h", Getenv: func(string) string { return "" }})
 		for habit, base := range habits[target.Format] {
 			t.Run(client.ID+"/"+habit, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, "{\n  // mine\n}\n")
-				f := client.Target(w.env())
+				f := client.TargetFile(w.env())
 				text := []byte(base)
 				shape, own := shapes[client.ID]
 				if !own {
@@ -76,7 +76,7 @@ func TestEveryClient(t *testing.T) {
 				}
 				var err error
 				for i, name := range []string{"github", "remote"} {
-					if text, err = textedit.Set(text, f.Format, json.RawMessage(shape[i]), append(slices.Clone(f.Key), name)...); err != nil {
+					if text, err = textedit.SetValue(text, f.Format, json.RawMessage(shape[i]), append(slices.Clone(f.Key), name)...); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -434,7 +434,7 @@ func TestContinue(t *testing.T) {
 	if w.read(config) != before || !strings.Contains(w.read(w.live.Path()), `"${env:K}"`) {
 		t.Errorf("%s\n%s", w.read(config), w.read(w.live.Path()))
 	}
-	for _, c := range clients.All() {
+	for _, c := range clients.AllClients() {
 		if c.ID == "continue" {
 			t.Error("MCPProxy does not write its files")
 		}

@@ -169,12 +169,12 @@ func (d NamedDefinition) Ref() (OfferRef, error) {
 	if d.Kind == tool.KindTool {
 		id, err := tool.ParseID(d.Name)
 		if err != nil {
-			return OfferRef{}, problem.Newf(problem.InvalidName, "'%s' is no name of a tool: %v.", problem.Brief(d.Name), err).WithHint("A tool is named server:tool.")
+			return OfferRef{}, problem.Newf(problem.InvalidName, "'%s' is no name of a tool: %v.", problem.ClipName(d.Name), err).WithHint("A tool is named server:tool.")
 		}
 		return OfferRef{id.Server, d.Kind, id.Tool}, nil
 	}
 	if kinds := tool.PrimitiveKinds(); !slices.Contains(kinds, d.Kind) {
-		return OfferRef{}, problem.Newf(problem.InvalidParameter, "'%s' is no kind of what servers offer.", problem.Brief(string(d.Kind))).
+		return OfferRef{}, problem.Newf(problem.InvalidParameter, "'%s' is no kind of what servers offer.", problem.ClipName(string(d.Kind))).
 			WithHint("Leave kind out for a tool, else it is prompt, resource, template or instructions.").With("parameter", "kind").With("allowed", kinds)
 	}
 	server, name, _ := strings.Cut(d.Name, ":")
@@ -188,7 +188,7 @@ func (d NamedDefinition) Ref() (OfferRef, error) {
 		why = "it is the server, a colon and the " + d.Kind.Label()
 	}
 	if why != "" {
-		return OfferRef{}, problem.Newf(problem.InvalidName, "Invalid name '%s': %s.", problem.Brief(d.Name), why).
+		return OfferRef{}, problem.Newf(problem.InvalidName, "Invalid name '%s': %s.", problem.ClipName(d.Name), why).
 			WithHint("Write it as `mcpproxy approvals` does.")
 	}
 	return OfferRef{server, d.Kind, name}, nil

@@ -169,7 +169,7 @@ const maxSummary = 240
 
 func (l *toolListing) row(t *catalog.Tool) ToolRow {
 	summary, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
-	if cut := wirejson.Clip(summary, maxSummary); cut != summary {
+	if cut := wirejson.ClipText(summary, maxSummary); cut != summary {
 		summary = cut + "…"
 	}
 	return ToolRow{

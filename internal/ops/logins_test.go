@@ -102,7 +102,7 @@ func TestNeedsLoginIsShown(t *testing.T) {
 	if v := shown(upstream.Failed); v.NeedsLogin || v.State != "failed" {
 		t.Errorf("nobody was asked: %+v", v)
 	}
-	w.gateway.Logins.Account("s").Refused(context.Background(), "", 401, "Bearer")
+	w.gateway.Logins.Account("s").HandleRefusal(context.Background(), "", 401, "Bearer")
 	if v := shown(upstream.Failed); !v.NeedsLogin || v.State != "needs_login" {
 		t.Errorf("%+v", v)
 	}

@@ -25,10 +25,10 @@ func (PastedText) Example() string { return `{"text": "npx -y @modelcontextproto
 
 // Parsed is the servers of a text. None of them is added.
 type Parsed struct {
-	Format   clients.Format `json:"format" doc:"What the text was taken for."`
-	Servers  []ParsedServer `json:"servers"`
-	Mistakes []ParseMistake `json:"mistakes" doc:"What cannot be read of it, and servers that are left out."`
-	Notes    []string       `json:"notes" doc:"What is left out on purpose."`
+	Format   clients.PastedFormat `json:"format" doc:"What the text was taken for."`
+	Servers  []ParsedServer       `json:"servers"`
+	Mistakes []ParseMistake       `json:"mistakes" doc:"What cannot be read of it, and servers that are left out."`
+	Notes    []string             `json:"notes" doc:"What is left out on purpose."`
 }
 
 // ParseMistake is a mistake in a text. Line and Column count from 1; they are 0 when unknown.
@@ -102,7 +102,7 @@ func newParseMistake(p *problem.Problem) ParseMistake {
 	return m
 }
 
-func parsedServer(s clients.ServerEntry, c *config.Config) ParsedServer {
+func parsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 	e := s.Entry
 	shown := config.Server{Name: s.Name, Protocol: "stdio", Launch: e.Launch}
 	if e.URL != "" {
@@ -145,7 +145,7 @@ func parsedServer(s clients.ServerEntry, c *config.Config) ParsedServer {
 // jsonList formats names as JSON, shortened.
 func jsonList(names []string) string {
 	raw, _ := json.Marshal(names) // strings always encode
-	return problem.Brief(string(raw))
+	return problem.ClipName(string(raw))
 }
 
 // parsedSecrets returns the values of a launch that look like credentials, one per place.

@@ -15,7 +15,7 @@ func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMess
 	if gone != nil {
 		return nil, gone
 	}
-	from := result.From{Handle: req.Handle, Path: req.Path, Offset: req.Offset, Limit: req.Limit}
+	from := result.ReadOptions{Handle: req.Handle, Path: req.Path, Offset: req.Offset, Limit: req.Limit}
 	var part result.Part
 	var err error
 	if e, bad := policy.ParseSelection(req.Select); bad != nil {
@@ -23,7 +23,7 @@ func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMess
 	} else if e != nil {
 		part, err = result.ReadSelected(stored.Body, from, e)
 	} else {
-		part, err = result.Read(stored.Body, from)
+		part, err = result.ReadPart(stored.Body, from)
 	}
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ type SearchResult struct {
 
 // Find ranks the callable tools that match a query, as agents see them.
 func (g *Gateway) Find(req *RetrieveRequest) *SearchResult {
-	f := &SearchResult{snapshot: g.Catalog.Current().ScopedTo(req.Caller.Scope()), used: g.habitsFor(req.Caller), query: problem.Shown(req.Query, maxQuery),
+	f := &SearchResult{snapshot: g.Catalog.Current().ScopedTo(req.Caller.Scope()), used: g.habitsFor(req.Caller), query: problem.ClipForDisplay(req.Query, maxQuery),
 		limit: clampLimit(req.Limit, g.Config().ToolsLimit), keep: operationFilter(req.Operation, nil)}
 	f.Hits, f.Total = f.snapshot.Search(f.used, f.query, f.limit, operationFilter(req.Operation, &f.unhinted))
 	return f

@@ -188,8 +188,8 @@ func truncate(text string, room int) string {
 		return text
 	}
 	room = max(0, room-len(ellipsis))
-	n := sort.Search(min(room, len(text)), func(n int) bool { return jsonLength(wirejson.Clip(text, n+1), room) > room })
-	return wirejson.Clip(text, n) + ellipsis
+	n := sort.Search(min(room, len(text)), func(n int) bool { return jsonLength(wirejson.ClipText(text, n+1), room) > room })
+	return wirejson.ClipText(text, n) + ellipsis
 }
 
 // jsonLength returns the bytes that a text takes in JSON without the quotes. Above most, the result is only a lower bound.

@@ -61,14 +61,14 @@ type property struct {
 // properties returns the properties of an object in the server's order, required ones first.
 func properties(schema json.RawMessage) []property {
 	var required []string
-	_ = wirejson.Elements(wirejson.Find(schema, "required"), func(value []byte) error {
+	_ = wirejson.EachElement(wirejson.Find(schema, "required"), func(value []byte) error {
 		if s, ok := wirejson.String(value); ok {
 			required = append(required, s)
 		}
 		return nil
 	})
 	var first, then []property
-	_ = wirejson.Members(wirejson.Find(schema, "properties"), func(name, value []byte) error {
+	_ = wirejson.EachMember(wirejson.Find(schema, "properties"), func(name, value []byte) error {
 		p := property{string(name), value, slices.Contains(required, string(name))}
 		if p.required {
 			first = append(first, p)
@@ -108,11 +108,11 @@ func (w *signatureWriter) writeProperties(schema json.RawMessage, depth int) {
 func (w *signatureWriter) writeName(name string) {
 	for _, r := range name {
 		if r > '~' || !strings.ContainsRune("_-$.", r) && (r < '0' || '9' < r && r < 'A' || 'Z' < r && r < 'a' || 'z' < r) {
-			w.out = wirejson.AppendString(w.out, problem.Shown(name, maxLiteral))
+			w.out = wirejson.AppendString(w.out, problem.ClipForDisplay(name, maxLiteral))
 			return
 		}
 	}
-	w.out = append(w.out, problem.Shown(name, maxLiteral)...)
+	w.out = append(w.out, problem.ClipForDisplay(name, maxLiteral)...)
 }
 
 func (w *signatureWriter) writeLiteral(value json.RawMessage) {
@@ -153,7 +153,7 @@ func firstElements(array json.RawMessage, n int) (out []json.RawMessage) {
 	if wirejson.Kind(array) != '[' {
 		return nil
 	}
-	_ = wirejson.Elements(array, func(value []byte) error {
+	_ = wirejson.EachElement(array, func(value []byte) error {
 		if len(out) < n {
 			out = append(out, value)
 		}
@@ -220,7 +220,7 @@ func (w *signatureWriter) writeKind(schema json.RawMessage, kind string, depth i
 	case "object":
 		w.writeObject(schema, depth)
 	default:
-		w.out = append(w.out, problem.Shown(kind, maxLiteral)...)
+		w.out = append(w.out, problem.ClipForDisplay(kind, maxLiteral)...)
 	}
 }
 

@@ -49,8 +49,8 @@ func (t *TrialOperations) Try(ctx context.Context, _ auth.Caller, in TrialCandid
 	if in.Period != "" {
 		var ok bool
 		if period, ok = activity.ParseDuration(in.Period); !ok || period < time.Second {
-			return Trial{}, problem.Newf(problem.InvalidParameter, "Invalid value '%s' for period: must be a span such as 24h, 30d or 2w", problem.Brief(in.Period)).
-				With("parameter", "period").With("value", problem.Brief(in.Period))
+			return Trial{}, problem.Newf(problem.InvalidParameter, "Invalid value '%s' for period: must be a span such as 24h, 30d or 2w", problem.ClipName(in.Period)).
+				With("parameter", "period").With("value", problem.ClipName(in.Period))
 		}
 	}
 	next, err := t.Parse(in.Text)

@@ -136,10 +136,10 @@ func TokenClaims(ctx context.Context, tokens *auth.AgentTokens) (all []presence.
 
 // RevokeToken revokes a token permanently and ends its sessions.
 func (a *Access) RevokeToken(ctx context.Context, c Caller, in TokenRef) (RevokedToken, error) {
-	return RevokedToken{in.Name}, a.runUserAction(c, "revoke_token", problem.Brief(in.Name), func() error {
+	return RevokedToken{in.Name}, a.runUserAction(c, "revoke_token", problem.ClipName(in.Name), func() error {
 		_, err := a.tokens.Revoke(ctx, in.Name)
 		if err = tokenError(err, in.Name); err != nil && problem.From(err).Code == problem.Internal {
-			return problem.Newf(problem.Internal, "The token '%s' is revoked, but that could not be stored: it may be good again after a restart.", problem.Brief(in.Name)).
+			return problem.Newf(problem.Internal, "The token '%s' is revoked, but that could not be stored: it may be good again after a restart.", problem.ClipName(in.Name)).
 				WithHint("Revoke it once more; see the log of the daemon for the cause.").Because(err)
 		}
 		return err
@@ -162,7 +162,7 @@ func describeToken(t auth.Token) string {
 			out += " " + part.name + "=" + part.value
 		}
 	}
-	return problem.Shown(out, 500)
+	return problem.ClipForDisplay(out, 500)
 }
 
 func whenText(t time.Time) string {
@@ -174,7 +174,7 @@ func whenText(t time.Time) string {
 
 // tokenError converts an error of package auth.
 func tokenError(err error, name string) error {
-	name = problem.Brief(name)
+	name = problem.ClipName(name)
 	switch {
 	case err == nil:
 		return nil
@@ -230,9 +230,9 @@ func nilIfEmpty(list []string) []string {
 }
 
 func invalidTokenInput(parameter, value, allowed string) error {
-	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.Brief(value), allowed).
+	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.ClipName(value), allowed).
 		WithHint("Give it as allowed, or leave it out where it may be.").
-		With("parameter", parameter).With("value", problem.Brief(value)).With("allowed", allowed)
+		With("parameter", parameter).With("value", problem.ClipName(value)).With("allowed", allowed)
 }
 
 func (a *Access) profileNotFound(name string) error {
@@ -244,7 +244,7 @@ func (a *Access) profileNotFound(name string) error {
 	if near := search.ClosestName(name, names); near != "" {
 		hint = "Did you mean '" + near + "'? " + hint
 	}
-	return problem.Newf(problem.NotFound, "There is no profile '%s'.", problem.Brief(name)).WithHint(hint).With("parameter", "profile")
+	return problem.Newf(problem.NotFound, "There is no profile '%s'.", problem.ClipName(name)).WithHint(hint).With("parameter", "profile")
 }
 
 // parseLifetime parses a duration with one unit.

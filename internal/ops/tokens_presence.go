@@ -40,11 +40,11 @@ func (v *PresenceView) UnprovenReason() string {
 	case !v.On:
 		return ""
 	case len(v.Bad) > 0:
-		return fmt.Sprintf("Of the statements that persons have signed %d do not verify: %s.", len(v.Bad), problem.Shown(strings.Join(v.Bad, ", "), maxNamed))
+		return fmt.Sprintf("Of the statements that persons have signed %d do not verify: %s.", len(v.Bad), problem.ClipForDisplay(strings.Join(v.Bad, ", "), maxNamed))
 	case v.Void != "":
 		return v.Void
 	case len(v.Unsigned) > 0:
-		return fmt.Sprintf("Nobody has signed %d decisions: %s.", len(v.Unsigned), problem.Shown(strings.Join(v.Unsigned, ", "), maxNamed))
+		return fmt.Sprintf("Nobody has signed %d decisions: %s.", len(v.Unsigned), problem.ClipForDisplay(strings.Join(v.Unsigned, ", "), maxNamed))
 	}
 	return ""
 }

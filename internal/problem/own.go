@@ -2,20 +2,22 @@ package problem
 
 import "fmt"
 
-// Own is an error with only MCPProxy's own text: nothing in it comes from a server or library, so an agent
+// OwnTextError is an error with only MCPProxy's own text: nothing in it comes from a server or library, so an agent
 // may read it.
-type Own struct {
+type OwnTextError struct {
 	Slow bool // a timeout
 	err  error
 }
 
-func (e *Own) Error() string { return e.err.Error() }
-func (e *Own) Unwrap() error { return e.err }
+func (e *OwnTextError) Error() string { return e.err.Error() }
+func (e *OwnTextError) Unwrap() error { return e.err }
 
-// Ownf returns an Own. The arguments must be MCPProxy's own text, too.
-func Ownf(format string, args ...any) error { return &Own{err: fmt.Errorf(format, args...)} }
+// OwnTextErrorf returns an Own. The arguments must be MCPProxy's own text, too.
+func OwnTextErrorf(format string, args ...any) error {
+	return &OwnTextError{err: fmt.Errorf(format, args...)}
+}
 
-// Slowf is Ownf for a timeout.
-func Slowf(format string, args ...any) error {
-	return &Own{Slow: true, err: fmt.Errorf(format, args...)}
+// OwnTimeoutErrorf is Ownf for a timeout.
+func OwnTimeoutErrorf(format string, args ...any) error {
+	return &OwnTextError{Slow: true, err: fmt.Errorf(format, args...)}
 }

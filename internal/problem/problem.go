@@ -116,7 +116,7 @@ func (d Details) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON parses an object and keeps the raw values.
 func (d *Details) UnmarshalJSON(raw []byte) error {
 	*d = nil
-	return wirejson.Members(bytes.Clone(raw), func(name, value []byte) error {
+	return wirejson.EachMember(bytes.Clone(raw), func(name, value []byte) error {
 		*d = append(*d, Detail{string(name), json.RawMessage(value)})
 		return nil
 	})
@@ -133,16 +133,16 @@ func (p *Problem) MarshalJSON() ([]byte, error) {
 	}{p.Code, p.Message, p.Hint, p.Details})
 }
 
-// Brief is Shown with the limit for unchecked names.
-func Brief(name string) string { return Shown(name, maxBrief) }
+// ClipName is Shown with the limit for unchecked names.
+func ClipName(name string) string { return ClipForDisplay(name, maxBrief) }
 
 // maxBrief limits such a name, in bytes.
 const maxBrief = 200
 
-// Shown returns external text for a message or record: at most so many bytes, invalid UTF-8 replaced by
+// ClipForDisplay returns external text for a message or record: at most so many bytes, invalid UTF-8 replaced by
 // U+FFFD, an ellipsis where it was cut.
-func Shown(s string, most int) string {
-	shown := strings.ToValidUTF8(wirejson.Clip(s, most), "\uFFFD")
+func ClipForDisplay(s string, most int) string {
+	shown := strings.ToValidUTF8(wirejson.ClipText(s, most), "\uFFFD")
 	if len(s) > most {
 		shown += "…"
 	}

@@ -30,7 +30,7 @@ func declared(t *testing.T) map[string]problem.Code {
 			return true
 		}
 		call, ok := spec.Values[0].(*ast.CallExpr)
-		if !ok || types.ExprString(call.Fun) != "declare" {
+		if !ok || types.ExprString(call.Fun) != "declareCode" {
 			return true
 		}
 		text, err := strconv.Unquote(call.Args[0].(*ast.BasicLit).Value)
@@ -195,7 +195,7 @@ func TestShown(t *testing.T) {
 	}{
 		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"aé€", 3, "aé…"}, {"aé€", 4, "aé…"}, {"a\xff", 3, "a\uFFFD"}, {"a\xffbc", 3, "a\uFFFDb…"},
 	} {
-		if got := problem.Shown(c.text, c.most); got != c.want {
+		if got := problem.ClipForDisplay(c.text, c.most); got != c.want {
 			t.Errorf("Shown(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
 		}
 	}

@@ -68,5 +68,5 @@ func loadInstanceName(dir string) (string, error) {
 		return "", err
 	}
 	name := rand.Text()[:10]
-	return name, ondisk.Replace(path, []byte(name+"\n"))
+	return name, ondisk.ReplaceFile(path, []byte(name+"\n"))
 }

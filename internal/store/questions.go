@@ -270,7 +270,7 @@ func (a *QuestionStore) LoadQuestion(ctx context.Context, id string) (q ask.Ques
 func readQuestion(ctx context.Context, t portableTx, id string) (ask.Question, error) {
 	all, err := queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE id = ?", id)
 	if err == nil && len(all) == 0 {
-		err = problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", problem.Brief(id)).WithHint("See the calls that wait with `mcpproxy pending list`.")
+		err = problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", problem.ClipName(id)).WithHint("See the calls that wait with `mcpproxy pending list`.")
 	}
 	if err != nil {
 		return ask.Question{}, err
@@ -392,7 +392,7 @@ func (a *QuestionStore) RevokeLease(ctx context.Context, id string, now time.Tim
 	err = a.write(ctx, func(t portableTx) error {
 		all, err := queryLeases(ctx, t, "UPDATE lease SET revoked = ? WHERE id = ? AND revoked = 0 RETURNING "+leaseColumns, now.UnixMicro(), id)
 		if err == nil && len(all) == 0 {
-			err = problem.Newf(problem.NotFound, "There is no lease '%s'.", problem.Brief(id)).WithHint("See the leases with `mcpproxy lease list`.")
+			err = problem.Newf(problem.NotFound, "There is no lease '%s'.", problem.ClipName(id)).WithHint("See the leases with `mcpproxy lease list`.")
 		}
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func (p *purse) Authorization(context.Context) (string, error) {
 	return p.tokens[0], p.broken
 }
 
-func (p *purse) Refused(_ context.Context, used string, status int, challenge string) bool {
+func (p *purse) HandleRefusal(_ context.Context, used string, status int, challenge string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused = append(p.refused, fmt.Sprint(used, " ", status, " ", challenge))
@@ -78,7 +78,7 @@ func answerLeast(w http.ResponseWriter, r *http.Request) {
 
 func accountSet(t *testing.T, address string, headers map[string]string, p *purse) *Set {
 	t.Helper()
-	s := NewSet(Options{AccountFor: func(string) transport.Account { return p }}, noClients)
+	s := NewSet(Options{AccountFor: func(string) transport.ServerAccount { return p }}, noClients)
 	t.Cleanup(func() { s.Close(context.Background()) })
 	s.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: address, Headers: headers}})
 	return s

@@ -20,10 +20,10 @@ import (
 var tenX = []byte("xxxxxxxxxx")
 
 // whole reports whether nothing of a budget is taken.
-func whole(b *transport.Budget) bool {
+func whole(b *transport.MemoryBudget) bool {
 	over := make(chan struct{})
 	close(over)
-	v := b.Until(over)
+	v := b.ForReader(over)
 	buf := v.Take(0)
 	if buf == nil {
 		return false

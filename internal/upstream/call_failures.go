@@ -50,14 +50,14 @@ func (f *callFailures) failingCause() error {
 func (f *callFailures) clearFailures() { f.recordCall(time.Now(), nil) }
 
 // errInconclusive is an outcome that says nothing about the server.
-var errInconclusive = problem.Ownf("the outcome says nothing about the server")
+var errInconclusive = problem.OwnTextErrorf("the outcome says nothing about the server")
 
 // serverFaultOf returns the error of a call if the server is to blame: nil on success. A
 // result with isError is an answer of the tool, and an error about the parameters is the
 // caller's.
 func serverFaultOf(ctx context.Context, reply session.Reply, err error) error {
 	switch {
-	case err != nil && ctx.Err() != nil && !session.TimedOut(ctx):
+	case err != nil && ctx.Err() != nil && !session.IsTimedOut(ctx):
 		return errInconclusive // canceled by the caller
 	case err != nil:
 		if p, ok := err.(*problem.Problem); ok && p.Cause == nil {
@@ -71,7 +71,7 @@ func serverFaultOf(ctx context.Context, reply session.Reply, err error) error {
 	case wirejson.CodeInvalidParams, wirejson.CodeMethodNotFound, codeURLElicitation:
 		return errInconclusive
 	}
-	return &transport.AnswerError{Code: reply.Error.Code}
+	return &transport.ServerRPCError{Code: reply.Error.Code}
 }
 
 // codeURLElicitation asks the client to open a URL: no failure.

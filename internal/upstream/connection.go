@@ -82,11 +82,11 @@ func (c *Connection) isBusy() bool { return int64(c.link.Health().InFlight) > c.
 // toolMatchesDecision reports whether the tool of a call is the one that the decision was
 // about.
 func (c *Connection) toolMatchesDecision(r *session.Request) bool {
-	judged := r.Permit.Listed()
+	judged := r.Permit.ListedDefinition()
 	if judged == nil { // the definition does not matter
 		return true
 	}
-	d, ok := c.tools.Load().all[r.Permit.Tool()]
+	d, ok := c.tools.Load().all[r.Permit.ToolName()]
 	return ok && bytes.Equal(d.Raw, judged)
 }
 

@@ -13,23 +13,23 @@ import (
 // dialer opens links to one server by its transport.
 type dialer struct {
 	*serverBase
-	account transport.Account // nil: no OAuth account
-	budget  *transport.Budget // for large messages
+	account transport.ServerAccount // nil: no OAuth account
+	budget  *transport.MemoryBudget // for large messages
 
 	mu     sync.Mutex
-	client transport.Client // shared by clients' own HTTP links; guarded by mu
+	client transport.HTTPClient // shared by clients' own HTTP links; guarded by mu
 }
 
 // dialLink opens a link that reports to up. sse selects the legacy SSE transport. own is set
 // for a link of one client.
-func (d *dialer) dialLink(up transport.Reports, place *process.StartSlot, sse, own bool) (transport.Link, error) {
-	o := transport.Options{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
+func (d *dialer) dialLink(up transport.Reporter, place *process.StartSlot, sse, own bool) (transport.Link, error) {
+	o := transport.LinkOptions{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
 	spec := &d.Spec
 	switch {
 	case spec.MissingReason != "" && spec.MissingVariable:
-		return nil, transport.NeedsVariable(spec.MissingReason)
+		return nil, transport.NeedsVariableError(spec.MissingReason)
 	case spec.MissingReason != "":
-		return nil, transport.NeedsSecret(spec.MissingReason)
+		return nil, transport.NeedsSecretError(spec.MissingReason)
 	}
 	if spec.Transport == Stdio {
 		proc, err := process.Start(process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: d.runner.Installs}, d.launch)
@@ -37,9 +37,9 @@ func (d *dialer) dialLink(up transport.Reports, place *process.StartSlot, sse, o
 			return nil, err
 		}
 		source := d.runner.RegistryURL(spec.Args, spec.Env)
-		return transport.NewStdio(proc, process.NewStartWatch(proc, d.runner, spec.ConnectTimeLimit(), place, source), d.log, o), nil
+		return transport.NewStdioLink(proc, process.NewStartWatch(proc, d.runner, spec.ConnectTimeLimit(), place, source), d.log, o), nil
 	}
-	a := transport.Address{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.newHTTPClient}
+	a := transport.ServerAddress{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.newHTTPClient}
 	if own {
 		a.Dial = d.sharedHTTPClient
 	}
@@ -49,11 +49,11 @@ func (d *dialer) dialLink(up transport.Reports, place *process.StartSlot, sse, o
 	)
 	switch {
 	case sse:
-		l, err = transport.NewSSE(a, o)
+		l, err = transport.NewSSELink(a, o)
 	case spec.Transport == HTTP:
-		l, err = transport.NewHTTP(a, o)
+		l, err = transport.NewHTTPLink(a, o)
 	default:
-		err = problem.Ownf("the transport %s is not known", spec.Transport)
+		err = problem.OwnTextErrorf("the transport %s is not known", spec.Transport)
 	}
 	if err != nil {
 		return nil, err // a nil interface, not a nil pointer in one
@@ -62,12 +62,12 @@ func (d *dialer) dialLink(up transport.Reports, place *process.StartSlot, sse, o
 }
 
 // newHTTPClient returns an HTTP client for u.
-func (d *dialer) newHTTPClient(u *url.URL) (transport.Client, error) {
+func (d *dialer) newHTTPClient(u *url.URL) (transport.HTTPClient, error) {
 	return transport.NewClient(u, d.Spec.AllowPrivate)
 }
 
 // sharedHTTPClient returns the HTTP client that all own links share.
-func (d *dialer) sharedHTTPClient(u *url.URL) (transport.Client, error) {
+func (d *dialer) sharedHTTPClient(u *url.URL) (transport.HTTPClient, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.client == nil {
@@ -81,7 +81,7 @@ func (d *dialer) sharedHTTPClient(u *url.URL) (transport.Client, error) {
 }
 
 // noCloseClient is a client that stays open when one of its users closes it.
-type noCloseClient struct{ transport.Client }
+type noCloseClient struct{ transport.HTTPClient }
 
 func (noCloseClient) Close() {}
 
@@ -91,7 +91,7 @@ func (d *dialer) closeIdleConnections(now time.Time) {
 	client := d.client
 	d.mu.Unlock()
 	if client != nil {
-		client.Reap(now)
+		client.CloseIdle(now)
 	}
 }
 

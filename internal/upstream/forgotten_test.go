@@ -42,7 +42,7 @@ func newForgetful(late bool, answer func(http.ResponseWriter, json.RawMessage)) 
 func (s *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	m, err := wirejson.Parse(body)
+	m, err := wirejson.ParseServerMessage(body)
 	if err != nil || m.Method == "initialize" || m.Method == "server/discover" {
 		s.broken.Store(false)
 	}

@@ -171,7 +171,7 @@ func TestALostConnectionEndsTheWait(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- b.judged(t.Context()) }()
 		sleep(time.Second)
-		l.Fail(errors.New("gone"))
+		l.Signal(errors.New("gone"))
 		if err := <-done; err != nil || l.count(mcp.CallTool) != 0 || b.link().count(mcp.CallTool) != 1 {
 			t.Errorf("error %v, %d and %d calls", err, l.count(mcp.CallTool), b.link().count(mcp.CallTool))
 		}

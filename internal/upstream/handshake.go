@@ -37,7 +37,7 @@ const (
 const probeTimeout = 5 * time.Second
 
 // errExitedOnProbe means that the process exits when it receives an unknown method.
-var errExitedOnProbe = problem.Ownf("the server ended itself when it was asked for its revision")
+var errExitedOnProbe = problem.OwnTextErrorf("the server ended itself when it was asked for its revision")
 
 // UsesSSE reports whether the server is reached over the SSE transport, as far as known.
 func (h *handshaker) UsesSSE() bool { return h.Spec.Transport == SSE || h.sse.Load() }
@@ -92,7 +92,7 @@ func (h *handshaker) openConnectionOnce(ctx context.Context, open func() (transp
 		tools, err = h.listTools(ctx, c)
 	}
 	if err == nil {
-		l.Settled()
+		l.StartComplete()
 		return c, tools, nil
 	}
 	cause := l.Cause()
@@ -130,7 +130,7 @@ func (h *handshaker) negotiateProtocol(ctx context.Context, l transport.Link) (*
 		silent = errors.Is(err, context.DeadlineExceeded)
 	}
 	g, err := h.sendInitialize(ctx, l)
-	var refused *transport.AnswerError
+	var refused *transport.ServerRPCError
 	if silent && errors.As(err, &refused) {
 		// The server was only slow to start, and would reject a second initialize.
 		if g, again := h.sendDiscover(ctx, l); again == nil {
@@ -154,11 +154,11 @@ func (h *handshaker) sendDiscover(ctx context.Context, l transport.Link) (*Hands
 		return nil, fmt.Errorf("%s: %w", mcp.Discover, err)
 	}
 	if reply.Error != nil {
-		return nil, &transport.AnswerError{Code: reply.Error.Code}
+		return nil, &transport.ServerRPCError{Code: reply.Error.Code}
 	}
 	g, err := parseDiscoverResult(reply.Result)
 	if err == nil {
-		l.Agree(mcp.Modern)
+		l.SetVersion(mcp.Modern)
 	}
 	return g, err
 }
@@ -181,7 +181,7 @@ func (h *handshaker) sendInitialize(ctx context.Context, l transport.Link) (*Han
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
-	l.Agree(g.Version)
+	l.SetVersion(g.Version)
 	var status *transport.StatusError
 	switch err := l.Notify(ctx, mcp.Initialized, nil); {
 	case errors.As(err, &status): // some servers reject notifications
@@ -189,7 +189,7 @@ func (h *handshaker) sendInitialize(ctx context.Context, l transport.Link) (*Han
 	case err != nil:
 		return nil, fmt.Errorf("send the end of the handshake: %w", err)
 	}
-	l.Attend(ctx)
+	l.OpenNotificationStream(ctx)
 	return g, nil
 }
 
@@ -201,7 +201,7 @@ func (h *handshaker) SendOwnRequest(ctx context.Context, to session.Doer, method
 	}
 	if reply.Error != nil {
 		h.log.WriteRemark(fmt.Sprintf("error %d to %s: %s", reply.Error.Code, method, reply.Error.Message))
-		return nil, &transport.AnswerError{Code: reply.Error.Code}
+		return nil, &transport.ServerRPCError{Code: reply.Error.Code}
 	}
 	return reply.Result, nil
 }
@@ -218,7 +218,7 @@ func (h *handshaker) listUndeclaredTools(ctx context.Context, c *Connection) []*
 	tools, err := h.ReadToolPages(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		reply, err := c.Do(ctx, &session.Request{Method: mcp.ListTools, Params: params})
 		if err == nil && reply.Error != nil {
-			err = &transport.AnswerError{Code: reply.Error.Code}
+			err = &transport.ServerRPCError{Code: reply.Error.Code}
 		}
 		return reply.Result, err
 	})

@@ -66,7 +66,7 @@ func TestChangeWithTheConnection(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		old := b.link()
 		b.prepare(func(l *fakeLink) { l.version = 7 })
-		old.Fail(errors.New("gone"))
+		old.Signal(errors.New("gone"))
 		_, err := b.Call(t.Context(), "s", Call{Tool: "t0", Listed: json.RawMessage(`{"name":"t0"}`)})
 		if p := wantCode(t, err, problem.ServerUnavailable); p.Detail("changed") != true {
 			t.Errorf("problem %+v", p)
@@ -96,7 +96,7 @@ func TestSilentServerIsListedAgain(t *testing.T) {
 				}
 				old := b.link()
 				b.prepare(shape)
-				old.Fail(errors.New("gone"))
+				old.Signal(errors.New("gone"))
 				sleep(minBackoff)
 				l := b.link()
 				l.set(func() { l.version = 5 })

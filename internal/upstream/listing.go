@@ -77,7 +77,7 @@ func (t *toolListTracker) waitForCurrentList(ctx context.Context, c *Connection,
 		case <-stopped:
 			return ErrUnlisted
 		case <-ctx.Done():
-			if session.TimedOut(ctx) {
+			if session.IsTimedOut(ctx) {
 				return ErrUnlisted
 			}
 			return ctx.Err()

@@ -25,7 +25,7 @@ func oddServer(t *testing.T, opt mcptest.Options, change func(m *wirejson.Messag
 	return mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		m, _ := wirejson.Parse(body)
+		m, _ := wirejson.ParseServerMessage(body)
 		rec := httptest.NewRecorder()
 		s.ServeHTTP(rec, r)
 		change(&m, w, rec.Code, rec.Header(), rec.Body.Bytes())

@@ -48,7 +48,7 @@ type incompleteListError struct{ error }
 func (e *incompleteListError) Unwrap() error { return e.error }
 
 func newIncompleteListError(format string, args ...any) error {
-	return &incompleteListError{problem.Ownf(format, args...)}
+	return &incompleteListError{problem.OwnTextErrorf(format, args...)}
 }
 
 // readAllPages reads all pages, until ctx or done ends, and returns the elements as slices of the
@@ -79,7 +79,7 @@ func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask
 		case wirejson.Kind(found) != '[' && !(p.nullIsEmpty && string(found) == "null"):
 			return all, newIncompleteListError("the result has no list of %s", p.list)
 		}
-		_ = wirejson.Elements(found, func(raw []byte) error { // an answer is JSON
+		_ = wirejson.EachElement(found, func(raw []byte) error { // an answer is JSON
 			all = append(all, raw)
 			return nil
 		})
@@ -115,7 +115,7 @@ func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask
 // isRequestRejection reports whether the server answered that the request itself is invalid.
 func isRequestRejection(err error) bool {
 	var code int
-	if answer, ok := errors.AsType[*transport.AnswerError](err); ok {
+	if answer, ok := errors.AsType[*transport.ServerRPCError](err); ok {
 		code = answer.Code
 	} else if answer, ok := errors.AsType[*wirejson.RPCError](err); ok {
 		code = answer.Code

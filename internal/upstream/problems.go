@@ -15,14 +15,14 @@ import (
 const mayHaveRun = "The call may have been carried out: check before you try again."
 
 var (
-	errRestart = problem.Ownf("it is being restarted")
+	errRestart = problem.OwnTextErrorf("it is being restarted")
 	errIdle    = errors.New("it was not used for idle_timeout")
 )
 
 // requestSubject returns what messages about a request name.
 func requestSubject(r *session.Request) string {
 	if r.Method == mcp.CallTool {
-		return r.Permit.Tool()
+		return r.Permit.ToolName()
 	}
 	return r.Method
 }
@@ -61,7 +61,7 @@ func (b *serverBase) ToProblem(ctx context.Context, r *session.Request, err erro
 	err = b.mask.MaskError(err)
 	isAway := errors.As(err, &away)
 	switch {
-	case ctx.Err() != nil && !session.TimedOut(ctx):
+	case ctx.Err() != nil && !session.IsTimedOut(ctx):
 		return ctx.Err()
 	case errors.Is(err, ErrUnlisted):
 		return b.unlistedError(r)
@@ -71,7 +71,7 @@ func (b *serverBase) ToProblem(ctx context.Context, r *session.Request, err erro
 		return b.newProblem(problem.Timeout, r, "Server '"+b.Spec.Name+"' did not answer '"+requestSubject(r)+"' in time", err).
 			WithHint(mayHaveRun + " If the tool needs long, raise call_timeout.")
 	}
-	if !isAway && session.NotSent(err) {
+	if !isAway && session.IsNotSent(err) {
 		isAway, away = true, b.availability.newUnavailableError()
 		away.state.Failure = b.classifyFailure(err)
 	}
@@ -97,7 +97,7 @@ func (b *serverBase) ToProblem(ctx context.Context, r *session.Request, err erro
 
 // classifyFailure classifies an error.
 func (b *serverBase) classifyFailure(err error) transport.Failure {
-	return transport.FailureOf(err).Masked(b.mask)
+	return transport.ClassifyFailure(err).WithMaskedCredentials(b.mask)
 }
 
 func (b *serverBase) logsHint() string { return "See mcpproxy upstream logs " + b.Spec.Name + "." }

@@ -56,9 +56,9 @@ func (s *Server) SendWhenReady(ctx context.Context, r *session.Request, f func(*
 		if p, ok := err.(*problem.Problem); ok {
 			return session.Reply{}, p
 		}
-		gone := transport.NotExecuted(err)
+		gone := transport.IsNotExecuted(err)
 		reached = reached || gone && isCall
-		if !gone && !session.NotSent(err) || ctx.Err() != nil || sends == maxSends {
+		if !gone && !session.IsNotSent(err) || ctx.Err() != nil || sends == maxSends {
 			return failed(err)
 		}
 	}
@@ -101,7 +101,7 @@ func (s *Server) currentConnection(ctx context.Context, r *session.Request) (c *
 				return nil, waited, err
 			}
 		}
-		if r.Permit.Listed() == nil || !s.listing.isStale(c) {
+		if r.Permit.ListedDefinition() == nil || !s.listing.isStale(c) {
 			return c, waited, nil
 		}
 		waited = true
@@ -134,7 +134,7 @@ func (s *Server) RecheckDecision(ctx context.Context, c *Connection, r *session.
 	if !IsToolCall(r) {
 		return nil
 	}
-	if r.Permit.Listed() != nil && s.listing.isStale(c) {
+	if r.Permit.ListedDefinition() != nil && s.listing.isStale(c) {
 		if err := s.listing.waitForCurrentList(ctx, c, s.availability.done); err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func newServer(spec Spec, around *sharedState, clients func(*Server) ServerClien
 		primitivesChanged: make(chan struct{}, 1), connectionSuspect: make(chan struct{}, 1), failingChanged: make(chan struct{}, 1)}
 	s.usageTracker.started, s.usageTracker.idlePolicyChanged = time.Now(), make(chan struct{}, 1)
 	s.usageTracker.idlePolicy.Store(spec.idlePolicy())
-	s.dialer.serverBase, s.dialer.budget = b, transport.NewBudget(around.MaxMessage, &around.large)
+	s.dialer.serverBase, s.dialer.budget = b, transport.NewMemoryBudget(around.MaxMessage, &around.large)
 	if around.AccountFor != nil && !spec.HasCredentials() { // configured credentials take precedence
 		s.dialer.account = around.AccountFor(spec.Name)
 	}
@@ -84,7 +84,7 @@ func newServer(spec Spec, around *sharedState, clients func(*Server) ServerClien
 type linkReports struct{ s *Server }
 
 // Reports returns the receiver for a link's reports.
-func (s *Server) Reports() transport.Reports { return linkReports{s} }
+func (s *Server) Reports() transport.Reporter { return linkReports{s} }
 
 // ToolsChanged records an announced change. The reader of the connection calls it before
 // it forwards later messages.
@@ -99,7 +99,7 @@ func (r linkReports) Notification(method string, params json.RawMessage) bool {
 	return r.s.Clients.OnNotification(method, params)
 }
 
-func (r linkReports) Missed() {
+func (r linkReports) NotificationsMissed() {
 	c := r.s.availability.live.Load()
 	if c == nil || c.handshakeResult.announcesTools {
 		trySignal(r.s.listing.relist)
@@ -109,11 +109,11 @@ func (r linkReports) Missed() {
 	}
 }
 
-func (r linkReports) Doubt() { trySignal(r.s.connectionSuspect) }
+func (r linkReports) ConnectionDoubtful() { trySignal(r.s.connectionSuspect) }
 
 func (r linkReports) Log(text string) { r.s.log.WriteRemark(text) }
 
-func (r linkReports) Odd(what string) { r.s.addDeviation(what) }
+func (r linkReports) ProtocolViolation(what string) { r.s.addDeviation(what) }
 
 // applySpec sets the parts of the spec that need no restart. When sharing changes, clients
 // begin new sessions.
@@ -173,14 +173,14 @@ func (s *Server) WaitStartSlot(ctx context.Context) (*process.StartSlot, error) 
 		return p, nil
 	case <-ctx.Done():
 		p.Release(false)
-		if !session.TimedOut(ctx) {
+		if !session.IsTimedOut(ctx) {
 			return nil, ctx.Err()
 		}
-		return nil, s.UnreachableError(problem.Slowf("too many processes are starting, its turn did not come"), ctx.Err())
+		return nil, s.UnreachableError(problem.OwnTimeoutErrorf("too many processes are starting, its turn did not come"), ctx.Err())
 	}
 }
 
 // OpenClientLink opens a client's own link, which reports to up.
-func (s *Server) OpenClientLink(up transport.Reports, place *process.StartSlot) (transport.Link, error) {
+func (s *Server) OpenClientLink(up transport.Reporter, place *process.StartSlot) (transport.Link, error) {
 	return s.dialer.dialLink(up, place, s.UsesSSE(), true)
 }

@@ -21,7 +21,7 @@ type Options struct {
 	ClientVersion string // sent in clientInfo
 	// AccountFor returns the OAuth account for an HTTP server of that name, or nil. May
 	// be nil.
-	AccountFor func(server string) transport.Account
+	AccountFor func(server string) transport.ServerAccount
 	MaxMessage int // maximum size of a message from a server, in bytes; 0 = 64 MiB
 }
 
@@ -29,10 +29,10 @@ type Options struct {
 type sharedState struct {
 	Options
 	launch  *process.Launcher
-	large   transport.Buffers   // shared by all budgets
-	starts  *process.StartQueue // of starting processes; nil: no limit
-	ids     atomic.Uint64       // request ids: unique over all servers and connections, and not guessable
-	stopNow chan struct{}       // closed when servers must stop without grace
+	large   transport.LargeBufferPool // shared by all budgets
+	starts  *process.StartQueue       // of starting processes; nil: no limit
+	ids     atomic.Uint64             // request ids: unique over all servers and connections, and not guessable
+	stopNow chan struct{}             // closed when servers must stop without grace
 }
 
 // NextID returns a new request id as JSON.

@@ -23,7 +23,7 @@ import (
 
 // fakeLink is a link in memory. Its answers come at once unless hang is set.
 type fakeLink struct {
-	*session.End
+	*session.EndSignal
 	mu      sync.Mutex
 	asked   map[string]int
 	hang    bool          // nothing is answered
@@ -37,7 +37,9 @@ type fakeLink struct {
 	flying  atomic.Int64
 }
 
-func newFakeLink() *fakeLink { return &fakeLink{End: session.NewEnd(), asked: map[string]int{}} }
+func newFakeLink() *fakeLink {
+	return &fakeLink{EndSignal: session.NewEndSignal(), asked: map[string]int{}}
+}
 
 func (l *fakeLink) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	l.mu.Lock()
@@ -100,16 +102,16 @@ func (l *fakeLink) count(method string) int {
 func (l *fakeLink) Notify(context.Context, string, json.RawMessage) error         { return nil }
 func (l *fakeLink) Respond(context.Context, json.RawMessage, session.Reply) error { return nil }
 func (l *fakeLink) Listen(context.Context, func(session.Event), func()) error     { return nil }
-func (l *fakeLink) Attend(context.Context)                                        {}
-func (l *fakeLink) Agree(string)                                                  {}
-func (l *fakeLink) Settled()                                                      {}
-func (l *fakeLink) HasID() bool                                                   { return false }
-func (l *fakeLink) Tidy(time.Time)                                                {}
-func (l *fakeLink) Stop(<-chan struct{})                                          { l.Fail(transport.ErrStopped) }
-func (l *fakeLink) Health() transport.Health {
+func (l *fakeLink) OpenNotificationStream(context.Context)                        {}
+func (l *fakeLink) SetVersion(string)                                             {}
+func (l *fakeLink) StartComplete()                                                {}
+func (l *fakeLink) HasSessionID() bool                                            { return false }
+func (l *fakeLink) CloseIdle(time.Time)                                           {}
+func (l *fakeLink) Stop(<-chan struct{})                                          { l.Signal(transport.ErrStopped) }
+func (l *fakeLink) Health() transport.LinkHealth {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return transport.Health{Received: l.heard.Load(), InFlight: int(l.flying.Load()), Listening: !l.deaf}
+	return transport.LinkHealth{Received: l.heard.Load(), InFlight: int(l.flying.Load()), Listening: !l.deaf}
 }
 
 // bench is one supervised server on fake links, in fake time.
@@ -264,7 +266,7 @@ func TestDemandedTriesAreLimited(t *testing.T) {
 
 func TestCallWaitsAtMostTheConnectTimeout(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
-		b.link().Fail(errors.New("gone"))
+		b.link().Signal(errors.New("gone"))
 		block := make(chan struct{})
 		b.sv.open = func() (transport.Link, error) { <-block; return nil, errors.New("late") }
 		start := time.Now()
@@ -279,7 +281,7 @@ func TestCallWaitsAtMostTheConnectTimeout(t *testing.T) {
 
 func TestLostConnectionComesBackSoon(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
-		b.link().Fail(problem.Ownf("gone"))
+		b.link().Signal(problem.OwnTextErrorf("gone"))
 		sleep(minBackoff)
 		s, _ := b.State("s")
 		if s.Phase != Ready || s.Restarts != 1 || s.LastError != "gone" {
@@ -291,7 +293,7 @@ func TestLostConnectionComesBackSoon(t *testing.T) {
 func TestStableConnectionResetsTheBackoff(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		for range 12 {
-			b.link().Fail(errors.New("gone"))
+			b.link().Signal(errors.New("gone"))
 			synctest.Wait()
 			for s, _ := b.State("s"); s.Phase != Ready; s, _ = b.State("s") {
 				sleep(time.Second)
@@ -301,7 +303,7 @@ func TestStableConnectionResetsTheBackoff(t *testing.T) {
 			t.Errorf("a server that is lost again and again is tried after %v", p)
 		}
 		sleep(stableTime)
-		b.link().Fail(errors.New("gone"))
+		b.link().Signal(errors.New("gone"))
 		sleep(minBackoff)
 		if s, _ := b.State("s"); s.Phase != Ready {
 			t.Errorf("state %+v", s)
@@ -398,7 +400,7 @@ func TestDoubtIsSettledByPing(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		for range 1000 {
-			b.sv.Reports().Doubt()
+			b.sv.Reports().ConnectionDoubtful()
 			sleep(10 * time.Millisecond)
 		}
 		if n := l.count(mcp.Ping); n < 5 || n > 11 {
@@ -434,7 +436,7 @@ func TestPhasesInOrder(t *testing.T) {
 	supervise(t, errors.New("no"), func(t *testing.T, b *bench) {
 		b.setFail(nil)
 		sleep(time.Second)
-		b.link().Fail(errors.New("gone"))
+		b.link().Signal(errors.New("gone"))
 		sleep(2 * minBackoff) // the pause after the second failure
 		b.sv.cancel()
 		synctest.Wait()
@@ -458,7 +460,7 @@ func TestPhasesInOrder(t *testing.T) {
 func TestUnsentCallIsSentAgain(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		first := b.link()
-		first.Fail(errors.New("gone"))
+		first.Signal(errors.New("gone"))
 		if _, err := b.Call(t.Context(), "s", Call{Tool: "t"}); err != nil {
 			t.Fatal(err)
 		}
@@ -478,7 +480,7 @@ func TestPendingCallsFailWithTheConnection(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		l.Fail(errors.New("the process ended: signal: killed"))
+		l.Signal(errors.New("the process ended: signal: killed"))
 		wantCode(t, <-done, problem.UpstreamError)
 	})
 }

@@ -269,7 +269,7 @@ func (s *Set) ListPrimitives(ctx context.Context, server, method, list string) (
 // ServerAnswered reports whether a list failed although its server answered: with an
 // error, with something else, or with too much.
 func ServerAnswered(err error) bool {
-	_, refused := errors.AsType[*transport.AnswerError](err)
+	_, refused := errors.AsType[*transport.ServerRPCError](err)
 	_, answered := errors.AsType[*incompleteListError](err)
 	return refused || answered
 }

@@ -117,8 +117,8 @@ func openOwn(ctx context.Context, sv *Server) (transport.Link, error) {
 		l.Stop(sv.StopNow())
 		return nil, err
 	}
-	l.Settled()
-	l.Agree(protocol.Legacy)
+	l.StartComplete()
+	l.SetVersion(protocol.Legacy)
 	return l, l.Notify(ctx, protocol.Initialized, nil)
 }
 
@@ -164,7 +164,7 @@ func (s *oldServer) serve(t *testing.T) string {
 		s.mu.Lock()
 		s.posts = append(s.posts, r.URL.String())
 		s.mu.Unlock()
-		m, err := wirejson.Parse(bytes.Clone(body))
+		m, err := wirejson.ParseServerMessage(bytes.Clone(body))
 		if err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return

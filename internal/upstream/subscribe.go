@@ -19,7 +19,7 @@ func (s *Server) keepSubscribed(ctx context.Context, c *Connection) {
 	for {
 		start := time.Now()
 		err := s.subscribeOnce(ctx, c)
-		var refused *transport.AnswerError
+		var refused *transport.ServerRPCError
 		switch {
 		case ctx.Err() != nil || c.link.Cause() != nil:
 			return
@@ -45,14 +45,14 @@ func (s *Server) subscribeOnce(ctx context.Context, c *Connection) error {
 		Say: func(e session.Event) {
 			if e.Method == mcp.Acknowledged { // the link has reported changes
 				c.watched.Store(true)
-				s.Reports().Missed() // earlier changes were missed
+				s.Reports().NotificationsMissed() // earlier changes were missed
 			}
 		},
 	}
 	defer c.watched.Store(false)
 	reply, err := c.Do(ctx, r)
 	if err == nil && reply.Error != nil {
-		return &transport.AnswerError{Code: reply.Error.Code}
+		return &transport.ServerRPCError{Code: reply.Error.Code}
 	}
 	return err
 }

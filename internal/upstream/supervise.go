@@ -110,7 +110,7 @@ func (s *Server) connectInStartSlot(ctx context.Context) (*Connection, error) {
 
 // connectAndPublish makes a connection and publishes it.
 func (s *Server) connectAndPublish(ctx context.Context) (*Connection, error) {
-	limit, why := s.Spec.ConnectTimeLimit(), problem.Slowf("it took longer than %v", s.Spec.ConnectTimeLimit())
+	limit, why := s.Spec.ConnectTimeLimit(), problem.OwnTimeoutErrorf("it took longer than %v", s.Spec.ConnectTimeLimit())
 	if s.Spec.Transport == Stdio { // its start watch does that
 		limit = process.LongestStart
 	}
@@ -236,7 +236,7 @@ func (s *Server) serveConnection(ctx context.Context, c *Connection) error {
 				return err
 			}
 		case now := <-tick.C:
-			c.link.Tidy(now)
+			c.link.CloseIdle(now)
 			s.dialer.closeIdleConnections(now)
 			if h := c.link.Health().Received; h != heard || c.isBusy() {
 				heard = h
@@ -263,7 +263,7 @@ func (s *Server) pingServer(ctx context.Context, c *Connection) error {
 		method = mcp.Discover // the modern protocol has no ping
 	}
 	_, err := s.SendOwnRequest(pctx, c, method, nil)
-	if err != nil && pctx.Err() == nil && c.link.Cause() == nil && c.handshakeResult.hasTools && transport.Refuses(err) {
+	if err != nil && pctx.Err() == nil && c.link.Cause() == nil && c.handshakeResult.hasTools && transport.IsPermanentRefusal(err) {
 		_, err = s.SendOwnRequest(pctx, c, mcp.ListTools, nil)
 	}
 	switch {
@@ -273,14 +273,14 @@ func (s *Server) pingServer(ctx context.Context, c *Connection) error {
 		return c.link.Cause()
 	case ctx.Err() != nil:
 		return transport.ErrStopped
-	case pctx.Err() == nil && c.handshakeResult.hasTools && transport.Refuses(err):
+	case pctx.Err() == nil && c.handshakeResult.hasTools && transport.IsPermanentRefusal(err):
 		return err
 	case pctx.Err() == nil:
 		return nil // it answered, with some error
 	case c.link.Health().Received != heard || c.isBusy():
 		return nil
 	}
-	return problem.Slowf("the server did not answer a ping within %v", pingTime)
+	return problem.OwnTimeoutErrorf("the server did not answer a ping within %v", pingTime)
 }
 
 // updateFailing updates whether the connected server fails every call.

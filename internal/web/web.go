@@ -34,8 +34,8 @@ import (
 // Path is the path of the web UI.
 const Path = "/ui/"
 
-// Address returns the URL of the UI for a browser on this machine. With passkeys it has a host name, because passkeys do not work with an IP address.
-func Address(listener net.Addr, byName bool) string {
+// UIAddress returns the URL of the UI for a browser on this machine. With passkeys it has a host name, because passkeys do not work with an IP address.
+func UIAddress(listener net.Addr, byName bool) string {
 	host, port, _ := net.SplitHostPort(listener.String()) // a listener has both
 	if byName {
 		return presence.PageOrigin(port) + Path
@@ -62,7 +62,7 @@ var distZip []byte
 
 // Handler serves everything under Path and redirects other requests to it.
 type Handler struct {
-	files        map[string]*file
+	files        map[string]*uiFile
 	usesPasskeys func() bool
 }
 
@@ -77,10 +77,10 @@ func New(byName func() bool) (*Handler, error) {
 
 // newHandler returns a handler of these files.
 func newHandler(dist fs.FS, byName func() bool) (*Handler, error) {
-	h := &Handler{files: map[string]*file{}, usesPasskeys: byName}
+	h := &Handler{files: map[string]*uiFile{}, usesPasskeys: byName}
 	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			h.files[name] = &file{name: name, forms: sync.OnceValues(func() (encodings, error) { return encodeFile(dist, name) })}
+			h.files[name] = &uiFile{name: name, forms: sync.OnceValues(func() (encodedFile, error) { return encodeFile(dist, name) })}
 		}
 		return err
 	})
@@ -114,7 +114,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	asset := strings.HasPrefix(name, assets)
-	if origin := namedOrigin(r.Host); origin != "" && !asset && h.usesPasskeys() {
+	if origin := hostNameOrigin(r.Host); origin != "" && !asset && h.usesPasskeys() {
 		// The browser keeps the fragment, which has the sign-in code.
 		header.Set("Location", origin+r.URL.RequestURI())
 		w.WriteHeader(http.StatusTemporaryRedirect)
@@ -130,11 +130,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case found == nil:
 		found = h.files[index]
 	}
-	found.serve(w, r)
+	found.serveFile(w, r)
 }
 
-// namedOrigin returns the origin with a host name for a Host that is a loopback address, "" for others.
-func namedOrigin(host string) string {
+// hostNameOrigin returns the origin with a host name for a Host that is a loopback address, "" for others.
+func hostNameOrigin(host string) string {
 	at, err := netip.ParseAddrPort(host)
 	if err != nil {
 		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
@@ -149,19 +149,19 @@ func namedOrigin(host string) string {
 	return presence.PageOrigin(strconv.Itoa(int(at.Port())))
 }
 
-// file is one file of the UI. It is compressed on first use, to keep the start fast.
-type file struct {
+// uiFile is one file of the UI. It is compressed on first use, to keep the start fast.
+type uiFile struct {
 	name  string
-	forms func() (encodings, error)
+	forms func() (encodedFile, error)
 }
 
-// encodings are the bytes of a file as they are sent.
-type encodings struct {
+// encodedFile are the bytes of a file as they are sent.
+type encodedFile struct {
 	tag           string // of the plain bytes, without quotes
 	plain, zipped []byte // zipped is nil when compression saves little
 }
 
-func encodeFile(dist fs.FS, name string) (f encodings, err error) {
+func encodeFile(dist fs.FS, name string) (f encodedFile, err error) {
 	if f.plain, err = fs.ReadFile(dist, name); err != nil {
 		return f, err
 	}
@@ -181,7 +181,7 @@ func encodeFile(dist fs.FS, name string) (f encodings, err error) {
 	return f, nil
 }
 
-func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+func (f *uiFile) serveFile(w http.ResponseWriter, r *http.Request) {
 	made, err := f.forms()
 	if err != nil {
 		http.Error(w, "The file cannot be read.", http.StatusInternalServerError)
@@ -190,18 +190,18 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	body, tag := made.plain, made.tag
 	if made.zipped != nil {
 		w.Header().Set("Vary", "Accept-Encoding")
-		if takesGzip(r.Header.Values("Accept-Encoding")) {
+		if acceptsGzip(r.Header.Values("Accept-Encoding")) {
 			w.Header().Set("Content-Encoding", "gzip")
 			body, tag = made.zipped, tag+"-gz"
 		}
 	}
 	w.Header().Set("Etag", `"`+tag+`"`)
-	w.Header().Set("Content-Type", contentType(f.name))
+	w.Header().Set("Content-Type", mediaType(f.name))
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// takesGzip reports whether a client accepts gzip.
-func takesGzip(values []string) bool {
+// acceptsGzip reports whether a client accepts gzip.
+func acceptsGzip(values []string) bool {
 	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
 		if strings.EqualFold(name, "gzip") {
@@ -211,8 +211,8 @@ func takesGzip(values []string) bool {
 	return false
 }
 
-// contentType returns the media type of a file, the same on every system.
-func contentType(name string) string {
+// mediaType returns the media type of a file, the same on every system.
+func mediaType(name string) string {
 	switch path.Ext(name) {
 	case ".html":
 		return "text/html; charset=utf-8"

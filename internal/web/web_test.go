@@ -177,7 +177,7 @@ func TestWhatWasBuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, f := range h.files {
-		if contentType(name) == "application/octet-stream" {
+		if mediaType(name) == "application/octet-stream" {
 			t.Errorf("%s has no type", name)
 		}
 		if path.Ext(name) != ".html" {
@@ -208,14 +208,14 @@ func TestAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Address(at, false); got != want {
+		if got := UIAddress(at, false); got != want {
 			t.Errorf("%s: %s", listens, got)
 		}
 		name := "http://localhost:8080/ui/"
 		if at.Port == 80 {
 			name = "http://localhost/ui/"
 		}
-		if got := Address(at, true); got != name {
+		if got := UIAddress(at, true); got != name {
 			t.Errorf("%s by name: %s", listens, got)
 		}
 	}

@@ -23,8 +23,8 @@ type Section struct {
 	Lines []string
 }
 
-// Read parses a file.
-func Read(text string) File {
+// Parse parses a file.
+func Parse(text string) File {
 	var f File
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
@@ -43,8 +43,8 @@ func Read(text string) File {
 	return f
 }
 
-// Of returns the section with this head.
-func (f File) Of(head string) Section {
+// SectionByHead returns the section with this head.
+func (f File) SectionByHead(head string) Section {
 	for _, s := range f {
 		if s.Head == head {
 			return s
@@ -56,8 +56,8 @@ func (f File) Of(head string) Section {
 // Words returns the words of all lines.
 func (s Section) Words() []string { return strings.Fields(strings.Join(s.Lines, " ")) }
 
-// Set returns the words as a set.
-func (s Section) Set() map[string]bool {
+// WordSet returns the words as a set.
+func (s Section) WordSet() map[string]bool {
 	set := make(map[string]bool, 8*len(s.Lines))
 	for _, w := range s.Words() {
 		set[w] = true

@@ -7,15 +7,15 @@ import (
 )
 
 func TestRead(t *testing.T) {
-	got := Read("# A comment.\n\nfirst: a head\n\ta b\n\n\t#c  d\n# Another.\nsecond\r\n\te\r\nempty\n")
+	got := Parse("# A comment.\n\nfirst: a head\n\ta b\n\n\t#c  d\n# Another.\nsecond\r\n\te\r\nempty\n")
 	want := File{{"first: a head", []string{"a b", "#c  d"}}, {"second", []string{"e"}}, {"empty", nil}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"a", "b", "#c", "d"}, got.Of("first: a head").Words()); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "#c", "d"}, got.SectionByHead("first: a head").Words()); diff != "" {
 		t.Error(diff)
 	}
-	if set := got.Of("second").Set(); len(set) != 1 || !set["e"] {
+	if set := got.SectionByHead("second").WordSet(); len(set) != 1 || !set["e"] {
 		t.Errorf("%v", set)
 	}
 }
@@ -23,8 +23,8 @@ func TestRead(t *testing.T) {
 // TestFaults: a fault in a file is one of the program.
 func TestFaults(t *testing.T) {
 	for name, run := range map[string]func(){
-		"no head":    func() { Read("\ta\n") },
-		"no section": func() { Read("a\n").Of("b") },
+		"no head":    func() { Parse("\ta\n") },
+		"no section": func() { Parse("a\n").SectionByHead("b") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

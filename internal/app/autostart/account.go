@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Account identifies the user whose services are managed, and the system.
-type Account struct {
+// UserAccount identifies the user whose services are managed, and the system.
+type UserAccount struct {
 	GOOS   string
 	Home   string // absolute
 	Config string // XDG_CONFIG_HOME; "" = .config in the home directory
@@ -21,8 +21,8 @@ type Account struct {
 	Run func(ctx context.Context, name string, args ...string) (string, error)
 }
 
-// run runs a program with an empty input.
-func run(ctx context.Context, name string, args ...string) (string, error) {
+// runProgram runs a program with an empty input.
+func runProgram(ctx context.Context, name string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -42,8 +42,8 @@ type commandError struct {
 func (f *commandError) Error() string { return f.said }
 func (f *commandError) Unwrap() error { return f.err }
 
-// stepError returns the problem of a failed step.
-func stepError(step string, err error) error {
+// newStepError returns the problem of a failed step.
+func newStepError(step string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -25,7 +25,7 @@ var onWindows = Program{Path: `C:\Program Files\mcpproxy.exe`, Args: []string{"s
 
 func TestFiles(t *testing.T) {
 	for name, got := range map[string]string{
-		"systemd": SystemdUnit(awkward), "launchd": launchdAgent(awkward), "task": windowsTask(onWindows, `HOME\me & you`),
+		"systemd": SystemdUnitText(awkward), "launchd": launchdPlist(awkward), "task": windowsTaskXML(onWindows, `HOME\me & you`),
 	} {
 		path := filepath.Join("testdata", name+".golden")
 		if *update {
@@ -52,7 +52,7 @@ func TestSystemdTakesTheUnit(t *testing.T) {
 	}
 	p.Dir = dir
 	file := filepath.Join(dir, unit)
-	if err := os.WriteFile(file, []byte(SystemdUnit(p)), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(SystemdUnitText(p)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(analyze, "verify", "--user", "--man=no", file)
@@ -97,9 +97,9 @@ func (s *system) changes() (out []string) {
 	return out
 }
 
-func at(t *testing.T, goos string, s *system) (Manager, Account) {
+func at(t *testing.T, goos string, s *system) (Manager, UserAccount) {
 	t.Helper()
-	a := Account{GOOS: goos, Home: t.TempDir(), User: "me", UID: 501, Run: s.run}
+	a := UserAccount{GOOS: goos, Home: t.TempDir(), User: "me", UID: 501, Run: s.run}
 	m, err := New(a)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestSystemd(t *testing.T) {
 		t.Error(changed, err)
 	}
 	state, err := m.State(t.Context())
-	if want := (State{Manager: "systemd", File: "/f", Installed: true, Enabled: true, Running: true, PID: 7, Detail: "active (running), restarts: 2", Restart: state.Restart, Log: state.Log}); err != nil || state != want {
+	if want := (ServiceState{Manager: "systemd", File: "/f", Installed: true, Enabled: true, Running: true, PID: 7, Detail: "active (running), restarts: 2", Restart: state.Restart, Log: state.Log}); err != nil || state != want {
 		t.Errorf("%+v %v", state, err)
 	}
 	if was, err := m.Uninstall(t.Context()); err != nil || !was {
@@ -179,7 +179,7 @@ func TestLaunchd(t *testing.T) {
 	}
 	file := filepath.Join(a.Home, "Library/LaunchAgents/mcpproxy.plist")
 	state, err := m.State(t.Context())
-	if want := (State{Manager: "launchd", File: file, Installed: true, Enabled: true, Running: true, PID: 9, Detail: "running, the last run ended with 1", Restart: state.Restart}); err != nil || state != want {
+	if want := (ServiceState{Manager: "launchd", File: file, Installed: true, Enabled: true, Running: true, PID: 9, Detail: "running, the last run ended with 1", Restart: state.Restart}); err != nil || state != want {
 		t.Errorf("%+v %v", state, err)
 	}
 	s.says["launchctl print-disabled"] = "disabled services = {\n\t\"mcpproxy\" => disabled\n}"
@@ -213,20 +213,20 @@ func TestScheduler(t *testing.T) {
 			for i := 2; i < len(raw); i += 2 {
 				units = append(units, uint16(raw[i])|uint16(raw[i+1])<<8)
 			}
-			if got := string(utf16.Decode(units)); got != windowsTask(onWindows, "me") {
+			if got := string(utf16.Decode(units)); got != windowsTaskXML(onWindows, "me") {
 				t.Error(got)
 			}
 			s.ran[len(s.ran)-1] = strings.ReplaceAll(line, args[5], "FILE")
 		}
 	}
 	m, _ := at(t, "windows", s)
-	for number, want := range map[string]State{
+	for number, want := range map[string]ServiceState{
 		"": {Detail: "no such task"}, "4\r\n": {Installed: true, Enabled: true, Running: true, Detail: "running"},
 		"1": {Installed: true, Detail: "disabled"}, "3": {Installed: true, Enabled: true, Detail: "ready"},
 	} {
 		s.says["powershell.exe"] = number
 		want.Manager = "task scheduler"
-		if state, err := m.State(t.Context()); err != nil || (State{Manager: state.Manager, Installed: state.Installed, Enabled: state.Enabled, Running: state.Running, Detail: state.Detail}) != want {
+		if state, err := m.State(t.Context()); err != nil || (ServiceState{Manager: state.Manager, Installed: state.Installed, Enabled: state.Enabled, Running: state.Running, Detail: state.Detail}) != want {
 			t.Errorf("%q: %+v %v", number, state, err)
 		}
 	}
@@ -279,7 +279,7 @@ func TestForeignFilesStay(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	if _, err := New(Account{GOOS: "plan9"}); err == nil {
+	if _, err := New(UserAccount{GOOS: "plan9"}); err == nil {
 		t.Error("there is no manager on plan9")
 	}
 	bad := awkward

@@ -10,12 +10,12 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Self returns the path by which this program was started. A package manager keeps it stable across versions. It rejects a binary of go run, which is
+// ExecutablePath returns the path by which this program was started. A package manager keeps it stable across versions. It rejects a binary of go run, which is
 // deleted when it ends.
-func Self() (string, error) {
+func ExecutablePath() (string, error) {
 	file, err := os.Executable()
 	if err != nil {
-		return "", stepError("The path of this program is not known", err)
+		return "", newStepError("The path of this program is not known", err)
 	}
 	if strings.Contains(filepath.ToSlash(file), "/go-build") {
 		return "", problem.New(problem.Usage, "This program is one that go run has built, and is gone when it ends.", "Install it first, with a package or `go install ./cmd/mcpproxy`.")
@@ -39,11 +39,11 @@ func sameFile(a, b string) bool {
 func SearchPath(path string, temporary ...string) string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(path) {
-		if isBelow(dir, temporary) {
+		if isBelowAny(dir, temporary) {
 			dir, _ = filepath.EvalSymlinks(dir)
 		}
 		info, err := os.Stat(dir)
-		if err != nil || !info.IsDir() || !filepath.IsAbs(dir) || isBelow(dir, temporary) || slices.Contains(dirs, dir) {
+		if err != nil || !info.IsDir() || !filepath.IsAbs(dir) || isBelowAny(dir, temporary) || slices.Contains(dirs, dir) {
 			continue
 		}
 		dirs = append(dirs, dir)
@@ -51,7 +51,7 @@ func SearchPath(path string, temporary ...string) string {
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
-func isBelow(dir string, parents []string) bool {
+func isBelowAny(dir string, parents []string) bool {
 	return slices.ContainsFunc(parents, func(parent string) bool {
 		rel, err := filepath.Rel(parent, dir)
 		return parent != "" && err == nil && filepath.IsLocal(rel)

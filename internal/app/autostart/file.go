@@ -14,29 +14,29 @@ import (
 // fileMarker is in every file that this package writes.
 const fileMarker = "Written by `mcpproxy service install`"
 
-// writeFile writes the file of the service, readable only by its owner, and reports whether that changed it.
-func writeFile(path, text string) (changed bool, err error) {
+// writeServiceFile writes the file of the service, readable only by its owner, and reports whether that changed it.
+func writeServiceFile(path, text string) (changed bool, err error) {
 	was, err := readOwnFile(path)
 	if err != nil || was == text {
 		return false, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return false, stepError("The file of the service cannot be written", err)
+		return false, newStepError("The file of the service cannot be written", err)
 	}
-	if err := ondisk.Replace(path, []byte(text)); err != nil {
-		return false, stepError("The file of the service cannot be written", err)
+	if err := ondisk.ReplaceFile(path, []byte(text)); err != nil {
+		return false, newStepError("The file of the service cannot be written", err)
 	}
 	return true, nil
 }
 
-// removeFile removes the file of the service, and reports whether it existed.
-func removeFile(path string) (was bool, err error) {
+// removeServiceFile removes the file of the service, and reports whether it existed.
+func removeServiceFile(path string) (was bool, err error) {
 	text, err := readOwnFile(path)
 	if err != nil || text == "" {
 		return false, err
 	}
 	if err := os.Remove(path); err != nil {
-		return false, stepError("The file of the service cannot be removed", err)
+		return false, newStepError("The file of the service cannot be removed", err)
 	}
 	return true, nil
 }
@@ -48,12 +48,12 @@ func readOwnFile(path string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", stepError("The file of the service cannot be read", err)
+		return "", newStepError("The file of the service cannot be read", err)
 	}
 	if info.Mode().IsRegular() && info.Size() < 1<<20 {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return "", stepError("The file of the service cannot be read", err)
+			return "", newStepError("The file of the service cannot be read", err)
 		}
 		if strings.Contains(string(text), fileMarker) {
 			return string(text), nil

@@ -13,59 +13,59 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// launchd manages agents of a logged-in user.
-type launchd struct{ account Account }
+// launchdManager manages agents of a logged-in user.
+type launchdManager struct{ account UserAccount }
 
-func (l *launchd) file() string {
+func (l *launchdManager) agentFile() string {
 	return filepath.Join(l.account.Home, "Library", "LaunchAgents", name+".plist")
 }
 
-func (l *launchd) domain() string { return "gui/" + strconv.Itoa(l.account.UID) }
-func (l *launchd) target() string { return l.domain() + "/" + name }
+func (l *launchdManager) guiDomain() string     { return "gui/" + strconv.Itoa(l.account.UID) }
+func (l *launchdManager) serviceTarget() string { return l.guiDomain() + "/" + name }
 
-func (l *launchd) Install(ctx context.Context, p Program) (changed bool, err error) {
-	if err := p.check(); err != nil {
+func (l *launchdManager) Install(ctx context.Context, p Program) (changed bool, err error) {
+	if err := p.rejectControlChars(); err != nil {
 		return false, err
 	}
 	before, err := l.State(ctx)
 	if err != nil {
 		return false, err
 	}
-	if changed, err = writeFile(l.file(), launchdAgent(p)); err != nil {
+	if changed, err = writeServiceFile(l.agentFile(), launchdPlist(p)); err != nil {
 		return false, err
 	}
 	if before.Installed && changed {
-		if err := l.bootout(ctx); err != nil {
+		if err := l.bootOutAndWait(ctx); err != nil {
 			return true, err
 		}
 		before.Installed = false
 	}
-	if err := l.launchctl(ctx, "enable", l.target()); err != nil {
+	if err := l.runLaunchctl(ctx, "enable", l.serviceTarget()); err != nil {
 		return changed, err
 	}
 	switch {
 	case !before.Installed:
-		err = l.launchctl(ctx, "bootstrap", l.domain(), l.file())
+		err = l.runLaunchctl(ctx, "bootstrap", l.guiDomain(), l.agentFile())
 	case !before.Running:
-		err = l.launchctl(ctx, "kickstart", l.target())
+		err = l.runLaunchctl(ctx, "kickstart", l.serviceTarget())
 	}
 	return changed || !before.Enabled || !before.Installed || !before.Running, err
 }
 
-func (l *launchd) Uninstall(ctx context.Context) (was bool, err error) {
+func (l *launchdManager) Uninstall(ctx context.Context) (was bool, err error) {
 	before, err := l.State(ctx)
 	if err != nil {
 		return false, err
 	}
-	if _, err := readOwnFile(l.file()); err != nil {
+	if _, err := readOwnFile(l.agentFile()); err != nil {
 		return false, err
 	}
 	if before.Installed {
-		if err := l.bootout(ctx); err != nil {
+		if err := l.bootOutAndWait(ctx); err != nil {
 			return false, err
 		}
 	}
-	was, err = removeFile(l.file())
+	was, err = removeServiceFile(l.agentFile())
 	return was || before.Installed, err
 }
 
@@ -75,9 +75,9 @@ const (
 	endLook = 200 * time.Millisecond
 )
 
-// bootout ends the agent and waits until launchd has removed it. Before that, launchd rejects another agent of that name.
-func (l *launchd) bootout(ctx context.Context) error {
-	if err := l.launchctl(ctx, "bootout", l.target()); err != nil {
+// bootOutAndWait ends the agent and waits until launchd has removed it. Before that, launchd rejects another agent of that name.
+func (l *launchdManager) bootOutAndWait(ctx context.Context) error {
+	if err := l.runLaunchctl(ctx, "bootout", l.serviceTarget()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, endTime)
@@ -85,37 +85,37 @@ func (l *launchd) bootout(ctx context.Context) error {
 	look := time.NewTicker(endLook)
 	defer look.Stop()
 	for {
-		if _, err := l.account.Run(ctx, "launchctl", "print", l.target()); err != nil && ctx.Err() == nil {
+		if _, err := l.account.Run(ctx, "launchctl", "print", l.serviceTarget()); err != nil && ctx.Err() == nil {
 			return nil
 		}
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return stepError("The agent does not end", ctx.Err())
+			return newStepError("The agent does not end", ctx.Err())
 		}
 	}
 }
 
-func (l *launchd) launchctl(ctx context.Context, args ...string) error {
+func (l *launchdManager) runLaunchctl(ctx context.Context, args ...string) error {
 	if _, err := l.account.Run(ctx, "launchctl", args...); err != nil {
-		return stepError("launchctl "+args[0]+" failed", err)
+		return newStepError("launchctl "+args[0]+" failed", err)
 	}
 	return nil
 }
 
-func (l *launchd) State(ctx context.Context) (State, error) {
-	state := State{Manager: "launchd", Detail: "not loaded", Restart: "launchctl kickstart -k " + l.target()}
-	if _, err := os.Lstat(l.file()); err == nil {
-		state.File = l.file()
+func (l *launchdManager) State(ctx context.Context) (ServiceState, error) {
+	state := ServiceState{Manager: "launchd", Detail: "not loaded", Restart: "launchctl kickstart -k " + l.serviceTarget()}
+	if _, err := os.Lstat(l.agentFile()); err == nil {
+		state.File = l.agentFile()
 	}
-	disabled, err := l.account.Run(ctx, "launchctl", "print-disabled", l.domain())
+	disabled, err := l.account.Run(ctx, "launchctl", "print-disabled", l.guiDomain())
 	if err != nil {
-		return State{}, problem.New(problem.Conflict, "launchd does not answer for this user: "+strings.Join(strings.Fields(err.Error()), " "),
+		return ServiceState{}, problem.New(problem.Conflict, "launchd does not answer for this user: "+strings.Join(strings.Fields(err.Error()), " "),
 			"Log in on the screen as the user, without sudo or ssh.").Because(err)
 	}
 	off := strings.Contains(disabled, `"`+name+`" => disabled`) || strings.Contains(disabled, `"`+name+`" => true`)
 	state.Enabled = state.File != "" && !off
-	said, err := l.account.Run(ctx, "launchctl", "print", l.target())
+	said, err := l.account.Run(ctx, "launchctl", "print", l.serviceTarget())
 	if err != nil { // it knows no such agent
 		return state, nil
 	}
@@ -134,8 +134,8 @@ func (l *launchd) State(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// launchdAgent returns the property list of an agent that runs a program.
-func launchdAgent(p Program) string {
+// launchdPlist returns the property list of an agent that runs a program.
+func launchdPlist(p Program) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">

@@ -1,6 +1,11 @@
 // Package autostart starts a program when its user logs in, and restarts it when it fails: with a systemd user unit, a launchd agent, or a task of the
 // Windows Task Scheduler.
 //
+// Files:
+//   - manager.go, program.go: the interface Manager, the program and its state
+//   - systemd.go, launchd.go, scheduler.go: the service managers of Linux, macOS and Windows
+//   - environ.go, file.go, account.go: the path of this program, the service file, running system programs
+//
 // Guarantees:
 //   - It needs only the rights of the user.
 //   - Installing and removing are idempotent.
@@ -22,21 +27,21 @@ type Manager interface {
 	Install(ctx context.Context, p Program) (changed bool, err error)
 	// Uninstall stops and removes the service. It reports whether there was one.
 	Uninstall(ctx context.Context) (was bool, err error)
-	State(ctx context.Context) (State, error)
+	State(ctx context.Context) (ServiceState, error)
 }
 
 // New returns the service manager of the account's system.
-func New(a Account) (Manager, error) {
+func New(a UserAccount) (Manager, error) {
 	if a.Run == nil {
-		a.Run = run
+		a.Run = runProgram
 	}
 	switch a.GOOS {
 	case "linux":
-		return &systemd{account: a}, nil
+		return &systemdManager{account: a}, nil
 	case "darwin":
-		return &launchd{account: a}, nil
+		return &launchdManager{account: a}, nil
 	case "windows":
-		return &scheduler{account: a}, nil
+		return &schedulerManager{account: a}, nil
 	}
 	return nil, problem.New(problem.InvalidRequest, "On "+a.GOOS+" there is no manager of services that MCPProxy knows.",
 		"Have `mcpproxy serve` started by what your system has for it.")

@@ -19,8 +19,8 @@ type Program struct {
 	Log  string   // file for stderr with launchd, which has no log
 }
 
-// State is what the service manager reports.
-type State struct {
+// ServiceState is what the service manager reports.
+type ServiceState struct {
 	Manager   string `json:"manager" doc:"systemd, launchd or task scheduler"`
 	File      string `json:"file,omitempty" doc:"the file that says what is started, where there is one"`
 	Installed bool   `json:"installed"`
@@ -32,8 +32,8 @@ type State struct {
 	Log       string `json:"log,omitempty" doc:"the command that shows what it prints, where that is kept"`
 }
 
-// check rejects what a service file cannot express.
-func (p Program) check() error {
+// rejectControlChars rejects what a service file cannot express.
+func (p Program) rejectControlChars() error {
 	for _, text := range append(append([]string{p.Path, p.Dir, p.Log}, p.Args...), p.Env...) {
 		if strings.ContainsFunc(text, unicode.IsControl) {
 			return problem.New(problem.InvalidParameter, "A path or a variable of the service has a control character.", "Rename it, or unset the variable.")

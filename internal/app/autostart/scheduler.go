@@ -9,14 +9,14 @@ import (
 	"unicode/utf16"
 )
 
-// scheduler is the Windows Task Scheduler, which stores the task itself.
-type scheduler struct{ account Account }
+// schedulerManager is the Windows Task Scheduler, which stores the task itself.
+type schedulerManager struct{ account UserAccount }
 
 // task is what the scheduler knows it by.
 const task = "MCPProxy"
 
-func (s *scheduler) Install(ctx context.Context, p Program) (changed bool, err error) {
-	if err := p.check(); err != nil {
+func (s *schedulerManager) Install(ctx context.Context, p Program) (changed bool, err error) {
+	if err := p.rejectControlChars(); err != nil {
 		return false, err
 	}
 	before, err := s.State(ctx)
@@ -25,43 +25,43 @@ func (s *scheduler) Install(ctx context.Context, p Program) (changed bool, err e
 	}
 	file, err := os.CreateTemp("", "mcpproxy-*.xml")
 	if err != nil {
-		return false, stepError("The task cannot be written", err)
+		return false, newStepError("The task cannot be written", err)
 	}
 	defer os.Remove(file.Name())
-	_, err = file.Write(utf16Text(windowsTask(p, s.account.User)))
+	_, err = file.Write(toUTF16(windowsTaskXML(p, s.account.User)))
 	if closed := file.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
-		return false, stepError("The task cannot be written", err)
+		return false, newStepError("The task cannot be written", err)
 	}
 	if before.Running {
-		if err := s.schtasks(ctx, "/End"); err != nil {
+		if err := s.runSchtasks(ctx, "/End"); err != nil {
 			return false, err
 		}
 	}
-	if err := s.schtasks(ctx, "/Create", "/XML", file.Name(), "/F"); err != nil {
+	if err := s.runSchtasks(ctx, "/Create", "/XML", file.Name(), "/F"); err != nil {
 		return false, err
 	}
-	return true, s.schtasks(ctx, "/Run")
+	return true, s.runSchtasks(ctx, "/Run")
 }
 
-func (s *scheduler) Uninstall(ctx context.Context) (was bool, err error) {
+func (s *schedulerManager) Uninstall(ctx context.Context) (was bool, err error) {
 	before, err := s.State(ctx)
 	if err != nil || !before.Installed {
 		return false, err
 	}
 	if before.Running {
-		if err := s.schtasks(ctx, "/End"); err != nil {
+		if err := s.runSchtasks(ctx, "/End"); err != nil {
 			return false, err
 		}
 	}
-	return true, s.schtasks(ctx, "/Delete", "/F")
+	return true, s.runSchtasks(ctx, "/Delete", "/F")
 }
 
-func (s *scheduler) schtasks(ctx context.Context, does string, args ...string) error {
+func (s *schedulerManager) runSchtasks(ctx context.Context, does string, args ...string) error {
 	if _, err := s.account.Run(ctx, "schtasks.exe", append([]string{does, "/TN", task}, args...)...); err != nil {
-		return stepError("schtasks "+does+" failed", err)
+		return newStepError("schtasks "+does+" failed", err)
 	}
 	return nil
 }
@@ -69,15 +69,15 @@ func (s *scheduler) schtasks(ctx context.Context, does string, args ...string) e
 // query prints the number of the task's state, nothing without a task. The output of schtasks is localized.
 const query = "$t = Get-ScheduledTask -TaskName " + task + " -TaskPath '\\' -ErrorAction SilentlyContinue; if ($t) { [int]$t.State }"
 
-func (s *scheduler) State(ctx context.Context) (State, error) {
+func (s *schedulerManager) State(ctx context.Context) (ServiceState, error) {
 	said, err := s.account.Run(ctx, "powershell.exe", "-NoProfile", "-NonInteractive", "-Command", query)
 	if err != nil {
-		return State{}, stepError("The task scheduler does not answer", err)
+		return ServiceState{}, newStepError("The task scheduler does not answer", err)
 	}
-	state := State{Manager: "task scheduler", Installed: true, Enabled: true, Restart: "schtasks /End /TN " + task + " & schtasks /Run /TN " + task}
+	state := ServiceState{Manager: "task scheduler", Installed: true, Enabled: true, Restart: "schtasks /End /TN " + task + " & schtasks /Run /TN " + task}
 	switch number := strings.TrimSpace(said); number {
 	case "":
-		return State{Manager: state.Manager, Detail: "no such task"}, nil
+		return ServiceState{Manager: state.Manager, Detail: "no such task"}, nil
 	case "1":
 		state.Enabled, state.Detail = false, "disabled"
 	case "2":
@@ -92,9 +92,9 @@ func (s *scheduler) State(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// windowsTask returns a task that starts a program at login and checks each minute that it runs, because the scheduler does not restart a program that
+// windowsTaskXML returns a task that starts a program at login and checks each minute that it runs, because the scheduler does not restart a program that
 // ends with an error.
-func windowsTask(p Program, user string) string {
+func windowsTaskXML(p Program, user string) string {
 	words := make([]string, len(p.Args))
 	for i, arg := range p.Args {
 		words[i] = quoteWindowsArg(arg)
@@ -148,8 +148,8 @@ func quoteWindowsArg(word string) string {
 	return `"` + word + backslashes + `"`
 }
 
-// utf16Text encodes a text for the scheduler.
-func utf16Text(text string) []byte {
+// toUTF16 encodes a text for the scheduler.
+func toUTF16(text string) []byte {
 	out := []byte{0xff, 0xfe}
 	for _, unit := range utf16.Encode([]rune(text)) {
 		out = binary.LittleEndian.AppendUint16(out, unit)

@@ -11,24 +11,24 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// systemd is the systemd instance of a user.
-type systemd struct{ account Account }
+// systemdManager is the systemd instance of a user.
+type systemdManager struct{ account UserAccount }
 
 const unit = name + ".service"
 
-func (s *systemd) file() string {
+func (s *systemdManager) unitFile() string {
 	return filepath.Join(cmp.Or(s.account.Config, filepath.Join(s.account.Home, ".config")), "systemd", "user", unit)
 }
 
-func (s *systemd) Install(ctx context.Context, p Program) (changed bool, err error) {
-	if err := p.check(); err != nil {
+func (s *systemdManager) Install(ctx context.Context, p Program) (changed bool, err error) {
+	if err := p.rejectControlChars(); err != nil {
 		return false, err
 	}
 	before, err := s.State(ctx)
 	if err != nil {
 		return false, err
 	}
-	if changed, err = writeFile(s.file(), "# "+fileMarker+". To change it: systemctl --user edit mcpproxy\n"+SystemdUnit(p)); err != nil {
+	if changed, err = writeServiceFile(s.unitFile(), "# "+fileMarker+". To change it: systemctl --user edit mcpproxy\n"+SystemdUnitText(p)); err != nil {
 		return false, err
 	}
 	start := "start"
@@ -36,48 +36,48 @@ func (s *systemd) Install(ctx context.Context, p Program) (changed bool, err err
 		start = "restart"
 	}
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", unit}, {start, unit}} {
-		if err := s.systemctl(ctx, args...); err != nil {
+		if err := s.runSystemctl(ctx, args...); err != nil {
 			return changed, err
 		}
 	}
 	return changed || !before.Enabled || !before.Running, nil
 }
 
-func (s *systemd) Uninstall(ctx context.Context) (was bool, err error) {
+func (s *systemdManager) Uninstall(ctx context.Context) (was bool, err error) {
 	before, err := s.State(ctx)
 	if err != nil {
 		return false, err
 	}
-	if _, err := readOwnFile(s.file()); err != nil {
+	if _, err := readOwnFile(s.unitFile()); err != nil {
 		return false, err
 	}
 	if before.Installed {
-		if err := s.systemctl(ctx, "disable", "--now", unit); err != nil {
+		if err := s.runSystemctl(ctx, "disable", "--now", unit); err != nil {
 			return false, err
 		}
 	}
-	if was, err = removeFile(s.file()); err != nil || !was {
+	if was, err = removeServiceFile(s.unitFile()); err != nil || !was {
 		return before.Enabled || before.Running, err
 	}
-	if err := s.systemctl(ctx, "daemon-reload"); err != nil {
+	if err := s.runSystemctl(ctx, "daemon-reload"); err != nil {
 		return true, err
 	}
-	_ = s.systemctl(ctx, "reset-failed", unit) // there is nothing to reset where it did not fail
+	_ = s.runSystemctl(ctx, "reset-failed", unit) // there is nothing to reset where it did not fail
 	return true, nil
 }
 
-func (s *systemd) systemctl(ctx context.Context, args ...string) error {
+func (s *systemdManager) runSystemctl(ctx context.Context, args ...string) error {
 	if _, err := s.account.Run(ctx, "systemctl", append([]string{"--user", "--quiet"}, args...)...); err != nil {
-		return stepError("systemctl --user "+args[0]+" failed", err)
+		return newStepError("systemctl --user "+args[0]+" failed", err)
 	}
 	return nil
 }
 
-func (s *systemd) State(ctx context.Context) (State, error) {
+func (s *systemdManager) State(ctx context.Context) (ServiceState, error) {
 	said, err := s.account.Run(ctx, "systemctl", "--user", "show", unit,
 		"--property=LoadState,ActiveState,SubState,Result,MainPID,UnitFileState,FragmentPath,NRestarts")
 	if err != nil {
-		return State{}, problem.New(problem.Conflict, "No systemd answers for this user: "+strings.Join(strings.Fields(err.Error()), " "),
+		return ServiceState{}, problem.New(problem.Conflict, "No systemd answers for this user: "+strings.Join(strings.Fields(err.Error()), " "),
 			"Log in as the user, without sudo or su. Where no systemd runs, as in a container, start `mcpproxy serve` yourself.").Because(err)
 	}
 	is := map[string]string{}
@@ -85,7 +85,7 @@ func (s *systemd) State(ctx context.Context) (State, error) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		is[name] = value
 	}
-	state := State{
+	state := ServiceState{
 		Manager: "systemd", File: is["FragmentPath"], Installed: is["LoadState"] == "loaded",
 		Enabled: strings.HasPrefix(is["UnitFileState"], "enabled"), Running: is["ActiveState"] == "active",
 		Detail:  is["ActiveState"] + " (" + is["SubState"] + ")",
@@ -104,8 +104,8 @@ func (s *systemd) State(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// SystemdUnit returns a user unit that runs a program. The program stops its servers, so that their calls can end; the rest is killed after it.
-func SystemdUnit(p Program) string {
+// SystemdUnitText returns a user unit that runs a program. The program stops its servers, so that their calls can end; the rest is killed after it.
+func SystemdUnitText(p Program) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `[Unit]
 Description=MCPProxy, one endpoint in front of all MCP servers
@@ -114,7 +114,7 @@ Documentation=man:mcpproxy(1)
 [Service]
 Type=exec
 ExecStart=%s
-`, systemdCommand(p))
+`, systemdCommandLine(p))
 	if p.Dir != "" {
 		fmt.Fprintf(&out, "WorkingDirectory=%s\n", strings.ReplaceAll(p.Dir, "%", "%%"))
 	}
@@ -132,8 +132,8 @@ WantedBy=default.target
 	return out.String()
 }
 
-// systemdCommand returns a command line without expansion.
-func systemdCommand(p Program) string {
+// systemdCommandLine returns a command line without expansion.
+func systemdCommandLine(p Program) string {
 	words := []string{quoteSystemdArg(p.Path)}
 	for _, arg := range p.Args {
 		words = append(words, quoteSystemdArg(strings.ReplaceAll(arg, "$", "$$")))

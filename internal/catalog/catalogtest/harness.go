@@ -222,7 +222,7 @@ func (w *Harness) RefreshTools(ctx context.Context, server string, since time.Ti
 }
 
 // Surface returns a server as seen by the gate.
-func (w *Harness) Surface(server string) session.Surface { return serverSurface{w, server} }
+func (w *Harness) Surface(server string) session.Endpoint { return serverSurface{w, server} }
 
 type serverSurface struct {
 	w      *Harness
@@ -260,7 +260,7 @@ type FakeSession struct {
 	Emit   func(session.Event) // the listener's callback
 
 	w   *Harness
-	end *session.End
+	end *session.EndSignal
 }
 
 func (s *FakeSession) Notify(_ context.Context, method string, _ json.RawMessage) error {
@@ -282,7 +282,7 @@ func (s *FakeSession) Listen(ctx context.Context, say func(session.Event), opene
 
 func (s *FakeSession) endCause() error { return s.end.Cause() }
 
-func (s *FakeSession) Close()                { s.end.Fail(session.ErrEnded) }
+func (s *FakeSession) Close()                { s.end.Signal(session.ErrEnded) }
 func (s *FakeSession) Done() <-chan struct{} { return s.end.Done() }
 
 // ScriptedServers are servers that answer requests other than calls; a test sets their
@@ -301,7 +301,7 @@ type ScriptedServers struct {
 }
 
 func (r *ScriptedServers) Open(server string) (session.Session, session.Reply, error) {
-	s := &FakeSession{Doer: r.W.Surface(server), Server: server, w: r.W, end: session.NewEnd()}
+	s := &FakeSession{Doer: r.W.Surface(server), Server: server, w: r.W, end: session.NewEndSignal()}
 	r.Sessions = append(r.Sessions, s)
 	return s, session.Reply{Result: json.RawMessage(`{}`)}, nil
 }

@@ -68,7 +68,7 @@ var confusablesText string
 
 var confusables = sync.OnceValue(func() map[rune]rune {
 	table := map[rune]rune{}
-	for _, s := range wordlist.Read(confusablesText) {
+	for _, s := range wordlist.Parse(confusablesText) {
 		for _, line := range s.Lines {
 			plain, others, _ := strings.Cut(line, " ")
 			for _, r := range others {

@@ -48,13 +48,13 @@ func (c *stringCollector) walkValue(at int32, depth int, in jsonContext, p strin
 			c.s.addField(scannedString{place: p, node: at, text: text})
 		}
 	default:
-		c.Value()
+		c.ReadValue()
 	}
 	return ""
 }
 
 func (c *stringCollector) walkArray(at int32, depth int, in jsonContext, p stringKind) string {
-	end := c.Open('[')
+	end := c.Enter('[')
 	for k := int32(0); c.More(end); k++ {
 		if reason := c.walkValue(c.addNode(pathNode{at, "", k}), depth+1, in, p); reason != "" {
 			return reason
@@ -64,8 +64,8 @@ func (c *stringCollector) walkArray(at int32, depth int, in jsonContext, p strin
 }
 
 func (c *stringCollector) walkObject(at int32, depth int, in jsonContext, p stringKind) string {
-	for end := c.Open('{'); c.More(end); {
-		member := decodeJSONString(c.Name())
+	for end := c.Enter('{'); c.More(end); {
+		member := decodeJSONString(c.ReadName())
 		next := c.addNode(pathNode{at, member, -1})
 		within, its := memberContext(in, member, p)
 		if in == inNames || in == inValues || !wordLists().members[member] {
@@ -130,7 +130,7 @@ func (c *stringCollector) skipKeywordValue(member string) bool {
 
 // decodeString reads and decodes a string.
 func (c *stringCollector) decodeString() string {
-	value := c.Value()
+	value := c.ReadValue()
 	return decodeJSONString(value[1 : len(value)-1])
 }
 

@@ -37,10 +37,10 @@ type cueVocabulary struct {
 }
 
 var vocabularies = sync.OnceValue(func() *cueVocabulary {
-	file, v := wordlist.Read(crossWordsText), &cueVocabulary{words: map[string]referenceCue{}, unspaced: map[string]referenceCue{}}
-	v.verbs, v.values = file.Of("verbs").Set(), file.Of("values").Set()
+	file, v := wordlist.Parse(crossWordsText), &cueVocabulary{words: map[string]referenceCue{}, unspaced: map[string]referenceCue{}}
+	v.verbs, v.values = file.SectionByHead("verbs").WordSet(), file.SectionByHead("values").WordSet()
 	for i, section := range []string{"order", "replacement", "change", "given", "moment", "call", "use", "tool"} {
-		for _, entry := range file.Of(section).Words() {
+		for _, entry := range file.SectionByHead(section).Words() {
 			for _, form := range WordForms(entry) {
 				if isUnspacedScript(form[0]) {
 					v.unspaced[form] |= 1 << i

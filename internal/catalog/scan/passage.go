@@ -52,7 +52,7 @@ func (t *Passage) jsonPath() string {
 	for _, s := range t.steps {
 		b.WriteByte('/')
 		if s.member != nil {
-			b.WriteString(wirejson.PointerToken(decodeJSONString(s.member)))
+			b.WriteString(wirejson.EscapePointerToken(decodeJSONString(s.member)))
 		} else {
 			b.WriteString(strconv.Itoa(s.index))
 		}
@@ -87,27 +87,27 @@ type stringWalker struct {
 
 func (w *stringWalker) walkValue(depth int) {
 	if depth > maxDepth || w.left <= 0 {
-		w.Value()
+		w.ReadValue()
 		return
 	}
 	at := len(w.text.steps)
 	switch w.Peek() {
 	case '{':
 		w.text.steps = append(w.text.steps, pathStep{})
-		for end := w.Open('{'); w.More(end); {
-			w.text.steps[at].member = slices.Clip(w.Name())
+		for end := w.Enter('{'); w.More(end); {
+			w.text.steps[at].member = slices.Clip(w.ReadName())
 			w.walkValue(depth + 1)
 		}
 		w.text.steps = w.text.steps[:at]
 	case '[':
 		w.text.steps = append(w.text.steps, pathStep{})
-		for end := w.Open('['); w.More(end); w.text.steps[at].index++ {
+		for end := w.Enter('['); w.More(end); w.text.steps[at].index++ {
 			w.walkValue(depth + 1)
 		}
 		w.text.steps = w.text.steps[:at]
 	case '"':
 		w.left--
-		written := w.Value()
+		written := w.ReadValue()
 		if len(written) < 2 {
 			return
 		}
@@ -116,7 +116,7 @@ func (w *stringWalker) walkValue(depth int) {
 			w.look(&w.text)
 		}
 	default:
-		w.Value()
+		w.ReadValue()
 	}
 }
 

@@ -75,7 +75,7 @@ var defaultGrammar = sync.OnceValue(func() *patternIndex { return compilePattern
 func compilePatternIndex(concepts, rules string) *patternIndex {
 	g := &patternIndex{lex: &lexicon{ids: map[string]uint16{}}, byWord: map[uint16][]int32{}, byKind: map[wordKind][]int32{}}
 	sets := map[string]patternElement{}
-	for _, concept := range wordlist.Read(concepts) {
+	for _, concept := range wordlist.Parse(concepts) {
 		var e patternElement
 		for _, w := range concept.Words() {
 			g.addAlternative(&e, w, sets)
@@ -84,7 +84,7 @@ func compilePatternIndex(concepts, rules string) *patternIndex {
 	}
 	g.detect, g.label = sets["@detect"].words, sets["@label"].words
 	g.clause, g.conjunction = sets["@clause"].words, sets["@conjunction"].words
-	for _, patterns := range wordlist.Read(rules) {
+	for _, patterns := range wordlist.Parse(rules) {
 		head, reason := splitRuleHead(patterns.Head)
 		where, ok := stringKindsByName[head[2]]
 		if !ok {

@@ -133,7 +133,7 @@ var groupsText string
 // groupsByWord are the groups by their words and stems.
 var groupsByWord = sync.OnceValue(func() map[string]uint64 {
 	all := map[string]uint64{}
-	for _, s := range wordlist.Read(groupsText) {
+	for _, s := range wordlist.Parse(groupsText) {
 		group := hashWord(s.Head) * saltGroup
 		for _, w := range s.Words() {
 			for _, form := range []string{w, string(removeEnding([]byte(w)))} {

@@ -28,7 +28,7 @@ var spellingText string
 var spellingRules = sync.OnceValue(func() []regexpRule {
 	var all []regexpRule
 	signs := strings.NewReplacer("·", " ", "⏎", "\n")
-	for _, s := range wordlist.Read(spellingText) {
+	for _, s := range wordlist.Parse(spellingText) {
 		head, reason := splitRuleHead(s.Head)
 		r := regexpRule{name: head[0], reason: reason, prose: parseSeverity(head[1]), value: parseSeverity(head[2])}
 		for _, line := range s.Lines {

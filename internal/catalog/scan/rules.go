@@ -71,13 +71,13 @@ type ruleWordLists struct {
 }
 
 var wordLists = sync.OnceValue(func() *ruleWordLists {
-	f := wordlist.Read(wordsText)
+	f := wordlist.Parse(wordsText)
 	l := &ruleWordLists{
-		secretFiles: f.Of("secret files").Words(), certain: f.Of("certain").Words(), schemes: f.Of("schemes").Words(),
-		members: f.Of("members").Set(), types: f.Of("types").Set(), destroying: f.Of("destroying").Set(), reserved: f.Of("reserved").Set(),
-		hosts: f.Of("hosts").Set(), unsigned: map[string]string{},
+		secretFiles: f.SectionByHead("secret files").Words(), certain: f.SectionByHead("certain").Words(), schemes: f.SectionByHead("schemes").Words(),
+		members: f.SectionByHead("members").WordSet(), types: f.SectionByHead("types").WordSet(), destroying: f.SectionByHead("destroying").WordSet(), reserved: f.SectionByHead("reserved").WordSet(),
+		hosts: f.SectionByHead("hosts").WordSet(), unsigned: map[string]string{},
 	}
-	alone := f.Of("alone").Set()
+	alone := f.SectionByHead("alone").WordSet()
 	for _, path := range slices.Concat(l.secretFiles, l.certain) {
 		letters := keepAlphanumeric(path)
 		if strings.Contains(strings.Trim(path, "./"), letters) && !alone[letters] {
@@ -85,7 +85,7 @@ var wordLists = sync.OnceValue(func() *ruleWordLists {
 		}
 		l.unsigned[letters] = path
 	}
-	for _, line := range f.Of("leet").Lines {
+	for _, line := range f.SectionByHead("leet").Lines {
 		for _, sign := range []byte(line[len("x "):]) {
 			l.leet[sign] = line[0]
 		}

@@ -144,7 +144,7 @@ func (s *scanner) jsonPointer(n int32) string {
 	var b strings.Builder
 	for k := len(steps) - 1; k >= 0; k-- {
 		b.WriteByte('/')
-		b.WriteString(wirejson.PointerToken(steps[k]))
+		b.WriteString(wirejson.EscapePointerToken(steps[k]))
 	}
 	return b.String()
 }

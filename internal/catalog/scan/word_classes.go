@@ -62,7 +62,7 @@ type classVocabulary struct {
 
 var classWords = sync.OnceValue(func() *classVocabulary {
 	v := &classVocabulary{whole: map[string]wordClasses{}, stems: map[string]wordClasses{}}
-	for i, s := range wordlist.Read(classesText) {
+	for i, s := range wordlist.Parse(classesText) {
 		for _, line := range s.Lines {
 			for w := range strings.FieldsSeq(line) {
 				to := v.whole

@@ -112,7 +112,7 @@ func (p *simpleSchema) acceptsArray(value []byte, left *int) bool {
 		return false
 	}
 	count := int64(0)
-	err := wirejson.Elements(value, func(element []byte) error {
+	err := wirejson.EachElement(value, func(element []byte) error {
 		if count++; !p.element.accepts(element, left) {
 			return errUncertain
 		}
@@ -129,7 +129,7 @@ func (p *simpleSchema) acceptsObject(value []byte, left *int) bool {
 		return false
 	}
 	missing := p.required
-	err := wirejson.Members(value, func(name, value []byte) error {
+	err := wirejson.EachMember(value, func(name, value []byte) error {
 		*left--
 		m, named := p.members[string(name)]
 		if !named {

@@ -124,7 +124,7 @@ func (w *compileCostEstimator) countSchemas(v any, parent, token string) (count 
 				w.refs["#"+at] = true
 				w.anchors = append(w.anchors, at)
 			}
-			count += w.countSchemas(member, at, "/"+wirejson.PointerToken(name))
+			count += w.countSchemas(member, at, "/"+wirejson.EscapePointerToken(name))
 		}
 		w.schemasBelow[at] = count
 	}

@@ -34,7 +34,7 @@ func collectViolations(result error) (out []Violation) {
 	for _, leaf := range f.leaves {
 		v := Violation{Message: clipText(violationMessage(leaf))}
 		for _, token := range leaf.InstanceLocation {
-			v.Path += "/" + wirejson.PointerToken(clipText(token))
+			v.Path += "/" + wirejson.EscapePointerToken(clipText(token))
 		}
 		if !slices.Contains(out, v) {
 			out = append(out, v)
@@ -167,7 +167,7 @@ func limitNames(names []string) (out []string) {
 	return out
 }
 
-func clipText(s string) string { return problem.Shown(s, maxText) }
+func clipText(s string) string { return problem.ClipForDisplay(s, maxText) }
 
 // Violation is one way in which arguments do not match. Path is a JSON pointer into the
 // arguments; "" is the whole.

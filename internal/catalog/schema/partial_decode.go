@@ -138,7 +138,7 @@ func (m *stepMeter) decodeUsedElements(value []byte, l *usedParts) (list []any, 
 		return list, nil
 	}
 	m.spendSteps(len(value) / skippedBytesPerStep)
-	err = wirejson.Elements(value, func(element []byte) (err error) {
+	err = wirejson.EachElement(value, func(element []byte) (err error) {
 		var v any
 		if l.element.isRead() || len(list)%skippedPerStep == 0 {
 			v, err = m.decodeUsedValue(element, l.element)
@@ -155,7 +155,7 @@ func (m *stepMeter) decodeUsedMembers(value []byte, l *usedParts) (object map[st
 		return object, nil
 	}
 	m.spendSteps(len(value) / skippedBytesPerStep)
-	err = wirejson.Members(value, func(name, value []byte) (err error) {
+	err = wirejson.EachMember(value, func(name, value []byte) (err error) {
 		inner := l.names[string(name)]
 		if inner == nil {
 			inner = l.rest

@@ -46,7 +46,7 @@ func (a *definitionAnalyzer) extractTerms(d *tool.Definition) ([]toolTerm, *[fie
 		a.slot[a.terms[i].word] = 0
 	}
 	a.terms, a.lengths = a.terms[:0], [fields]int{}
-	summary, rest := cutFirstSentence(wirejson.Clip(d.Description, maxText))
+	summary, rest := cutFirstSentence(wirejson.ClipText(d.Description, maxText))
 	a.addFieldText(inSummary, summary)
 	a.addFieldText(inDescription, rest)
 	a.addFieldText(inName, d.ID.Tool)
@@ -78,7 +78,7 @@ func cutFirstSentence(s string) (first, rest string) {
 
 func (a *definitionAnalyzer) addFieldText(field int, s string) {
 	a.current = field
-	a.split.splitText(wirejson.Clip(s, maxText))
+	a.split.splitText(wirejson.ClipText(s, maxText))
 }
 
 // addWord counts a word of the current field, and the words that it is composed of.
@@ -127,9 +127,9 @@ func (a *definitionAnalyzer) addSchemaTexts(raw []byte, depth int) {
 	}
 	switch wirejson.Kind(raw) {
 	case '{':
-		wirejson.Members(raw, func(name, value []byte) error { return a.addSchemaKeyword(name, value, depth) })
+		wirejson.EachMember(raw, func(name, value []byte) error { return a.addSchemaKeyword(name, value, depth) })
 	case '[':
-		wirejson.Elements(raw, func(value []byte) error { a.addSchemaTexts(value, depth+1); return nil })
+		wirejson.EachElement(raw, func(value []byte) error { a.addSchemaTexts(value, depth+1); return nil })
 	}
 }
 
@@ -148,7 +148,7 @@ func (a *definitionAnalyzer) addSchemaKeyword(name, value []byte, depth int) err
 		if wirejson.Kind(value) != '{' {
 			return nil
 		}
-		return wirejson.Members(value, func(name, value []byte) error {
+		return wirejson.EachMember(value, func(name, value []byte) error {
 			a.addFieldText(inParameter, string(name))
 			a.addSchemaTexts(value, depth+1)
 			return nil
@@ -180,7 +180,7 @@ func (a *definitionAnalyzer) addParameterTexts(raw json.RawMessage) {
 		a.addParameterText(raw)
 		return
 	}
-	wirejson.Elements(raw, func(value []byte) error { a.addParameterText(value); return nil })
+	wirejson.EachElement(raw, func(value []byte) error { a.addParameterText(value); return nil })
 }
 
 // toolTerm is one distinct word of a tool, with its count in each field.

@@ -69,7 +69,7 @@ func (h *Habits) countUse(word string, n int32) {
 
 // habitWords returns the distinct stems of a query.
 func habitWords(query string) (stems []string) {
-	for _, word := range splitWords(wirejson.Clip(query, maxQuery)) {
+	for _, word := range splitWords(wirejson.ClipText(query, maxQuery)) {
 		if stopWords()[word] || fillers()[word] || len(stems) == maxUseWords {
 			continue
 		}

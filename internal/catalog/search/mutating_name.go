@@ -9,7 +9,7 @@ import (
 // size.
 var measureNouns = sync.OnceValue(func() map[string][]string {
 	out := make(map[string][]string)
-	for _, line := range wordFile().Of("measures").Lines {
+	for _, line := range wordFile().SectionByHead("measures").Lines {
 		words := strings.Fields(line)
 		out[words[0]] = words[1:]
 	}
@@ -20,13 +20,13 @@ var measureNouns = sync.OnceValue(func() map[string][]string {
 // read.
 var (
 	mutatingVerbs = sync.OnceValue(func() map[string]bool {
-		set := wordFile().Of("changing").Set()
-		for word := range wordFile().Of("changing").Set() {
+		set := wordFile().SectionByHead("changing").WordSet()
+		for word := range wordFile().SectionByHead("changing").WordSet() {
 			set[toStem(word)] = true
 		}
 		return set
 	})
-	readingVerbs = sync.OnceValue(func() map[string]bool { return wordFile().Of("looking").Set() })
+	readingVerbs = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("looking").WordSet() })
 )
 
 // isMutatingName reports whether a tool's name says that it changes something.

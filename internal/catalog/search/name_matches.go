@@ -27,7 +27,7 @@ const maxNameQueryWords = 6
 
 // findNameMatches finds the tools and servers that the query names.
 func (v *View) findNameMatches(text string) (n nameMatches) {
-	text = strings.TrimSpace(wirejson.Clip(text, maxQuery))
+	text = strings.TrimSpace(wirejson.ClipText(text, maxQuery))
 	literal, words := strings.ToLower(text), splitWords(text)
 	short := len(words) > 0 && len(words) <= maxNameQueryWords
 	var all wording
@@ -133,7 +133,7 @@ func (v *View) newQueryWording(words []string) wording {
 func NewNameMatcher(query string) func(name string) bool {
 	asked := make(map[string]bool)
 	sp := splitter{emit: func(word []byte) { asked[toStem(string(word))] = true }}
-	sp.splitText(wirejson.Clip(query, maxQuery))
+	sp.splitText(wirejson.ClipText(query, maxQuery))
 	return func(name string) bool {
 		return slices.ContainsFunc(expandWords(splitWords(name)), func(word string) bool {
 			return !stopWords()[word] && asked[toStem(word)]

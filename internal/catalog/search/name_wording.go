@@ -9,7 +9,7 @@ import (
 // splitWords returns the words of a name or a query, without joined forms.
 func splitWords(text string) (words []string) {
 	sp := splitter{plain: true, emit: func(word []byte) { words = append(words, string(word)) }}
-	sp.splitText(wirejson.Clip(text, maxText))
+	sp.splitText(wirejson.ClipText(text, maxText))
 	return words
 }
 

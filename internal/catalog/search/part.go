@@ -214,7 +214,7 @@ func (b *partBuilder) addSuccessors(doc uint32, d *tool.Definition) {
 		p.deprecated = make(map[uint32][]uint32)
 	}
 	var next []uint32
-	for word := range strings.FieldsFuncSeq(strings.ToLower(wirejson.Clip(d.Description, maxText)), isNameSeparator) {
+	for word := range strings.FieldsFuncSeq(strings.ToLower(wirejson.ClipText(d.Description, maxText)), isNameSeparator) {
 		for other := range p.byName.toolsNamed(strings.TrimRight(word, ".-/")) {
 			if other != doc && !slices.Contains(next, other) && len(next) < maxSuccessors {
 				next = append(next, other)

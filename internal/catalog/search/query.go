@@ -47,7 +47,7 @@ type queryTerm struct {
 // parseQuery parses a query.
 func (v *View) parseQuery(text string) parsedQuery {
 	r := queryParser{view: v, seen: make(map[string]int, 16)}
-	text = wirejson.Clip(text, maxQuery)
+	text = wirejson.ClipText(text, maxQuery)
 	if r.parseWords(text, true); len(r.words) == 0 {
 		r.parseWords(text, false)
 	}
@@ -500,7 +500,7 @@ func (r MatchRelation) String() string {
 // "I'm planning a trip to Rome." Its words count less.
 func isContextSentence(sentence string) bool {
 	sentence = strings.ToLower(strings.TrimSpace(sentence))
-	for _, beginning := range wordFile().Of("circumstances").Lines {
+	for _, beginning := range wordFile().SectionByHead("circumstances").Lines {
 		if strings.HasPrefix(sentence, beginning+" ") {
 			for _, word := range strings.Fields(sentence) {
 				if countQuestions()[strings.Trim(word, ",;:\"'")] {

@@ -148,5 +148,5 @@ func normalizeForSpelling(name string) string {
 			return '_'
 		}
 		return r
-	}, wirejson.Clip(strings.ToLower(wirejson.Clip(name, maxCompared)), maxCompared))
+	}, wirejson.ClipText(strings.ToLower(wirejson.ClipText(name, maxCompared)), maxCompared))
 }

@@ -16,11 +16,11 @@ var wordsText string
 
 // The sections of words.txt.
 var (
-	wordFile         = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
-	stopWords        = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
-	fillers          = sync.OnceValue(func() map[string]bool { return wordFile().Of("fillers").Set() })
+	wordFile         = sync.OnceValue(func() wordlist.File { return wordlist.Parse(wordsText) })
+	stopWords        = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("stop words").WordSet() })
+	fillers          = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("fillers").WordSet() })
 	foreignStopWords = sync.OnceValue(func() (languages []map[string]bool) {
-		for _, line := range wordFile().Of("other stop words").Lines {
+		for _, line := range wordFile().SectionByHead("other stop words").Lines {
 			set := make(map[string]bool)
 			for _, word := range strings.Fields(line) {
 				set[word] = true
@@ -29,7 +29,7 @@ var (
 		}
 		return languages
 	})
-	verbs       = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
+	verbs       = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("verbs").WordSet() })
 	actionStems = sync.OnceValue(func() map[string]bool {
 		set := make(map[string]bool)
 		for word := range verbs() {
@@ -37,15 +37,15 @@ var (
 		}
 		return set
 	})
-	particles      = sync.OnceValue(func() map[string]bool { return wordFile().Of("particles").Set() })
-	compounds      = sync.OnceValue(func() map[string]bool { return wordFile().Of("compounds").Set() })
-	countQuestions = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
+	particles      = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("particles").WordSet() })
+	compounds      = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("compounds").WordSet() })
+	countQuestions = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("asking").WordSet() })
 )
 
 // wordCosts is the cost of a common word in a segmentation: the logarithm of its rank, by
 // Zipf's law.
 var wordCosts = sync.OnceValue(func() map[string]float32 {
-	list := wordFile().Of("common words").Words()
+	list := wordFile().SectionByHead("common words").Words()
 	costs := make(map[string]float32, len(list))
 	for i, w := range list {
 		costs[w] = float32(math.Log(float64(i+2) * math.Log(float64(len(list)))))
@@ -56,7 +56,7 @@ var wordCosts = sync.OnceValue(func() map[string]float32 {
 // stemFamilies maps the stems of a word family to the stem of its first word.
 var stemFamilies = sync.OnceValue(func() map[string]string {
 	out := make(map[string]string)
-	for _, line := range wordFile().Of("families").Lines {
+	for _, line := range wordFile().SectionByHead("families").Lines {
 		family := strings.Fields(line)
 		head := english.Stem(family[0], true)
 		for _, word := range family[1:] {
@@ -70,7 +70,7 @@ var stemFamilies = sync.OnceValue(func() map[string]string {
 
 // synonymStems are the groups of synonyms, as stems.
 var synonymStems = sync.OnceValue(func() (groups [][]string) {
-	for _, line := range wordFile().Of("synonyms").Lines {
+	for _, line := range wordFile().SectionByHead("synonyms").Lines {
 		group := strings.Fields(line)
 		for i := range group {
 			group[i] = toStem(group[i])
@@ -129,7 +129,7 @@ func toStem(word string) string {
 // shortForms maps each abbreviation, such as "pr", to its words.
 var shortForms = sync.OnceValue(func() map[string][]string {
 	out := make(map[string][]string)
-	for _, line := range wordFile().Of("short forms").Lines {
+	for _, line := range wordFile().SectionByHead("short forms").Lines {
 		words := strings.Fields(line)
 		out[words[0]] = words[1:]
 	}

@@ -64,19 +64,19 @@ func (c *canonicalizer) appendValue(depth int) error {
 		}
 		return c.appendArray(depth + 1)
 	case '"':
-		value := c.Value()
+		value := c.ReadValue()
 		c.out = appendCanonicalString(c.out, value[1:len(value)-1])
 	case 't', 'f', 'n':
-		c.out = append(c.out, c.Value()...)
+		c.out = append(c.out, c.ReadValue()...)
 	default:
-		c.out = appendCanonicalNumber(c.out, c.Value())
+		c.out = appendCanonicalNumber(c.out, c.ReadValue())
 	}
 	return nil
 }
 
 func (c *canonicalizer) appendArray(depth int) error {
 	c.out = append(c.out, '[')
-	end := c.Open('[')
+	end := c.Enter('[')
 	for first := true; c.More(end); first = false {
 		if !first {
 			c.out = append(c.out, ',')
@@ -94,9 +94,9 @@ func (c *canonicalizer) appendArray(depth int) error {
 func (c *canonicalizer) appendObject(depth int) error {
 	base := len(c.members)
 	c.out = append(c.out, '{')
-	for end := c.Open('{'); c.More(end); {
+	for end := c.Enter('{'); c.More(end); {
 		m := canonicalMember{start: len(c.out)}
-		c.out = appendCanonicalString(c.out, c.Name())
+		c.out = appendCanonicalString(c.out, c.ReadName())
 		m.name = len(c.out)
 		c.out = append(c.out, ':')
 		if err := c.appendValue(depth); err != nil {
@@ -183,7 +183,7 @@ func appendCanonicalString(dst, raw []byte) []byte {
 		}
 		dst = append(dst, raw[:k]...)
 		r, n := wirejson.DecodeEscape(raw[k:])
-		dst = wirejson.AppendRune(dst, r)
+		dst = wirejson.AppendStringRune(dst, r)
 		raw = raw[k+n:]
 	}
 }

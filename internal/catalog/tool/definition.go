@@ -51,7 +51,7 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 		return Definition{}, err
 	}
 	d := Definition{ID: ID{Server: server}, Raw: raw, fingerprint: sha256.Sum256(canonical)}
-	if wirejson.Members(raw, func(name, value []byte) error {
+	if wirejson.EachMember(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "name":
 			d.ID.Tool = decodeUnicodeString(value)

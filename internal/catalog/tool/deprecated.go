@@ -29,7 +29,7 @@ func (d Definition) IsDeprecated() bool {
 		return false
 	}
 	said := false
-	_ = wirejson.Members(wirejson.Find(d.Raw, "_meta"), func(name, value []byte) error {
+	_ = wirejson.EachMember(wirejson.Find(d.Raw, "_meta"), func(name, value []byte) error {
 		if string(name) == "deprecated" || bytes.HasSuffix(name, []byte("/deprecated")) {
 			text, isText := wirejson.String(value)
 			yes, _ := wirejson.Bool(value)

@@ -70,7 +70,7 @@ func ParseHints(annotations json.RawMessage) Hints {
 
 func parseHints(annotations []byte) Hints {
 	var h Hints
-	_ = wirejson.Members(annotations, func(name, value []byte) error {
+	_ = wirejson.EachMember(annotations, func(name, value []byte) error {
 		if string(name) == "title" {
 			h.Title = stringOrEmpty(value)
 		}

@@ -89,7 +89,7 @@ func parsePrimitive(kind DefinitionKind, raw json.RawMessage) (Primitive, error)
 	if key == "" {
 		return Primitive{}, errors.New("its kind is not known")
 	}
-	if wirejson.Members(canonical, func(name, value []byte) error {
+	if wirejson.EachMember(canonical, func(name, value []byte) error {
 		if string(name) == key {
 			o.Name = decodeUnicodeString(value)
 		}
@@ -132,9 +132,9 @@ func dropVolatileMembers(kind DefinitionKind, canonical []byte) []byte {
 func rewriteMembers(object []byte, keep func(name string, value []byte) ([]byte, bool)) []byte {
 	out := append(make([]byte, 0, len(object)), '{')
 	c := wirejson.Cursor{Text: object}
-	for end := c.Open('{'); c.More(end); {
-		name := c.Name()
-		value, kept := keep(string(wirejson.Unescape(name)), c.Value())
+	for end := c.Enter('{'); c.More(end); {
+		name := c.ReadName()
+		value, kept := keep(string(wirejson.Unescape(name)), c.ReadValue())
 		if !kept {
 			continue
 		}

@@ -4,18 +4,18 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// Account is the clients of one account, and the journal of changes of their files.
-type Account struct {
+// ClientAccount is the clients of one account, and the journal of changes of their files.
+type ClientAccount struct {
 	Env   clients.Env
-	Tools func() []Tool
+	Tools func() []ProxyTool
 	// Open opens the journal.
 	Open func() (*clients.Journal, error)
 }
 
-// Write writes the rules for a client into its file; with dry it only returns what would
+// WriteRules writes the rules for a client into its file; with dry it only returns what would
 // change. It does not ask for confirmation: the caller does.
-func (a *Account) Write(client string, dry bool) (Outcome, error) {
-	plan, err := Prepare(a.Env, client, a.Tools())
+func (a *ClientAccount) WriteRules(client string, dry bool) (Outcome, error) {
+	plan, err := PreparePlan(a.Env, client, a.Tools())
 	if err != nil || dry || !plan.Changed {
 		return Outcome{Preview: plan.Preview}, err
 	}

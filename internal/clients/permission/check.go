@@ -33,20 +33,20 @@ type Report struct {
 	ByHand    string   `json:"by_hand,omitempty" doc:"What a person has to do in the client"`
 }
 
-// Check returns how a client handles the tools now. word is its id, name or alias;
+// CheckClient returns how a client handles the tools now. word is its id, name or alias;
 // otherwise the error is a *problem.Problem NOT_FOUND.
-func Check(e clients.Env, word string, tools []Tool) (Report, error) {
+func CheckClient(e clients.Env, word string, tools []ProxyTool) (Report, error) {
 	c, err := findClient(word)
 	if err != nil {
 		return Report{}, err
 	}
-	return c.check(read(c.files(e), nil), e, tools), nil
+	return c.newReport(readDocs(c.allFiles(e), nil), e, tools), nil
 }
 
-func (c client) check(all docs, e clients.Env, tools []Tool) Report {
-	server, connected := all.serverName()
+func (c clientPermissions) newReport(all clientDocs, e clients.Env, tools []ProxyTool) Report {
+	server, connected := all.findServerName()
 	r := Report{Client: c.ID, Name: c.Name, Server: server, Connected: connected, Right: true, Basis: c.basis,
-		Lanes: []Lane{}, Files: []string{}, Broken: []string{}, Ignored: []Rule{}, Notes: append([]string{}, c.notes...), ByHand: c.manualSteps(server, tools)}
+		Lanes: []Lane{}, Files: []string{}, Broken: []string{}, Ignored: []Rule{}, Notes: append([]string{}, c.notes...), ByHand: c.manualStepsText(server, tools)}
 	for _, d := range all {
 		r.addFile(d)
 	}
@@ -60,20 +60,20 @@ func (c client) check(all docs, e clients.Env, tools []Tool) Report {
 		q := toolQuery{all, server, t, e.Dir}
 		said := c.decide(q)
 		if len(r.Broken) > 0 && said.verdict != Denied {
-			said = decision{Unknown, Rule{Text: r.Broken[0]}, "a file that decides cannot be read"}
+			said = toolDecision{Unknown, Rule{Text: r.Broken[0]}, "a file that decides cannot be read"}
 		}
-		lane := Lane{t.Name, said.verdict, t.Wanted(), said.verdict == t.Wanted(), said.rule, said.why}
+		lane := Lane{t.Name, said.verdict, t.RecommendedVerdict(), said.verdict == t.RecommendedVerdict(), said.rule, said.why}
 		r.Right = r.Right && lane.Right
 		r.Lanes = append(r.Lanes, lane)
 	}
 	if c.ignored != nil {
-		r.Ignored = append(r.Ignored, c.ignored(toolQuery{all, server, Tool{}, e.Dir})...)
+		r.Ignored = append(r.Ignored, c.ignored(toolQuery{all, server, ProxyTool{}, e.Dir})...)
 	}
 	return r
 }
 
 // addFile adds a document to the report, once.
-func (r *Report) addFile(d doc) {
+func (r *Report) addFile(d clientDoc) {
 	for _, path := range r.Files {
 		if path == d.Path {
 			return
@@ -85,8 +85,8 @@ func (r *Report) addFile(d doc) {
 	}
 }
 
-// manualSteps sets what to do in the client.
-func (c client) manualSteps(server string, tools []Tool) string {
+// manualStepsText sets what to do in the client.
+func (c clientPermissions) manualStepsText(server string, tools []ProxyTool) string {
 	if !strings.Contains(c.manual, "%") {
 		return c.manual
 	}
@@ -106,30 +106,30 @@ func joinNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// serverName returns MCPProxy's name in the files, and whether it is there.
-func (all docs) serverName() (name string, found bool) {
-	var read []clients.Doc
-	for _, d := range all.ofKind(fileServers) {
-		read = append(read, d.Doc)
+// findServerName returns MCPProxy's name in the files, and whether it is there.
+func (all clientDocs) findServerName() (name string, found bool) {
+	var read []clients.ClientDoc
+	for _, d := range all.withKind(fileServers) {
+		read = append(read, d.ClientDoc)
 	}
 	at, found := clients.FindRegistration(read, nil)
 	return at.Server, found
 }
 
-// read reads the existing files, with instead in place of its file.
-func read(files []file, instead *doc) docs {
-	var all docs
+// readDocs reads the existing files, with instead in place of its file.
+func readDocs(files []clientFile, instead *clientDoc) clientDocs {
+	var all clientDocs
 	taken := instead == nil
 	for _, f := range files {
 		if instead != nil && f.Path == instead.Path {
 			taken = true
 			d := *instead
 			d.File = f.File
-			all = append(all, doc{f.kind, d.Doc})
+			all = append(all, clientDoc{f.kind, d.ClientDoc})
 			continue
 		}
 		if d, there := f.Read(); there {
-			all = append(all, doc{f.kind, d})
+			all = append(all, clientDoc{f.kind, d})
 		}
 	}
 	if !taken {

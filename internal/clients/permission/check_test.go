@@ -21,8 +21,8 @@ import (
 var update = flag.Bool("update", false, "write what is wanted")
 
 // ours are MCPProxy's tools as it serves them.
-func ours() []permission.Tool {
-	return permission.Tools(mcpserver.BuiltinDefinitions(config.ManagePropose))
+func ours() []permission.ProxyTool {
+	return permission.ParseTools(mcpserver.BuiltinDefinitions(config.ManagePropose))
 }
 
 // account makes an account of the files of an archive: those under home/, project/
@@ -71,7 +71,7 @@ func TestCheck(t *testing.T) {
 			}
 			e := account(t, a)
 			client, _, _ := strings.Cut(string(a.Comment), ":")
-			r, err := permission.Check(e, client, ours())
+			r, err := permission.CheckClient(e, client, ours())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestCodexHints(t *testing.T) {
 	} {
 		for mode, want := range map[string]permission.Verdict{"auto": c.auto, "writes": c.writes} {
 			e := account(t, txtar.Parse([]byte("-- home/.codex/config.toml --\n[mcp_servers.mcpproxy]\ndefault_tools_approval_mode = \""+mode+"\"\n")))
-			r, err := permission.Check(e, "codex", []permission.Tool{{Name: "x", Hints: c.hints}})
+			r, err := permission.CheckClient(e, "codex", []permission.ProxyTool{{Name: "x", Hints: c.hints}})
 			if err != nil || r.Lanes[0].Verdict != want {
 				t.Errorf("%s in the mode %s: %v, %v, want %s", c.name, mode, r.Lanes, err, want)
 			}

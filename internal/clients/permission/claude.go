@@ -14,59 +14,59 @@ var claudeLists = [...]struct {
 
 // claudeDecision evaluates Claude Code: deny before ask before allow, from any file; then
 // the mode, which is defaultMode unless --permission-mode or Shift+Tab sets another one.
-func claudeDecision(q toolQuery) decision {
-	if off := claudeDisabled(q); off.verdict != "" {
+func claudeDecision(q toolQuery) toolDecision {
+	if off := claudeDisabledDecision(q); off.verdict != "" {
 		return off
 	}
-	settings := q.docs.ofKind(fileRules)
-	mode := claudeMode(settings)
+	settings := q.docs.withKind(fileRules)
+	mode := readClaudeMode(settings)
 	for _, list := range claudeLists {
-		for _, d := range claudeRules(settings).reversed() {
+		for _, d := range effectiveClaudeDocs(settings).highestFirst() {
 			at, found := firstMatch(d.Tree.Get("permissions", list.name), func(rule string) bool {
-				return claudeMatches(rule, q.server, q.tool.Name, list.name == "allow")
+				return claudeRuleMatches(rule, q.server, q.tool.Name, list.name == "allow")
 			})
 			if found {
-				said := decision{list.verdict, d.rule(at, list.name+" "+at.Text()), ""}
-				return mode.applyTo(said, q.tool)
+				said := toolDecision{list.verdict, d.newRule(at, list.name+" "+at.Text()), ""}
+				return mode.adjustDecision(said, q.tool)
 			}
 		}
 	}
-	return mode.withoutRule(q.tool)
+	return mode.decisionWithoutRule(q.tool)
 }
 
-// claudeDisabled is the decision if Claude Code does not connect the server: disabled for
+// claudeDisabledDecision is the decision if Claude Code does not connect the server: disabled for
 // the project, or not allowed by settings.
-func claudeDisabled(q toolQuery) decision {
-	d, off := q.docs.ofKind(fileServers).strongest("projects", q.dir, "disabledMcpServers")
-	if at, found := firstMatch(off, equals(q.server)); found {
-		return decision{Denied, d.rule(at, "disabledMcpServers "+q.server), "the server is switched off in this project: /mcp in Claude Code switches it on"}
+func claudeDisabledDecision(q toolQuery) toolDecision {
+	d, off := q.docs.withKind(fileServers).strongestValue("projects", q.dir, "disabledMcpServers")
+	if at, found := firstMatch(off, equalTo(q.server)); found {
+		return toolDecision{Denied, d.newRule(at, "disabledMcpServers "+q.server), "the server is switched off in this project: /mcp in Claude Code switches it on"}
 	}
-	_, entry := q.docs.entry(q.server)
+	_, entry := q.docs.serverEntry(q.server)
 	about := func(item clients.Tree) bool {
 		pattern := item.Get("serverUrl").Text()
 		return item.Get("serverName").Text() == q.server || pattern != "" && matchStar(pattern, clients.EntryURL(entry))
 	}
-	missing, allowed := decision{}, false
-	for _, d := range q.docs.ofKind(fileRules) {
+	missing, allowed := toolDecision{}, false
+	for _, d := range q.docs.withKind(fileRules) {
 		for _, item := range d.Tree.Get("deniedMcpServers").Items() {
 			if about(item) {
-				return decision{Denied, d.rule(item, "deniedMcpServers "+q.server), "Claude Code does not connect the server"}
+				return toolDecision{Denied, d.newRule(item, "deniedMcpServers "+q.server), "Claude Code does not connect the server"}
 			}
 		}
 		if list := d.Tree.Get("allowedMcpServers"); list.IsList() { // the lists of all files are merged
 			allowed = allowed || slices.ContainsFunc(list.Items(), about)
-			missing = decision{Denied, d.rule(list, "allowedMcpServers does not have the server"), "Claude Code does not connect the server"}
+			missing = toolDecision{Denied, d.newRule(list, "allowedMcpServers does not have the server"), "Claude Code does not connect the server"}
 		}
 	}
 	if allowed {
-		return decision{}
+		return toolDecision{}
 	}
 	return missing
 }
 
-// claudeRules returns only the managed settings if these say that only they count.
-func claudeRules(all docs) docs {
-	var managed docs
+// effectiveClaudeDocs returns only the managed settings if these say that only they count.
+func effectiveClaudeDocs(all clientDocs) clientDocs {
+	var managed clientDocs
 	only := false
 	for _, d := range all {
 		if d.Scope == clients.Managed {
@@ -81,9 +81,9 @@ func claudeRules(all docs) docs {
 	return all
 }
 
-// claudeMatches reports whether a rule matches the tool: one with parentheses never
+// claudeRuleMatches reports whether a rule matches the tool: one with parentheses never
 // matches an MCP tool, nor does an allow rule with * before the end of the server's name.
-func claudeMatches(rule, server, name string, allows bool) bool {
+func claudeRuleMatches(rule, server, name string, allows bool) bool {
 	prefix := "mcp__" + sanitizeName(server)
 	switch {
 	case rule == prefix:
@@ -100,54 +100,54 @@ type claudeModeSetting struct {
 	rule Rule
 }
 
-func claudeMode(settings docs) claudeModeSetting {
-	d, at := settings.strongest("permissions", "defaultMode")
+func readClaudeMode(settings clientDocs) claudeModeSetting {
+	d, at := settings.strongestValue("permissions", "defaultMode")
 	mode := claudeModeSetting{"default", Rule{Text: "nothing says anything about the tool: Claude Code asks"}}
 	if at.Exists() {
-		mode = claudeModeSetting{at.Text(), d.rule(at, "defaultMode "+at.Text())}
+		mode = claudeModeSetting{at.Text(), d.newRule(at, "defaultMode "+at.Text())}
 	}
 	if mode.name == "bypassPermissions" {
-		if d, at := settings.strongest("permissions", "disableBypassPermissionsMode"); at.Text() == "disable" {
-			return claudeModeSetting{"default", d.rule(at, "disableBypassPermissionsMode disable")}
+		if d, at := settings.strongestValue("permissions", "disableBypassPermissionsMode"); at.Text() == "disable" {
+			return claudeModeSetting{"default", d.newRule(at, "disableBypassPermissionsMode disable")}
 		}
 	}
 	return mode
 }
 
-// applyTo returns the effect of a rule in the mode.
-func (m claudeModeSetting) applyTo(said decision, t Tool) decision {
+// adjustDecision returns the effect of a rule in the mode.
+func (m claudeModeSetting) adjustDecision(said toolDecision, t ProxyTool) toolDecision {
 	switch {
 	case m.name == "dontAsk" && said.verdict == Asks:
-		return decision{Denied, m.rule, "the mode dontAsk denies what would ask"}
-	case m.name == "plan" && said.verdict == Runs && t.Wanted() != Runs:
-		return decision{Asks, m.rule, "the plan mode asks for tools that are not marked read-only, whatever is allowed"}
+		return toolDecision{Denied, m.rule, "the mode dontAsk denies what would ask"}
+	case m.name == "plan" && said.verdict == Runs && t.RecommendedVerdict() != Runs:
+		return toolDecision{Asks, m.rule, "the plan mode asks for tools that are not marked read-only, whatever is allowed"}
 	}
 	return said
 }
 
-// withoutRule returns the effect of the mode without a rule.
-func (m claudeModeSetting) withoutRule(t Tool) decision {
+// decisionWithoutRule returns the effect of the mode without a rule.
+func (m claudeModeSetting) decisionWithoutRule(t ProxyTool) toolDecision {
 	switch m.name {
 	case "default", "acceptEdits", "manual", "plan":
-		return decision{Asks, m.rule, ""}
+		return toolDecision{Asks, m.rule, ""}
 	case "bypassPermissions":
-		return decision{Runs, m.rule, "the mode asks for nothing that no rule asks for"}
+		return toolDecision{Runs, m.rule, "the mode asks for nothing that no rule asks for"}
 	case "dontAsk":
-		return decision{Denied, m.rule, "the mode dontAsk denies what no rule allows"}
+		return toolDecision{Denied, m.rule, "the mode dontAsk denies what no rule allows"}
 	case "auto":
-		return decision{Unknown, m.rule, "in the mode auto a classifier decides"}
+		return toolDecision{Unknown, m.rule, "in the mode auto a classifier decides"}
 	}
-	return decision{Unknown, m.rule, "the mode is not one that is known here"}
+	return toolDecision{Unknown, m.rule, "the mode is not one that is known here"}
 }
 
-// claudeIgnored returns rules that seem to be about MCPProxy and are ignored.
-func claudeIgnored(q toolQuery) []Rule {
+// claudeIgnoredRules returns rules that seem to be about MCPProxy and are ignored.
+func claudeIgnoredRules(q toolQuery) []Rule {
 	var skipped []Rule
-	for _, d := range q.docs.ofKind(fileRules) {
+	for _, d := range q.docs.withKind(fileRules) {
 		for _, list := range claudeLists {
-			for _, at := range d.Tree.Get("permissions", list.name).Texts() {
+			for _, at := range d.Tree.Get("permissions", list.name).StringItems() {
 				if claudeSkipsRule(at, q.server, list.name) {
-					skipped = append(skipped, d.rule(at, list.name+" "+at.Text()))
+					skipped = append(skipped, d.newRule(at, list.name+" "+at.Text()))
 				}
 			}
 		}
@@ -158,17 +158,17 @@ func claudeIgnored(q toolQuery) []Rule {
 func claudeSkipsRule(at clients.Tree, server, list string) bool {
 	rule := at.Text()
 	if before, _, found := strings.Cut(rule, "("); found {
-		return claudeMatches(before, server, "", false) || strings.HasPrefix(before, "mcp__"+sanitizeName(server)+"__")
+		return claudeRuleMatches(before, server, "", false) || strings.HasPrefix(before, "mcp__"+sanitizeName(server)+"__")
 	}
 	return list == "allow" && strings.HasPrefix(rule, "mcp__") && strings.Contains(rule, "*") &&
 		!strings.HasPrefix(rule, "mcp__"+sanitizeName(server)+"__") && matchStar(rule, "mcp__"+sanitizeName(server)+"__call_tool_read")
 }
 
-func claudeEdits(server string, tools []Tool) []edit {
-	var edits []edit
+func claudeEdits(server string, tools []ProxyTool) []fileEdit {
+	var edits []fileEdit
 	for _, t := range tools {
-		list := map[Verdict]string{Runs: "allow", Asks: "ask"}[t.Wanted()]
-		edits = append(edits, edit{op: opAppend, path: []string{"permissions", list}, text: "mcp__" + sanitizeName(server) + "__" + t.Name})
+		list := map[Verdict]string{Runs: "allow", Asks: "ask"}[t.RecommendedVerdict()]
+		edits = append(edits, fileEdit{op: opAppend, path: []string{"permissions", list}, text: "mcp__" + sanitizeName(server) + "__" + t.Name})
 	}
 	return edits
 }

@@ -8,36 +8,36 @@ import (
 
 // codexDecision evaluates Codex: the mode of the tool before that of the server, with the
 // hints; what would ask fails if approval_policy is never.
-func codexDecision(q toolQuery) decision {
-	all := codexTrusted(q.docs.ofKind(fileServers), q.dir)
-	if d, profile := all.strongest("profile"); profile.Exists() {
-		return decision{Unknown, d.rule(profile, `profile = "`+profile.Text()+`"`), "Codex 0.169 refuses the file with it, earlier releases took the settings of the profile: use --profile, with a file of its own"}
+func codexDecision(q toolQuery) toolDecision {
+	all := codexTrustedDocs(q.docs.withKind(fileServers), q.dir)
+	if d, profile := all.strongestValue("profile"); profile.Exists() {
+		return toolDecision{Unknown, d.newRule(profile, `profile = "`+profile.Text()+`"`), "Codex 0.169 refuses the file with it, earlier releases took the settings of the profile: use --profile, with a file of its own"}
 	}
-	if d := codexHiddenTool(all, q); d.verdict != "" {
+	if d := codexHiddenDecision(all, q); d.verdict != "" {
 		return d
 	}
 	key := []string{"mcp_servers", q.server}
-	d, mode := all.strongest(append(key, "tools", q.tool.Name, "approval_mode")...)
+	d, mode := all.strongestValue(append(key, "tools", q.tool.Name, "approval_mode")...)
 	name := "tools." + q.tool.Name + ".approval_mode"
 	if !mode.Exists() {
-		d, mode = all.strongest(append(key, "default_tools_approval_mode")...)
+		d, mode = all.strongestValue(append(key, "default_tools_approval_mode")...)
 		name = "default_tools_approval_mode"
 	}
-	said := decision{rule: Rule{Text: `no mode is set: Codex takes "auto"`}}
+	said := toolDecision{rule: Rule{Text: `no mode is set: Codex takes "auto"`}}
 	word := "auto"
 	if mode.Exists() {
 		word = mode.Text()
-		said.rule = d.rule(mode, name+` = "`+word+`"`)
+		said.rule = d.newRule(mode, name+` = "`+word+`"`)
 	}
-	said.verdict, said.why = codexMode(word, q.tool.Hints)
+	said.verdict, said.why = codexModeVerdict(word, q.tool.Hints)
 	if said.verdict == Asks {
-		return codexPolicy(all, said)
+		return applyCodexPolicy(all, said)
 	}
 	return said
 }
 
-// codexMode returns the effect of a mode for a tool with these hints.
-func codexMode(mode string, h tool.Hints) (Verdict, string) {
+// codexModeVerdict returns the effect of a mode for a tool with these hints.
+func codexModeVerdict(mode string, h tool.Hints) (Verdict, string) {
 	asks := false
 	switch mode {
 	case "approve":
@@ -58,57 +58,57 @@ func codexMode(mode string, h tool.Hints) (Verdict, string) {
 	return Runs, "by the hints of the tool"
 }
 
-// codexHiddenTool is the decision if the model does not see the tool.
-func codexHiddenTool(all docs, q toolQuery) decision {
+// codexHiddenDecision is the decision if the model does not see the tool.
+func codexHiddenDecision(all clientDocs, q toolQuery) toolDecision {
 	key := []string{"mcp_servers", q.server}
-	if d, at := all.strongest(append(key, "enabled")...); at.Exists() {
+	if d, at := all.strongestValue(append(key, "enabled")...); at.Exists() {
 		if on, ok := at.Bool(); ok && !on {
-			return decision{Denied, d.rule(at, "enabled = false"), "the server is switched off"}
+			return toolDecision{Denied, d.newRule(at, "enabled = false"), "the server is switched off"}
 		}
 	}
-	if d, at := all.strongest(append(key, "enabled_tools")...); at.IsList() {
-		if _, listed := firstMatch(at, equals(q.tool.Name)); !listed {
-			return decision{Denied, d.rule(at, "enabled_tools"), "the list does not have the tool"}
+	if d, at := all.strongestValue(append(key, "enabled_tools")...); at.IsList() {
+		if _, listed := firstMatch(at, equalTo(q.tool.Name)); !listed {
+			return toolDecision{Denied, d.newRule(at, "enabled_tools"), "the list does not have the tool"}
 		}
 	}
-	d, list := all.strongest(append(key, "disabled_tools")...)
-	if at, listed := firstMatch(list, equals(q.tool.Name)); listed {
-		return decision{Denied, d.rule(at, "disabled_tools "+q.tool.Name), ""}
+	d, list := all.strongestValue(append(key, "disabled_tools")...)
+	if at, listed := firstMatch(list, equalTo(q.tool.Name)); listed {
+		return toolDecision{Denied, d.newRule(at, "disabled_tools "+q.tool.Name), ""}
 	}
-	return decision{}
+	return toolDecision{}
 }
 
-// codexPolicy applies approval_policy to a decision that asks.
-func codexPolicy(all docs, said decision) decision {
-	d, policy := all.strongest("approval_policy")
+// applyCodexPolicy applies approval_policy to a decision that asks.
+func applyCodexPolicy(all clientDocs, said toolDecision) toolDecision {
+	d, policy := all.strongestValue("approval_policy")
 	if answers, at := policy.Get("granular", "mcp_elicitations").Bool(); at && !answers {
-		return decision{Denied, d.rule(policy, "approval_policy granular.mcp_elicitations = false"), "a call that would ask fails"}
+		return toolDecision{Denied, d.newRule(policy, "approval_policy granular.mcp_elicitations = false"), "a call that would ask fails"}
 	}
 	if policy.Text() == "never" {
-		rule := d.rule(policy, `approval_policy = "never"`)
-		if _, sandbox := all.strongest("sandbox_mode"); sandbox.Text() == "danger-full-access" {
-			return decision{Runs, rule, `with sandbox_mode "danger-full-access" nothing asks but what is refused`}
+		rule := d.newRule(policy, `approval_policy = "never"`)
+		if _, sandbox := all.strongestValue("sandbox_mode"); sandbox.Text() == "danger-full-access" {
+			return toolDecision{Runs, rule, `with sandbox_mode "danger-full-access" nothing asks but what is refused`}
 		}
-		return decision{Denied, rule, "a call that would ask fails"}
+		return toolDecision{Denied, rule, "a call that would ask fails"}
 	}
-	if d, who := all.strongest("approvals_reviewer"); who.Exists() && who.Text() != "user" {
-		return decision{Unknown, d.rule(who, `approvals_reviewer = "`+who.Text()+`"`), "not a person but a model is asked"}
+	if d, who := all.strongestValue("approvals_reviewer"); who.Exists() && who.Text() != "user" {
+		return toolDecision{Unknown, d.newRule(who, `approvals_reviewer = "`+who.Text()+`"`), "not a person but a model is asked"}
 	}
 	return said
 }
 
-// codexTrusted removes the files of projects that the user's file does not trust.
-func codexTrusted(all docs, dir string) docs {
+// codexTrustedDocs removes the files of projects that the user's file does not trust.
+func codexTrustedDocs(all clientDocs, dir string) clientDocs {
 	trusted := false
 	for _, d := range all {
 		if d.Scope != clients.User {
 			continue
 		}
 		for project, says := range d.Tree.Get("projects").Members() {
-			trusted = trusted || isWithin(dir, project) && says.Get("trust_level").Text() == "trusted"
+			trusted = trusted || isSameOrBelow(dir, project) && says.Get("trust_level").Text() == "trusted"
 		}
 	}
-	var counted docs
+	var counted clientDocs
 	for _, d := range all {
 		if d.Scope != clients.Project || trusted {
 			counted = append(counted, d)
@@ -117,11 +117,11 @@ func codexTrusted(all docs, dir string) docs {
 	return counted
 }
 
-func codexEdits(server string, tools []Tool) []edit {
-	edits := []edit{{op: opSet, path: []string{"mcp_servers", server, "default_tools_approval_mode"}, text: "writes"}}
+func codexEdits(server string, tools []ProxyTool) []fileEdit {
+	edits := []fileEdit{{op: opSet, path: []string{"mcp_servers", server, "default_tools_approval_mode"}, text: "writes"}}
 	for _, t := range tools {
-		mode := map[Verdict]string{Runs: "approve", Asks: "prompt"}[t.Wanted()]
-		edits = append(edits, edit{op: opSet, path: []string{"mcp_servers", server, "tools", t.Name, "approval_mode"}, text: mode})
+		mode := map[Verdict]string{Runs: "approve", Asks: "prompt"}[t.RecommendedVerdict()]
+		edits = append(edits, fileEdit{op: opSet, path: []string{"mcp_servers", server, "tools", t.Name, "approval_mode"}, text: mode})
 	}
 	return edits
 }

@@ -27,104 +27,104 @@ type geminiRule struct {
 
 // geminiDecision evaluates Gemini CLI: hidden tools, then a denying policy, then trust,
 // then policies by priority. Without any it asks.
-func geminiDecision(q toolQuery) decision {
+func geminiDecision(q toolQuery) toolDecision {
 	if strings.Contains(q.server, "_") {
-		return decision{Unknown, Rule{Text: "the server's name has an underscore"}, "rules of such a server fail silently: give it another name"}
+		return toolDecision{Unknown, Rule{Text: "the server's name has an underscore"}, "rules of such a server fail silently: give it another name"}
 	}
-	if d := geminiHiddenTool(q); d.verdict != "" {
+	if d := geminiHiddenDecision(q); d.verdict != "" {
 		return d
 	}
 	all := geminiRules(q)
 	for _, r := range all {
 		if r.catchAll {
-			return decision{Unknown, r.rule, `the documents let a rule do without toolName, release 0.61 refuses the whole file for it: write toolName = "*"`}
+			return toolDecision{Unknown, r.rule, `the documents let a rule do without toolName, release 0.61 refuses the whole file for it: write toolName = "*"`}
 		}
 	}
 	denied := len(all) > 0 && all[0].decision == "deny" && all[0].partialReason == ""
-	if d, entry := q.docs.entry(q.server); !denied {
+	if d, entry := q.docs.serverEntry(q.server); !denied {
 		if trust, _ := entry.Get("trust").Bool(); trust {
-			return decision{Runs, d.rule(entry.Get("trust"), "trust: true"), "a trusted server is never asked about, where the folder is trusted"}
+			return toolDecision{Runs, d.newRule(entry.Get("trust"), "trust: true"), "a trusted server is never asked about, where the folder is trusted"}
 		}
 	}
 	for i, r := range all {
 		if r.partialReason == "" {
-			return geminiVerdict(r, all[:i])
+			return geminiRuleDecision(r, all[:i])
 		}
 	}
-	return geminiVerdict(geminiRule{decision: "ask_user", rule: Rule{Text: "no policy is about the tool: Gemini CLI asks"}}, all)
+	return geminiRuleDecision(geminiRule{decision: "ask_user", rule: Rule{Text: "no policy is about the tool: Gemini CLI asks"}}, all)
 }
 
-// geminiVerdict returns the effect of a rule below others that match some of the calls.
-func geminiVerdict(r geminiRule, above []geminiRule) decision {
+// geminiRuleDecision returns the effect of a rule below others that match some of the calls.
+func geminiRuleDecision(r geminiRule, above []geminiRule) toolDecision {
 	for _, some := range above {
 		if some.decision != r.decision {
-			return decision{Unknown, some.rule, some.partialReason}
+			return toolDecision{Unknown, some.rule, some.partialReason}
 		}
 	}
 	switch r.decision {
 	case "allow":
-		return decision{Runs, r.rule, ""}
+		return toolDecision{Runs, r.rule, ""}
 	case "deny":
-		return decision{Denied, r.rule, "the model does not see the tool"}
+		return toolDecision{Denied, r.rule, "the model does not see the tool"}
 	case "ask_user":
-		return decision{Asks, r.rule, "without a terminal, asking means denying"}
+		return toolDecision{Asks, r.rule, "without a terminal, asking means denying"}
 	}
-	return decision{Unknown, r.rule, "the decision is not one that is known here"}
+	return toolDecision{Unknown, r.rule, "the decision is not one that is known here"}
 }
 
-// geminiHiddenTool is the decision if the model does not see the tool.
-func geminiHiddenTool(q toolQuery) decision {
-	if d := geminiDisabled(q); d.verdict != "" {
+// geminiHiddenDecision is the decision if the model does not see the tool.
+func geminiHiddenDecision(q toolQuery) toolDecision {
+	if d := geminiDisabledDecision(q); d.verdict != "" {
 		return d
 	}
-	settings := q.docs.ofKind(fileServers)
-	if d, list := settings.strongest("mcp", "excluded"); list.Exists() {
-		if at, found := firstMatch(list, equals(q.server)); found {
-			return decision{Denied, d.rule(at, "mcp.excluded "+q.server), ""}
+	settings := q.docs.withKind(fileServers)
+	if d, list := settings.strongestValue("mcp", "excluded"); list.Exists() {
+		if at, found := firstMatch(list, equalTo(q.server)); found {
+			return toolDecision{Denied, d.newRule(at, "mcp.excluded "+q.server), ""}
 		}
 	}
-	if d, list := settings.strongest("mcp", "allowed"); list.IsList() {
-		if _, found := firstMatch(list, equals(q.server)); !found {
-			return decision{Denied, d.rule(list, "mcp.allowed does not have the server"), ""}
+	if d, list := settings.strongestValue("mcp", "allowed"); list.IsList() {
+		if _, found := firstMatch(list, equalTo(q.server)); !found {
+			return toolDecision{Denied, d.newRule(list, "mcp.allowed does not have the server"), ""}
 		}
 	}
-	d, entry := q.docs.entry(q.server)
+	d, entry := q.docs.serverEntry(q.server)
 	named := func(s string) bool { return s == q.tool.Name || strings.HasPrefix(s, q.tool.Name+"(") }
 	if at, found := firstMatch(entry.Get("excludeTools"), named); found {
-		return decision{Denied, d.rule(at, "excludeTools "+at.Text()), ""}
+		return toolDecision{Denied, d.newRule(at, "excludeTools "+at.Text()), ""}
 	}
 	if list := entry.Get("includeTools"); list.IsList() {
 		if _, found := firstMatch(list, named); !found {
-			return decision{Denied, d.rule(list, "includeTools does not have the tool"), ""}
+			return toolDecision{Denied, d.newRule(list, "includeTools does not have the tool"), ""}
 		}
 	}
-	return decision{}
+	return toolDecision{}
 }
 
-// geminiDisabled is the decision if Gemini CLI does not connect the server: disabled, or
+// geminiDisabledDecision is the decision if Gemini CLI does not connect the server: disabled, or
 // in an untrusted folder.
-func geminiDisabled(q toolQuery) decision {
-	d, off := q.docs.ofKind(fileSwitches).strongest(strings.ToLower(q.server), "enabled")
+func geminiDisabledDecision(q toolQuery) toolDecision {
+	d, off := q.docs.withKind(fileSwitches).strongestValue(strings.ToLower(q.server), "enabled")
 	if on, ok := off.Bool(); ok && !on {
-		return decision{Denied, d.rule(off, "enabled: false"), "the server is switched off: `/mcp enable " + q.server + "` in Gemini CLI switches it on"}
+		return toolDecision{Denied, d.newRule(off, "enabled: false"), "the server is switched off: `/mcp enable " + q.server + "` in Gemini CLI switches it on"}
 	}
 	if d, at := geminiFolderTrust(q.docs, q.dir); at.Text() == "DO_NOT_TRUST" {
-		return decision{Denied, d.rule(at, "DO_NOT_TRUST"), "in a folder that is not trusted Gemini CLI uses no servers"}
+		return toolDecision{Denied, d.newRule(at, "DO_NOT_TRUST"), "in a folder that is not trusted Gemini CLI uses no servers"}
 	}
-	return decision{}
+	return toolDecision{}
 }
 
 // geminiFolderTrust returns the user's answer whether a folder is trusted: the longest
 // matching path counts.
-func geminiFolderTrust(all docs, dir string) (which doc, answer clients.Tree) {
+func geminiFolderTrust(all clientDocs, dir string) (which clientDoc, answer clients.Tree) {
 	longest := -1
-	for _, d := range all.ofKind(fileFolders) {
+	for _, d := range all.withKind(fileFolders) {
 		for path, at := range d.Tree.Members() {
 			trusted := path
 			if at.Text() == "TRUST_PARENT" {
 				trusted = filepath.Dir(path)
 			}
-			if len(path) > longest && isWithin(dir, trusted) {
+			if len(path) > longest && isSameOrBelow(dir, trusted) {
 				which, answer, longest = d, at, len(path)
 			}
 		}
@@ -134,8 +134,8 @@ func geminiFolderTrust(all docs, dir string) (which doc, answer clients.Tree) {
 
 // geminiNotes adds a note if the user has not answered yet: then the client lists the
 // server as disabled.
-func geminiNotes(all docs, dir string) []string {
-	_, on := all.ofKind(fileServers).strongest("security", "folderTrust", "enabled")
+func geminiNotes(all clientDocs, dir string) []string {
+	_, on := all.withKind(fileServers).strongestValue("security", "folderTrust", "enabled")
 	if _, at := geminiFolderTrust(all, dir); at.Exists() || dir == "" {
 		return nil
 	}
@@ -150,17 +150,17 @@ var geminiRuleHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)
 // geminiRules returns the rules about the tool, highest priority first.
 func geminiRules(q toolQuery) []geminiRule {
 	var all []geminiRule
-	for _, d := range q.docs.ofKind(fileRules) {
+	for _, d := range q.docs.withKind(fileRules) {
 		if tier, counts := geminiTiers[d.Scope]; counts {
-			all = append(all, geminiPolicy(d, tier, q)...)
+			all = append(all, geminiPolicyRules(d, tier, q)...)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b geminiRule) int { return cmp.Compare(b.priority, a.priority) })
 	return all
 }
 
-// geminiPolicy returns the rules of a file that are about the tool.
-func geminiPolicy(d doc, tier int, q toolQuery) []geminiRule {
+// geminiPolicyRules returns the rules of a file that are about the tool.
+func geminiPolicyRules(d clientDoc, tier int, q toolQuery) []geminiRule {
 	var all []geminiRule
 	items := d.Tree.Get("rule").Items()
 	refused := slices.ContainsFunc(items, func(r clients.Tree) bool {
@@ -206,8 +206,8 @@ func geminiMayApply(r clients.Tree, q toolQuery) bool {
 	if r.Get("subagent").Exists() || r.Get("commandPrefix").Exists() || r.Get("commandRegex").Exists() {
 		return false
 	}
-	if modes := r.Get("modes").Texts(); len(modes) > 0 {
-		if _, found := firstMatch(r.Get("modes"), equals("default")); !found {
+	if modes := r.Get("modes").StringItems(); len(modes) > 0 {
+		if _, found := firstMatch(r.Get("modes"), equalTo("default")); !found {
 			return false
 		}
 	}
@@ -246,7 +246,7 @@ func geminiHintsMatch(wanted clients.Tree, h tool.Hints) bool {
 
 // geminiEdits replaces MCPProxy's own policy file: tools that read are allowed at a low
 // priority, the others ask at a high one.
-func geminiEdits(server string, tools []Tool) []edit {
+func geminiEdits(server string, tools []ProxyTool) []fileEdit {
 	var text strings.Builder
 	text.WriteString("# What MCPProxy recommends: reads run unasked, the rest asks. Written by `mcpproxy permissions gemini`.\n")
 	for _, part := range []struct {
@@ -263,5 +263,5 @@ func geminiEdits(server string, tools []Tool) []edit {
 		}
 		text.WriteString("]\ndecision = " + strconv.Quote(part.decision) + "\npriority = " + strconv.Itoa(part.priority) + "\n")
 	}
-	return []edit{{op: opReplaceFile, text: text.String()}}
+	return []fileEdit{{op: opReplaceFile, text: text.String()}}
 }

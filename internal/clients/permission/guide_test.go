@@ -25,12 +25,12 @@ func TestGuide(t *testing.T) {
 	}
 	e := account(t, &txtar.Archive{})
 	missing := map[string]bool{}
-	for _, id := range clients.IDs() {
+	for _, id := range clients.ClientIDs() {
 		missing[id] = true
 	}
 	got := shownRules.ReplaceAllStringFunc(string(text), func(part string) string {
 		m := shownRules.FindStringSubmatch(part)
-		r, err := permission.Recommend(e, m[2], ours())
+		r, err := permission.RecommendRules(e, m[2], ours())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,26 +19,26 @@ type opencodeRule struct {
 
 // opencodeDecision evaluates opencode: the last matching rule counts. Rules of an agent
 // come after general ones, and the section tools before both.
-func opencodeDecision(q toolQuery) decision {
-	if off := disabledInEntry(q); off.verdict != "" {
+func opencodeDecision(q toolQuery) toolDecision {
+	if off := disabledInEntryDecision(q); off.verdict != "" {
 		return off
 	}
 	name := sanitizeName(q.server) + "_" + sanitizeName(q.tool.Name)
-	settings := q.docs.ofKind(fileServers)
-	for _, d := range settings.reversed() {
+	settings := q.docs.withKind(fileServers)
+	for _, d := range settings.highestFirst() {
 		if native := d.Tree.Get("permissions"); native.IsList() {
-			return decision{Unknown, d.rule(native, "permissions"), "the list of opencode 2 is not read here: use the section permission, which opencode 2 reads too"}
+			return toolDecision{Unknown, d.newRule(native, "permissions"), "the list of opencode 2 is not read here: use the section permission, which opencode 2 reads too"}
 		}
 	}
 	last := opencodeRule{Runs, Rule{Text: "no rule is about the tool: opencode runs it"}}
 	for _, section := range []string{"tools", "permission"} {
-		for _, r := range opencodeSection(settings, section) {
+		for _, r := range mergeOpencodeSection(settings, section) {
 			if matchGlob(r.key, name) {
 				last = r.opencodeRule
 			}
 		}
 	}
-	said := decision{last.verdict, last.rule, ""}
+	said := toolDecision{last.verdict, last.rule, ""}
 	if last.verdict == "" {
 		said.verdict, said.why = Unknown, "the value is not one that is known here"
 	}
@@ -56,17 +56,17 @@ type opencodePatternRule struct {
 	opencodeRule
 }
 
-// opencodeSection merges a section of all files like opencode: a key keeps its first
+// mergeOpencodeSection merges a section of all files like opencode: a key keeps its first
 // position and its last value.
-func opencodeSection(settings docs, section string) []opencodePatternRule {
+func mergeOpencodeSection(settings clientDocs, section string) []opencodePatternRule {
 	var merged []opencodePatternRule
 	for _, d := range settings {
 		tree := d.Tree.Get(section)
 		if word := tree.Text(); word != "" {
-			merged = []opencodePatternRule{{"*", opencodeRule{opencodeVerdicts[word], d.rule(tree, section+": "+word)}}}
+			merged = []opencodePatternRule{{"*", opencodeRule{opencodeVerdicts[word], d.newRule(tree, section+": "+word)}}}
 		}
 		for key, value := range tree.Members() {
-			r := opencodePatternRule{key, opencodeValue(d, key, value)}
+			r := opencodePatternRule{key, parseOpencodeValue(d, key, value)}
 			if i := slices.IndexFunc(merged, func(k opencodePatternRule) bool { return k.key == key }); i >= 0 {
 				merged[i] = r
 			} else {
@@ -77,11 +77,11 @@ func opencodeSection(settings docs, section string) []opencodePatternRule {
 	return merged
 }
 
-// opencodeValue parses a value: a string, a boolean, or an object by argument pattern, of
+// parseOpencodeValue parses a value: a string, a boolean, or an object by argument pattern, of
 // which * applies to MCP tools.
-func opencodeValue(d doc, key string, value clients.Tree) opencodeRule {
+func parseOpencodeValue(d clientDoc, key string, value clients.Tree) opencodeRule {
 	if on, ok := value.Bool(); ok {
-		return opencodeRule{map[bool]Verdict{true: Runs, false: Denied}[on], d.rule(value, key)}
+		return opencodeRule{map[bool]Verdict{true: Runs, false: Denied}[on], d.newRule(value, key)}
 	}
 	word := value
 	for pattern, inner := range value.Members() {
@@ -89,14 +89,14 @@ func opencodeValue(d doc, key string, value clients.Tree) opencodeRule {
 			word = inner
 		}
 	}
-	return opencodeRule{opencodeVerdicts[word.Text()], d.rule(word, key+": "+word.Text())}
+	return opencodeRule{opencodeVerdicts[word.Text()], d.newRule(word, key+": "+word.Text())}
 }
 
-func opencodeEdits(server string, tools []Tool) []edit {
-	var edits []edit
+func opencodeEdits(server string, tools []ProxyTool) []fileEdit {
+	var edits []fileEdit
 	for _, t := range tools {
-		word := map[Verdict]string{Runs: "allow", Asks: "ask"}[t.Wanted()]
-		edits = append(edits, edit{op: opSetLast, path: []string{"permission", sanitizeName(server) + "_" + sanitizeName(t.Name)}, text: word, unless: "deny"})
+		word := map[Verdict]string{Runs: "allow", Asks: "ask"}[t.RecommendedVerdict()]
+		edits = append(edits, fileEdit{op: opSetLast, path: []string{"permission", sanitizeName(server) + "_" + sanitizeName(t.Name)}, text: word, unless: "deny"})
 	}
 	return edits
 }
@@ -106,65 +106,65 @@ var zedVerdicts = map[string]Verdict{"allow": Runs, "confirm": Asks, "deny": Den
 
 // zedDecision evaluates Zed: the tool's default before the general one. Patterns only
 // apply to Zed's own tools.
-func zedDecision(q toolQuery) decision {
-	if off := disabledInEntry(q); off.verdict != "" {
+func zedDecision(q toolQuery) toolDecision {
+	if off := disabledInEntryDecision(q); off.verdict != "" {
 		return off
 	}
-	settings := q.docs.ofKind(fileServers)
-	d, at := settings.strongest("agent", "tool_permissions", "tools", "mcp:"+q.server+":"+q.tool.Name, "default")
+	settings := q.docs.withKind(fileServers)
+	d, at := settings.strongestValue("agent", "tool_permissions", "tools", "mcp:"+q.server+":"+q.tool.Name, "default")
 	text := "mcp:" + q.server + ":" + q.tool.Name + " "
 	if !at.Exists() {
-		d, at = settings.strongest("agent", "tool_permissions", "default")
+		d, at = settings.strongestValue("agent", "tool_permissions", "default")
 		text = "tool_permissions.default "
 	}
 	if at.Exists() {
-		said := decision{zedVerdicts[at.Text()], d.rule(at, text+at.Text()), ""}
+		said := toolDecision{zedVerdicts[at.Text()], d.newRule(at, text+at.Text()), ""}
 		if said.verdict == "" {
 			said.verdict, said.why = Unknown, "the value is not one that is known here"
 		}
 		return said
 	}
-	if d, old := settings.strongest("agent", "always_allow_tool_actions"); old.Exists() {
+	if d, old := settings.strongestValue("agent", "always_allow_tool_actions"); old.Exists() {
 		if all, _ := old.Bool(); all {
-			return decision{Unknown, d.rule(old, "always_allow_tool_actions: true"), "before 0.224 everything runs, since then it asks"}
+			return toolDecision{Unknown, d.newRule(old, "always_allow_tool_actions: true"), "before 0.224 everything runs, since then it asks"}
 		}
 	}
-	return decision{Asks, Rule{Text: "no setting is about the tool: Zed asks"}, ""}
+	return toolDecision{Asks, Rule{Text: "no setting is about the tool: Zed asks"}, ""}
 }
 
-func zedEdits(server string, tools []Tool) []edit {
-	var edits []edit
+func zedEdits(server string, tools []ProxyTool) []fileEdit {
+	var edits []fileEdit
 	for _, t := range tools {
-		word := map[Verdict]string{Runs: "allow", Asks: "confirm"}[t.Wanted()]
-		edits = append(edits, edit{op: opSet, path: []string{"agent", "tool_permissions", "tools", "mcp:" + server + ":" + t.Name, "default"}, text: word, unless: "deny"})
+		word := map[Verdict]string{Runs: "allow", Asks: "confirm"}[t.RecommendedVerdict()]
+		edits = append(edits, fileEdit{op: opSet, path: []string{"agent", "tool_permissions", "tools", "mcp:" + server + ":" + t.Name, "default"}, text: word, unless: "deny"})
 	}
 	return edits
 }
 
 // vscodeDecision evaluates VS Code: by the hint unless everything is approved.
-func vscodeDecision(q toolQuery) decision {
+func vscodeDecision(q toolQuery) toolDecision {
 	const key = "chat.tools.global.autoApprove"
-	if d, at := q.docs.ofKind(fileRules).strongest(key); at.Exists() {
+	if d, at := q.docs.withKind(fileRules).strongestValue(key); at.Exists() {
 		if all, _ := at.Bool(); all {
-			return decision{Runs, d.rule(at, key+": true"), "everything is approved, whatever it does"}
+			return toolDecision{Runs, d.newRule(at, key+": true"), "everything is approved, whatever it does"}
 		}
 	}
-	if q.tool.Wanted() == Runs {
-		return decision{Runs, Rule{Text: "the hint readOnlyHint of the tool"}, "third parties say so; the vendor does not"}
+	if q.tool.RecommendedVerdict() == Runs {
+		return toolDecision{Runs, Rule{Text: "the hint readOnlyHint of the tool"}, "third parties say so; the vendor does not"}
 	}
-	return decision{Asks, Rule{Text: "VS Code asks for what is not marked read-only"}, "unless it was approved for good in the dialog, which no file says"}
+	return toolDecision{Asks, Rule{Text: "VS Code asks for what is not marked read-only"}, "unless it was approved for good in the dialog, which no file says"}
 }
 
 // copilotDecision evaluates Copilot: approvals by directory, and flags that no file has.
-func copilotDecision(q toolQuery) decision {
-	_, entry := q.docs.entry(q.server)
+func copilotDecision(q toolQuery) toolDecision {
+	_, entry := q.docs.serverEntry(q.server)
 	if tools := entry.Get("tools"); tools.IsList() {
 		if _, found := firstMatch(tools, func(s string) bool { return s == "*" || s == q.tool.Name }); !found {
-			d, _ := q.docs.entry(q.server)
-			return decision{Denied, d.rule(tools, "tools does not have the tool"), "the model does not see it"}
+			d, _ := q.docs.serverEntry(q.server)
+			return toolDecision{Denied, d.newRule(tools, "tools does not have the tool"), "the model does not see it"}
 		}
 	}
-	for _, d := range q.docs.ofKind(fileRules) {
+	for _, d := range q.docs.withKind(fileRules) {
 		locations := maps.Collect(d.Tree.Get("locations").Members())
 		for _, dir := range slices.Sorted(maps.Keys(locations)) {
 			if dir != q.dir && !strings.HasPrefix(q.dir, strings.TrimRight(dir, `/\`)+"/") {
@@ -173,23 +173,23 @@ func copilotDecision(q toolQuery) decision {
 			for _, item := range locations[dir].Get("tool_approvals").Items() {
 				name := item.Get("toolName")
 				if item.Get("kind").Text() == "mcp" && item.Get("serverName").Text() == q.server && (name.Text() == q.tool.Name || name.Text() == "" && name.Exists()) {
-					return decision{Runs, d.rule(item, "tool_approvals of "+dir), "unless --deny-tool names it"}
+					return toolDecision{Runs, d.newRule(item, "tool_approvals of "+dir), "unless --deny-tool names it"}
 				}
 			}
 		}
 	}
-	if q.tool.Wanted() == Runs {
-		return decision{Unknown, Rule{Text: "the hint readOnlyHint of the tool"}, "release 1.0.63 runs what is marked read-only, the vendor's pages say that every MCP call asks"}
+	if q.tool.RecommendedVerdict() == Runs {
+		return toolDecision{Unknown, Rule{Text: "the hint readOnlyHint of the tool"}, "release 1.0.63 runs what is marked read-only, the vendor's pages say that every MCP call asks"}
 	}
-	return decision{Asks, Rule{Text: "nothing approves the tool: Copilot CLI asks"}, "unless --allow-tool or --allow-all-tools is given"}
+	return toolDecision{Asks, Rule{Text: "nothing approves the tool: Copilot CLI asks"}, "unless --allow-tool or --allow-all-tools is given"}
 }
 
-// askByDefault is for clients that ask until a user chooses "always" in their dialog,
+// askByDefaultDecision is for clients that ask until a user chooses "always" in their dialog,
 // which is in no documented file.
-func askByDefault(q toolQuery) decision {
+func askByDefaultDecision(q toolQuery) toolDecision {
 	said := approvedListDecision(q)
 	if said.verdict == Denied {
 		return said
 	}
-	return decision{Unknown, Rule{Text: "what was answered in the client's own dialog"}, "no file says it"}
+	return toolDecision{Unknown, Rule{Text: "what was answered in the client's own dialog"}, "no file says it"}
 }

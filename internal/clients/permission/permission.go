@@ -4,6 +4,12 @@
 // (plan.go). One file per client, or group of similar clients, has its rules; table.go
 // lists the clients.
 //
+// Files:
+//   - permission.go, check.go: the types, and the report on a client
+//   - plan.go, edit.go, account.go: prepare, write and undo the rules
+//   - table.go, rule_files.go: the clients, and their files with rules
+//   - claude.go, codex.go, gemini.go, cursor_cline_goose.go, opencode_zed.go: evaluate the rules of each client
+//
 // Guarantees:
 //   - A decision follows only from the client's files and the tools' hints. What no file
 //     says is "unknown" and never guessed.
@@ -39,36 +45,36 @@ func (v Verdict) Words() string {
 	return map[Verdict]string{Runs: "runs unasked", Asks: "asks", Denied: "is denied"}[v] + map[bool]string{true: "not known"}[v == Unknown]
 }
 
-// Tool is one of MCPProxy's own tools, as clients see it.
-type Tool struct {
+// ProxyTool is one of MCPProxy's own tools, as clients see it.
+type ProxyTool struct {
 	Name  string
 	Hints tool.Hints
 }
 
-// Wanted returns MCPProxy's recommendation: read-only tools run, others ask.
-func (t Tool) Wanted() Verdict {
+// RecommendedVerdict returns MCPProxy's recommendation: read-only tools run, others ask.
+func (t ProxyTool) RecommendedVerdict() Verdict {
 	if t.Hints.ReadOnly == tool.True {
 		return Runs
 	}
 	return Asks
 }
 
-// Tools parses the definitions of tools/list.
-func Tools(definitions json.RawMessage) []Tool {
-	var all []Tool
-	_ = wirejson.Elements(definitions, func(definition []byte) error {
+// ParseTools parses the definitions of tools/list.
+func ParseTools(definitions json.RawMessage) []ProxyTool {
+	var all []ProxyTool
+	_ = wirejson.EachElement(definitions, func(definition []byte) error {
 		name, _ := wirejson.String(wirejson.Find(definition, "name"))
-		all = append(all, Tool{name, tool.ParseHints(wirejson.Find(definition, "annotations"))})
+		all = append(all, ProxyTool{name, tool.ParseHints(wirejson.Find(definition, "annotations"))})
 		return nil
 	})
 	return all
 }
 
 // namesWithVerdict returns the names of the tools with that recommendation.
-func namesWithVerdict(tools []Tool, v Verdict) []string {
+func namesWithVerdict(tools []ProxyTool, v Verdict) []string {
 	var names []string
 	for _, t := range tools {
-		if t.Wanted() == v {
+		if t.RecommendedVerdict() == v {
 			names = append(names, t.Name)
 		}
 	}
@@ -83,21 +89,21 @@ type Rule struct {
 	Line int    `json:"line,omitempty"`
 }
 
-// decision is the verdict for one tool.
-type decision struct {
+// toolDecision is the verdict for one tool.
+type toolDecision struct {
 	verdict Verdict
 	rule    Rule
 	why     string
 }
 
-// doc is a client's file that was read.
-type doc struct {
+// clientDoc is a client's file that was read.
+type clientDoc struct {
 	kind fileKind
-	clients.Doc
+	clients.ClientDoc
 }
 
-// rule returns a rule in the document.
-func (d doc) rule(at clients.Tree, text string) Rule { return Rule{text, d.Path, at.Line()} }
+// newRule returns a rule in the document.
+func (d clientDoc) newRule(at clients.Tree, text string) Rule { return Rule{text, d.Path, at.Line()} }
 
 // fileKind is the purpose of a client's file.
 type fileKind string
@@ -109,17 +115,17 @@ const (
 	fileFolders  fileKind = "folders"  // which directories are trusted
 )
 
-// file is a file that a client reads.
-type file struct {
+// clientFile is a file that a client reads.
+type clientFile struct {
 	kind fileKind
 	clients.File
 }
 
-// docs are the client's existing files, lowest precedence first.
-type docs []doc
+// clientDocs are the client's existing files, lowest precedence first.
+type clientDocs []clientDoc
 
-func (all docs) ofKind(k fileKind) docs {
-	var some docs
+func (all clientDocs) withKind(k fileKind) clientDocs {
+	var some clientDocs
 	for _, d := range all {
 		if d.kind == k {
 			some = append(some, d)
@@ -128,47 +134,47 @@ func (all docs) ofKind(k fileKind) docs {
 	return some
 }
 
-func (all docs) reversed() docs {
-	other := make(docs, len(all))
+func (all clientDocs) highestFirst() clientDocs {
+	other := make(clientDocs, len(all))
 	for i, d := range all {
 		other[len(all)-1-i] = d
 	}
 	return other
 }
 
-// strongest returns the value at a path in the document with the highest precedence that
+// strongestValue returns the value at a path in the document with the highest precedence that
 // has it.
-func (all docs) strongest(keys ...string) (doc, clients.Tree) {
-	for _, d := range all.reversed() {
+func (all clientDocs) strongestValue(keys ...string) (clientDoc, clients.Tree) {
+	for _, d := range all.highestFirst() {
 		if found := d.Tree.Get(keys...); found.Exists() {
 			return d, found
 		}
 	}
-	return doc{}, clients.Tree{}
+	return clientDoc{}, clients.Tree{}
 }
 
-// entry returns the server's entry in the document with the highest precedence that has
+// serverEntry returns the server's entry in the document with the highest precedence that has
 // it.
-func (all docs) entry(server string) (doc, clients.Tree) {
-	for _, d := range all.ofKind(fileServers).reversed() {
-		if e := d.Entry(server); e.Exists() {
+func (all clientDocs) serverEntry(server string) (clientDoc, clients.Tree) {
+	for _, d := range all.withKind(fileServers).highestFirst() {
+		if e := d.ServerEntry(server); e.Exists() {
 			return d, e
 		}
 	}
-	return doc{}, clients.Tree{}
+	return clientDoc{}, clients.Tree{}
 }
 
 // toolQuery is the input of a decision.
 type toolQuery struct {
-	docs   docs
+	docs   clientDocs
 	server string // MCPProxy's name in the client
-	tool   Tool
+	tool   ProxyTool
 	dir    string // working directory
 }
 
 // firstMatch returns the first string of a list that matches.
 func firstMatch(list clients.Tree, matches func(string) bool) (clients.Tree, bool) {
-	for _, item := range list.Texts() {
+	for _, item := range list.StringItems() {
 		if matches(item.Text()) {
 			return item, true
 		}
@@ -176,7 +182,7 @@ func firstMatch(list clients.Tree, matches func(string) bool) (clients.Tree, boo
 	return clients.Tree{}, false
 }
 
-func equals(name string) func(string) bool { return func(s string) bool { return s == name } }
+func equalTo(name string) func(string) bool { return func(s string) bool { return s == name } }
 
 // matchStar reports whether the name matches a pattern in which * is any text.
 func matchStar(pattern, name string) bool {

@@ -21,19 +21,19 @@ type Rules struct {
 	ByHand string   `json:"by_hand,omitempty" doc:"What a person has to do in the client"`
 }
 
-// Recommend returns the rules for a client, ready to paste.
-func Recommend(e clients.Env, word string, tools []Tool) (Rules, error) {
+// RecommendRules returns the rules for a client, ready to paste.
+func RecommendRules(e clients.Env, word string, tools []ProxyTool) (Rules, error) {
 	c, err := findClient(word)
 	if err != nil {
 		return Rules{}, err
 	}
-	server, _ := read(c.files(e), nil).serverName()
-	r := Rules{Client: c.ID, Name: c.Name, Server: server, Notes: append([]string{}, c.notes...), ByHand: c.manualSteps(server, tools)}
+	server, _ := readDocs(c.allFiles(e), nil).findServerName()
+	r := Rules{Client: c.ID, Name: c.Name, Server: server, Notes: append([]string{}, c.notes...), ByHand: c.manualStepsText(server, tools)}
 	if c.edits == nil {
 		return r, nil
 	}
 	f := c.targetFile(e)
-	text, err := apply(nil, f.Format, c.edits(server, tools), false)
+	text, err := applyEdits(nil, f.Format, c.edits(server, tools), false)
 	r.Path, r.Text = f.Path, string(text)
 	return r, err
 }
@@ -56,15 +56,15 @@ type Plan struct {
 	text    []byte
 	entries [][]string // changed paths; nil for strings in lists
 	env     clients.Env
-	all     []Tool
+	all     []ProxyTool
 }
 
-// Prepare prepares to write the rules into the client's file. Denials stay, and the lanes
+// PreparePlan prepares to write the rules into the client's file. Denials stay, and the lanes
 // of After show them. The error is a *problem.Problem: NOT_FOUND for a client that is
 // unknown, has no such file or is not connected, INVALID_CONFIG for a file that cannot be
 // parsed.
-func Prepare(e clients.Env, word string, tools []Tool) (Plan, error) {
-	r, err := Recommend(e, word, tools)
+func PreparePlan(e clients.Env, word string, tools []ProxyTool) (Plan, error) {
+	r, err := RecommendRules(e, word, tools)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -74,7 +74,7 @@ func Prepare(e clients.Env, word string, tools []Tool) (Plan, error) {
 	}
 	p := Plan{Preview: Preview{Rules: r, Warnings: []string{}}, env: e, all: tools}
 	f := c.targetFile(e)
-	if p.from, err = clients.ReadUserFile(f.Path, f.AllowedRoots(e)...); err != nil {
+	if p.from, err = clients.ReadUserFile(f.Path, f.AllowedLinkRoots(e)...); err != nil {
 		return Plan{}, err
 	}
 	if p.from.Target != f.Path {
@@ -84,18 +84,18 @@ func Prepare(e clients.Env, word string, tools []Tool) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	if c.atEntry && !before.Entry(r.Server).IsObject() {
+	if c.atEntry && !before.ServerEntry(r.Server).IsObject() {
 		return Plan{}, problem.New(problem.NotFound, "MCPProxy is not in "+f.Path+", where the rules belong to its entry.", "Run `mcpproxy connect "+c.ID+"` first.")
 	}
 	p.entries = editedPaths(c.edits(r.Server, tools))
 	if c.atEntry {
-		p.entries = [][]string{append(slices.Clone(before.ServersKey()), r.Server)}
+		p.entries = [][]string{append(slices.Clone(before.ServersPath()), r.Server)}
 	}
-	return p, p.finish(c, f, before)
+	return p, p.computeEffect(c, f, before)
 }
 
 // editedPaths returns the paths of edits, nil if other programs write to one of them too.
-func editedPaths(edits []edit) (places [][]string) {
+func editedPaths(edits []fileEdit) (places [][]string) {
 	for _, one := range edits {
 		if one.op != opSet && one.op != opSetLast {
 			return nil
@@ -105,18 +105,18 @@ func editedPaths(edits []edit) (places [][]string) {
 	return places
 }
 
-// finish computes the new text and its effect.
-func (p *Plan) finish(c client, f file, before doc) (err error) {
+// computeEffect computes the new text and its effect.
+func (p *Plan) computeEffect(c clientPermissions, f clientFile, before clientDoc) (err error) {
 	edits := c.edits(p.Server, p.all)
 	for _, behind := range []bool{false, true} {
-		if p.text, err = apply(p.from.Text, f.Format, edits, behind); err != nil {
+		if p.text, err = applyEdits(p.from.Text, f.Format, edits, behind); err != nil {
 			return err
 		}
 		after, err := parseDoc(f, p.text)
 		if err != nil {
 			return err
 		}
-		if p.After = c.check(read(c.files(p.env), &after), p.env, p.all); p.After.Right {
+		if p.After = c.newReport(readDocs(c.allFiles(p.env), &after), p.env, p.all); p.After.Right {
 			break
 		}
 	}
@@ -129,46 +129,46 @@ func (p *Plan) finish(c client, f file, before doc) (err error) {
 }
 
 // parseDoc parses a text as the file.
-func parseDoc(f file, text []byte) (doc, error) {
+func parseDoc(f clientFile, text []byte) (clientDoc, error) {
 	d, err := f.Parse(text)
-	return doc{f.kind, d}, err
+	return clientDoc{f.kind, d}, err
 }
 
-// apply applies the edits. behind moves what must follow its siblings.
-func apply(text []byte, f textedit.Format, edits []edit, behind bool) ([]byte, error) {
+// applyEdits applies the edits. behind moves what must follow its siblings.
+func applyEdits(text []byte, f textedit.Format, edits []fileEdit, behind bool) ([]byte, error) {
 	var err error
 	for _, one := range edits {
-		if text, err = one.apply(text, f, behind); err != nil {
+		if text, err = one.applyEdit(text, f, behind); err != nil {
 			return nil, err
 		}
 	}
 	return text, nil
 }
 
-func (o edit) apply(text []byte, f textedit.Format, behind bool) ([]byte, error) {
+func (o fileEdit) applyEdit(text []byte, f textedit.Format, behind bool) ([]byte, error) {
 	switch o.op {
 	case opReplaceFile:
 		return []byte(o.text), nil
 	case opAppend:
-		return textedit.Append(text, f, o.text, o.path...)
+		return textedit.AppendToList(text, f, o.text, o.path...)
 	case opDrop, opEnsureList:
-		_, there, err := textedit.Get(text, f, o.path...)
+		_, there, err := textedit.GetValue(text, f, o.path...)
 		switch {
 		case err != nil:
 			return nil, err
 		case o.op == opDrop && there:
-			return textedit.Drop(text, f, o.text, o.path...)
+			return textedit.RemoveFromList(text, f, o.text, o.path...)
 		case o.op == opEnsureList && !there:
-			return textedit.Set(text, f, json.RawMessage("[]"), o.path...)
+			return textedit.SetValue(text, f, json.RawMessage("[]"), o.path...)
 		}
 		return text, nil
 	}
-	return o.put(text, f, behind)
+	return o.setUnlessDenied(text, f, behind)
 }
 
-// put sets a value, unless there is a denial.
-func (o edit) put(text []byte, f textedit.Format, behind bool) ([]byte, error) {
-	now, there, err := textedit.Get(text, f, o.path...)
+// setUnlessDenied sets a value, unless there is a denial.
+func (o fileEdit) setUnlessDenied(text []byte, f textedit.Format, behind bool) ([]byte, error) {
+	now, there, err := textedit.GetValue(text, f, o.path...)
 	if err != nil {
 		return nil, err
 	}
@@ -182,21 +182,21 @@ func (o edit) put(text []byte, f textedit.Format, behind bool) ([]byte, error) {
 			return nil, err
 		}
 		if there && behind {
-			if text, err = textedit.Remove(text, f, o.path...); err != nil {
+			if text, err = textedit.RemoveValue(text, f, o.path...); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return textedit.Set(text, f, value, o.path...)
+	return textedit.SetValue(text, f, value, o.path...)
 }
 
 // expandShorthand replaces one value for everything by an equivalent object.
 func expandShorthand(text []byte, f textedit.Format, path []string) ([]byte, error) {
-	now, _, err := textedit.Get(text, f, path...)
+	now, _, err := textedit.GetValue(text, f, path...)
 	if err != nil || wirejson.Kind(now) != '"' {
 		return text, err
 	}
-	return textedit.Set(text, f, json.RawMessage(`{"*":`+string(now)+`}`), path...)
+	return textedit.SetValue(text, f, json.RawMessage(`{"*":`+string(now)+`}`), path...)
 }
 
 // journalLabel returns the label of a client's changes in the journal.
@@ -204,11 +204,11 @@ func journalLabel(id string) string { return "permissions " + id }
 
 // Apply writes the change, and returns the effect, read again from the files.
 func (p Plan) Apply(j *clients.Journal) (Outcome, error) {
-	change, err := j.Write(p.from, p.text, journalLabel(p.Client), p.entries...)
+	change, err := j.WriteFile(p.from, p.text, journalLabel(p.Client), p.entries...)
 	if err != nil {
 		return Outcome{}, err
 	}
-	p.After, err = Check(p.env, p.Client, p.all)
+	p.After, err = CheckClient(p.env, p.Client, p.all)
 	return Outcome{p.Preview, true, change.ID, change.Backup}, err
 }
 
@@ -220,10 +220,10 @@ type Outcome struct {
 	Backup  string `json:"backup,omitempty" doc:"The copy of the file as it was before"`
 }
 
-// Undo undoes the last change of a client's permissions that is not undone yet, byte for
+// UndoLastChange undoes the last change of a client's permissions that is not undone yet, byte for
 // byte; in a file that was changed since, only the rules, if no other program writes
 // there.
-func Undo(j *clients.Journal, e clients.Env, word string) (clients.Change, error) {
+func UndoLastChange(j *clients.Journal, e clients.Env, word string) (clients.Change, error) {
 	c, err := findClient(word)
 	if err != nil {
 		return clients.Change{}, err
@@ -255,9 +255,9 @@ func WrittenChanges(j *clients.Journal, e clients.Env, word string) ([]clients.C
 	}), err
 }
 
-// Withdraw removes all rules that MCPProxy wrote into a client's file, and keeps those of
+// WithdrawRules removes all rules that MCPProxy wrote into a client's file, and keeps those of
 // others.
-func Withdraw(j *clients.Journal, e clients.Env, word, server string, tools []Tool) (withdrawn []clients.Change, err error) {
+func WithdrawRules(j *clients.Journal, e clients.Env, word, server string, tools []ProxyTool) (withdrawn []clients.Change, err error) {
 	changes, err := WrittenChanges(j, e, word)
 	if err != nil || len(changes) == 0 {
 		return nil, err
@@ -268,11 +268,11 @@ func Withdraw(j *clients.Journal, e clients.Env, word, server string, tools []To
 	}
 	f := c.targetFile(e)
 	back := func(_ string, _ [][]string, now, before []byte) ([]byte, error) {
-		after, err := apply(before, f.Format, c.edits(server, tools), false)
+		after, err := applyEdits(before, f.Format, c.edits(server, tools), false)
 		if err != nil {
 			return nil, err
 		}
-		return textedit.Subtract(now, before, after, f.Format)
+		return textedit.SubtractChanges(now, before, after, f.Format)
 	}
 	for _, change := range changes {
 		done, err := j.UndoAll(change.ID, back)

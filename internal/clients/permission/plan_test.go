@@ -34,8 +34,8 @@ func golden(t *testing.T, name, got string) {
 // shows.
 func TestRecommend(t *testing.T) {
 	e := account(t, &txtar.Archive{})
-	for _, id := range clients.IDs() {
-		r, err := permission.Recommend(e, id, ours())
+	for _, id := range clients.ClientIDs() {
+		r, err := permission.RecommendRules(e, id, ours())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func written(t *testing.T, e clients.Env, client string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := permission.Prepare(e, client, ours())
+	p, err := permission.PreparePlan(e, client, ours())
 	if err != nil {
 		return "refused: " + err.Error() + "\n"
 	}
@@ -99,14 +99,14 @@ func written(t *testing.T, e clients.Env, client string) string {
 	if shown(done.After) != shown(p.After) {
 		t.Errorf("foretold\n%s\nthere is\n%s", shown(p.After), shown(done.After))
 	}
-	again, err := permission.Prepare(e, client, ours())
+	again, err := permission.PreparePlan(e, client, ours())
 	if err != nil || again.Changed {
 		t.Errorf("written once more, %v changes:\n%s", err, again.Difference)
 	}
-	if _, err := permission.Undo(j, e, client); err != nil {
+	if _, err := permission.UndoLastChange(j, e, client); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := permission.Undo(j, e, client); problem.From(err).Code != problem.NotFound {
+	if _, err := permission.UndoLastChange(j, e, client); problem.From(err).Code != problem.NotFound {
 		t.Errorf("undone twice: %v", err)
 	}
 	return p.Path + "\n" + p.Difference + "\n" + strings.Join(append(p.Warnings, ""), "\n") + shown(done.After)

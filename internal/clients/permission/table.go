@@ -4,18 +4,18 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// client describes a client's permissions.
-type client struct {
+// clientPermissions describes a client's permissions.
+type clientPermissions struct {
 	clients.Client
 	// basis is the source of the facts.
 	basis string
 	// rules returns the files with permissions, in addition to those of servers.
 	rules func(clients.Env) []clients.File
 	// otherFiles returns files of another kind.
-	otherFiles func(clients.Env) []file
-	decide     func(toolQuery) decision
+	otherFiles func(clients.Env) []clientFile
+	decide     func(toolQuery) toolDecision
 	// edits returns the edits that write the rules; nil without a file for them.
-	edits func(server string, tools []Tool) []edit
+	edits func(server string, tools []ProxyTool) []fileEdit
 	// target returns the file for the rules; nil: the user's file of rules, else of
 	// servers.
 	target func(clients.Env) clients.File
@@ -25,16 +25,16 @@ type client struct {
 	notes  []string
 	manual string
 	// fileNotes returns notes that depend on the files and the working directory.
-	fileNotes func(all docs, dir string) []string
+	fileNotes func(all clientDocs, dir string) []string
 	// ignored returns rules without effect.
 	ignored func(toolQuery) []Rule
 }
 
 // clientsByID has all clients by id.
-var clientsByID = map[string]client{
-	"claude-code": {basis: "documented", rules: claudeRuleFiles, decide: claudeDecision, edits: claudeEdits, ignored: claudeIgnored,
+var clientsByID = map[string]clientPermissions{
+	"claude-code": {basis: "documented", rules: claudeRuleFiles, decide: claudeDecision, edits: claudeEdits, ignored: claudeIgnoredRules,
 		notes: []string{"--permission-mode, --allowedTools, --disallowedTools, a hook, and settings from a server of the vendor can decide otherwise."}},
-	"claude-desktop": {basis: "unverified", decide: askByDefault,
+	"claude-desktop": {basis: "unverified", decide: askByDefaultDecision,
 		manual: "Settings → Connectors → mcpproxy → Tool permissions: choose \"Always allow\" for %s, and \"Needs approval\" for %s. No file holds this: the block \"permissions\" that some pages show in claude_desktop_config.json is documented nowhere. The hints of the tools only group them there; they answer no question."},
 	"cursor": {basis: "documented", rules: cursorRuleFiles, decide: cursorDecision, edits: cursorEdits,
 		manual: "Cursor Settings → Agents → Run Mode must be Allowlist or Auto-review: no file says it.",
@@ -45,12 +45,12 @@ var clientsByID = map[string]client{
 	"codex": {basis: "source", decide: codexDecision, edits: codexEdits, atEntry: true,
 		notes: []string{"--config, --profile, --ask-for-approval and --full-auto can decide otherwise, and so can requirements of an administrator."}},
 	"gemini": {basis: "documented", rules: geminiRuleFiles, decide: geminiDecision, edits: geminiEdits,
-		target: geminiTarget, fileNotes: geminiNotes,
-		otherFiles: func(e clients.Env) []file {
-			return []file{{fileSwitches, geminiSwitches(e)}, {fileFolders, geminiFolders(e)}}
+		target: geminiPolicyFile, fileNotes: geminiNotes,
+		otherFiles: func(e clients.Env) []clientFile {
+			return []clientFile{{fileSwitches, geminiSwitchesFile(e)}, {fileFolders, geminiTrustedFoldersFile(e)}}
 		},
 		notes: []string{"Policies of a project (.gemini/policies) are switched off at present: they are not counted. --yolo, --policy and --allowed-mcp-server-names can decide otherwise."}},
-	"windsurf": {basis: "unverified", decide: askByDefault,
+	"windsurf": {basis: "unverified", decide: askByDefaultDecision,
 		manual: "No file holds approvals of MCP tools, and no use of their hints was found. Where Cascade asks about %s, choose to allow it always; do not for %s."},
 	"opencode": {basis: "documented", decide: opencodeDecision, edits: opencodeEdits,
 		notes: []string{"Without rules opencode runs everything. An agent with a section permission of its own comes after these rules."}},
@@ -62,23 +62,23 @@ var clientsByID = map[string]client{
 		notes: []string{"The mode counts first: in auto, which is Goose's own, everything runs whatever the lists say. `goose configure` → Goose Settings → goose mode → Smart Approve. The variable GOOSE_MODE outranks the file."}},
 	"cline": {basis: "source", decide: clineDecision, edits: approvedListEdits("mcpServers"), atEntry: true,
 		manual: "In Cline, Auto-approve → Use MCP servers must be ticked: no file says it. Without it every call asks."},
-	"lmstudio": {basis: "unverified", decide: askByDefault,
+	"lmstudio": {basis: "unverified", decide: askByDefaultDecision,
 		manual: "When LM Studio asks about %s, choose \"Always allow\"; do not for %s. What was chosen is listed at App Settings → Tools & Integrations. No file is documented, and no use of hints was found."},
 	"kiro": {basis: "documented", decide: approvedListDecision, edits: approvedListEdits("mcpServers"), atEntry: true,
 		notes: []string{"The file of a workspace (.kiro/settings/mcp.json) comes before the user's."}},
-	"junie": {basis: "unverified", decide: askByDefault,
+	"junie": {basis: "unverified", decide: askByDefaultDecision,
 		manual: "Settings → Tools → Junie → Action Allowlist: allow %s of mcpproxy there; leave %s out. Do not tick \"Brave mode\", which asks for nothing. No file is documented, and no use of hints was found."},
 }
 
-// files returns all files that the client reads.
-func (c client) files(e clients.Env) []file {
-	var all []file
+// allFiles returns all files that the client reads.
+func (c clientPermissions) allFiles(e clients.Env) []clientFile {
+	var all []clientFile
 	for _, f := range c.Files(e) {
-		all = append(all, file{fileServers, f})
+		all = append(all, clientFile{fileServers, f})
 	}
 	if c.rules != nil {
 		for _, f := range c.rules(e) {
-			all = append(all, file{fileRules, f})
+			all = append(all, clientFile{fileRules, f})
 		}
 	}
 	if c.otherFiles != nil {
@@ -88,23 +88,23 @@ func (c client) files(e clients.Env) []file {
 }
 
 // targetFile returns the file for the rules.
-func (c client) targetFile(e clients.Env) file {
+func (c clientPermissions) targetFile(e clients.Env) clientFile {
 	if c.target != nil {
-		return file{fileRules, c.target(e)}
+		return clientFile{fileRules, c.target(e)}
 	}
-	for _, f := range c.files(e) {
+	for _, f := range c.allFiles(e) {
 		if f.kind == fileRules && f.Scope == clients.User {
 			return f
 		}
 	}
-	return file{fileServers, c.Target(e)}
+	return clientFile{fileServers, c.TargetFile(e)}
 }
 
 // findClient returns the client with that id, name or alias.
-func findClient(word string) (client, error) {
-	known, err := clients.Find(word)
+func findClient(word string) (clientPermissions, error) {
+	known, err := clients.FindClient(word)
 	if err != nil {
-		return client{}, err
+		return clientPermissions{}, err
 	}
 	c := clientsByID[known.ID]
 	c.Client = known

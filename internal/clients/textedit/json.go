@@ -10,13 +10,13 @@ import (
 
 type jsonEditor struct{}
 
-func (jsonEditor) tree(text []byte) (map[string]any, error) {
+func (jsonEditor) decodeTree(text []byte) (map[string]any, error) {
 	if len(bytes.TrimSpace(text)) == 0 && CheckText(text) == nil {
 		return map[string]any{}, nil
 	}
-	root, wrong := Parse(text)
+	root, wrong := ParseJSONC(text)
 	if wrong != nil {
-		return nil, parseError(text, wrong.Offset, wrong.Message, wrong.Hint)
+		return nil, newParseError(text, wrong.Offset, wrong.Message, wrong.Hint)
 	}
 	said, err := decodeValue(text, root)
 	if err != nil {
@@ -24,7 +24,7 @@ func (jsonEditor) tree(text []byte) (map[string]any, error) {
 	}
 	object, ok := said.(map[string]any)
 	if !ok {
-		return nil, parseError(text, root.StartOffset, "the file is no object", "it has to begin with {")
+		return nil, newParseError(text, root.StartOffset, "the file is no object", "it has to begin with {")
 	}
 	return object, nil
 }
@@ -38,7 +38,7 @@ func decodeValue(text []byte, v hujson.Value) (any, error) {
 		object := make(map[string]any, len(c.Items))
 		for _, it := range c.Items {
 			if _, twice := object[it.Name]; twice {
-				return nil, parseError(text, it.Start, "a name that the object has already", "take one of the two out")
+				return nil, newParseError(text, it.Start, "a name that the object has already", "take one of the two out")
 			}
 			value, err := decodeValue(text, it.Value)
 			if err != nil {
@@ -62,24 +62,24 @@ func decodeValue(text []byte, v hujson.Value) (any, error) {
 	return decodeJSON(json.RawMessage(literal))
 }
 
-func (jsonEditor) set(text []byte, path []string, value json.RawMessage) ([]byte, error) {
+func (jsonEditor) setValue(text []byte, path []string, value json.RawMessage) ([]byte, error) {
 	ending := ""
 	if len(bytes.TrimSpace(text)) == 0 {
 		text, ending = []byte("{}"), "\n"
 	}
-	d, err := documentOf(text)
+	d, err := newCheckedDocument(text)
 	if err != nil {
 		return nil, err
 	}
-	splices, err := d.SetMultiline(ContainerOf(d.Root), path, value)
+	splices, err := d.SetMultilineSplices(ContainerOf(d.Root), path, value)
 	if err != nil {
 		return nil, err
 	}
-	return append(d.Apply(splices), ending...), nil
+	return append(d.ApplySplices(splices), ending...), nil
 }
 
-func (jsonEditor) remove(text []byte, path []string) ([]byte, error) {
-	d, err := documentOf(text)
+func (jsonEditor) removeValue(text []byte, path []string) ([]byte, error) {
+	d, err := newCheckedDocument(text)
 	if err != nil {
 		return nil, err
 	}
@@ -87,23 +87,23 @@ func (jsonEditor) remove(text []byte, path []string) ([]byte, error) {
 	for _, name := range path[:len(path)-1] {
 		object = ContainerOf(object.Items[object.IndexOf(name)].Value)
 	}
-	return d.Apply(d.Remove(object, object.IndexOf(path[len(path)-1]))), nil
+	return d.ApplySplices(d.RemoveSplices(object, object.IndexOf(path[len(path)-1]))), nil
 }
 
-// append appends a string to the list at a path, and dropAt removes an element.
-func (jsonEditor) append(text []byte, path []string, value string) ([]byte, error) {
+// appendToList appends a string to the list at a path, and removeFromList removes an element.
+func (jsonEditor) appendToList(text []byte, path []string, value string) ([]byte, error) {
 	return editList(text, path, func(d *Document, list Container) []Splice {
-		return d.Insert(list, func(string, bool) string { return string(hujson.String(value)) })
+		return d.InsertSplices(list, func(string, bool) string { return string(hujson.String(value)) })
 	})
 }
 
-func (jsonEditor) dropAt(text []byte, path []string, i int) ([]byte, error) {
-	return editList(text, path, func(d *Document, list Container) []Splice { return d.Remove(list, i) })
+func (jsonEditor) removeFromList(text []byte, path []string, i int) ([]byte, error) {
+	return editList(text, path, func(d *Document, list Container) []Splice { return d.RemoveSplices(list, i) })
 }
 
 // editList changes the existing list at a path.
 func editList(text []byte, path []string, change func(*Document, Container) []Splice) ([]byte, error) {
-	d, err := documentOf(text)
+	d, err := newCheckedDocument(text)
 	if err != nil {
 		return nil, err
 	}
@@ -112,10 +112,10 @@ func editList(text []byte, path []string, change func(*Document, Container) []Sp
 		object := ContainerOf(here)
 		here = object.Items[object.IndexOf(name)].Value
 	}
-	return d.Apply(change(d, ContainerOf(here))), nil
+	return d.ApplySplices(change(d, ContainerOf(here))), nil
 }
 
-func documentOf(text []byte) (*Document, error) {
+func newCheckedDocument(text []byte) (*Document, error) {
 	d, wrong := NewDocument(text)
 	if wrong != nil {
 		return nil, fmt.Errorf("a text that was read before: %s", wrong.Message)

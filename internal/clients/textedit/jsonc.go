@@ -23,45 +23,45 @@ const (
 // ByteOrderMark precedes the text in some editors' files.
 const ByteOrderMark = "\uFEFF"
 
-// Mistake is a syntax error.
-type Mistake struct {
+// SyntaxError is a syntax error.
+type SyntaxError struct {
 	Offset        int
 	Message, Hint string
 }
 
-// Position returns the line and the column (in characters) of a byte, from 1.
-func Position(text []byte, offset int) (line, column int) {
+// LineAndColumn returns the line and the column (in characters) of a byte, from 1.
+func LineAndColumn(text []byte, offset int) (line, column int) {
 	before := text[:min(max(offset, 0), len(text))]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
 }
 
 // CheckText returns an error for a text that is too large or not UTF-8, else nil.
-func CheckText(text []byte) *Mistake {
+func CheckText(text []byte) *SyntaxError {
 	if len(text) > MaxSize {
-		return &Mistake{0, fmt.Sprintf("the file is larger than %d bytes", MaxSize), "is this the right file?"}
+		return &SyntaxError{0, fmt.Sprintf("the file is larger than %d bytes", MaxSize), "is this the right file?"}
 	}
-	if i := invalidUTF8(text); i >= 0 {
-		return &Mistake{i, "the file is not valid UTF-8", "save it with the encoding UTF-8"}
+	if i := indexInvalidUTF8(text); i >= 0 {
+		return &SyntaxError{i, "the file is not valid UTF-8", "save it with the encoding UTF-8"}
 	}
 	return nil
 }
 
-// source is a text that is being parsed.
-type source struct {
+// jsoncSource is a text that is being parsed.
+type jsoncSource struct {
 	data []byte
 }
 
-// Parse returns the syntax tree of a text without byte order mark, or the syntax error.
-func Parse(text []byte) (hujson.Value, *Mistake) {
-	s := source{text}
-	at := func(offset int, message, hint string) (hujson.Value, *Mistake) {
-		return hujson.Value{}, &Mistake{offset, message, hint}
+// ParseJSONC returns the syntax tree of a text without byte order mark, or the syntax error.
+func ParseJSONC(text []byte) (hujson.Value, *SyntaxError) {
+	s := jsoncSource{text}
+	at := func(offset int, message, hint string) (hujson.Value, *SyntaxError) {
+		return hujson.Value{}, &SyntaxError{offset, message, hint}
 	}
 	if mistake := CheckText(text); mistake != nil {
 		return hujson.Value{}, mistake
 	}
-	outline := s.outline()
+	outline := s.scanBrackets()
 	if outline.tooDeep >= 0 {
 		return at(outline.tooDeep, fmt.Sprintf("brackets are nested deeper than %d", maxDepth), "")
 	}
@@ -73,15 +73,15 @@ func Parse(text []byte) (hujson.Value, *Mistake) {
 	if err == nil {
 		return v, nil
 	}
-	offset, message, hint := s.syntax(err)
+	offset, message, hint := s.describeSyntaxError(err)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return at(len(s.data), "the file ends too early", s.unclosed(outline.unclosed))
+		return at(len(s.data), "the file ends too early", s.unclosedHint(outline.unclosed))
 	}
 	return at(offset, message, hint)
 }
 
-// unclosed returns what is open at the end of the file.
-func (s source) unclosed(offset int) string {
+// unclosedHint returns what is open at the end of the file.
+func (s jsoncSource) unclosedHint(offset int) string {
 	if offset < 0 {
 		return ""
 	}
@@ -89,13 +89,13 @@ func (s source) unclosed(offset int) string {
 	if what == "" {
 		what = "the " + string(s.data[offset])
 	}
-	line, column := Position(s.data, offset)
+	line, column := LineAndColumn(s.data, offset)
 	return fmt.Sprintf("%s at %d:%d is not closed", what, line, column)
 }
 
-// syntax returns the position and the message of a parser's error. Strings are not
+// describeSyntaxError returns the position and the message of a parser's error. Strings are not
 // repeated, because they may be secrets.
-func (s source) syntax(err error) (offset int, message, hint string) {
+func (s jsoncSource) describeSyntaxError(err error) (offset int, message, hint string) {
 	var line, column int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
 		return 0, "invalid JSON", ""
@@ -110,23 +110,23 @@ func (s source) syntax(err error) (offset int, message, hint string) {
 	case isLiteral && strings.HasPrefix(literal, `"`):
 		return offset, "the string holds a line break, a control character or an unknown escape", `write \n for a line break and \\ for a backslash`
 	case isLiteral:
-		return offset, "invalid value " + clip(literal), "text stands in double quotes; true, false and null do not"
+		return offset, "invalid value " + clipLiteral(literal), "text stands in double quotes; true, false and null do not"
 	case strings.Contains(message, "(expecting ','"):
 		return offset, message, "is a comma missing before it?"
 	}
 	return offset, message, ""
 }
 
-// clip shortens quoted text in a message.
-func clip(literal string) string {
-	if cut := wirejson.Clip(literal, 60); cut != literal {
+// clipLiteral shortens quoted text in a message.
+func clipLiteral(literal string) string {
+	if cut := wirejson.ClipText(literal, 60); cut != literal {
 		return cut + "…"
 	}
 	return literal
 }
 
-// invalidUTF8 returns the offset of the first invalid byte, or -1.
-func invalidUTF8(data []byte) int {
+// indexInvalidUTF8 returns the offset of the first invalid byte, or -1.
+func indexInvalidUTF8(data []byte) int {
 	for i, r := range string(data) {
 		if r == utf8.RuneError && !bytes.HasPrefix(data[i:], []byte("\uFFFD")) {
 			return i
@@ -143,7 +143,7 @@ type bracketScan struct {
 	empty    bool
 }
 
-func (s source) outline() bracketScan {
+func (s jsoncSource) scanBrackets() bracketScan {
 	out := bracketScan{tooDeep: -1, unclosed: -1, empty: true}
 	var opened []int
 	for i := 0; i < len(s.data); {

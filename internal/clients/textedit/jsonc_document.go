@@ -31,8 +31,8 @@ type Splice struct {
 	text     string
 }
 
-// Item is a member of an object or an element of an array.
-type Item struct {
+// ContainerItem is a member of an object or an element of an array.
+type ContainerItem struct {
 	Name       string // of a member
 	Start, end int
 	comma      int // offset of the comma after it, -1 without one
@@ -42,12 +42,12 @@ type Item struct {
 // Container is an object or array with the offsets of its parts.
 type Container struct {
 	open, close int // offsets of its brackets
-	Items       []Item
+	Items       []ContainerItem
 }
 
 // NewDocument parses a valid file without byte order mark.
-func NewDocument(text []byte) (*Document, *Mistake) {
-	root, mistake := Parse(text)
+func NewDocument(text []byte) (*Document, *SyntaxError) {
+	root, mistake := ParseJSONC(text)
 	if mistake != nil {
 		return nil, mistake
 	}
@@ -82,7 +82,7 @@ func ContainerOf(v hujson.Value) Container {
 		if !last || value.AfterExtra != nil {
 			comma = value.EndOffset + len(value.AfterExtra)
 		}
-		c.Items = append(c.Items, Item{name, start, value.EndOffset, comma, value})
+		c.Items = append(c.Items, ContainerItem{name, start, value.EndOffset, comma, value})
 	}
 	switch composite := v.Value.(type) {
 	case *hujson.Object:
@@ -108,7 +108,7 @@ func (d *Document) indentation(at int) string {
 }
 
 // isOnOwnLine reports whether an item is the first on its line, and its indentation.
-func (d *Document) isOnOwnLine(it Item) (indent string, own bool) {
+func (d *Document) isOnOwnLine(it ContainerItem) (indent string, own bool) {
 	start := d.lineStart(it.Start)
 	before := d.text[start:it.Start]
 	return string(before), start > 0 && len(bytes.Trim(before, " \t")) == 0
@@ -142,9 +142,9 @@ func (d *Document) isRootMultiline() (indent string, lines bool) {
 	return d.isMultiline(top)
 }
 
-// Insert adds an item at the end of c, after all comments. write returns its text, for a
+// InsertSplices adds an item at the end of c, after all comments. write returns its text, for a
 // separate line with that indentation, or for one among others.
-func (d *Document) Insert(c Container, write func(indent string, lines bool) string) []Splice {
+func (d *Document) InsertSplices(c Container, write func(indent string, lines bool) string) []Splice {
 	indent, lines := d.isMultiline(c)
 	body := write(indent, lines)
 	at := c.open + 1 + len(bytes.TrimRight(d.text[c.open+1:c.close], " \t\r\n"))
@@ -170,9 +170,9 @@ func (d *Document) Insert(c Container, write func(indent string, lines bool) str
 	return append(splices, Splice{at, at, d.newline + indent + body})
 }
 
-// Remove removes item i of c with the rest of its lines. Comments on separate lines stay,
+// RemoveSplices removes item i of c with the rest of its lines. Comments on separate lines stay,
 // because they may be about anything.
-func (d *Document) Remove(c Container, i int) []Splice {
+func (d *Document) RemoveSplices(c Container, i int) []Splice {
 	it := c.Items[i]
 	from, to := it.Start, max(it.end, it.comma+1)
 	around := string(d.text[c.open+1:from]) + string(d.text[to:c.close])
@@ -185,7 +185,7 @@ func (d *Document) Remove(c Container, i int) []Splice {
 		splices = append(splices, Splice{comma, comma + 1, ""})
 	}
 	_, own := d.isOnOwnLine(it)
-	if rest, ends := d.restOfLine(to, c.close); own && ends {
+	if rest, ends := d.nextLineIfBlank(to, c.close); own && ends {
 		return append(splices, Splice{d.lineStart(from), rest, ""})
 	}
 	// Others are on its line: keep one space between them, none before the closing
@@ -203,9 +203,9 @@ func (d *Document) Remove(c Container, i int) []Splice {
 	return append(splices, Splice{from, to, ""})
 }
 
-// restOfLine returns the start of the next line if only white space and comments precede
+// nextLineIfBlank returns the start of the next line if only white space and comments precede
 // it.
-func (d *Document) restOfLine(at, end int) (next int, ok bool) {
+func (d *Document) nextLineIfBlank(at, end int) (next int, ok bool) {
 	for at < end {
 		n := TokenLength(d.text[at:])
 		switch {
@@ -223,59 +223,59 @@ func (d *Document) restOfLine(at, end int) (next int, ok bool) {
 	return 0, false
 }
 
-// Replace replaces a value and keeps its form.
-func (d *Document) Replace(it Item, value hujson.Value) Splice {
+// ReplaceSplice replaces a value and keeps its form.
+func (d *Document) ReplaceSplice(it ContainerItem, value hujson.Value) Splice {
 	old := d.text[it.Value.StartOffset:it.Value.EndOffset]
 	depth := 0
 	if bytes.IndexByte(old, '\n') >= 0 {
 		depth = 1
 	}
-	return Splice{it.Value.StartOffset, it.Value.EndOffset, d.Render(value, d.indentation(it.Start), depth)}
+	return Splice{it.Value.StartOffset, it.Value.EndOffset, d.ValueText(value, d.indentation(it.Start), depth)}
 }
 
-// OnOneLine reports whether an item's value has no line break.
-func (d *Document) OnOneLine(it Item) bool {
+// IsOnOneLine reports whether an item's value has no line break.
+func (d *Document) IsOnOneLine(it ContainerItem) bool {
 	return bytes.IndexByte(d.text[it.Value.StartOffset:it.Value.EndOffset], '\n') < 0
 }
 
-// Member returns the text of an object member, on several lines down to depth if lines is
+// MemberText returns the text of an object member, on several lines down to depth if lines is
 // set.
-func (d *Document) Member(name string, value hujson.Value, indent string, depth int, lines bool) string {
+func (d *Document) MemberText(name string, value hujson.Value, indent string, depth int, lines bool) string {
 	if !lines {
 		depth = 0
 	}
-	return string(hujson.String(name)) + d.colon + d.Render(value, indent, depth)
+	return string(hujson.String(name)) + d.colon + d.ValueText(value, indent, depth)
 }
 
-// Put sets member i of an object, or adds name when i is -1; value nil removes it.
-func (d *Document) Put(object Container, i int, name string, value json.RawMessage) ([]Splice, error) {
+// PutSplices sets member i of an object, or adds name when i is -1; value nil removes it.
+func (d *Document) PutSplices(object Container, i int, name string, value json.RawMessage) ([]Splice, error) {
 	switch {
 	case value == nil && i < 0:
 		return nil, nil
 	case value == nil:
-		return d.Remove(object, i), nil
+		return d.RemoveSplices(object, i), nil
 	}
 	v, err := hujson.Parse(value)
 	if err != nil {
 		return nil, err
 	}
 	if i >= 0 {
-		return []Splice{d.Replace(object.Items[i], v)}, nil
+		return []Splice{d.ReplaceSplice(object.Items[i], v)}, nil
 	}
-	return d.Insert(object, func(indent string, lines bool) string { return d.Member(name, v, indent, 0, lines) }), nil
+	return d.InsertSplices(object, func(indent string, lines bool) string { return d.MemberText(name, v, indent, 0, lines) }), nil
 }
 
-// SetAt sets the value at a path of names in an object, and creates missing objects.
-func (d *Document) SetAt(object Container, path []string, value json.RawMessage) ([]Splice, error) {
+// SetAtSplices sets the value at a path of names in an object, and creates missing objects.
+func (d *Document) SetAtSplices(object Container, path []string, value json.RawMessage) ([]Splice, error) {
 	i := object.IndexOf(path[0])
 	if i >= 0 && len(path) > 1 {
-		return d.SetAt(ContainerOf(object.Items[i].Value), path[1:], value)
+		return d.SetAtSplices(ContainerOf(object.Items[i].Value), path[1:], value)
 	}
 	value, err := nestValue(path[1:], value)
 	if err != nil {
 		return nil, err
 	}
-	return d.Put(object, i, path[0], value)
+	return d.PutSplices(object, i, path[0], value)
 }
 
 // nestValue returns a value inside nested objects.
@@ -291,11 +291,11 @@ func nestValue(path []string, value json.RawMessage) (json.RawMessage, error) {
 
 // IndexOf returns the index of the member of that name, -1 without one.
 func (c Container) IndexOf(name string) int {
-	return slices.IndexFunc(c.Items, func(it Item) bool { return it.Name == name })
+	return slices.IndexFunc(c.Items, func(it ContainerItem) bool { return it.Name == name })
 }
 
-// Apply applies the splices, which must not overlap, and returns the new text.
-func (d *Document) Apply(splices []Splice) []byte {
+// ApplySplices applies the splices, which must not overlap, and returns the new text.
+func (d *Document) ApplySplices(splices []Splice) []byte {
 	slices.SortStableFunc(splices, func(a, b Splice) int { return a.from - b.from })
 	var out []byte
 	at := 0
@@ -306,8 +306,8 @@ func (d *Document) Apply(splices []Splice) []byte {
 	return append(out, d.text[at:]...)
 }
 
-// Render formats a value in the author's style, on several lines down to depth.
-func (d *Document) Render(v hujson.Value, indent string, depth int) string {
+// ValueText formats a value in the author's style, on several lines down to depth.
+func (d *Document) ValueText(v hujson.Value, indent string, depth int) string {
 	c := ContainerOf(v)
 	_, isObject := v.Value.(*hujson.Object)
 	_, isArray := v.Value.(*hujson.Array)
@@ -326,7 +326,7 @@ func (d *Document) Render(v hujson.Value, indent string, depth int) string {
 	}
 	var texts []string
 	for _, it := range c.Items {
-		text := d.Render(it.Value, inner, max(depth-1, 0))
+		text := d.ValueText(it.Value, inner, max(depth-1, 0))
 		if isObject {
 			text = string(hujson.String(it.Name)) + d.colon + text
 		}
@@ -338,15 +338,15 @@ func (d *Document) Render(v hujson.Value, indent string, depth int) string {
 	return brackets[:1] + start + strings.Join(texts, between) + end + brackets[1:]
 }
 
-// SetMultiline is SetAt for files of other programs: new objects are multi-line, the
+// SetMultilineSplices is SetAtSplices for files of other programs: new objects are multi-line, the
 // value is like its siblings.
-func (d *Document) SetMultiline(object Container, path []string, value json.RawMessage) ([]Splice, error) {
+func (d *Document) SetMultilineSplices(object Container, path []string, value json.RawMessage) ([]Splice, error) {
 	i := object.IndexOf(path[0])
 	if i >= 0 && len(path) > 1 {
-		return d.SetMultiline(ContainerOf(object.Items[i].Value), path[1:], value)
+		return d.SetMultilineSplices(ContainerOf(object.Items[i].Value), path[1:], value)
 	}
 	if i >= 0 {
-		return d.Put(object, i, path[0], value)
+		return d.PutSplices(object, i, path[0], value)
 	}
 	value, err := nestValue(path[1:], value)
 	if err != nil {
@@ -357,13 +357,13 @@ func (d *Document) SetMultiline(object Container, path []string, value json.RawM
 		return nil, err
 	}
 	depth := len(path)
-	if n := len(object.Items); n > 0 && len(path) == 1 && isComposite(object.Items[n-1]) && d.OnOneLine(object.Items[n-1]) {
+	if n := len(object.Items); n > 0 && len(path) == 1 && isContainer(object.Items[n-1]) && d.IsOnOneLine(object.Items[n-1]) {
 		depth = 0 // like the others
 	}
-	return d.Insert(object, func(indent string, lines bool) string { return d.Member(path[0], v, indent, depth, lines) }), nil
+	return d.InsertSplices(object, func(indent string, lines bool) string { return d.MemberText(path[0], v, indent, depth, lines) }), nil
 }
 
-func isComposite(it Item) bool {
+func isContainer(it ContainerItem) bool {
 	kind := it.Value.Value.Kind()
 	return kind == '{' || kind == '['
 }

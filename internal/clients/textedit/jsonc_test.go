@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 		"secret":    {"{\"a\": \"s3cret\\q\"}", 6, "the string holds a line break, a control character or an unknown escape"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, wrong := Parse([]byte(c.text))
+			_, wrong := ParseJSONC([]byte(c.text))
 			switch {
 			case wrong == nil && c.want != "":
 				t.Error("it was accepted")
@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 			}
 		})
 	}
-	if line, column := Position([]byte("ä\nßü{"), 7); line != 2 || column != 3 {
+	if line, column := LineAndColumn([]byte("ä\nßü{"), 7); line != 2 || column != 3 {
 		t.Errorf("the brace is at %d:%d", line, column)
 	}
 }

@@ -21,9 +21,9 @@ const (
 // bool, json.Number and nil; an empty text is an empty map. set and remove return the new
 // text; set's value is JSON, and the entry may exist; remove's does.
 type formatEditor interface {
-	tree(text []byte) (map[string]any, error)
-	set(text []byte, path []string, value json.RawMessage) ([]byte, error)
-	remove(text []byte, path []string) ([]byte, error)
+	decodeTree(text []byte) (map[string]any, error)
+	setValue(text []byte, path []string, value json.RawMessage) ([]byte, error)
+	removeValue(text []byte, path []string) ([]byte, error)
 }
 
 // decodeJSON decodes a JSON value like a tree.
@@ -61,44 +61,44 @@ func normalizeValue(v any) any {
 	return fmt.Sprint(v) // dates and times
 }
 
-// parseError returns the error for a text with a syntax error.
-func parseError(text []byte, offset int, message, hint string) error {
-	line, column := Position(text, offset)
-	return parseErrorAt(line, column, message, hint)
+// newParseError returns the error for a text with a syntax error.
+func newParseError(text []byte, offset int, message, hint string) error {
+	line, column := LineAndColumn(text, offset)
+	return newParseErrorAt(line, column, message, hint)
 }
 
-func parseErrorAt(line, column int, message, hint string) error {
-	return problem.New(problem.InvalidConfig, fmt.Sprintf("line %d, column %d: %s", line, column, message), asSentence(hint)).
+func newParseErrorAt(line, column int, message, hint string) error {
+	return problem.New(problem.InvalidConfig, fmt.Sprintf("line %d, column %d: %s", line, column, message), hintSentence(hint)).
 		With("line", line).With("column", column)
 }
 
-// asSentence returns a hint as a sentence.
-func asSentence(hint string) string {
+// hintSentence returns a hint as a sentence.
+func hintSentence(hint string) string {
 	if hint == "" {
 		hint = "correct the file first; nothing was changed"
 	}
 	return strings.ToUpper(hint[:1]) + strings.TrimSuffix(hint[1:], ".") + "."
 }
 
-// lineStart returns the start of the line of a byte, lineEnd that of the next line.
+// lineStart returns the start of the line of a byte, nextLineStart that of the next line.
 func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
 
-func lineEnd(text []byte, at int) int {
+func nextLineStart(text []byte, at int) int {
 	if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
 		return at + n + 1
 	}
 	return len(text)
 }
 
-// newlineOf returns the line end of a text.
-func newlineOf(text []byte) string {
+// detectNewline returns the line end of a text.
+func detectNewline(text []byte) string {
 	if bytes.Contains(text, []byte("\r\n")) {
 		return "\r\n"
 	}
 	return "\n"
 }
 
-// splice replaces the bytes from, …, to-1 of a text.
-func splice(text []byte, from, to int, with string) []byte {
+// replaceBytes replaces the bytes from, …, to-1 of a text.
+func replaceBytes(text []byte, from, to int, with string) []byte {
 	return slices.Concat(text[:from], []byte(with), text[to:])
 }

@@ -26,10 +26,10 @@ func (f Format) String() string { return [...]string{"JSON", "TOML", "YAML"}[f] 
 
 var formatEditors = [...]formatEditor{JSON: jsonEditor{}, TOML: tomlEditor{}, YAML: yamlEditor{}}
 
-// Get returns the value at a path of names, as JSON. The error is a *problem.Problem
+// GetValue returns the value at a path of names, as JSON. The error is a *problem.Problem
 // INVALID_CONFIG with line and column.
-func Get(text []byte, f Format, path ...string) (value json.RawMessage, found bool, err error) {
-	root, err := formatEditors[f].tree(withoutBOM(text))
+func GetValue(text []byte, f Format, path ...string) (value json.RawMessage, found bool, err error) {
+	root, err := formatEditors[f].decodeTree(trimByteOrderMark(text))
 	if err != nil {
 		return nil, false, err
 	}
@@ -41,50 +41,50 @@ func Get(text []byte, f Format, path ...string) (value json.RawMessage, found bo
 	return value, true, err
 }
 
-// Set sets the value at a path of names, and creates missing objects. An empty text is an
+// SetValue sets the value at a path of names, and creates missing objects. An empty text is an
 // empty file.
-func Set(text []byte, f Format, value json.RawMessage, path ...string) ([]byte, error) {
-	return edit(text, f, path, value)
+func SetValue(text []byte, f Format, value json.RawMessage, path ...string) ([]byte, error) {
+	return setOrRemove(text, f, path, value)
 }
 
-// Remove removes the value at a path of names, if there is one.
-func Remove(text []byte, f Format, path ...string) ([]byte, error) {
-	return edit(text, f, path, nil)
+// RemoveValue removes the value at a path of names, if there is one.
+func RemoveValue(text []byte, f Format, path ...string) ([]byte, error) {
+	return setOrRemove(text, f, path, nil)
 }
 
-// Restore restores the values at the paths from the text before, and keeps the rest.
-func Restore(text, before []byte, f Format, paths [][]string) ([]byte, error) {
+// RestoreValues restores the values at the paths from the text before, and keeps the rest.
+func RestoreValues(text, before []byte, f Format, paths [][]string) ([]byte, error) {
 	for _, path := range paths {
-		value, _, err := Get(before, f, path...)
+		value, _, err := GetValue(before, f, path...)
 		if err != nil {
 			return nil, err
 		}
-		if text, err = edit(text, f, path, value); err != nil {
+		if text, err = setOrRemove(text, f, path, value); err != nil {
 			return nil, err
 		}
 	}
 	return text, nil
 }
 
-// Prune removes empty objects on a path that before does not have.
-func Prune(text, before []byte, f Format, path ...string) ([]byte, error) {
+// PruneEmptyObjects removes empty objects on a path that before does not have.
+func PruneEmptyObjects(text, before []byte, f Format, path ...string) ([]byte, error) {
 	for n := len(path); n > 0; n-- {
-		value, _, err := Get(text, f, path[:n]...)
+		value, _, err := GetValue(text, f, path[:n]...)
 		if err != nil {
 			return nil, err
 		}
-		if _, had, _ := Get(before, f, path[:n]...); had || string(value) != "{}" {
+		if _, had, _ := GetValue(before, f, path[:n]...); had || string(value) != "{}" {
 			return text, nil
 		}
-		if text, err = Remove(text, f, path[:n]...); err != nil {
+		if text, err = RemoveValue(text, f, path[:n]...); err != nil {
 			return nil, err
 		}
 	}
 	return text, nil
 }
 
-// Append appends a string to the list at a path, unless the list has it.
-func Append(text []byte, f Format, value string, path ...string) ([]byte, error) {
+// AppendToList appends a string to the list at a path, unless the list has it.
+func AppendToList(text []byte, f Format, value string, path ...string) ([]byte, error) {
 	list, err := listAt(text, f, path)
 	if err != nil || slices.Contains(list, any(value)) {
 		return text, err
@@ -93,11 +93,11 @@ func Append(text []byte, f Format, value string, path ...string) ([]byte, error)
 	if f != JSON || list == nil {
 		return setList(text, f, longer, path)
 	}
-	return editAndVerify(text, f, path, longer, func(in []byte) ([]byte, error) { return jsonEditor{}.append(in, path, value) })
+	return editAndVerify(text, f, path, longer, func(in []byte) ([]byte, error) { return jsonEditor{}.appendToList(in, path, value) })
 }
 
-// Drop removes a string from the list at a path.
-func Drop(text []byte, f Format, value string, path ...string) ([]byte, error) {
+// RemoveFromList removes a string from the list at a path.
+func RemoveFromList(text []byte, f Format, value string, path ...string) ([]byte, error) {
 	list, err := listAt(text, f, path)
 	if err != nil {
 		return text, err
@@ -108,13 +108,13 @@ func Drop(text []byte, f Format, value string, path ...string) ([]byte, error) {
 			text, err = setList(text, f, list, path)
 			continue
 		}
-		text, err = editAndVerify(text, f, path, list, func(in []byte) ([]byte, error) { return jsonEditor{}.dropAt(in, path, i) })
+		text, err = editAndVerify(text, f, path, list, func(in []byte) ([]byte, error) { return jsonEditor{}.removeFromList(in, path, i) })
 	}
 	return text, err
 }
 
-// prune removes empty objects on a path.
-func prune(root map[string]any, path []string) {
+// pruneTree removes empty objects on a path.
+func pruneTree(root map[string]any, path []string) {
 	for n := len(path); n > 0; n-- {
 		if here, _ := valueAt(root, path[:n]); !reflect.DeepEqual(here, map[string]any{}) {
 			return
@@ -125,7 +125,7 @@ func prune(root map[string]any, path []string) {
 
 // listAt returns the list at a path; nil if it is missing.
 func listAt(text []byte, f Format, path []string) ([]any, error) {
-	root, err := formatEditors[f].tree(withoutBOM(text))
+	root, err := formatEditors[f].decodeTree(trimByteOrderMark(text))
 	if err != nil {
 		return nil, err
 	}
@@ -145,16 +145,16 @@ func setList(text []byte, f Format, list []any, path []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Set(text, f, value, path...)
+	return SetValue(text, f, value, path...)
 }
 
-// withoutBOM returns a text without its byte order mark.
-func withoutBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte(ByteOrderMark)) }
+// trimByteOrderMark returns a text without its byte order mark.
+func trimByteOrderMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte(ByteOrderMark)) }
 
-// edit sets the value at a path, or removes it when value is nil.
-func edit(text []byte, f Format, path []string, value json.RawMessage) ([]byte, error) {
+// setOrRemove sets the value at a path, or removes it when value is nil.
+func setOrRemove(text []byte, f Format, path []string, value json.RawMessage) ([]byte, error) {
 	if value == nil {
-		return editAndVerify(text, f, path, nil, func(in []byte) ([]byte, error) { return formatEditors[f].remove(in, path) })
+		return editAndVerify(text, f, path, nil, func(in []byte) ([]byte, error) { return formatEditors[f].removeValue(in, path) })
 	}
 	wanted, err := decodeJSON(value)
 	if err != nil {
@@ -163,14 +163,14 @@ func edit(text []byte, f Format, path []string, value json.RawMessage) ([]byte, 
 	if wanted == nil {
 		return text, problem.Newf(problem.InvalidConfig, "%s cannot be set to null.", strings.Join(path, ".")).WithHint("Take it out.")
 	}
-	return editAndVerify(text, f, path, wanted, func(in []byte) ([]byte, error) { return formatEditors[f].set(in, path, value) })
+	return editAndVerify(text, f, path, wanted, func(in []byte) ([]byte, error) { return formatEditors[f].setValue(in, path, value) })
 }
 
 // editAndVerify makes a change and verifies the result: it must equal the text before
 // except at the path, where it must be wanted, or nothing if that is nil.
 func editAndVerify(text []byte, f Format, path []string, wanted any, change func(in []byte) ([]byte, error)) ([]byte, error) {
-	in := withoutBOM(text)
-	said, err := formatEditors[f].tree(in)
+	in := trimByteOrderMark(text)
+	said, err := formatEditors[f].decodeTree(in)
 	if err != nil {
 		return text, err
 	}
@@ -188,9 +188,9 @@ func editAndVerify(text []byte, f Format, path []string, wanted any, change func
 	if err != nil {
 		return text, err
 	}
-	says, err := formatEditors[f].tree(out)
+	says, err := formatEditors[f].decodeTree(out)
 	if err == nil && wanted == nil && !reflect.DeepEqual(says, said) {
-		prune(said, path[:len(path)-1]) // a TOML table only exists while it has an entry
+		pruneTree(said, path[:len(path)-1]) // a TOML table only exists while it has an entry
 	}
 	if err != nil || !reflect.DeepEqual(says, said) {
 		return text, problem.Newf(problem.InvalidConfig, "%s cannot be changed without changing more of the file, as it is written.", strings.Join(path, ".")).

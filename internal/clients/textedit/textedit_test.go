@@ -56,14 +56,14 @@ func TestEdits(t *testing.T) {
 			var got []byte
 			var err error
 			if c.value == "" {
-				got, err = Remove([]byte(c.before), c.format, path...)
+				got, err = RemoveValue([]byte(c.before), c.format, path...)
 			} else {
-				got, err = Set([]byte(c.before), c.format, json.RawMessage(c.value), path...)
+				got, err = SetValue([]byte(c.before), c.format, json.RawMessage(c.value), path...)
 			}
 			if err != nil || string(got) != c.want {
 				t.Fatalf("%v\ngot\n%s\nwant\n%s", err, got, c.want)
 			}
-			value, found, err := Get(got, c.format, path...)
+			value, found, err := GetValue(got, c.format, path...)
 			if err != nil || found != (c.value != "") {
 				t.Errorf("Get: %s, %v, %v", value, found, err)
 			}
@@ -73,27 +73,27 @@ func TestEdits(t *testing.T) {
 
 func TestLists(t *testing.T) {
 	const before = "{\n  \"allow\": [\n    \"a\", // look\n    \"b\"\n  ]\n}\n"
-	longer, err := Append([]byte(before), JSON, "c", "allow")
+	longer, err := AppendToList([]byte(before), JSON, "c", "allow")
 	if want := "{\n  \"allow\": [\n    \"a\", // look\n    \"b\",\n    \"c\"\n  ]\n}\n"; err != nil || string(longer) != want {
 		t.Fatalf("%v\n%s", err, longer)
 	}
-	if again, err := Append(longer, JSON, "c", "allow"); err != nil || string(again) != string(longer) {
+	if again, err := AppendToList(longer, JSON, "c", "allow"); err != nil || string(again) != string(longer) {
 		t.Errorf("again: %v\n%s", err, again)
 	}
-	if back, err := Drop(longer, JSON, "c", "allow"); err != nil || string(back) != before {
+	if back, err := RemoveFromList(longer, JSON, "c", "allow"); err != nil || string(back) != before {
 		t.Errorf("back: %v\n%s", err, back)
 	}
 	for f, empty := range map[Format]string{JSON: "{}", TOML: "", YAML: ""} {
-		one, err := Append([]byte(empty), f, "x", "p", "allow")
+		one, err := AppendToList([]byte(empty), f, "x", "p", "allow")
 		if err != nil {
 			t.Fatal(f, err)
 		}
-		two, err := Append(one, f, "y", "p", "allow")
+		two, err := AppendToList(one, f, "y", "p", "allow")
 		if err != nil {
 			t.Fatal(f, err)
 		}
-		left, err := Drop(two, f, "x", "p", "allow")
-		if value, _, _ := Get(left, f, "p", "allow"); err != nil || string(value) != `["y"]` {
+		left, err := RemoveFromList(two, f, "x", "p", "allow")
+		if value, _, _ := GetValue(left, f, "p", "allow"); err != nil || string(value) != `["y"]` {
 			t.Errorf("%v: %v\n%s", f, err, left)
 		}
 	}
@@ -121,7 +121,7 @@ func TestRefusals(t *testing.T) {
 		"too many keys":   {TOML, manyKeys(), "more than 10000 keys"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Set([]byte(c.text), c.format, json.RawMessage(`{"x":1}`), "s", "p")
+			got, err := SetValue([]byte(c.text), c.format, json.RawMessage(`{"x":1}`), "s", "p")
 			var p *problem.Problem
 			if !errors.As(err, &p) || !strings.Contains(p.Message, c.message) || p.Hint == "" {
 				t.Errorf("refused with %v", err)
@@ -152,12 +152,12 @@ func TestBackAndForth(t *testing.T) {
 	for f, all := range texts {
 		for _, text := range all {
 			for _, variant := range []string{text, strings.ReplaceAll(text, "\n", "\r\n"), "\uFEFF" + text} {
-				set, err := Set([]byte(variant), f, json.RawMessage(`{"command":"x y","args":["a","b#"],"on":true}`), "s", "p")
+				set, err := SetValue([]byte(variant), f, json.RawMessage(`{"command":"x y","args":["a","b#"],"on":true}`), "s", "p")
 				if err != nil {
 					t.Errorf("%v %q: %v", f, variant, err)
 					continue
 				}
-				back, err := Remove(set, f, "s", "p")
+				back, err := RemoveValue(set, f, "s", "p")
 				if err != nil || string(back) != variant {
 					t.Errorf("%v: %v\n%q, set\n%q, back\n%q", f, err, variant, set, back)
 				}
@@ -175,14 +175,14 @@ func FuzzSet(f *testing.F) {
 		if len(text) > 4096 {
 			return
 		}
-		out, err := Set([]byte(text), in, json.RawMessage(`{"x":[1,"2"]}`), "s", "p")
+		out, err := SetValue([]byte(text), in, json.RawMessage(`{"x":[1,"2"]}`), "s", "p")
 		if err != nil {
 			if string(out) != text {
 				t.Fatalf("refused and changed: %q", out)
 			}
 			return
 		}
-		value, found, err := Get(out, in, "s", "p")
+		value, found, err := GetValue(out, in, "s", "p")
 		if err != nil || !found || string(value) != `{"x":[1,"2"]}` {
 			t.Fatalf("%q: %s, %v", out, value, err)
 		}

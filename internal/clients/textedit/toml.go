@@ -14,21 +14,21 @@ import (
 
 type tomlEditor struct{}
 
-func (tomlEditor) tree(text []byte) (map[string]any, error) {
+func (tomlEditor) decodeTree(text []byte) (map[string]any, error) {
 	if wrong := CheckText(text); wrong != nil {
-		return nil, parseError(text, wrong.Offset, wrong.Message, wrong.Hint)
+		return nil, newParseError(text, wrong.Offset, wrong.Message, wrong.Hint)
 	}
-	if _, err := statementsOf(text); err != nil {
+	if _, err := parseStatements(text); err != nil {
 		return nil, err
 	}
 	tree := map[string]any{}
 	if err := toml.Unmarshal(text, &tree); err != nil {
 		var wrong *toml.DecodeError
 		if !errors.As(err, &wrong) {
-			return nil, parseErrorAt(1, 1, "the text is not TOML", "")
+			return nil, newParseErrorAt(1, 1, "the text is not TOML", "")
 		}
 		line, column := wrong.Position()
-		return nil, parseErrorAt(line, column, "the text is not TOML", "correct the line first; nothing was changed")
+		return nil, newParseErrorAt(line, column, "the text is not TOML", "correct the line first; nothing was changed")
 	}
 	return normalizeValue(tree).(map[string]any), nil
 }
@@ -48,16 +48,16 @@ type tomlStatement struct {
 // listElement is in the path of an element of an array of tables, which no name leads to.
 const listElement = "\x00"
 
-// statementsOf returns the statements of a text in order, up to a syntax error, which the
+// parseStatements returns the statements of a text in order, up to a syntax error, which the
 // decoder reports.
-func statementsOf(text []byte) (all []tomlStatement, err error) {
+func parseStatements(text []byte) (all []tomlStatement, err error) {
 	var p unstable.Parser
 	p.Reset(text)
 	var table []string
 	for p.NextExpression() {
 		switch e := p.Expression(); e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			names, first, end := keyOf(e)
+			names, first, end := dottedKey(e)
 			table = names
 			if e.Kind == unstable.ArrayTable {
 				table = append(table, listElement)
@@ -68,17 +68,17 @@ func statementsOf(text []byte) (all []tomlStatement, err error) {
 			}
 			all = append(all, tomlStatement{path: table, start: start, end: end + bytes.IndexByte(text[end:], ']') + 1, head: true, table: table})
 		case unstable.KeyValue:
-			all = appendPair(all, text, e, table, false)
+			all = appendPairStatements(all, text, e, table, false)
 		}
 		if len(all) > maxKeys {
-			return nil, parseError(text, all[maxKeys].start, fmt.Sprintf("there are more than %d keys", maxKeys), "change the file by hand")
+			return nil, newParseError(text, all[maxKeys].start, fmt.Sprintf("there are more than %d keys", maxKeys), "change the file by hand")
 		}
 	}
 	return all, nil
 }
 
-// keyOf returns the names of a key, and its start and end.
-func keyOf(e *unstable.Node) (names []string, start, end int) {
+// dottedKey returns the names of a key, and its start and end.
+func dottedKey(e *unstable.Node) (names []string, start, end int) {
 	start = -1
 	for it := e.Key(); it.Next(); {
 		k := it.Node()
@@ -90,8 +90,8 @@ func keyOf(e *unstable.Node) (names []string, start, end int) {
 	return names, start, end
 }
 
-func appendPair(all []tomlStatement, text []byte, e *unstable.Node, table []string, inside bool) []tomlStatement {
-	names, _, after := keyOf(e)
+func appendPairStatements(all []tomlStatement, text []byte, e *unstable.Node, table []string, inside bool) []tomlStatement {
+	names, _, after := dottedKey(e)
 	value := after + bytes.IndexByte(text[after:], '=') + 1
 	value += len(text[value:]) - len(bytes.TrimLeft(text[value:], " \t"))
 	s := tomlStatement{
@@ -103,34 +103,34 @@ func appendPair(all []tomlStatement, text []byte, e *unstable.Node, table []stri
 	if s.inline {
 		for it := e.Value().Children(); it.Next(); {
 			if it.Node().Kind == unstable.KeyValue {
-				all = appendPair(all, text, it.Node(), s.path, true)
+				all = appendPairStatements(all, text, it.Node(), s.path, true)
 			}
 		}
 	}
 	return all
 }
 
-// isBelow reports whether a statement is at or below a path.
-func (s tomlStatement) isBelow(path []string) bool {
+// isAtOrBelow reports whether a statement is at or below a path.
+func (s tomlStatement) isAtOrBelow(path []string) bool {
 	return len(s.path) >= len(path) && slices.Equal(s.path[:len(path)], path)
 }
 
-func (t tomlEditor) set(text []byte, path []string, value json.RawMessage) ([]byte, error) {
-	all, err := statementsOf(text)
+func (t tomlEditor) setValue(text []byte, path []string, value json.RawMessage) ([]byte, error) {
+	all, err := parseStatements(text)
 	if err != nil {
 		return nil, err
 	}
 	if i := slices.IndexFunc(all, func(s tomlStatement) bool { return !s.head && slices.Equal(s.path, path) }); i >= 0 {
 		inline, err := encodeTOMLInline(value)
-		return splice(text, all[i].value, all[i].end, inline), err
+		return replaceBytes(text, all[i].value, all[i].end, inline), err
 	}
 	place := -1 // previous position, if it exists
-	if i := slices.IndexFunc(all, func(s tomlStatement) bool { return s.isBelow(path) }); i >= 0 {
+	if i := slices.IndexFunc(all, func(s tomlStatement) bool { return s.isAtOrBelow(path) }); i >= 0 {
 		place = lineStart(text, all[i].start)
-		if text, err = t.remove(text, path); err != nil {
+		if text, err = t.removeValue(text, path); err != nil {
 			return nil, err
 		}
-		if all, err = statementsOf(text); err != nil {
+		if all, err = parseStatements(text); err != nil {
 			return nil, err
 		}
 	}
@@ -151,28 +151,28 @@ func (t tomlEditor) set(text []byte, path []string, value json.RawMessage) ([]by
 // addTable adds a table at the end or at its previous position.
 func addTable(text []byte, path []string, value any, place int) ([]byte, error) {
 	var block strings.Builder
-	if err := writeTable(&block, path, value.(map[string]any)); err != nil {
+	if err := writeTOMLTable(&block, path, value.(map[string]any)); err != nil {
 		return nil, err
 	}
-	newline := newlineOf(text)
+	newline := detectNewline(text)
 	written := strings.ReplaceAll(block.String(), "\n", newline)
 	if place >= 0 && place < len(text) {
-		return splice(text, place, place, written+newline), nil
+		return replaceBytes(text, place, place, written+newline), nil
 	}
 	before := ""
 	if len(text) > 0 {
 		if text[len(text)-1] != '\n' {
 			before = newline
 		}
-		if !endsBlank(text) {
+		if !endsWithBlankLine(text) {
 			before += newline
 		}
 	}
-	return splice(text, len(text), len(text), before+written), nil
+	return replaceBytes(text, len(text), len(text), before+written), nil
 }
 
-// endsBlank reports whether the last line of a text is empty.
-func endsBlank(text []byte) bool {
+// endsWithBlankLine reports whether the last line of a text is empty.
+func endsWithBlankLine(text []byte) bool {
 	return bytes.HasSuffix(text, []byte("\n\n")) || bytes.HasSuffix(text, []byte("\n\r\n"))
 }
 
@@ -182,7 +182,7 @@ func addPair(text []byte, all []tomlStatement, path []string, value json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	parent, newline := path[:len(path)-1], newlineOf(text)
+	parent, newline := path[:len(path)-1], detectNewline(text)
 	line := encodeTOMLKey(path[len(path)-1]) + " = " + inline
 	last := -1 // last statement of the table
 	for i, s := range all {
@@ -192,14 +192,14 @@ func addPair(text []byte, all []tomlStatement, path []string, value json.RawMess
 	}
 	switch {
 	case last >= 0:
-		at := lineEnd(text, all[last].end)
+		at := nextLineStart(text, all[last].end)
 		if at == len(text) && (at == 0 || text[at-1] != '\n') {
-			return splice(text, at, at, newline+line), nil
+			return replaceBytes(text, at, at, newline+line), nil
 		}
 		indent := text[lineStart(text, all[last].start):all[last].start]
-		return splice(text, at, at, string(indent)+line+newline), nil
+		return replaceBytes(text, at, at, string(indent)+line+newline), nil
 	case len(parent) == 0:
-		return splice(text, 0, 0, line+newline), nil
+		return replaceBytes(text, 0, 0, line+newline), nil
 	}
 	inner, err := decodeJSON(json.RawMessage(value))
 	if err != nil {
@@ -218,21 +218,21 @@ func addToInlineTable(text []byte, s tomlStatement, name string, value json.RawM
 	at := s.value + len(bytes.TrimRight(text[s.value:closing], " \t"))
 	pair := encodeTOMLKey(name) + " = " + inline
 	if at == s.value+1 { // it is empty
-		return splice(text, at, closing, " "+pair+" "), nil
+		return replaceBytes(text, at, closing, " "+pair+" "), nil
 	}
-	return splice(text, at, at, ", "+pair), nil
+	return replaceBytes(text, at, at, ", "+pair), nil
 }
 
-// remove removes the statements, last one first.
-func (tomlEditor) remove(text []byte, path []string) ([]byte, error) {
+// removeValue removes the statements, last one first.
+func (tomlEditor) removeValue(text []byte, path []string) ([]byte, error) {
 	for {
-		all, err := statementsOf(text)
+		all, err := parseStatements(text)
 		if err != nil {
 			return nil, err
 		}
 		last := -1
 		for i, s := range all {
-			if s.isBelow(path) && (!s.inside || slices.Equal(s.path, path)) {
+			if s.isAtOrBelow(path) && (!s.inside || slices.Equal(s.path, path)) {
 				last = i
 			}
 		}
@@ -253,25 +253,25 @@ func removeFromInlineTable(text []byte, s tomlStatement) []byte {
 	rest := bytes.TrimLeft(text[to:], " \t")
 	if len(rest) > 0 && rest[0] == ',' {
 		to = len(text) - len(bytes.TrimLeft(rest[1:], " \t"))
-		return splice(text, from, to, "")
+		return replaceBytes(text, from, to, "")
 	}
 	before := bytes.TrimRight(text[:from], " \t")
 	if n := len(before); n > 0 && before[n-1] == ',' {
 		from = n - 1
 	}
-	return splice(text, from, to, "")
+	return replaceBytes(text, from, to, "")
 }
 
 // removeLines removes the lines of a statement, and one empty line next to a table head.
 func removeLines(text []byte, s tomlStatement) []byte {
-	from, to := lineStart(text, s.start), lineEnd(text, s.end)
+	from, to := lineStart(text, s.start), nextLineStart(text, s.end)
 	if s.head {
 		switch {
-		case len(bytes.TrimSpace(text[to:])) == 0 && endsBlank(text[:from]):
-			from -= len(newlineOf(text))
-		case len(text) > to && len(bytes.Trim(text[to:lineEnd(text, to)], " \t\r\n")) == 0 && (from == 0 || endsBlank(text[:from])):
-			to = lineEnd(text, to)
+		case len(bytes.TrimSpace(text[to:])) == 0 && endsWithBlankLine(text[:from]):
+			from -= len(detectNewline(text))
+		case len(text) > to && len(bytes.Trim(text[to:nextLineStart(text, to)], " \t\r\n")) == 0 && (from == 0 || endsWithBlankLine(text[:from])):
+			to = nextLineStart(text, to)
 		}
 	}
-	return splice(text, from, to, "")
+	return replaceBytes(text, from, to, "")
 }

@@ -26,8 +26,8 @@ func encodeTOMLString(s string) string {
 	return strings.ReplaceAll(string(wirejson.AppendString(nil, s)), "\x7f", `\u007f`)
 }
 
-// writeTable writes a table and its nested tables, each with its own head.
-func writeTable(to *strings.Builder, path []string, table map[string]any) error {
+// writeTOMLTable writes a table and its nested tables, each with its own head.
+func writeTOMLTable(to *strings.Builder, path []string, table map[string]any) error {
 	var head []string
 	for _, name := range path {
 		head = append(head, encodeTOMLKey(name))
@@ -47,7 +47,7 @@ func writeTable(to *strings.Builder, path []string, table map[string]any) error 
 	for _, name := range names {
 		if inner, ok := table[name].(map[string]any); ok {
 			to.WriteString("\n")
-			if err := writeTable(to, append(slices.Clone(path), name), inner); err != nil {
+			if err := writeTOMLTable(to, append(slices.Clone(path), name), inner); err != nil {
 				return err
 			}
 		}

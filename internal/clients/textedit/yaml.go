@@ -18,25 +18,25 @@ import (
 
 type yamlEditor struct{}
 
-func (yamlEditor) tree(text []byte) (tree map[string]any, err error) {
+func (yamlEditor) decodeTree(text []byte) (tree map[string]any, err error) {
 	if wrong := CheckText(text); wrong != nil {
-		return nil, parseError(text, wrong.Offset, wrong.Message, wrong.Hint)
+		return nil, newParseError(text, wrong.Offset, wrong.Message, wrong.Hint)
 	}
 	if len(text) > maxYAML {
-		return nil, parseErrorAt(1, 1, fmt.Sprintf("the file is larger than %d bytes", maxYAML), "change the file by hand")
+		return nil, newParseErrorAt(1, 1, fmt.Sprintf("the file is larger than %d bytes", maxYAML), "change the file by hand")
 	}
 	// The text is untrusted, and the parser may panic.
 	defer func() {
 		if recover() != nil {
-			tree, err = nil, parseErrorAt(1, 1, "the text is not YAML", "")
+			tree, err = nil, newParseErrorAt(1, 1, "the text is not YAML", "")
 		}
 	}()
 	if _, err := parseYAML(text); err != nil {
 		return nil, err
 	}
 	tree = map[string]any{}
-	if err := yaml.Unmarshal(toLF(text), &tree); err != nil {
-		return nil, yamlError(err)
+	if err := yaml.Unmarshal(toLineFeeds(text), &tree); err != nil {
+		return nil, newYAMLError(err)
 	}
 	if tree == nil {
 		tree = map[string]any{}
@@ -44,9 +44,9 @@ func (yamlEditor) tree(text []byte) (tree map[string]any, err error) {
 	return normalizeValue(tree).(map[string]any), nil
 }
 
-// yamlError returns the error for a syntax error. The parser's message repeats the text,
+// newYAMLError returns the error for a syntax error. The parser's message repeats the text,
 // which may contain secrets.
-func yamlError(err error) error {
+func newYAMLError(err error) error {
 	line, column := 1, 1
 	var wrong yaml.Error
 	if errors.As(err, &wrong) {
@@ -54,17 +54,17 @@ func yamlError(err error) error {
 			line, column = t.Position.Line, t.Position.Column
 		}
 	}
-	return parseErrorAt(line, column, "the text is not YAML, or no object", "correct the line first; nothing was changed")
+	return newParseErrorAt(line, column, "the text is not YAML, or no object", "correct the line first; nothing was changed")
 }
 
-// toLF returns a text with the line ends for which the parser's offsets are right.
-func toLF(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
+// toLineFeeds returns a text with the line ends for which the parser's offsets are right.
+func toLineFeeds(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
 
 // parseYAML returns the body of the only document; nil if it is empty.
 func parseYAML(text []byte) (ast.Node, error) {
-	file, err := parser.ParseBytes(toLF(text), 0)
+	file, err := parser.ParseBytes(toLineFeeds(text), 0)
 	if err != nil {
-		return nil, yamlError(err)
+		return nil, newYAMLError(err)
 	}
 	var bodies []ast.Node
 	for _, doc := range file.Docs {
@@ -78,7 +78,7 @@ func parseYAML(text []byte) (ast.Node, error) {
 	case 1:
 		return bodies[0], nil
 	}
-	return nil, parseErrorAt(1, 1, fmt.Sprintf("the text has %d YAML documents", len(bodies)), "change the file by hand")
+	return nil, newParseErrorAt(1, 1, fmt.Sprintf("the text has %d YAML documents", len(bodies)), "change the file by hand")
 }
 
 // mappingPairs returns the members of a mapping, and whether it is one.
@@ -101,13 +101,13 @@ func indexOfPair(pairs []*ast.MappingValueNode, name string) int {
 	})
 }
 
-// textByLines is a text split into lines with their ends.
-type textByLines [][]byte
+// yamlLines is a text split into lines with their ends.
+type yamlLines [][]byte
 
-func splitLines(text []byte) textByLines { return slices.Collect(bytes.Lines(text)) }
+func splitLines(text []byte) yamlLines { return slices.Collect(bytes.Lines(text)) }
 
-// indent returns the indentation of a line, -1 if it is empty.
-func indent(line []byte) int {
+// indentWidth returns the indentation of a line, -1 if it is empty.
+func indentWidth(line []byte) int {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return -1
 	}
@@ -116,11 +116,11 @@ func indent(line []byte) int {
 
 // memberLines returns the lines of a member. Trailing empty lines and comments are
 // excluded.
-func (l textByLines) memberLines(p *ast.MappingValueNode) (from, to int) {
+func (l yamlLines) memberLines(p *ast.MappingValueNode) (from, to int) {
 	at := p.Key.GetToken().Position
 	from, to = at.Line-1, at.Line
 	for i := to; i < len(l); i++ {
-		deep, line := indent(l[i]), bytes.TrimSpace(l[i])
+		deep, line := indentWidth(l[i]), bytes.TrimSpace(l[i])
 		switch {
 		case deep < 0 || line[0] == '#' && deep < at.Column:
 			continue
@@ -134,10 +134,10 @@ func (l textByLines) memberLines(p *ast.MappingValueNode) (from, to int) {
 }
 
 // replaceLines returns the text with the lines from, …, to-1 replaced.
-func (l textByLines) replaceLines(from, to int, with []byte) []byte {
+func (l yamlLines) replaceLines(from, to int, with []byte) []byte {
 	before := bytes.Join(l[:from], nil)
 	if n := len(before); n > 0 && before[n-1] != '\n' && len(with) > 0 {
-		before = append(before, newlineOf(before)...)
+		before = append(before, detectNewline(before)...)
 	}
 	return slices.Concat(before, with, bytes.Join(l[to:], nil))
 }
@@ -162,19 +162,19 @@ func encodeYAMLMember(name string, value json.RawMessage, depth int, newline str
 	return out.Bytes(), nil
 }
 
-func (yamlEditor) set(text []byte, path []string, value json.RawMessage) ([]byte, error) {
+func (yamlEditor) setValue(text []byte, path []string, value json.RawMessage) ([]byte, error) {
 	here, err := parseYAML(text)
 	if err != nil {
 		return nil, err
 	}
-	l, newline := splitLines(text), newlineOf(text)
+	l, newline := splitLines(text), detectNewline(text)
 	end, depth := len(l), 0
 	for i, name := range path {
 		pairs, flow, ok := mappingPairs(here)
 		at := -1
 		switch {
 		case flow && len(pairs) > 0, !ok && here != nil && here.Type() != ast.NullType && here.Type() != ast.CommentType:
-			return nil, flowStyleError(path[:i])
+			return nil, newFlowStyleError(path[:i])
 		case len(pairs) > 0:
 			depth = pairs[0].Key.GetToken().Position.Column - 1
 			_, end = l.memberLines(pairs[len(pairs)-1])
@@ -205,12 +205,12 @@ func (yamlEditor) set(text []byte, path []string, value json.RawMessage) ([]byte
 	return text, nil
 }
 
-func flowStyleError(path []string) error {
+func newFlowStyleError(path []string) error {
 	return problem.Newf(problem.InvalidConfig, "%s is written on one line, or is no object.", strings.Join(path, ".")).
 		WithHint("Write it as a block, or change it by hand; nothing was changed.")
 }
 
-func (yamlEditor) remove(text []byte, path []string) ([]byte, error) {
+func (yamlEditor) removeValue(text []byte, path []string) ([]byte, error) {
 	here, err := parseYAML(text)
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (yamlEditor) remove(text []byte, path []string) ([]byte, error) {
 		at := indexOfPair(pairs, name)
 		switch {
 		case flow || at < 0:
-			return nil, flowStyleError(path[:i])
+			return nil, newFlowStyleError(path[:i])
 		case i < len(path)-1:
 			here = pairs[at].Value
 			continue
@@ -232,10 +232,10 @@ func (yamlEditor) remove(text []byte, path []string) ([]byte, error) {
 		}
 		// The last member: its parent stays, empty.
 		holder := from - 1
-		for holder > 0 && (indent(l[holder]) < 0 || indent(l[holder]) >= indent(l[from])) {
+		for holder > 0 && (indentWidth(l[holder]) < 0 || indentWidth(l[holder]) >= indentWidth(l[from])) {
 			holder--
 		}
-		l[holder] = append(bytes.TrimRight(l[holder], " \r\n"), (" {}" + newlineOf(text))...)
+		l[holder] = append(bytes.TrimRight(l[holder], " \r\n"), (" {}" + detectNewline(text))...)
 		return l.replaceLines(from, to, nil), nil
 	}
 	return text, nil

@@ -45,7 +45,7 @@ func isOriginAllowed(origin, host string, trusted []string) bool {
 		return false
 	}
 	_, hostPort, _ := splitHost(host)
-	return isLoopbackName(name) && dialpolicy.Port(scheme, port) == dialpolicy.Port(scheme, hostPort) ||
+	return isLoopbackName(name) && dialpolicy.PortOrDefault(scheme, port) == dialpolicy.PortOrDefault(scheme, hostPort) ||
 		isTrustedHost(authority, name, trusted)
 }
 

@@ -33,5 +33,5 @@ func addRevokedID(dir, id string) error {
 		return err
 	}
 	all = append(all[max(0, len(all)-maxRevoked+1):], id)
-	return ondisk.Replace(filepath.Join(dir, RevokedFile), []byte(strings.Join(all, "\n")+"\n"))
+	return ondisk.ReplaceFile(filepath.Join(dir, RevokedFile), []byte(strings.Join(all, "\n")+"\n"))
 }

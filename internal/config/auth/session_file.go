@@ -142,7 +142,7 @@ func (k *sessionFile) writeSessions(sessions []*webUISession) error {
 	if err != nil {
 		return err
 	}
-	return ondisk.Replace(k.path, append(text, '\n'))
+	return ondisk.ReplaceFile(k.path, append(text, '\n'))
 }
 
 // saveLastUse saves the last use of a session from time to time. The lock is held.

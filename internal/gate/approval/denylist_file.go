@@ -188,7 +188,7 @@ func (f *denylistFile) isMostlyObsolete(more int) bool {
 
 // isMoved reports whether the file is no longer at its path.
 func (f *denylistFile) isMoved() bool {
-	there, err := ondisk.Named(f.path, f.handle)
+	there, err := ondisk.PathNamesFile(f.path, f.handle)
 	return f.handle == nil || !there && err == nil
 }
 
@@ -204,7 +204,7 @@ func (f *denylistFile) rewrite() error {
 		return err
 	}
 	next := f.path + ".new"
-	err = ondisk.WriteNew(next, formatFirstLine(f.seed, head), text)
+	err = ondisk.WriteNewFile(next, formatFirstLine(f.seed, head), text)
 	if err == nil {
 		err = os.Rename(next, f.path)
 	}

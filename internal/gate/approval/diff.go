@@ -109,7 +109,7 @@ type jsonMember struct {
 
 func parseMembers(object []byte) []jsonMember {
 	var out []jsonMember
-	_ = wirejson.Members(object, func(name, value []byte) error {
+	_ = wirejson.EachMember(object, func(name, value []byte) error {
 		out = append(out, jsonMember{string(name), value})
 		return nil
 	})
@@ -155,11 +155,11 @@ func (d *diffCollector) compareArrays(path string, old, now []byte) {
 
 func parseElements(array []byte) [][]byte {
 	var out [][]byte
-	_ = wirejson.Elements(array, func(value []byte) error {
+	_ = wirejson.EachElement(array, func(value []byte) error {
 		out = append(out, value)
 		return nil
 	})
 	return out
 }
 
-func joinPointer(path, name string) string { return path + "/" + wirejson.PointerToken(name) }
+func joinPointer(path, name string) string { return path + "/" + wirejson.EscapePointerToken(name) }

@@ -35,14 +35,14 @@ func SummarizeDifferences(all []Difference) ChangeSummary {
 			s.Hints = true
 		case isParameter && rest == "": // all of them
 			for _, m := range append(parseMembers(d.Old), parseMembers(d.New)...) {
-				parameters[wirejson.PointerToken(m.name)] = true
+				parameters[wirejson.EscapePointerToken(m.name)] = true
 			}
 		case isParameter && rest[0] == '/':
 			name, _, _ := strings.Cut(rest[1:], "/")
 			parameters[name] = true
 		case strings.HasPrefix(d.Path, "/inputSchema/required"):
 			for _, name := range requiredNames(d) {
-				parameters[wirejson.PointerToken(name)] = true
+				parameters[wirejson.EscapePointerToken(name)] = true
 			}
 		default:
 			name, _, _ := strings.Cut(strings.TrimPrefix(d.Path, "/"), "/")

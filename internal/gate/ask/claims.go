@@ -25,7 +25,7 @@ func CallClaim(id string, until time.Time, q *Question) presence.Claim {
 		shown = q.Shown
 	}
 	sum := sha256.Sum256(shown)
-	return presence.NewClaim("approve call", q.Call.ID.String(), "lane "+q.Lane, "arguments "+problem.Shown(string(shown), maxSigned), "of "+strconv.Itoa(len(shown))+" bytes sha256:"+hex.EncodeToString(sum[:]),
+	return presence.NewClaim("approve call", q.Call.ID.String(), "lane "+q.Lane, "arguments "+problem.ClipForDisplay(string(shown), maxSigned), "of "+strconv.Itoa(len(shown))+" bytes sha256:"+hex.EncodeToString(sum[:]),
 		"key sha256:"+hex.EncodeToString(q.Key[:]), "id "+id, "until "+formatTime(until))
 }
 

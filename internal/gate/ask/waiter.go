@@ -286,7 +286,7 @@ func pendingProblem(q *Question, why string) *problem.Problem {
 func deniedProblem(q *Question) *problem.Problem {
 	text := "The user has denied the call of '" + q.Call.ID.String() + "', so it was not made."
 	if q.Why != "" {
-		text += " The reason: " + problem.Shown(q.Why, MaxReason)
+		text += " The reason: " + problem.ClipForDisplay(q.Why, MaxReason)
 	}
 	return problem.New(problem.ApprovalDenied, text, "Do not make this call again as it is: do as the user says, or ask what to do instead.").With("approval_id", q.ID)
 }

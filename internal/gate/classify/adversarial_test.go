@@ -22,7 +22,7 @@ func disguised(t *testing.T) (all []disguise) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range wordlist.Read(string(text)).Of("sql").Lines {
+	for _, line := range wordlist.Parse(string(text)).SectionByHead("sql").Lines {
 		whole := unescape.Replace(line)
 		// Only a $ by itself stands for the statement.
 		i := strings.LastIndex(" "+whole+" ", " $ ")

@@ -17,8 +17,8 @@ var detectText string
 
 var detectWords = sync.OnceValue(func() map[string]map[string]bool {
 	sets := map[string]map[string]bool{}
-	for _, s := range wordlist.Read(detectText) {
-		sets[s.Head] = s.Set()
+	for _, s := range wordlist.Parse(detectText) {
+		sets[s.Head] = s.WordSet()
 	}
 	return sets
 })
@@ -117,7 +117,7 @@ func parseParameters(schema []byte) (all []schemaParameter) {
 	if wirejson.Kind(properties) != '{' {
 		return nil
 	}
-	_ = wirejson.Members(properties, func(name, value []byte) error {
+	_ = wirejson.EachMember(properties, func(name, value []byte) error {
 		if wirejson.Kind(value) != '{' || len(all) >= maxParameters {
 			return nil
 		}

@@ -40,12 +40,12 @@ func classifyGraphQLRequest(value []byte, depth int) (worst verdict) {
 		}
 		return classifyGraphQL(text)
 	case kind == '[':
-		_ = wirejson.Elements(value, func(e []byte) error {
+		_ = wirejson.EachElement(value, func(e []byte) error {
 			worst = worst.worseOf(classifyGraphQLRequest(e, depth+1))
 			return nil
 		})
 	case kind == '{':
-		_ = wirejson.Members(value, func(name, member []byte) error {
+		_ = wirejson.EachMember(value, func(name, member []byte) error {
 			worst = worst.worseOf(classifyGraphQLMember(string(name), member, depth))
 			return nil
 		})

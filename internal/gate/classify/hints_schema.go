@@ -47,11 +47,11 @@ func (s *schemaAnalysis) analyzeObject(raw []byte, depth int) {
 		s.long = true
 		return
 	}
-	_ = wirejson.Members(raw, func(name, value []byte) error {
+	_ = wirejson.EachMember(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "properties":
 			if wirejson.Kind(value) == '{' {
-				_ = wirejson.Members(value, func(name, value []byte) error {
+				_ = wirejson.EachMember(value, func(name, value []byte) error {
 					s.analyzeProperty(string(name), value)
 					s.analyzeObject(value, depth+1)
 					return nil
@@ -59,7 +59,7 @@ func (s *schemaAnalysis) analyzeObject(raw []byte, depth int) {
 			}
 		case "anyOf", "oneOf", "allOf":
 			if wirejson.Kind(value) == '[' {
-				_ = wirejson.Elements(value, func(value []byte) error { s.analyzeObject(value, depth+1); return nil })
+				_ = wirejson.EachElement(value, func(value []byte) error { s.analyzeObject(value, depth+1); return nil })
 			}
 		case "items", "$defs", "definitions", "additionalProperties":
 			s.analyzeObject(value, depth+1)
@@ -195,11 +195,11 @@ func (s *schemaAnalysis) analyzeEnum(value []byte) {
 		return nil
 	}
 	if enum := wirejson.Find(value, "enum"); wirejson.Kind(enum) == '[' {
-		_ = wirejson.Elements(enum, each)
+		_ = wirejson.EachElement(enum, each)
 	}
 	for _, word := range [...]string{"anyOf", "oneOf"} {
 		if list := wirejson.Find(value, word); wirejson.Kind(list) == '[' {
-			_ = wirejson.Elements(list, func(v []byte) error {
+			_ = wirejson.EachElement(list, func(v []byte) error {
 				if constant := wirejson.Find(v, "const"); constant != nil {
 					return each(constant)
 				}

@@ -100,17 +100,17 @@ var wordsText string
 
 // lexicon contains all forms of all verbs. If entries conflict, the more dangerous one counts.
 var lexicon = sync.OnceValue(func() *vocabulary {
-	file := wordlist.Read(wordsText)
+	file := wordlist.Parse(wordsText)
 	l := &vocabulary{
-		words: map[string]lexiconEntry{}, participles: map[string]string{}, identifying: file.Of("identifying").Words(), idioms: file.Of("idioms").Lines,
-		deletions: file.Of("deletions").Words(), shortDeletions: file.Of("short deletions").Words(),
+		words: map[string]lexiconEntry{}, participles: map[string]string{}, identifying: file.SectionByHead("identifying").Words(), idioms: file.SectionByHead("idioms").Lines,
+		deletions: file.SectionByHead("deletions").Words(), shortDeletions: file.SectionByHead("short deletions").Words(),
 	}
-	for _, line := range file.Of("participles").Lines {
+	for _, line := range file.SectionByHead("participles").Lines {
 		verb, participle, _ := strings.Cut(line, " ")
 		l.participles[verb] = participle
 	}
 	for r := reads; r <= destroys; r++ { // the last one wins
-		for _, v := range file.Of(roleNames[r]).Words() {
+		for _, v := range file.SectionByHead(roleNames[r]).Words() {
 			l.words[v] = lexiconEntry{role: r, form: base}
 			l.words[thirdPersonOf(v)] = lexiconEntry{role: r, form: third}
 			l.words[gerundOf(v)] = lexiconEntry{role: r, form: gerund}
@@ -120,7 +120,7 @@ var lexicon = sync.OnceValue(func() *vocabulary {
 		}
 	}
 	for i, head := range traitNames {
-		for _, v := range file.Of(head).Words() {
+		for _, v := range file.SectionByHead(head).Words() {
 			w := l.words[v]
 			w.traits |= 1 << i
 			l.words[v] = w

@@ -25,7 +25,7 @@ func helpTexts(t testing.TB) (programs []string, options map[string][]helped) {
 		t.Fatal(err)
 	}
 	options = map[string][]helped{}
-	for _, s := range wordlist.Read(string(text)) {
+	for _, s := range wordlist.Parse(string(text)) {
 		programs = append(programs, s.Head)
 		for _, w := range s.Words() {
 			name, effects := strings.CutPrefix(w, "!")

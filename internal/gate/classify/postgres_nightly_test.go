@@ -27,7 +27,7 @@ var volatile = sync.OnceValue(func() map[string]bool {
 	if err != nil {
 		panic(err)
 	}
-	return wordlist.Read(string(text)).Of("volatile").Set()
+	return wordlist.Parse(string(text)).SectionByHead("volatile").WordSet()
 })
 
 // oracle is what PostgreSQL's own parser says of a text; ok is false where it takes none.
@@ -160,7 +160,7 @@ func chunks(text string) (all []string) {
 
 // TestPlainReadsOfPostgres: what the corpus of plain reads says of PostgreSQL is true.
 func TestPlainReadsOfPostgres(t *testing.T) {
-	for _, line := range corpus(t, "reads.txt").Of("postgresql").Lines {
+	for _, line := range corpus(t, "reads.txt").SectionByHead("postgresql").Lines {
 		text := strings.ReplaceAll(line, `\n`, "\n")
 		if want, _, ok := oracle(text); ok && want != policy.Read {
 			t.Errorf("%s: the oracle says %s", text, want)

@@ -64,13 +64,13 @@ func TestReadOnlyPostgres(t *testing.T) {
 	}
 	effects := corpus(t, "effects.txt")
 	for _, head := range []string{"write", "destructive"} {
-		for _, line := range effects.Of(head).Lines {
+		for _, line := range effects.SectionByHead(head).Lines {
 			if !leavesTransaction(line) {
 				try(unescape.Replace(line))
 			}
 		}
 	}
-	calls := effects.Of("calls").Lines
+	calls := effects.SectionByHead("calls").Lines
 	calls = calls[:slices.Index(calls, "sys_exec('rm -rf /')")] // those of PostgreSQL
 	places, rnd := []string{"SELECT $", "SELECT * FROM $ x", "WITH x AS (SELECT $) SELECT * FROM x", "SELECT a FROM t WHERE EXISTS (SELECT $)", "SELECT 'it''s', $", "SELECT E'\\'', $", "SELECT /* a /* b */ */ $"}, rand.New(rand.NewPCG(29, 2))
 	for _, call := range calls {

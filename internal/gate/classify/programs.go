@@ -66,11 +66,11 @@ type commandTable struct {
 }
 
 var knownCommands = sync.OnceValue(func() *commandTable {
-	file := wordlist.Read(shellText)
+	file := wordlist.Parse(shellText)
 	c := &commandTable{
 		programs: map[string]*knownProgram{}, wrappers: map[string]commandWrapper{},
-		shells: file.Of("shells").Set(), places: file.Of("places").Set(), variables: file.Of("variables").Set(), sinks: file.Of("sinks").Set(),
-		tied: file.Of("tied").Set(), runners: file.Of("runners").Set(),
+		shells: file.SectionByHead("shells").WordSet(), places: file.SectionByHead("places").WordSet(), variables: file.SectionByHead("variables").WordSet(), sinks: file.SectionByHead("sinks").WordSet(),
+		tied: file.SectionByHead("tied").WordSet(), runners: file.SectionByHead("runners").WordSet(),
 	}
 	named := func(name string) *knownProgram {
 		if c.programs[name] == nil {
@@ -79,7 +79,7 @@ var knownCommands = sync.OnceValue(func() *commandTable {
 		return c.programs[name]
 	}
 	each := func(section string, add func(p *knownProgram, r commandRule)) {
-		for _, line := range file.Of(section).Lines {
+		for _, line := range file.SectionByHead(section).Lines {
 			names, r := parseRuleFields(strings.Fields(line))
 			for _, name := range names {
 				add(named(name), r)
@@ -88,7 +88,7 @@ var knownCommands = sync.OnceValue(func() *commandTable {
 	}
 	each("reads", func(p *knownProgram, r commandRule) { p.reads = append(p.reads, r) })
 	each("destroys", func(p *knownProgram, r commandRule) { p.destroys = append(p.destroys, r) })
-	for _, line := range file.Of("wrappers").Lines {
+	for _, line := range file.SectionByHead("wrappers").Lines {
 		f := strings.Fields(line)
 		n, err := strconv.Atoi(f[1])
 		if err != nil {
@@ -97,7 +97,7 @@ var knownCommands = sync.OnceValue(func() *commandTable {
 		_, r := parseRuleFields(append([]string{f[0]}, f[2:]...))
 		c.wrappers[f[0]] = commandWrapper{n, r.options}
 	}
-	for _, s := range wordlist.Read(cliText) {
+	for _, s := range wordlist.Parse(cliText) {
 		for _, name := range strings.Fields(s.Head) {
 			p := named(name)
 			p.verbs = true

@@ -32,7 +32,7 @@ func forEachAt(value []byte, path []string, fn func([]byte)) {
 			fn(value)
 		}
 	case wirejson.Kind(value) == '[':
-		_ = wirejson.Elements(value, func(e []byte) error { forEachAt(e, path, fn); return nil })
+		_ = wirejson.EachElement(value, func(e []byte) error { forEachAt(e, path, fn); return nil })
 	case wirejson.Kind(value) == '{':
 		if v := wirejson.Find(value, path[0]); v != nil {
 			forEachAt(v, path[1:], fn)
@@ -42,7 +42,7 @@ func forEachAt(value []byte, path []string, fn func([]byte)) {
 
 // parseStrings returns the elements of a list of strings.
 func parseStrings(list []byte) (all []string, ok bool) {
-	err := wirejson.Elements(list, func(e []byte) error {
+	err := wirejson.EachElement(list, func(e []byte) error {
 		text, isText := wirejson.String(e)
 		if !isText {
 			return strconv.ErrSyntax

@@ -52,9 +52,9 @@ func siblingRole(name []byte) string {
 func (n *siblingClassifier) walk(value []byte, own []string) {
 	switch wirejson.Kind(value) {
 	case '[':
-		_ = wirejson.Elements(value, func(e []byte) error { n.walk(e, own); return nil })
+		_ = wirejson.EachElement(value, func(e []byte) error { n.walk(e, own); return nil })
 	case '{':
-		_ = wirejson.Members(value, func(name, value []byte) error {
+		_ = wirejson.EachMember(value, func(name, value []byte) error {
 			switch here := len(own) > 0 && string(name) == own[0]; {
 			case here && len(own) == 1:
 			case here:

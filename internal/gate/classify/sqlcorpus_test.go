@@ -19,7 +19,7 @@ func corpus(t testing.TB, name string) wordlist.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return wordlist.Read(string(text))
+	return wordlist.Parse(string(text))
 }
 
 var unescape = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\t`, "\t", `\u00a0`, "\u00a0", `\u2003`, "\u2003", `\ufeff`, "\ufeff", `\u0131`, "\u0131", `\u017f`, "\u017f", `\u00e9`, "\u00e9")
@@ -51,7 +51,7 @@ func TestPlainReads(t *testing.T) {
 func TestEffects(t *testing.T) {
 	file, n := corpus(t, "effects.txt"), 0
 	for head, want := range map[string]policy.Operation{"write": policy.Write, "destructive": policy.Destructive} {
-		for _, line := range file.Of(head).Lines {
+		for _, line := range file.SectionByHead(head).Lines {
 			text := unescape.Replace(line)
 			for _, spelled := range spellings(text) {
 				for _, place := range []string{"$", " \t\n$\n", "$;", ";$", "/* a comment */ $", "-- a comment\n$", "$ -- a comment", "SELECT 1; $", "SELECT ';'; $; SELECT 1"} {
@@ -121,7 +121,7 @@ func names(call string) []string {
 // TestCallsWithEffects: no call of a function with effects is judged to read, wherever it
 // stands and however its name is written.
 func TestCallsWithEffects(t *testing.T) {
-	calls := corpus(t, "effects.txt").Of("calls").Lines
+	calls := corpus(t, "effects.txt").SectionByHead("calls").Lines
 	n, rnd := 0, rand.New(rand.NewPCG(29, 1))
 	some := volume.Of(1, 4) // of how many one is tried
 	for _, call := range calls {

@@ -53,7 +53,7 @@ func (d *DeclaredIntent) addIntent(value []byte) {
 		return
 	}
 	d.Present = true
-	err := wirejson.Members(value, func(name, value []byte) error {
+	err := wirejson.EachMember(value, func(name, value []byte) error {
 		switch string(name) {
 		case "operation_type", "intent_operation_type":
 			d.addOperation(value)

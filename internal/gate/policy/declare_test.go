@@ -58,7 +58,7 @@ func TestAdd(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got policy.DeclaredIntent
-			err := wirejson.Members([]byte(c.parameters), func(name, value []byte) error {
+			err := wirejson.EachMember([]byte(c.parameters), func(name, value []byte) error {
 				own := string(name) == "name" || string(name) == "args"
 				if got.AddParameter(string(name), value) == own {
 					t.Errorf("%s is taken wrongly", name)

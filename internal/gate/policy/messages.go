@@ -332,5 +332,5 @@ func clipToLine(s string) string {
 			return utf8.RuneError
 		}
 		return r
-	}, problem.Shown(s, 200))
+	}, problem.ClipForDisplay(s, 200))
 }

@@ -13,7 +13,7 @@ import (
 type Selection = result.Expression
 
 // CompileSelection compiles a selection. Its error names the position.
-func CompileSelection(text string) (*Selection, error) { return result.Compile(text) }
+func CompileSelection(text string) (*Selection, error) { return result.CompileExpression(text) }
 
 // ParseSelectParameter compiles the select parameter of a call, a JSON value; nil if missing.
 func ParseSelectParameter(given json.RawMessage) (*Selection, *problem.Problem) {

@@ -26,11 +26,11 @@ type Policy struct {
 	Private  bool // private networks, and this machine
 }
 
-// For returns the policy for the host of a URL that a user has written. An address or localhost in the URL
+// ForHost returns the policy for the host of a URL that a user has written. An address or localhost in the URL
 // is allowed; an address to which a name resolves is not.
-func For(host string, allowPrivate bool) Policy {
+func ForHost(host string, allowPrivate bool) Policy {
 	r := Policy{Loopback: IsLocalName(host), Private: allowPrivate}
-	if addr, err := netip.ParseAddr(host); err == nil && r.Check(addr) != nil {
+	if addr, err := netip.ParseAddr(host); err == nil && r.CheckAddr(addr) != nil {
 		r.Private = true
 	}
 	return r
@@ -47,26 +47,26 @@ func IsLocalName(host string) bool {
 
 const dialTime = 15 * time.Second
 
-// control checks the resolved address before the connection is made.
-func (r Policy) control(_, address string, _ syscall.RawConn) error {
+// checkBeforeDial checks the resolved address before the connection is made.
+func (r Policy) checkBeforeDial(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return errors.New("the address cannot be judged")
 	}
-	return r.Check(at.Addr())
+	return r.CheckAddr(at.Addr())
 }
 
 // Dial connects to an address that the policy allows, or to the proxy that the environment names. A proxy
 // resolves names itself, so behind one only the URL is checked.
 func (r Policy) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := &net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second, Control: r.control}
-	if isProxy(address) {
+	d := &net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second, Control: r.checkBeforeDial}
+	if isProxyAddress(address) {
 		d.Control = nil
 	}
 	return d.DialContext(ctx, network, address)
 }
 
-func isProxy(address string) bool {
+func isProxyAddress(address string) bool {
 	for _, scheme := range []string{"http", "https"} {
 		probe := &http.Request{URL: &url.URL{Scheme: scheme, Host: "mcpproxy.invalid"}}
 		if p, err := http.ProxyFromEnvironment(probe); err == nil && p != nil && HostPort(p) == address {
@@ -77,18 +77,20 @@ func isProxy(address string) bool {
 }
 
 // HostPort returns the address to dial for a URL.
-func HostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), Port(u.Scheme, u.Port())) }
+func HostPort(u *url.URL) string {
+	return net.JoinHostPort(u.Hostname(), PortOrDefault(u.Scheme, u.Port()))
+}
 
-// Port returns the given port, or the default port of the scheme.
-func Port(scheme, written string) string {
+// PortOrDefault returns the given port, or the default port of the scheme.
+func PortOrDefault(scheme, written string) string {
 	if written != "" {
 		return written
 	}
 	return map[string]string{"https": "443", "http": "80", "socks5": "1080", "socks5h": "1080"}[scheme]
 }
 
-// reserved returns the networks that are not on the internet and that netip does not know.
-func reserved() []netip.Prefix {
+// reservedNetworks returns the networks that are not on the internet and that netip does not know.
+func reservedNetworks() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
@@ -98,45 +100,47 @@ func reserved() []netip.Prefix {
 	}
 }
 
-// Check returns an error if an address may not be dialled. Link-local addresses are never allowed: there,
+// CheckAddr returns an error if an address may not be dialled. Link-local addresses are never allowed: there,
 // clouds serve the credentials of machines.
-func (r Policy) Check(addr netip.Addr) error {
+func (r Policy) CheckAddr(addr netip.Addr) error {
 	if addr.Zone() != "" {
-		return refusedAddress(addr, "it has a zone")
+		return newAddressError(addr, "it has a zone")
 	}
-	addr = embedded(addr.Unmap())
+	addr = toEmbeddedIPv4(addr.Unmap())
 	switch {
 	case addr.IsLoopback() && (r.Loopback || r.Private):
 		return nil
 	case addr.IsLoopback():
-		return refusedAddress(addr, "it is this machine, which was not meant by the URL of the server; allow_private allows it")
+		return newAddressError(addr, "it is this machine, which was not meant by the URL of the server; allow_private allows it")
 	case addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return refusedAddress(addr, "it is no address of a host on the internet")
+		return newAddressError(addr, "it is no address of a host on the internet")
 	case addr.IsPrivate() && r.Private:
 		return nil
 	case addr.IsPrivate():
-		return refusedAddress(addr, "it is private; allow_private allows it")
+		return newAddressError(addr, "it is private; allow_private allows it")
 	}
-	for _, p := range reserved() {
+	for _, p := range reservedNetworks() {
 		if p.Contains(addr) && !r.Private {
-			return refusedAddress(addr, "it is not on the internet; allow_private allows it")
+			return newAddressError(addr, "it is not on the internet; allow_private allows it")
 		}
 	}
 	return nil
 }
 
-// Error says that an address may not be dialled.
-type Error struct {
+// AddressError says that an address may not be dialled.
+type AddressError struct {
 	Addr netip.Addr
 	Why  string
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("the address %s is not asked: %s", e.Addr, e.Why) }
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("the address %s is not asked: %s", e.Addr, e.Why)
+}
 
-func refusedAddress(addr netip.Addr, why string) error { return &Error{addr, why} }
+func newAddressError(addr netip.Addr, why string) error { return &AddressError{addr, why} }
 
-// embedded returns the IPv4 address that an IPv6 address embeds (NAT64, 6to4), or the address itself.
-func embedded(addr netip.Addr) netip.Addr {
+// toEmbeddedIPv4 returns the IPv4 address that an IPv6 address embeds (NAT64, 6to4), or the address itself.
+func toEmbeddedIPv4(addr netip.Addr) netip.Addr {
 	if !addr.Is6() {
 		return addr
 	}

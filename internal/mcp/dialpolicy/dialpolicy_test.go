@@ -30,7 +30,7 @@ func TestAddresses(t *testing.T) {
 			Policy
 			want bool
 		}{{Policy{}, tt.public}, {Policy{Loopback: true}, tt.loopback}, {Policy{Private: true}, tt.private}} {
-			if err := g.Check(addr); (err == nil) != g.want {
+			if err := g.CheckAddr(addr); (err == nil) != g.want {
 				t.Errorf("%s with %+v: %v", tt.addr, g.Policy, err)
 			}
 		}
@@ -47,11 +47,11 @@ func TestFor(t *testing.T) {
 		{"127.0.0.1", false, Policy{Loopback: true}}, {"::1", false, Policy{Loopback: true}}, {"10.0.0.1", false, Policy{Private: true}},
 		{"8.8.8.8", false, Policy{}}, {"localhost.example", false, Policy{}},
 	} {
-		if got := For(tt.host, tt.allow); got != tt.want {
+		if got := ForHost(tt.host, tt.allow); got != tt.want {
 			t.Errorf("%s, %v: %+v", tt.host, tt.allow, got)
 		}
 	}
-	if For("169.254.169.254", true).Check(netip.MustParseAddr("169.254.169.254")) == nil {
+	if ForHost("169.254.169.254", true).CheckAddr(netip.MustParseAddr("169.254.169.254")) == nil {
 		t.Error("a link-local address may be dialled since somebody wrote it")
 	}
 }

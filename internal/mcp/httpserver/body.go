@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// body is the body of the current request.
-type body struct {
-	c    *stream
-	left int64
-	by   time.Time // deadline of the handler; zero: none
-	over bool      // the handler may no longer read
+// requestBody is the body of the current request.
+type requestBody struct {
+	c               *requestStream
+	left            int64
+	handlerDeadline time.Time // deadline of the handler; zero: none
+	closed          bool      // the handler may no longer read
 }
 
 // Read reads the body.
-func (b *body) Read(p []byte) (int, error) {
-	if b.over {
+func (b *requestBody) Read(p []byte) (int, error) {
+	if b.closed {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	if b.left == 0 {
@@ -28,17 +28,17 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	c := b.c
 	if c.br.Buffered() == 0 {
-		b.await()
+		b.setNextReadDeadline()
 	}
 	n, err := c.br.Read(p)
 	if c.phase == inBody {
 		c.got.Add(int64(n))
 	}
 	if b.left -= int64(n); n > 0 && b.left == 0 {
-		if c.phase == inBody && c.complete() == dropped {
+		if c.phase == inBody && c.markRequestComplete() == dropped {
 			return 0, net.ErrClosed // no one would get a reply
 		}
-		c.watchLater()
+		c.scheduleDisconnectWatch()
 		return n, nil
 	}
 	if err == io.EOF {
@@ -47,12 +47,12 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// await sets the deadline of the next read.
-func (b *body) await() {
+// setNextReadDeadline sets the deadline of the next read.
+func (b *requestBody) setNextReadDeadline() {
 	c := b.c
 	by := c.since.Add(c.l.BodyTime)
-	if !b.by.IsZero() {
-		by = sooner(by, b.by)
+	if !b.handlerDeadline.IsZero() {
+		by = earlierTime(by, b.handlerDeadline)
 	}
 	if !c.readBy.Equal(by) {
 		c.setReadDeadline(by)
@@ -60,19 +60,19 @@ func (b *body) await() {
 }
 
 // Close stops reading; drain discards the rest.
-func (b *body) Close() error {
-	b.over = true
+func (b *requestBody) Close() error {
+	b.closed = true
 	return nil
 }
 
 // drain discards the rest of the body and reports whether it reached the end.
-func (b *body) drain() bool {
+func (b *requestBody) drain() bool {
 	if b.left == 0 {
 		return true
 	}
 	c := b.c
 	if c.phase == inBody { // otherwise it is buffered
-		c.setReadDeadline(sooner(c.since.Add(c.l.BodyTime), time.Now().Add(lingerTime)))
+		c.setReadDeadline(earlierTime(c.since.Add(c.l.BodyTime), time.Now().Add(lingerTime)))
 	}
 	n, _ := io.CopyN(io.Discard, c.br, b.left)
 	return n == b.left

@@ -23,23 +23,23 @@ type Options struct {
 	Logger     *slog.Logger
 }
 
-// common is the shared state of the connections of a Listener.
-type common struct {
+// listenerState is the shared state of the connections of a Listener.
+type listenerState struct {
 	Options
-	*registry
+	*connRegistry
 	handedOver chan net.Conn // to net/http
 	ended      chan struct{} // closed by Close
 	stopped    chan struct{} // closed when no more connections are handed over
 	used       sync.Pool     // of *scratch
-	dateCache  atomic.Pointer[dateText]
+	dateCache  atomic.Pointer[cachedDate]
 }
 
-func newCommon(opt Options) *common {
-	return &common{Options: opt, registry: newRegistry(opt.MaxConns), handedOver: make(chan net.Conn), ended: make(chan struct{}), stopped: make(chan struct{})}
+func newListenerState(opt Options) *listenerState {
+	return &listenerState{Options: opt, connRegistry: newConnRegistry(opt.MaxConns), handedOver: make(chan net.Conn), ended: make(chan struct{}), stopped: make(chan struct{})}
 }
 
-// handOver passes a connection to net/http.
-func (l *common) handOver(r *replayed) {
+// passToNetHTTP passes a connection to net/http.
+func (l *listenerState) passToNetHTTP(r *replayConn) {
 	select {
 	case l.handedOver <- r:
 	case <-l.stopped:
@@ -47,19 +47,19 @@ func (l *common) handOver(r *replayed) {
 	}
 }
 
-// dateText is the Date header of one second.
-type dateText struct {
+// cachedDate is the Date header of one second.
+type cachedDate struct {
 	second int64
 	text   string
 }
 
-// date returns the current Date header.
-func (l *common) date() string {
+// dateHeader returns the current Date header.
+func (l *listenerState) dateHeader() string {
 	now := time.Now()
 	if d := l.dateCache.Load(); d != nil && d.second == now.Unix() {
 		return d.text
 	}
-	d := &dateText{now.Unix(), now.UTC().Format(http.TimeFormat)}
+	d := &cachedDate{now.Unix(), now.UTC().Format(http.TimeFormat)}
 	l.dateCache.Store(d)
 	return d.text
 }

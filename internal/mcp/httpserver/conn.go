@@ -14,7 +14,7 @@ import (
 
 // conn is one connection of a client.
 type conn struct {
-	stream
+	requestStream
 	remote     string
 	handedOver bool // handed over to net/http
 }
@@ -22,82 +22,82 @@ type conn struct {
 // maxHeadSize is the largest head of a plain request, in bytes.
 const maxHeadSize = 4 << 10
 
-func newConn(l *common, nc net.Conn) *conn {
-	s, used := l.used.Get().(*scratch)
+func newConn(l *listenerState, nc net.Conn) *conn {
+	s, used := l.used.Get().(*readBuffers)
 	if !used {
-		s = &scratch{br: bufio.NewReaderSize(nil, maxHeadSize)}
+		s = &readBuffers{br: bufio.NewReaderSize(nil, maxHeadSize)}
 	}
 	s.br.Reset(nc)
 	return &conn{
-		stream: stream{connState: &connState{in: l.registry, nc: nc, new: true}, scratch: s, l: l, fired: make(chan struct{}, 1)},
-		remote: nc.RemoteAddr().String(),
+		requestStream: requestStream{connState: &connState{in: l.connRegistry, nc: nc, new: true}, readBuffers: s, l: l, fired: make(chan struct{}, 1)},
+		remote:        nc.RemoteAddr().String(),
 	}
 }
 
-// recycle returns the buffers to the pool, without data of the client.
-func (c *conn) recycle() {
+// recycleBuffers returns the buffers to the pool, without data of the client.
+func (c *conn) recycleBuffers() {
 	c.br.Reset(nil)
 	c.names = headerCache{}
-	c.l.used.Put(c.scratch)
-	c.scratch = nil
+	c.l.used.Put(c.readBuffers)
+	c.readBuffers = nil
 }
 
-// serve answers plain requests until another one arrives.
-func (c *conn) serve(ctx context.Context, now time.Time) {
+// serveRequests answers plain requests until another one arrives.
+func (c *conn) serveRequests(ctx context.Context, now time.Time) {
 	defer func() {
 		c.stop()
 		if !c.handedOver {
 			c.nc.Close()
-			c.l.remove(c.connState)
+			c.l.removeConn(c.connState)
 		}
 	}()
 	for first := true; ; first = false {
-		r, err := c.next(now, first)
+		r, err := c.readRequest(now, first)
 		if errors.Is(err, errNotPlain) {
-			c.leave()
+			c.moveToNetHTTP()
 			return
 		}
-		if err != nil || !c.begin(r) || !c.answer(ctx, r) {
+		if err != nil || !c.beginRequest(r) || !c.answerRequest(ctx, r) {
 			break
 		}
-		if now = time.Now(); c.enter(waiting, now) != staying {
+		if now = time.Now(); c.enterPhase(waiting, now) != staying {
 			break
 		}
 	}
-	c.recycle()
+	c.recycleBuffers()
 }
 
-// leave passes the connection to net/http, with the bytes that were read and without deadlines.
-func (c *conn) leave() {
+// moveToNetHTTP passes the connection to net/http, with the bytes that were read and without deadlines.
+func (c *conn) moveToNetHTTP() {
 	c.nc.SetDeadline(time.Time{})
 	read, _ := c.br.Peek(c.br.Buffered())
-	r := &replayed{Conn: c.nc, place: c.connState, read: bytes.Clone(read)}
-	c.recycle()
+	r := &replayConn{Conn: c.nc, state: c.connState, read: bytes.Clone(read)}
+	c.recycleBuffers()
 	c.handedOver = true
-	c.l.moved(c.connState)
-	c.l.handOver(r)
+	c.l.markMovedToNetHTTP(c.connState)
+	c.l.passToNetHTTP(r)
 }
 
-// begin registers a request and reports whether it may be answered: on a closing connection only the first
+// beginRequest registers a request and reports whether it may be answered: on a closing connection only the first
 // one is.
-func (c *conn) begin(r *request) bool {
+func (c *conn) beginRequest(r *requestHead) bool {
 	first, fate := c.new, staying
 	if int64(c.br.Buffered()) >= int64(r.size)+r.length {
-		fate = c.complete()
+		fate = c.markRequestComplete()
 	} else {
-		fate = c.enter(inBody, time.Now())
+		fate = c.enterPhase(inBody, time.Now())
 	}
 	return fate == staying || fate == ending && first
 }
 
-// next reads the head of the next request; errNotPlain if net/http must serve it. The first request must
+// readRequest reads the head of the next request; errNotPlain if net/http must serve it. The first request must
 // arrive within HeaderTime.
-func (c *conn) next(now time.Time, first bool) (*request, error) {
+func (c *conn) readRequest(now time.Time, first bool) (*requestHead, error) {
 	by := now.Add(c.l.IdleTime)
 	if first {
 		by = now.Add(c.l.HeaderTime)
 	}
-	if !near(c.readBy, by, now) {
+	if !isDeadlineCloseEnough(c.readBy, by, now) {
 		c.setReadDeadline(by)
 	}
 	if _, err := c.br.Peek(1); err != nil {
@@ -105,8 +105,8 @@ func (c *conn) next(now time.Time, first bool) (*request, error) {
 	}
 	for asked := false; ; {
 		head, _ := c.br.Peek(c.br.Buffered())
-		r, err := c.names.parse(head)
-		if !errors.Is(err, errPartial) {
+		r, err := c.names.parseHead(head)
+		if !errors.Is(err, errIncompleteHead) {
 			if err == nil && !c.l.Plain(r.path) {
 				err = errNotPlain
 			}
@@ -117,7 +117,7 @@ func (c *conn) next(now time.Time, first bool) (*request, error) {
 		}
 		if !asked {
 			now := time.Now()
-			c.enter(inHead, now)
+			c.enterPhase(inHead, now)
 			if !first {
 				c.setReadDeadline(now.Add(c.l.HeaderTime))
 			}
@@ -131,28 +131,28 @@ func (c *conn) next(now time.Time, first bool) (*request, error) {
 	}
 }
 
-// answer runs the handler, and reports whether the connection stays open.
-func (c *conn) answer(ctx context.Context, r *request) (goOn bool) {
+// answerRequest runs the handler, and reports whether the connection stays open.
+func (c *conn) answerRequest(ctx context.Context, r *requestHead) (goOn bool) {
 	c.br.Discard(r.size)
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.cancel = cancel
 	// A late write of a handler must not reach the next reply: each request has its own writer.
-	w := &response{c: &c.stream, cancel: cancel, header: make(http.Header, 4), length: -1, out: c.outBuffer, body: body{c: &c.stream, left: r.length}}
+	w := &responseWriter{c: &c.requestStream, cancel: cancel, header: make(http.Header, 4), length: -1, out: c.outBuffer, body: requestBody{c: &c.requestStream, left: r.length}}
 	c.outBuffer = nil
 	if r.length == 0 {
-		c.watchLater()
+		c.scheduleDisconnectWatch()
 	}
-	aborted := c.run(w, r.http(ctx, c.remote, &w.body))
+	aborted := c.runHandler(w, r.toHTTPRequest(ctx, c.remote, &w.body))
 	if w.body.left == 0 {
-		c.unwatch()
+		c.stopDisconnectWatch()
 	}
 	cancel(nil)
-	w.body.over = true
-	return !aborted && w.finish() && w.body.drain() && !w.last
+	w.body.closed = true
+	return !aborted && w.finishReply() && w.body.drain() && !w.last
 }
 
-// run calls the handler and reports whether it panicked.
-func (c *conn) run(w *response, r *http.Request) (aborted bool) {
+// runHandler calls the handler and reports whether it panicked.
+func (c *conn) runHandler(w *responseWriter, r *http.Request) (aborted bool) {
 	defer func() {
 		cause := recover()
 		aborted = cause != nil

@@ -14,15 +14,15 @@ const (
 // past is a deadline that unblocks all reads and writes.
 var past = time.Unix(1, 0)
 
-// near reports whether the current deadline is close enough to the requested one; zero is none.
-func near(set, by, now time.Time) bool {
+// isDeadlineCloseEnough reports whether the current deadline is close enough to the requested one; zero is none.
+func isDeadlineCloseEnough(set, by, now time.Time) bool {
 	if set.IsZero() || by.IsZero() {
 		return set.Equal(by)
 	}
 	return !set.After(by) && by.Sub(set) <= slack && by.Sub(now) > farAway
 }
 
-func sooner(a, b time.Time) time.Time {
+func earlierTime(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

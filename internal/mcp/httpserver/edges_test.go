@@ -228,7 +228,7 @@ func TestNear(t *testing.T) {
 			}
 			return now.Add(d)
 		}
-		if got := near(at(c.set), at(c.by), now); got != c.want {
+		if got := isDeadlineCloseEnough(at(c.set), at(c.by), now); got != c.want {
 			t.Errorf("%v for %v: %v", c.set, c.by, got)
 		}
 	}
@@ -442,7 +442,7 @@ func TestStopUnderLoad(t *testing.T) {
 		HeaderTime: 20 * time.Millisecond, BodyTime: 20 * time.Millisecond, IdleTime: time.Second, MaxConns: 12, Logger: slog.New(slog.DiscardHandler),
 	})
 	server := &http.Server{Handler: handler, ErrorLog: discard}
-	l.Oversee(server)
+	l.ApplyLimits(server)
 	var all sync.WaitGroup
 	all.Go(func() { server.Serve(l) })
 	const plain, get = plainHead + "Content-Length: 1\r\n\r\nz", "GET /mcp HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -542,7 +542,7 @@ func TestCloseWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replayed{Conn: inner, place: &connState{in: New(l, Options{}).registry}}
+	r := &replayConn{Conn: inner, state: &connState{in: New(l, Options{}).connRegistry}}
 	defer r.Close()
 	if err := r.CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -562,9 +562,9 @@ func TestHandOverTooLate(t *testing.T) {
 	l := New(listen(t), Options{})
 	l.Close()
 	client, server := net.Pipe()
-	p := &connState{in: l.registry, nc: server}
+	p := &connState{in: l.connRegistry, nc: server}
 	l.conns[p] = false
-	l.handOver(&replayed{Conn: server, place: p})
+	l.passToNetHTTP(&replayConn{Conn: server, state: p})
 	if _, err := client.Read(make([]byte, 1)); err != io.EOF || len(l.conns) != 0 {
 		t.Errorf("%v, %d are counted", err, len(l.conns))
 	}

@@ -86,7 +86,7 @@ func serveOn(t testing.TB, inner net.Listener, h http.HandlerFunc, change ...fun
 	s.plain = New(inner, opt)
 	server := &http.Server{Handler: h, ErrorLog: discard,
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context { s.other.Add(1); return ctx }}
-	s.plain.Oversee(server)
+	s.plain.ApplyLimits(server)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(s.plain) }()
 	t.Cleanup(func() {
@@ -717,8 +717,8 @@ func FuzzLikeNetHTTP(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, head, before []byte) {
 		var s headerCache
-		s.parse(before) // what the connection has seen changes nothing
-		r, err := s.parse(head)
+		s.parseHead(before) // what the connection has seen changes nothing
+		r, err := s.parseHead(head)
 		want, wantErr := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
 		if err != nil {
 			return // net/http judges
@@ -726,7 +726,7 @@ func FuzzLikeNetHTTP(f *testing.F) {
 		if wantErr != nil {
 			t.Fatalf("plain, but net/http says %v", wantErr)
 		}
-		got := r.http(context.Background(), "", http.NoBody)
+		got := r.toHTTPRequest(context.Background(), "", http.NoBody)
 		if got.Method != want.Method || *got.URL != *want.URL || got.RequestURI != want.RequestURI || got.Host != want.Host ||
 			got.ContentLength != want.ContentLength || fmt.Sprint(got.Header) != fmt.Sprint(want.Header) || want.Close || len(want.TransferEncoding) > 0 {
 			t.Fatalf("got  %+v\nwant %+v", got, want)

@@ -1,6 +1,14 @@
 // Package httpserver is a lean HTTP/1.1 server for the requests of busy MCP clients on persistent
 // connections. It leaves all other requests to net/http.
 //
+// Files:
+//   - listener.go, common.go: accept connections, apply the limits, and shut down
+//   - conn.go, stream.go: serve the requests of a connection, and watch for a disconnect
+//   - request.go, body.go, response.go: parse the head, read the body, write the reply
+//   - registry.go: tracks all connections, and closes some at the connection limit
+//   - nethttp.go: what net/http gets: the moved connection and tracked requests
+//   - stoplisten_*.go: refuse new connections while pending ones complete
+//
 // A request is plain if it is a POST with HTTP/1.1, one Host, one Content-Length of a moderate size, no
 // other framing, no Expect header and an unambiguous head. The handler gets the same request as from
 // net/http, and a writer with Cancel. On the first other request, the connection moves with all its bytes
@@ -30,7 +38,7 @@ import (
 
 // Listener is a net.Listener that serves plain requests. Its Accept returns the connections for net/http.
 type Listener struct {
-	*common
+	*listenerState
 	inner   net.Listener
 	fail    chan error
 	closing chan error // the result of inner.Close, once, after the accept loop
@@ -42,30 +50,30 @@ type Listener struct {
 
 // New returns a Listener. It starts accepting at the first Accept.
 func New(l net.Listener, opt Options) *Listener {
-	return &Listener{common: newCommon(opt), inner: l, fail: make(chan error), closing: make(chan error, 1)}
+	return &Listener{listenerState: newListenerState(opt), inner: l, fail: make(chan error), closing: make(chan error, 1)}
 }
 
-func (l *Listener) start() {
+func (l *Listener) startAccepting() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.started && !l.closed {
 		l.started = true
-		l.running.Go(func() { l.accept(l.Base(l.inner)) })
+		l.running.Go(func() { l.acceptLoop(l.Base(l.inner)) })
 	}
 }
 
-// accept starts a goroutine for each connection.
-func (l *Listener) accept(ctx context.Context) {
+// acceptLoop starts a goroutine for each connection.
+func (l *Listener) acceptLoop(ctx context.Context) {
 	for {
 		nc, err := l.inner.Accept()
 		if err == nil {
-			l.admit(ctx, newConn(l.common, nc))
+			l.admitConn(ctx, newConn(l.listenerState, nc))
 			continue
 		}
-		l.relieve(err)
+		l.freeDescriptor(err)
 		select {
 		case <-l.ended:
-			l.acceptLast(ctx)
+			l.acceptPendingAndClose(ctx)
 			return
 		default:
 		}
@@ -76,8 +84,8 @@ func (l *Listener) accept(ctx context.Context) {
 	}
 }
 
-// deadlined is a net.Listener whose Accept can be interrupted.
-type deadlined interface{ SetDeadline(time.Time) error }
+// deadlineListener is a net.Listener whose Accept can be interrupted.
+type deadlineListener interface{ SetDeadline(time.Time) error }
 
 const (
 	// lastAccept is how long a stop waits for pending connections. If the kernel cannot refuse new ones,
@@ -88,11 +96,11 @@ const (
 	firstTime               = 500 * time.Millisecond
 )
 
-// acceptLast accepts pending connections at the end and then closes inner. A refused client can go
+// acceptPendingAndClose accepts pending connections at the end and then closes inner. A refused client can go
 // elsewhere, but a client whose connection is cut off does not know whether its request was executed. A
 // connection without a request after firstTime is closed.
-func (l *Listener) acceptLast(ctx context.Context) {
-	if d, ok := l.inner.(deadlined); ok {
+func (l *Listener) acceptPendingAndClose(ctx context.Context) {
+	if d, ok := l.inner.(deadlineListener); ok {
 		deaf := stopListening(l.inner)
 		for begun, wait := time.Now(), lastAccept; time.Since(begun) < busyTime; {
 			if !deaf && time.Since(begun) > lastAccept {
@@ -103,14 +111,14 @@ func (l *Listener) acceptLast(ctx context.Context) {
 			}
 			nc, err := l.inner.Accept()
 			if err == nil {
-				l.admit(ctx, newConn(l.common, nc))
-			} else if !hasPending(l.inner) { // on a busy machine the deadline may expire before the accept
+				l.admitConn(ctx, newConn(l.listenerState, nc))
+			} else if !hasPendingConn(l.inner) { // on a busy machine the deadline may expire before the accept
 				break
 			}
 		}
 	}
 	err := l.inner.Close()
-	for end := time.Now().Add(firstTime); l.awaitsFirst() && time.Now().Before(end); {
+	for end := time.Now().Add(firstTime); l.hasNewcomers() && time.Now().Before(end); {
 		time.Sleep(2 * time.Millisecond)
 	}
 	l.closing <- err
@@ -119,40 +127,40 @@ func (l *Listener) acceptLast(ctx context.Context) {
 	defer l.mu.Unlock()
 	for p, here := range l.conns {
 		if here {
-			p.closeIdle()
+			p.closeUnlessBusy()
 		}
 	}
 }
 
-// awaitsFirst reports whether a connection has not sent its first request.
-func (l *Listener) awaitsFirst() bool {
+// hasNewcomers reports whether a connection has not sent its first request.
+func (l *Listener) hasNewcomers() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.newcomers.Len() > 0
 }
 
-// relieve closes a connection if the process has no file descriptor left.
-func (l *Listener) relieve(err error) {
+// freeDescriptor closes a connection if the process has no file descriptor left.
+func (l *Listener) freeDescriptor(err error) {
 	if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := time.Now(); !l.dropNewcomer(now) {
-		l.dropKnown(now)
+	if now := time.Now(); !l.evictNewcomer(now) {
+		l.evictKnown(now)
 	}
 }
 
-// full is the reply at the connection limit.
-const full = "Too many connections are open. Close some, and try again."
+// tooManyConnsText is the reply at the connection limit.
+const tooManyConnsText = "Too many connections are open. Close some, and try again."
 
-var fullResponse = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(full), full)
+var tooManyConnsResponse = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(tooManyConnsText), tooManyConnsText)
 
-// admit serves a connection if it may. It waits while connections are replaced too quickly: a new one gets
+// admitConn serves a connection if it may. It waits while connections are replaced too quickly: a new one gets
 // time for its first request.
-func (l *Listener) admit(ctx context.Context, c *conn) {
+func (l *Listener) admitConn(ctx context.Context, c *conn) {
 	for {
-		again := l.tryToAdmit(ctx, c)
+		again := l.tryAdmitConn(ctx, c)
 		if again == 0 {
 			return
 		}
@@ -163,12 +171,12 @@ func (l *Listener) admit(ctx context.Context, c *conn) {
 	}
 }
 
-// tryToAdmit serves or refuses a connection, or returns when to try again.
-func (l *Listener) tryToAdmit(ctx context.Context, c *conn) (again time.Duration) {
+// tryAdmitConn serves or refuses a connection, or returns when to try again.
+func (l *Listener) tryAdmitConn(ctx context.Context, c *conn) (again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	ok, again := l.reserve(now)
+	ok, again := l.reserveSlot(now)
 	if l.closed {
 		c.fate, again = ending, 0 // no time to wait
 	}
@@ -178,11 +186,11 @@ func (l *Listener) tryToAdmit(ctx context.Context, c *conn) (again time.Duration
 		c.at, c.came, c.since = l.newcomers.PushBack(c.connState), now, now
 		// A context per connection avoids contention on the lock of the shared one.
 		ctx, c.stop = context.WithCancel(ctx)
-		l.running.Go(func() { c.serve(ctx, now) })
+		l.running.Go(func() { c.serveRequests(ctx, now) })
 		return 0
 	case again == 0:
 		c.nc.SetWriteDeadline(now.Add(time.Second)) // the first write of a connection does not block
-		c.nc.Write(fullResponse)
+		c.nc.Write(tooManyConnsResponse)
 		c.nc.Close()
 	}
 	return again
@@ -190,7 +198,7 @@ func (l *Listener) tryToAdmit(ctx context.Context, c *conn) (again time.Duration
 
 // Accept waits for the next connection for net/http.
 func (l *Listener) Accept() (net.Conn, error) {
-	l.start()
+	l.startAccepting()
 	select {
 	case nc := <-l.handedOver:
 		return nc, nil
@@ -217,9 +225,9 @@ func (l *Listener) Close() error {
 	close(l.ended)
 	for p, here := range l.conns {
 		if here && p.at == nil {
-			p.closeIdle()
+			p.closeUnlessBusy()
 		} else if here {
-			p.end()
+			p.closeAfterRequest()
 		}
 	}
 	accepting := l.started
@@ -227,7 +235,7 @@ func (l *Listener) Close() error {
 	if !accepting {
 		close(l.stopped)
 	}
-	if d, ok := l.inner.(deadlined); ok && accepting && d.SetDeadline(past) == nil {
+	if d, ok := l.inner.(deadlineListener); ok && accepting && d.SetDeadline(past) == nil {
 		return <-l.closing
 	}
 	return l.inner.Close()
@@ -264,21 +272,21 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Oversee applies the Listener's limits to a server that accepts from it: timeouts, unread bodies and the
+// ApplyLimits applies the Listener's limits to a server that accepts from it: timeouts, unread bodies and the
 // connection registry. Call it before the server serves.
-func (l *Listener) Oversee(s *http.Server) {
+func (l *Listener) ApplyLimits(s *http.Server) {
 	s.ReadHeaderTimeout, s.IdleTimeout = l.HeaderTime, l.IdleTime
-	s.Handler = overseen(s.Handler, l.BodyTime)
+	s.Handler = trackRequests(s.Handler, l.BodyTime)
 	inner := s.ConnContext
 	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
 		if inner != nil {
 			ctx = inner(ctx, nc)
 		}
-		return context.WithValue(ctx, connStateKey{}, nc.(*replayed).place)
+		return context.WithValue(ctx, connStateKey{}, nc.(*replayConn).state)
 	}
 	s.ConnState = func(nc net.Conn, state http.ConnState) {
 		if state == http.StateIdle {
-			nc.(*replayed).place.enter(waiting, time.Now())
+			nc.(*replayConn).state.enterPhase(waiting, time.Now())
 		}
 	}
 }

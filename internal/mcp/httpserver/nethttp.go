@@ -9,76 +9,76 @@ import (
 
 type connStateKey struct{}
 
-// overseen wraps a handler so that its requests are registered. net/http would read an unread body for as
+// trackRequests wraps a handler so that its requests are registered. net/http would read an unread body for as
 // long as the client likes: the deadline ends that. net/http resets it after a complete body.
-func overseen(h http.Handler, bodyTime time.Duration) http.Handler {
+func trackRequests(h http.Handler, bodyTime time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := r.Context().Value(connStateKey{}).(*connState)
 		if r.Body == http.NoBody {
-			if p.complete() == dropped {
+			if p.markRequestComplete() == dropped {
 				panic(http.ErrAbortHandler)
 			}
 			h.ServeHTTP(w, r)
 			return
 		}
 		now := time.Now()
-		p.enter(inBody, now)
-		body := &counted{ReadCloser: r.Body, place: p, rc: http.NewResponseController(w), by: now.Add(bodyTime)}
-		body.await(body.by)
-		defer body.leave()
+		p.enterPhase(inBody, now)
+		body := &trackedBody{ReadCloser: r.Body, state: p, rc: http.NewResponseController(w), by: now.Add(bodyTime)}
+		body.setReadDeadline(body.by)
+		defer body.limitUnreadBody()
 		r = r.WithContext(r.Context()) // net/http needs its own body
 		r.Body = body
 		h.ServeHTTP(w, r)
 	})
 }
 
-// counted is the body of a request at net/http.
-type counted struct {
+// trackedBody is the body of a request at net/http.
+type trackedBody struct {
 	io.ReadCloser
-	place *connState
+	state *connState
 	rc    *http.ResponseController
 	by    time.Time
 	whole bool
 }
 
-// await sets the read deadline. On a closed connection the next read fails.
-func (c *counted) await(by time.Time) { _ = c.rc.SetReadDeadline(by) }
+// setReadDeadline sets the read deadline. On a closed connection the next read fails.
+func (c *trackedBody) setReadDeadline(by time.Time) { _ = c.rc.SetReadDeadline(by) }
 
-// leave is called when the handler returns.
-func (c *counted) leave() {
+// limitUnreadBody is called when the handler returns.
+func (c *trackedBody) limitUnreadBody() {
 	if !c.whole {
-		c.await(sooner(c.by, time.Now().Add(lingerTime)))
+		c.setReadDeadline(earlierTime(c.by, time.Now().Add(lingerTime)))
 	}
 }
 
 // Read counts the bytes.
-func (c *counted) Read(p []byte) (int, error) {
+func (c *trackedBody) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
-	c.place.got.Add(int64(n))
+	c.state.got.Add(int64(n))
 	if err == io.EOF && !c.whole {
 		c.whole = true
-		if c.place.complete() == dropped {
+		if c.state.markRequestComplete() == dropped {
 			return 0, net.ErrClosed
 		}
 	}
 	return n, err
 }
 
-// replayed is a connection with bytes that were already read.
-type replayed struct {
+// replayConn is a connection with bytes that were already read.
+type replayConn struct {
 	net.Conn
-	place *connState
+	state *connState
 	read  []byte
 }
 
 // Close closes the connection and frees its slot.
-func (r *replayed) Close() error {
-	r.place.in.remove(r.place)
+func (r *replayConn) Close() error {
+	r.state.in.removeConn(r.state)
 	return r.Conn.Close()
 }
 
 // CloseWrite lets net/http half-close a connection on which a client may still send.
-func (r *replayed) CloseWrite() error {
+func (r *replayConn) CloseWrite() error {
 	if half, ok := r.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
@@ -86,7 +86,7 @@ func (r *replayed) CloseWrite() error {
 }
 
 // Read returns the buffered bytes first.
-func (r *replayed) Read(p []byte) (int, error) {
+func (r *replayConn) Read(p []byte) (int, error) {
 	if len(r.read) == 0 {
 		return r.Conn.Read(p)
 	}
@@ -98,8 +98,8 @@ func (r *replayed) Read(p []byte) (int, error) {
 }
 
 // Write tracks clients that do not read.
-func (r *replayed) Write(p []byte) (int, error) {
-	r.place.writing(time.Now())
-	defer r.place.written()
+func (r *replayConn) Write(p []byte) (int, error) {
+	r.state.markWriteStarted(time.Now())
+	defer r.state.markWriteEnded()
 	return r.Conn.Write(p)
 }

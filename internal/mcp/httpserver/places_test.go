@@ -182,7 +182,7 @@ func TestTooMany(t *testing.T) {
 // TestWhoGoesFirst: of those that have been heard before.
 func TestWhoGoesFirst(t *testing.T) {
 	type one struct {
-		phase     phase
+		phase     connPhase
 		since     time.Duration // ago
 		got       int64
 		unreadFor time.Duration
@@ -196,11 +196,11 @@ func TestWhoGoesFirst(t *testing.T) {
 		{"all are being worked on", []one{calling, calling}, -1},
 		{"the one that has been idle for longest", []one{{since: time.Second}, calling, {since: time.Minute}, {}}, 2},
 		{"a slow head before one that is idle", []one{{since: time.Minute}, {phase: inHead, since: slowAfter}}, 1},
-		{"a slow body before one that is idle", []one{{since: time.Minute}, {phase: inBody, since: slowAfter, got: briskRate / 2}}, 1},
+		{"a slow body before one that is idle", []one{{since: time.Minute}, {phase: inBody, since: slowAfter, got: fastBodyRate / 2}}, 1},
 		{"the slower one", []one{{phase: inBody, since: 2 * slowAfter}, {phase: inHead, since: 3 * slowAfter}}, 1},
 		{"one that does not read its answer", []one{{since: time.Minute}, {phase: working, unreadFor: stuckAfter}}, 1},
 		{"not one that has just begun", []one{{phase: inHead, since: slowAfter / 2}, {phase: inBody}, {since: time.Millisecond}}, 2},
-		{"not one whose body comes well", []one{{phase: inBody, since: 4 * time.Second, got: 4 * briskRate}, {}}, 1},
+		{"not one whose body comes well", []one{{phase: inBody, since: 4 * time.Second, got: 4 * fastBodyRate}, {}}, 1},
 		{"not one that reads its answer", []one{{phase: working, unreadFor: stuckAfter / 2}, {}}, 1},
 	} {
 		l := New(listen(t), Options{MaxConns: 2})
@@ -210,16 +210,16 @@ func TestWhoGoesFirst(t *testing.T) {
 		var ends []net.Conn
 		for _, o := range tt.all {
 			inner, outer := net.Pipe()
-			p := &connState{in: l.registry, nc: inner, phase: o.phase, since: now.Add(-o.since)}
+			p := &connState{in: l.connRegistry, nc: inner, phase: o.phase, since: now.Add(-o.since)}
 			p.got.Store(o.got)
 			if o.unreadFor > 0 {
-				p.writing(now.Add(-o.unreadFor))
+				p.markWriteStarted(now.Add(-o.unreadFor))
 			}
 			l.conns[p] = false
 			ends = append(ends, outer)
 		}
 		l.mu.Lock()
-		found := l.dropKnown(now)
+		found := l.evictKnown(now)
 		l.mu.Unlock()
 		if found != (tt.goes >= 0) {
 			t.Errorf("%s: %v", tt.name, found)
@@ -257,10 +257,10 @@ func TestRoom(t *testing.T) {
 	} {
 		l := New(nil, Options{MaxConns: 8})
 		now := time.Now()
-		add := func(n int, phase phase, came time.Time) {
+		add := func(n int, phase connPhase, came time.Time) {
 			for range n {
 				inner, _ := net.Pipe()
-				one := &connState{in: l.registry, nc: inner, phase: phase, since: now.Add(-time.Hour), came: came}
+				one := &connState{in: l.connRegistry, nc: inner, phase: phase, since: now.Add(-time.Hour), came: came}
 				if l.conns[one] = false; !came.IsZero() {
 					one.at = l.newcomers.PushBack(one)
 				}
@@ -270,7 +270,7 @@ func TestRoom(t *testing.T) {
 		add(tt.known, waiting, time.Time{})
 		add(tt.working, working, time.Time{})
 		l.mu.Lock()
-		ok, again := l.reserve(now)
+		ok, again := l.reserveSlot(now)
 		l.mu.Unlock()
 		if ok != tt.ok || !ok && again > 0 != tt.waits || again > graceTime {
 			t.Errorf("%s: %v, %v", tt.name, ok, again)

@@ -15,12 +15,12 @@ import (
 const maxLength = 1 << 20
 
 var (
-	errNotPlain = errors.New("the request is not plain")
-	errPartial  = errors.New("the head is not complete")
+	errNotPlain       = errors.New("the request is not plain")
+	errIncompleteHead = errors.New("the head is not complete")
 )
 
-// request is the head of a plain request.
-type request struct {
+// requestHead is the head of a plain request.
+type requestHead struct {
 	size   int // of the head, in bytes
 	path   string
 	host   string
@@ -28,12 +28,12 @@ type request struct {
 	header http.Header
 }
 
-// blank is the prototype of every request; never modified.
-var blank http.Request
+// blankRequest is the prototype of every request; never modified.
+var blankRequest http.Request
 
-// http returns the request as net/http passes it to a handler.
-func (r *request) http(ctx context.Context, remote string, body io.ReadCloser) *http.Request {
-	h := blank.WithContext(ctx)
+// toHTTPRequest returns the request as net/http passes it to a handler.
+func (r *requestHead) toHTTPRequest(ctx context.Context, remote string, body io.ReadCloser) *http.Request {
+	h := blankRequest.WithContext(ctx)
 	h.Method, h.URL, h.RequestURI = http.MethodPost, &url.URL{Path: r.path}, r.path
 	h.Proto, h.ProtoMajor, h.ProtoMinor = "HTTP/1.1", 1, 1
 	h.Header, h.Host, h.RemoteAddr = r.header, r.host, remote
@@ -50,11 +50,11 @@ const maxHeaders = 32
 // headerCache caches the header lines of a connection as strings: a client repeats them with each request.
 type headerCache struct {
 	paths  [2]string
-	fields [maxHeaders]field
+	fields [maxHeaders]cachedHeader
 	size   int // of the last header, as a size hint for the next
 }
 
-type field struct {
+type cachedHeader struct {
 	name   []byte // as sent
 	key    string // canonical
 	values []string
@@ -65,24 +65,24 @@ var (
 	keepAlive = []byte("keep-alive") // some clients write Keep-Alive
 )
 
-// parse parses a head; errPartial if it is incomplete, errNotPlain if net/http must serve it.
-func (s *headerCache) parse(head []byte) (*request, error) {
+// parseHead parses a head; errIncompleteHead if it is incomplete, errNotPlain if net/http must serve it.
+func (s *headerCache) parseHead(head []byte) (*requestHead, error) {
 	line, rest, whole := bytes.Cut(head, newline)
 	const before, after = "POST ", " HTTP/1.1"
 	if !bytes.HasPrefix(line, []byte(before)[:min(len(line), len(before))]) {
 		return nil, errNotPlain
 	}
 	if !whole {
-		return nil, partial(line)
+		return nil, incompleteLineErr(line)
 	}
 	path, ok := bytes.CutSuffix(bytes.TrimPrefix(line, []byte(before)), []byte(after))
 	if !ok || len(path) == 0 || path[0] != '/' || !consistsOf(path, &pathByte) {
 		return nil, errNotPlain
 	}
-	r := &request{path: s.path(path), length: -1, header: make(http.Header, s.size)}
+	r := &requestHead{path: s.cachedPath(path), length: -1, header: make(http.Header, s.size)}
 	for lines := 0; ; lines++ {
 		if line, rest, whole = bytes.Cut(rest, newline); !whole {
-			return nil, partial(line)
+			return nil, incompleteLineErr(line)
 		}
 		if len(line) == 0 {
 			break
@@ -90,7 +90,7 @@ func (s *headerCache) parse(head []byte) (*request, error) {
 		if lines == maxHeaders {
 			return nil, errNotPlain
 		}
-		if err := s.field(r, line, lines); err != nil {
+		if err := s.parseHeaderLine(r, line, lines); err != nil {
 			return nil, err
 		}
 	}
@@ -101,16 +101,16 @@ func (s *headerCache) parse(head []byte) (*request, error) {
 	return r, nil
 }
 
-// partial returns errPartial, unless the incomplete line contains a bare LF.
-func partial(line []byte) error {
+// incompleteLineErr returns errIncompleteHead, unless the incomplete line contains a bare LF.
+func incompleteLineErr(line []byte) error {
 	if bytes.IndexByte(line, '\n') >= 0 {
 		return errNotPlain
 	}
-	return errPartial
+	return errIncompleteHead
 }
 
-// path returns a path as a string.
-func (s *headerCache) path(path []byte) string {
+// cachedPath returns a path as a string.
+func (s *headerCache) cachedPath(path []byte) string {
 	for _, known := range s.paths {
 		if known == string(path) {
 			return known
@@ -120,20 +120,20 @@ func (s *headerCache) path(path []byte) string {
 	return s.paths[0]
 }
 
-// field parses the i-th header line.
-func (s *headerCache) field(r *request, line []byte, i int) error {
+// parseHeaderLine parses the i-th header line.
+func (s *headerCache) parseHeaderLine(r *requestHead, line []byte, i int) error {
 	name, value, ok := bytes.Cut(line, []byte{':'})
 	value = bytes.Trim(value, " \t")
 	if !ok || len(name) == 0 || !consistsOf(name, &tokenByte) || !consistsOf(value, &valueByte) {
 		return errNotPlain
 	}
-	f := s.find(name, i)
+	f := s.cachedHeaderAt(name, i)
 	switch f.key {
 	case "Host":
 		if r.host != "" || len(value) == 0 || !consistsOf(value, &hostByte) {
 			return errNotPlain
 		}
-		r.host = f.value(value)[0]
+		r.host = f.cachedValue(value)[0]
 		return nil // net/http has it only as Request.Host
 	case "Content-Length":
 		n, err := strconv.ParseUint(string(value), 10, 63)
@@ -152,21 +152,21 @@ func (s *headerCache) field(r *request, line []byte, i int) error {
 		r.header[f.key] = append(before[:len(before):len(before)], string(value))
 		return nil
 	}
-	r.header[f.key] = f.value(value)
+	r.header[f.key] = f.cachedValue(value)
 	return nil
 }
 
-// find returns the cached i-th line if it has this name, otherwise a new one.
-func (s *headerCache) find(name []byte, i int) *field {
+// cachedHeaderAt returns the cached i-th line if it has this name, otherwise a new one.
+func (s *headerCache) cachedHeaderAt(name []byte, i int) *cachedHeader {
 	f := &s.fields[i]
 	if !bytes.Equal(f.name, name) {
-		*f = field{name: bytes.Clone(name), key: textproto.CanonicalMIMEHeaderKey(string(name))}
+		*f = cachedHeader{name: bytes.Clone(name), key: textproto.CanonicalMIMEHeaderKey(string(name))}
 	}
 	return f
 }
 
-// value returns the value of a header; callers must not modify it.
-func (f *field) value(v []byte) []string {
+// cachedValue returns the value of a header; callers must not modify it.
+func (f *cachedHeader) cachedValue(v []byte) []string {
 	if len(f.values) == 0 || f.values[0] != string(v) {
 		f.values = []string{string(v)}
 	}
@@ -189,9 +189,9 @@ const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 // The bytes that a plain head may contain. They are stricter than the grammar where that saves a rule.
 var (
-	pathByte  = setOf(letters + "/-._~@:")
-	hostByte  = setOf(letters + "-.:[]_")
-	tokenByte = setOf(letters + "!#$%&'*+-.^_`|~")
+	pathByte  = newByteSet(letters + "/-._~@:")
+	hostByte  = newByteSet(letters + "-.:[]_")
+	tokenByte = newByteSet(letters + "!#$%&'*+-.^_`|~")
 	valueByte = func() byteSet {
 		s := byteSet{'\t': true}
 		for c := ' '; c <= '~'; c++ {
@@ -201,7 +201,7 @@ var (
 	}()
 )
 
-func setOf(members string) (s byteSet) {
+func newByteSet(members string) (s byteSet) {
 	for i := range len(members) {
 		s[members[i]] = true
 	}

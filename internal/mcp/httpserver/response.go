@@ -17,12 +17,12 @@ const (
 	keptBuffer = 4 << 10
 )
 
-// response is the http.ResponseWriter of the current request. It sends the reply in one write, unless it
+// responseWriter is the http.ResponseWriter of the current request. It sends the reply in one write, unless it
 // is flushed or large.
-type response struct {
-	c       *stream
+type responseWriter struct {
+	c       *requestStream
 	cancel  context.CancelCauseFunc
-	body    body // of the request
+	body    requestBody // of the request
 	header  http.Header
 	status  int   // 0: not set
 	length  int64 // announced by the handler; -1: not announced
@@ -37,25 +37,25 @@ type response struct {
 }
 
 // Cancel ends the context of the request with a cause, so that a handler needs no context of its own.
-func (w *response) Cancel(why error) { w.cancel(why) }
+func (w *responseWriter) Cancel(why error) { w.cancel(why) }
 
 // Header returns the header to send.
-func (w *response) Header() http.Header { return w.header }
+func (w *responseWriter) Header() http.Header { return w.header }
 
 // SetReadDeadline limits reading the body, in addition to BodyTime.
-func (w *response) SetReadDeadline(by time.Time) error {
-	w.body.by = by
+func (w *responseWriter) SetReadDeadline(by time.Time) error {
+	w.body.handlerDeadline = by
 	return nil
 }
 
 // SetWriteDeadline limits the following writes; zero is no limit.
-func (w *response) SetWriteDeadline(by time.Time) error {
+func (w *responseWriter) SetWriteDeadline(by time.Time) error {
 	w.by = by
 	return nil
 }
 
 // WriteHeader fixes status and header. Interim responses (1xx) are not sent.
-func (w *response) WriteHeader(status int) {
+func (w *responseWriter) WriteHeader(status int) {
 	if w.status != 0 || status < 200 {
 		return
 	}
@@ -70,19 +70,19 @@ func (w *response) WriteHeader(status int) {
 	w.appendHeader()
 }
 
-func bodyless(status int) bool {
+func isBodylessStatus(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
 }
 
 // Write adds to the body.
-func (w *response) Write(p []byte) (int, error) {
+func (w *responseWriter) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	switch {
 	case w.err != nil:
 		return 0, w.err
 	case len(p) == 0:
 		return 0, nil
-	case bodyless(w.status):
+	case isBodylessStatus(w.status):
 		return 0, http.ErrBodyNotAllowed
 	}
 	// Refused bytes count: the rest of the body must not take their place.
@@ -94,18 +94,18 @@ func (w *response) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if !w.headed {
-		w.head(false)
+		w.completeHead(false)
 	}
 	if len(w.out)+len(p) > maxPending {
-		w.send(p)
+		w.sendBuffered(p)
 	} else {
-		w.frame(p)
+		w.appendBodyPiece(p)
 	}
 	return len(p), w.err
 }
 
-// frame appends a piece of the body.
-func (w *response) frame(p []byte) {
+// appendBodyPiece appends a piece of the body.
+func (w *responseWriter) appendBodyPiece(p []byte) {
 	if !w.chunked {
 		w.out = append(w.out, p...)
 		return
@@ -114,14 +114,14 @@ func (w *response) frame(p []byte) {
 	w.out = append(append(append(w.out, "\r\n"...), p...), "\r\n"...)
 }
 
-// head completes the head and appends the buffered body. whole: the body is complete.
-func (w *response) head(whole bool) {
+// completeHead completes the head and appends the buffered body. whole: the body is complete.
+func (w *responseWriter) completeHead(whole bool) {
 	w.headed = true
 	if whole && w.length < 0 {
 		w.length = int64(len(w.held))
 	}
 	switch {
-	case bodyless(w.status):
+	case isBodylessStatus(w.status):
 	case w.length >= 0:
 		w.out = append(strconv.AppendInt(append(w.out, "Content-Length: "...), w.length, 10), "\r\n"...)
 	default:
@@ -133,13 +133,13 @@ func (w *response) head(whole bool) {
 	}
 	w.out = append(w.out, "\r\n"...)
 	if len(w.held) > 0 {
-		w.frame(w.held)
+		w.appendBodyPiece(w.held)
 		w.held = nil
 	}
 }
 
 // appendHeader appends the status line and the handler's header without framing headers.
-func (w *response) appendHeader() {
+func (w *responseWriter) appendHeader() {
 	b := append(w.out, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(w.status), 10)
 	text := http.StatusText(w.status)
@@ -159,18 +159,18 @@ func (w *response) appendHeader() {
 		}
 		for _, value := range w.header[key] {
 			b = append(append(b, key...), ": "...)
-			b = appendValue(b, value)
+			b = appendHeaderValue(b, value)
 			b = append(b, "\r\n"...)
 		}
 	}
 	if w.header["Date"] == nil {
-		b = append(append(append(b, "Date: "...), w.c.l.date()...), "\r\n"...)
+		b = append(append(append(b, "Date: "...), w.c.l.dateHeader()...), "\r\n"...)
 	}
 	w.out = b
 }
 
-// appendValue appends a header value; line breaks become blanks.
-func appendValue(b []byte, value string) []byte {
+// appendHeaderValue appends a header value; line breaks become blanks.
+func appendHeaderValue(b []byte, value string) []byte {
 	at := len(b)
 	b = append(b, strings.Trim(value, " \t")...)
 	for i := at; i < len(b); i++ {
@@ -182,31 +182,31 @@ func appendValue(b []byte, value string) []byte {
 }
 
 // Flush is FlushError without the error.
-func (w *response) Flush() { _ = w.FlushError() }
+func (w *responseWriter) Flush() { _ = w.FlushError() }
 
 // FlushError sends the buffered bytes.
-func (w *response) FlushError() error {
+func (w *responseWriter) FlushError() error {
 	w.WriteHeader(http.StatusOK)
 	if !w.headed {
-		w.head(false)
+		w.completeHead(false)
 	}
 	if len(w.out) > 0 {
-		w.send(nil)
+		w.sendBuffered(nil)
 	}
 	return w.err
 }
 
-// finish completes the reply; false if the client did not get the announced length.
-func (w *response) finish() bool {
+// finishReply completes the reply; false if the client did not get the announced length.
+func (w *responseWriter) finishReply() bool {
 	w.WriteHeader(http.StatusOK)
 	if !w.headed {
-		w.head(true)
+		w.completeHead(true)
 	}
 	if w.chunked {
 		w.out = append(w.out, "0\r\n\r\n"...)
 	}
 	if len(w.out) > 0 {
-		w.send(nil)
+		w.sendBuffered(nil)
 	}
 	if cap(w.out) <= keptBuffer {
 		w.c.outBuffer = w.out
@@ -215,20 +215,20 @@ func (w *response) finish() bool {
 		return false
 	}
 	w.err = http.ErrHandlerTimeout // for late writes
-	return w.length < 0 || w.length == w.written || bodyless(w.status)
+	return w.length < 0 || w.length == w.written || isBodylessStatus(w.status)
 }
 
-// send writes the buffered bytes and then p.
-func (w *response) send(p []byte) {
+// sendBuffered writes the buffered bytes and then p.
+func (w *responseWriter) sendBuffered(p []byte) {
 	if w.err != nil {
 		return
 	}
 	now := time.Now()
-	if c := w.c; !near(c.writeBy, w.by, now) {
+	if c := w.c; !isDeadlineCloseEnough(c.writeBy, w.by, now) {
 		c.setWriteDeadline(w.by)
 	}
-	w.c.writing(now)
-	defer w.c.written()
+	w.c.markWriteStarted(now)
+	defer w.c.markWriteEnded()
 	if len(p) > 0 && w.chunked {
 		w.out = append(strconv.AppendInt(w.out, int64(len(p)), 16), "\r\n"...)
 	}

@@ -32,8 +32,8 @@ func stopListening(l net.Listener) (deaf bool) {
 	return deaf && err == nil
 }
 
-// hasPending reports whether l has a connection that is not accepted yet.
-func hasPending(l net.Listener) bool {
+// hasPendingConn reports whether l has a connection that is not accepted yet.
+func hasPendingConn(l net.Listener) bool {
 	conn, ok := l.(syscall.Conn)
 	if !ok {
 		return false

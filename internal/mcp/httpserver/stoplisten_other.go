@@ -7,5 +7,5 @@ import "net"
 // stopListening is not supported on this system.
 func stopListening(net.Listener) bool { return false }
 
-// hasPending is not supported on this system.
-func hasPending(net.Listener) bool { return false }
+// hasPendingConn is not supported on this system.
+func hasPendingConn(net.Listener) bool { return false }

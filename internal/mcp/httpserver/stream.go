@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// stream is the part of a connection that a request and its reply use.
-type stream struct {
+// requestStream is the part of a connection that a request and its reply use.
+type requestStream struct {
 	*connState
-	*scratch
-	l         *common
+	*readBuffers
+	l         *listenerState
 	outBuffer []byte // reply buffer between two requests
 
 	readBy  time.Time // current read deadline; zero: none
@@ -24,8 +24,8 @@ type stream struct {
 	over   bool                    // the handler has returned: no watch; mu guards it
 }
 
-// scratch is the reusable read state of a connection, so that many connections do not fill the heap.
-type scratch struct {
+// readBuffers is the reusable read state of a connection, so that many connections do not fill the heap.
+type readBuffers struct {
 	br    *bufio.Reader
 	names headerCache
 }
@@ -34,19 +34,19 @@ type scratch struct {
 // requests.
 const watchAfter = 100 * time.Millisecond
 
-// watchLater starts a watch if the handler takes long. The body has been read, so no one else reads then.
-func (c *stream) watchLater() {
+// scheduleDisconnectWatch starts a watch if the handler takes long. The body has been read, so no one else reads then.
+func (c *requestStream) scheduleDisconnectWatch() {
 	c.over = false // no watch runs yet
 	if c.timer == nil {
-		c.timer = time.AfterFunc(watchAfter, c.watch)
+		c.timer = time.AfterFunc(watchAfter, c.watchForDisconnect)
 		return
 	}
 	c.timer.Reset(watchAfter)
 }
 
-// watch ends the context of the request when the client disconnects. Bytes that arrive belong to the next
+// watchForDisconnect ends the context of the request when the client disconnects. Bytes that arrive belong to the next
 // request.
-func (c *stream) watch() {
+func (c *requestStream) watchForDisconnect() {
 	defer func() { c.fired <- struct{}{} }()
 	c.mu.Lock()
 	if !c.over {
@@ -58,8 +58,8 @@ func (c *stream) watch() {
 	}
 }
 
-// unwatch stops the watch, so that the connection can be read again.
-func (c *stream) unwatch() {
+// stopDisconnectWatch stops the watch, so that the connection can be read again.
+func (c *requestStream) stopDisconnectWatch() {
 	if c.timer.Stop() {
 		return // it has not started
 	}
@@ -73,12 +73,12 @@ func (c *stream) unwatch() {
 
 // setReadDeadline sets a deadline. If it fails the connection is closed, and its next use fails.
 
-func (c *stream) setReadDeadline(by time.Time) {
+func (c *requestStream) setReadDeadline(by time.Time) {
 	c.readBy = by
 	c.nc.SetReadDeadline(by)
 }
 
-func (c *stream) setWriteDeadline(by time.Time) {
+func (c *requestStream) setWriteDeadline(by time.Time) {
 	c.writeBy = by
 	c.nc.SetWriteDeadline(by)
 }

@@ -8,10 +8,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// envelope is a parsed CallToolResult.
-type envelope struct {
+// parsedResult is a parsed CallToolResult.
+type parsedResult struct {
 	room       int // size limit for the cut result, in bytes
-	blocks     []block
+	blocks     []contentBlock
 	size       int  // of the blocks, in bytes
 	total      int  // elements of content
 	more       bool // blocks is incomplete
@@ -29,22 +29,22 @@ const (
 	maxNames = 32
 )
 
-// read parses raw, and returns false if it is no object. It keeps no more blocks than could fit.
-func (e *envelope) read(raw []byte) bool {
+// parseResult parses raw, and returns false if it is no object. It keeps no more blocks than could fit.
+func (e *parsedResult) parseResult(raw []byte) bool {
 	c := wirejson.Cursor{Text: raw}
-	end := c.Open('{')
+	end := c.Enter('{')
 	for c.More(end) {
-		name := c.Name()
+		name := c.ReadName()
 		if len(e.names) < maxNames {
 			e.names = append(e.names, string(wirejson.Unescape(name)))
 		}
 		if string(name) == "content" && c.Peek() == '[' && e.total == 0 {
-			for end := c.Open('['); c.More(end); e.total++ {
-				e.block(&c)
+			for end := c.Enter('['); c.More(end); e.total++ {
+				e.parseBlock(&c)
 			}
 			continue
 		}
-		switch value := c.Value(); string(name) {
+		switch value := c.ReadValue(); string(name) {
 		case "content":
 		case "structuredContent":
 			if e.structured == nil { // read_result uses the first one
@@ -61,17 +61,17 @@ func (e *envelope) read(raw []byte) bool {
 	return end != 0 && c.Finish() == nil
 }
 
-// block parses the next content block. It ignores values that are no objects.
-func (e *envelope) block(c *wirejson.Cursor) {
+// parseBlock parses the next content block. It ignores values that are no objects.
+func (e *parsedResult) parseBlock(c *wirejson.Cursor) {
 	if c.Peek() != '{' {
-		c.Value()
+		c.ReadValue()
 		return
 	}
-	start := c.At()
-	b := block{index: e.total}
-	b.members(c, false)
+	start := c.Offset()
+	b := contentBlock{index: e.total}
+	b.parseMembers(c, false)
 	if e.size <= e.room || len(e.blocks) <= e.room/minBlock {
-		b.raw = c.Text[start:c.At()]
+		b.raw = c.Text[start:c.Offset()]
 		switch b.kind {
 		case "text":
 			b.text, b.textAt = b.own, b.ownAt-start
@@ -84,25 +84,25 @@ func (e *envelope) block(c *wirejson.Cursor) {
 	} else {
 		e.more = true
 	}
-	e.size += c.At() - start + 1
+	e.size += c.Offset() - start + 1
 }
 
-// members parses a block, or the resource in it.
-func (b *block) members(c *wirejson.Cursor, resource bool) {
-	for end := c.Open('{'); c.More(end); {
-		name := c.Name()
+// parseMembers parses a block, or the resource in it.
+func (b *contentBlock) parseMembers(c *wirejson.Cursor, resource bool) {
+	for end := c.Enter('{'); c.More(end); {
+		name := c.ReadName()
 		if string(name) == "resource" && c.Peek() == '{' && !resource {
-			b.members(c, true)
+			b.parseMembers(c, true)
 			continue
 		}
-		value := c.Value()
-		switch at := c.At() - len(value) + 1; string(name) {
+		value := c.ReadValue()
+		switch at := c.Offset() - len(value) + 1; string(name) {
 		case "type":
 			if !resource {
-				b.kind = label(value)
+				b.kind = plainLabel(value)
 			}
 		case "mimeType":
-			b.mime = label(value)
+			b.mime = plainLabel(value)
 		case "text":
 			if wirejson.Kind(value) != '"' {
 				continue
@@ -116,77 +116,77 @@ func (b *block) members(c *wirejson.Cursor, resource bool) {
 	}
 }
 
-// dataBlock returns the first block whose text is JSON, which paths of read_result start from if they do
+// firstJSONBlock returns the first block whose text is JSON, which paths of read_result start from if they do
 // not match at the top; nil if none.
-func (e *envelope) dataBlock() *block {
+func (e *parsedResult) firstJSONBlock() *contentBlock {
 	for i := range e.blocks {
-		if b := &e.blocks[i]; b.json() != nil {
+		if b := &e.blocks[i]; b.innerJSON() != nil {
 			return b
 		}
 	}
 	return nil
 }
 
-// json returns the JSON in the block's own text, nil if none.
-func (b *block) json() []byte {
+// innerJSON returns the JSON in the block's own text, nil if none.
+func (b *contentBlock) innerJSON() []byte {
 	if !b.opened {
-		b.opened, b.inner = true, jsonText(b.own)
+		b.opened, b.inner = true, jsonInRawString(b.own)
 	}
 	return b.inner
 }
 
-// short reports whether a path may omit the way to the data, because its first step does not match at the
+// canOmitDataPath reports whether a path may omit the way to the data, because its first step does not match at the
 // top.
-func (e *envelope) short(first step) bool {
+func (e *parsedResult) canOmitDataPath(first pathStep) bool {
 	return len(e.names) < maxNames && (first.kind == element || !slices.Contains(e.names, first.name))
 }
 
-// block is one content block. text is the raw text that may be cut; nil if it may not.
-type block struct {
+// contentBlock is one content block. text is the raw text that may be cut; nil if it may not.
+type contentBlock struct {
 	index      int // in content
 	raw, text  []byte
 	textAt     int    // offset of text in raw
 	own        []byte // raw member text, which is the text of a text block
 	ownAt      int
-	inner      []byte                 // JSON in own
-	opened     bool                   // inner was parsed
-	path       func(at []step) string // returns the read_result path of a value in the JSON text
-	structured bool                   // text is structured content shown as text; raw is nil
-	kind       string                 // "text", "image", …
+	inner      []byte                     // JSON in own
+	opened     bool                       // inner was parsed
+	path       func(at []pathStep) string // returns the read_result path of a value in the JSON text
+	structured bool                       // text is structured content shown as text; raw is nil
+	kind       string                     // "text", "image", …
 	mime       string
 	replaced   bool // by a note
 }
 
-// label returns a short plain string of a block, for a note.
-func label(v []byte) string {
+// plainLabel returns a short plain string of a block, for a note.
+func plainLabel(v []byte) string {
 	if len(v) < 2 || len(v) > 80 || v[0] != '"' || bytes.IndexByte(v, '\\') >= 0 {
 		return ""
 	}
 	return string(v[1 : len(v)-1])
 }
 
-// at returns the steps to the text of the block.
-func (b *block) at() []step {
+// textSteps returns the steps to the text of the block.
+func (b *contentBlock) textSteps() []pathStep {
 	switch {
 	case b.structured:
-		return []step{{name: "structuredContent"}}
+		return []pathStep{{name: "structuredContent"}}
 	case b.kind == "resource":
-		return []step{{name: "content"}, {kind: element, from: b.index}, {name: "resource"}, {name: "text"}}
+		return []pathStep{{name: "content"}, {kind: element, from: b.index}, {name: "resource"}, {name: "text"}}
 	}
-	return []step{{name: "content"}, {kind: element, from: b.index}, {name: "text"}}
+	return []pathStep{{name: "content"}, {kind: element, from: b.index}, {name: "text"}}
 }
 
-func (b *block) need() int {
+func (b *contentBlock) neededSize() int {
 	switch {
 	case b.replaced:
-		return len(appendTextBlock(nil, []byte(b.note())))
+		return len(appendTextBlock(nil, []byte(b.omissionNote())))
 	case b.structured:
 		return escapedSize(b.text) + len(`{"type":"text","text":""}`)
 	}
 	return len(b.raw)
 }
 
-func (b *block) note() string {
+func (b *contentBlock) omissionNote() string {
 	what := "block"
 	if b.kind != "" {
 		what = b.kind

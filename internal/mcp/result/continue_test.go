@@ -42,7 +42,7 @@ func readLine(t tb, line string) (l told) {
 	if err := json.Unmarshal([]byte(m[5]), &l.call); err != nil {
 		t.Fatalf("%v in %q", err, line)
 	}
-	if l.call.Handle != aHandle || l.call.Offset != l.kept || l.kept >= l.total || m[4] != strings.Map(visible, l.call.Path) && (l.call.Path != "" || m[4] != "the result") {
+	if l.call.Handle != aHandle || l.call.Offset != l.kept || l.kept >= l.total || m[4] != strings.Map(replaceControlChar, l.call.Path) && (l.call.Path != "" || m[4] != "the result") {
 		t.Fatalf("%q says %+v", line, l)
 	}
 	return l
@@ -53,7 +53,7 @@ func readLine(t tb, line string) (l told) {
 func follow(t tb, raw json.RawMessage, l told) (all any) {
 	t.Helper()
 	for offset := l.call.Offset; ; {
-		p, err := Read(raw, From{Handle: l.call.Handle, Path: l.call.Path, Offset: offset})
+		p, err := ReadPart(raw, ReadOptions{Handle: l.call.Handle, Path: l.call.Path, Offset: offset})
 		if err != nil {
 			t.Fatalf("%+v: %v", l, err)
 		}
@@ -112,9 +112,9 @@ func join(t tb, a, b any) any {
 }
 
 // fill puts what follows where the steps lead in what is shown.
-func fill(t tb, shown any, steps []step, l told, rest any) any {
+func fill(t tb, shown any, steps []pathStep, l told, rest any) any {
 	t.Helper()
-	if len(steps) > 0 && !steps[0].many() {
+	if len(steps) > 0 && !steps[0].matchesMany() {
 		switch v := shown.(type) {
 		case []any:
 			v[steps[0].from] = fill(t, v[steps[0].from], steps[1:], l, rest)
@@ -228,7 +228,7 @@ func rebuild(t tb, raw json.RawMessage, limit int) int {
 		data = append(data, d)
 	}
 	for i, block := range whole.Content {
-		if s, ok := block["text"].(string); ok && first < 0 && jsonIn([]byte(quote(s))) != nil {
+		if s, ok := block["text"].(string); ok && first < 0 && jsonInString([]byte(quote(s))) != nil {
 			first = i
 		}
 	}
@@ -296,7 +296,7 @@ func rebuild(t tb, raw json.RawMessage, limit int) int {
 			t.Fatalf("%s is not what it was\n%.2000v\n%.2000v\n%s", d.at, d.want, d.value, text)
 		}
 	}
-	if whole.Structured != nil && last != kept+1 && first < 0 && count(rawOf(t, whole.Structured)) > 0 && len(lines) > 0 {
+	if whole.Structured != nil && last != kept+1 && first < 0 && countEntries(rawOf(t, whole.Structured)) > 0 && len(lines) > 0 {
 		t.Fatalf("nothing is said of structuredContent:\n%s", text)
 	}
 	return len(lines)

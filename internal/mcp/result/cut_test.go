@@ -335,7 +335,7 @@ func FuzzCut(f *testing.F) {
 		limit %= 3000
 		cut, was := Cut(raw, limit, handle)
 		if was {
-			checkCut(t, cut, leastLimit(limit, handle))
+			checkCut(t, cut, effectiveLimit(limit, handle))
 		} else if !bytes.Equal(cut, raw) {
 			t.Fatal("changed without being cut")
 		}

@@ -14,27 +14,27 @@ const (
 	members    = "members"    // of an object
 )
 
-// unit returns the unit of an array or object.
-func unit(v []byte) string {
+// entryUnit returns the unit of an array or object.
+func entryUnit(v []byte) string {
 	if wirejson.Kind(v) == '{' {
 		return members
 	}
 	return elements
 }
 
-// gap is an omission: of the value at path only the first kept units remain. The path is empty for the
+// omission is an omission: of the value at path only the first kept units remain. The path is empty for the
 // JSON text of the whole result.
-type gap struct {
+type omission struct {
 	path        string
 	kept, total int
 	unit        string
 }
 
-// line describes the gap, and how to read on if there is a handle.
-func (g gap) line(handle string) string {
+// continueLine describes the gap, and how to read on if there is a handle.
+func (g omission) continueLine(handle string) string {
 	of, path := "the result", ""
 	if g.path != "" {
-		of, path = strings.Map(visible, g.path), `, "path": `+string(wirejson.AppendString(nil, g.path))
+		of, path = strings.Map(replaceControlChar, g.path), `, "path": `+string(wirejson.AppendString(nil, g.path))
 	}
 	line := fmt.Sprintf("%d of %d %s of %s", g.kept, g.total, g.unit, of)
 	if handle == "" {
@@ -43,16 +43,16 @@ func (g gap) line(handle string) string {
 	return line + fmt.Sprintf(`; continue with read_result {"handle": %s%s, "offset": %d}`, wirejson.AppendString(nil, handle), path, g.kept)
 }
 
-// visible returns a visible replacement for a control character.
-func visible(r rune) rune {
+// replaceControlChar returns a visible replacement for a control character.
+func replaceControlChar(r rune) rune {
 	if r < ' ' || r == '\u2028' || r == '\u2029' {
 		return ' '
 	}
 	return r
 }
 
-// lineSize returns the size of the line of a gap at path inside a JSON string, with its line break, for
+// gapLineSize returns the size of the line of a gap at path inside a JSON string, with its line break, for
 // numbers up to most.
-func lineSize(path, handle string, most int) int {
-	return len(wirejson.AppendString(nil, gap{path, most, most, Characters}.line(handle)))
+func gapLineSize(path, handle string, most int) int {
+	return len(wirejson.AppendString(nil, omission{path, most, most, Characters}.continueLine(handle)))
 }

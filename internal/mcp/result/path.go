@@ -10,13 +10,13 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// place is a value in a result and its path.
-type place struct {
+// locatedValue is a value in a result and its path.
+type locatedValue struct {
 	value []byte
-	at    []step
+	at    []pathStep
 }
 
-func (p place) path() string {
+func (p locatedValue) pathText() string {
 	path := formatPath(p.at...)
 	if path == "" || path[0] == '[' {
 		return "$" + path
@@ -24,196 +24,196 @@ func (p place) path() string {
 	return "$." + path
 }
 
-// allowed lists the possible next steps of a path, for an error.
-func (p place) allowed() string {
+// allowedStepsText lists the possible next steps of a path, for an error.
+func (p locatedValue) allowedStepsText() string {
 	switch wirejson.Kind(p.value) {
 	case '[':
-		if n := count(p.value); n > 0 {
+		if n := countEntries(p.value); n > 0 {
 			return fmt.Sprintf("an element from [0] to [%d]", n-1)
 		}
-		return "a path that ends at " + p.path() + ", an array without elements"
+		return "a path that ends at " + p.pathText() + ", an array without elements"
 	case '{':
-		if names := memberNames(p.value); names != "" {
+		if names := memberNamesText(p.value); names != "" {
 			return "one of the members " + names
 		}
-		return "a path that ends at " + p.path() + ", an object without members"
+		return "a path that ends at " + p.pathText() + ", an object without members"
 	}
-	return "a path that ends at " + p.path()
+	return "a path that ends at " + p.pathText()
 }
 
-// memberNames lists the first member names of an object.
-func memberNames(object []byte) string {
+// memberNamesText lists the first member names of an object.
+func memberNamesText(object []byte) string {
 	var names []string
-	each(object, func(_ int, m entry) bool {
+	eachEntry(object, func(_ int, m jsonEntry) bool {
 		if len(names) == 20 {
 			names = append(names, "…")
 			return false
 		}
-		names = append(names, string(wirejson.Clip(wirejson.Unescape(m.name), 60)))
+		names = append(names, string(wirejson.ClipText(wirejson.Unescape(m.name), 60)))
 		return true
 	})
 	return strings.Join(names, ", ")
 }
 
-// Value returns the one raw value at a path; without a path the data: the structured content, else the
+// ValueAt returns the one raw value at a path; without a path the data: the structured content, else the
 // first text that is JSON.
-func Value(raw json.RawMessage, path string) ([]byte, error) {
+func ValueAt(raw json.RawMessage, path string) ([]byte, error) {
 	if path == "" || path == "$" {
 		if roots := dataRoots(raw); len(roots) > 0 {
 			return roots[len(roots)-1].value, nil
 		}
-		return nil, badParameter("path", path, "The result holds no JSON.", "a path, such as content[0].text")
+		return nil, newParameterError("path", path, "The result holds no JSON.", "a path, such as content[0].text")
 	}
-	to, err := lookUp(raw, path)
+	to, err := resolvePath(raw, path)
 	if err != nil {
 		return nil, err
 	}
-	if !to.one() {
-		return nil, badParameter("path", path, "The path leads to several values.", "a path to one")
+	if !to.isSingleValue() {
+		return nil, newParameterError("path", path, "The path leads to several values.", "a path to one")
 	}
-	at, err := to.value(path)
+	at, err := to.singleValue(path)
 	return at.value, err
 }
 
-func count(v []byte) (n int) {
-	each(v, func(int, entry) bool { n++; return true })
+func countEntries(v []byte) (n int) {
+	eachEntry(v, func(int, jsonEntry) bool { n++; return true })
 	return n
 }
 
 // dataRoots returns the values where the data may be: the JSON of the first text block with JSON, and
 // structuredContent. An agent has seen the text of a cut result.
-func dataRoots(raw []byte) (roots []place) {
-	each(wirejson.Find(raw, "content"), func(i int, m entry) bool {
-		text := jsonIn(wirejson.Find(m.value, "text"))
+func dataRoots(raw []byte) (roots []locatedValue) {
+	eachEntry(wirejson.Find(raw, "content"), func(i int, m jsonEntry) bool {
+		text := jsonInString(wirejson.Find(m.value, "text"))
 		if text != nil {
-			roots = append(roots, place{text, []step{{name: "content"}, m.step(i), {name: "text"}}})
+			roots = append(roots, locatedValue{text, []pathStep{{name: "content"}, m.toStep(i), {name: "text"}}})
 		}
 		return text == nil
 	})
 	if v := wirejson.Find(raw, "structuredContent"); v != nil {
-		roots = append(roots, place{v, []step{{name: "structuredContent"}}})
+		roots = append(roots, locatedValue{v, []pathStep{{name: "structuredContent"}}})
 	}
 	return roots
 }
 
-// within reports whether the step matches in v.
-func (s step) within(v []byte) bool {
-	return s.kind == all || s.kind == slice && wirejson.Kind(v) == '[' || child(v, &s) != nil
+// matchesIn reports whether the step matches in v.
+func (s pathStep) matchesIn(v []byte) bool {
+	return s.kind == all || s.kind == slice && wirejson.Kind(v) == '[' || childValue(v, &s) != nil
 }
 
-// selection is the target of a path.
-type selection struct {
-	root  place
-	steps []step // from root
+// pathTarget is the target of a path.
+type pathTarget struct {
+	root  locatedValue
+	steps []pathStep // from root
 }
 
-// lookUp resolves a path. If its first step does not match at the top, it starts at the data, so that
+// resolvePath resolves a path. If its first step does not match at the top, it starts at the data, so that
 // paths into what the agent saw work without the envelope.
-func lookUp(raw []byte, path string) (selection, error) {
+func resolvePath(raw []byte, path string) (pathTarget, error) {
 	steps, err := parsePath(path)
 	if err != nil {
-		return selection{}, err
+		return pathTarget{}, err
 	}
-	if raw = trim(raw); len(raw) == 0 {
-		return selection{}, badParameter("path", path, "The result is empty, so there is nothing at "+path+".", "no path")
+	if raw = trimSpace(raw); len(raw) == 0 {
+		return pathTarget{}, newParameterError("path", path, "The result is empty, so there is nothing at "+path+".", "no path")
 	}
-	top := place{value: raw}
-	if len(steps) == 0 || !steps[0].many() && steps[0].within(raw) {
-		return selection{top, steps}, nil
+	top := locatedValue{value: raw}
+	if len(steps) == 0 || !steps[0].matchesMany() && steps[0].matchesIn(raw) {
+		return pathTarget{top, steps}, nil
 	}
 	roots := dataRoots(raw)
 	for _, root := range roots {
-		if steps[0].within(root.value) {
-			return selection{root, steps}, nil
+		if steps[0].matchesIn(root.value) {
+			return pathTarget{root, steps}, nil
 		}
 	}
 	if steps[0].kind == all || len(roots) == 0 {
-		return selection{top, steps}, nil
+		return pathTarget{top, steps}, nil
 	}
-	allowed := top.allowed()
+	allowed := top.allowedStepsText()
 	for _, root := range roots {
-		allowed += "; in " + root.path() + " " + root.allowed()
+		allowed += "; in " + root.pathText() + " " + root.allowedStepsText()
 	}
-	return selection{}, nothingAt(path, steps[0], top, allowed)
+	return pathTarget{}, newNoMatchError(path, steps[0], top, allowed)
 }
 
-func nothingAt(path string, s step, p place, allowed string) error {
-	return badParameter("path", path, fmt.Sprintf("There is no %s at %s.", s, p.path()), allowed)
+func newNoMatchError(path string, s pathStep, p locatedValue, allowed string) error {
+	return newParameterError("path", path, fmt.Sprintf("There is no %s at %s.", s, p.pathText()), allowed)
 }
 
-// one reports whether the path selects a single value; a last [*] counts as one.
-func (s selection) one() bool {
-	i := slices.IndexFunc(s.steps, step.many)
+// isSingleValue reports whether the path selects a single value; a last [*] counts as one.
+func (s pathTarget) isSingleValue() bool {
+	i := slices.IndexFunc(s.steps, pathStep.matchesMany)
 	return i < 0 || i == len(s.steps)-1 && s.steps[i].kind == all
 }
 
-// value returns the single value of the path.
-func (s selection) value(path string) (found place, err error) {
+// singleValue returns the single value of the path.
+func (s pathTarget) singleValue(path string) (found locatedValue, err error) {
 	steps := s.steps
 	open := len(steps) > 0 && steps[len(steps)-1].kind == all
 	if open {
 		steps = steps[:len(steps)-1]
 	}
-	w := walk{at: slices.Clip(s.root.at), fn: func(p place) bool {
-		found = place{p.value, slices.Clone(p.at)}
+	w := pathWalker{at: slices.Clip(s.root.at), fn: func(p locatedValue) bool {
+		found = locatedValue{p.value, slices.Clone(p.at)}
 		return true
 	}}
-	w.from(s.root.value, steps)
+	w.walkFrom(s.root.value, steps)
 	if found.value == nil {
-		return found, w.nothing(path)
+		return found, w.noMatchError(path)
 	}
 	if open {
-		if found.value = opened(found.value); found.value[0] != '[' && found.value[0] != '{' {
-			return found, nothingAt(path, step{kind: all}, found, found.allowed())
+		if found.value = openJSONString(found.value); found.value[0] != '[' && found.value[0] != '{' {
+			return found, newNoMatchError(path, pathStep{kind: all}, found, found.allowedStepsText())
 		}
 	}
 	return found, nil
 }
 
-// walk follows steps and calls fn for each value until it returns false. The place is valid only during
+// pathWalker follows steps and calls fn for each value until it returns false. The place is valid only during
 // the call.
-type walk struct {
-	at []step
-	fn func(p place) bool
+type pathWalker struct {
+	at []pathStep
+	fn func(p locatedValue) bool
 
-	any      bool  // a value was found, or an empty container searched
-	lost     place // the deepest place without a match
-	lostStep step
+	any      bool         // a value was found, or an empty container searched
+	lost     locatedValue // the deepest place without a match
+	lostStep pathStep
 }
 
-// from follows the steps from v. It returns false if fn stopped.
-func (w *walk) from(v []byte, steps []step) bool {
+// walkFrom follows the steps from v. It returns false if fn stopped.
+func (w *pathWalker) walkFrom(v []byte, steps []pathStep) bool {
 	if len(steps) == 0 {
 		w.any = true
-		return w.fn(place{v, w.at})
+		return w.fn(locatedValue{v, w.at})
 	}
 	s := steps[0]
-	v = opened(v)
-	if !s.many() {
-		next := child(v, &s)
+	v = openJSONString(v)
+	if !s.matchesMany() {
+		next := childValue(v, &s)
 		if next == nil {
-			w.lose(v, s)
+			w.recordMiss(v, s)
 			return true
 		}
-		return w.into(next, s, steps[1:])
+		return w.walkInto(next, s, steps[1:])
 	}
 	kind := wirejson.Kind(v)
 	if kind != '[' && (kind != '{' || s.kind == slice) {
-		w.lose(v, s)
+		w.recordMiss(v, s)
 		return true
 	}
 	first, end := 0, math.MaxInt
 	if s.kind == slice {
-		n := count(v)
-		first, end = fromStart(s.from, n), fromStart(s.to, n)
+		n := countEntries(v)
+		first, end = toIndexFromStart(s.from, n), toIndexFromStart(s.to, n)
 	}
 	more := true
 	w.any = w.any || len(steps) == 1
 	looked := false
-	each(v, func(i int, m entry) bool {
+	eachEntry(v, func(i int, m jsonEntry) bool {
 		if i >= first && i < end {
 			looked = true
-			more = w.into(m.value, m.step(i), steps[1:])
+			more = w.walkInto(m.value, m.toStep(i), steps[1:])
 		}
 		return more && i < end
 	})
@@ -221,61 +221,61 @@ func (w *walk) from(v []byte, steps []step) bool {
 	return more
 }
 
-func (w *walk) into(v []byte, s step, steps []step) bool {
+func (w *pathWalker) walkInto(v []byte, s pathStep, steps []pathStep) bool {
 	w.at = append(w.at, s)
-	more := w.from(v, steps)
+	more := w.walkFrom(v, steps)
 	w.at = w.at[:len(w.at)-1]
 	return more
 }
 
-func (w *walk) lose(v []byte, s step) {
+func (w *pathWalker) recordMiss(v []byte, s pathStep) {
 	if w.lost.value == nil || len(w.at) > len(w.lost.at) {
-		w.lost, w.lostStep = place{v, slices.Clone(w.at)}, s
+		w.lost, w.lostStep = locatedValue{v, slices.Clone(w.at)}, s
 	}
 }
 
-// nothing returns the error of a path without a match, otherwise nil.
-func (w *walk) nothing(path string) error {
+// noMatchError returns the error of a path without a match, otherwise nil.
+func (w *pathWalker) noMatchError(path string) error {
 	if w.any {
 		return nil
 	}
-	return nothingAt(path, w.lostStep, w.lost, w.lost.allowed())
+	return newNoMatchError(path, w.lostStep, w.lost, w.lost.allowedStepsText())
 }
 
-// fromStart converts a negative index to one from the start.
-func fromStart(i, n int) int {
+// toIndexFromStart converts a negative index to one from the start.
+func toIndexFromStart(i, n int) int {
 	if i < 0 {
 		i += n
 	}
 	return max(i, 0)
 }
 
-// opened returns the object or array in a JSON string, otherwise v.
-func opened(v []byte) []byte {
-	if inner := jsonIn(v); inner != nil {
+// openJSONString returns the object or array in a JSON string, otherwise v.
+func openJSONString(v []byte) []byte {
+	if inner := jsonInString(v); inner != nil {
 		return inner
 	}
 	return v
 }
 
-// jsonIn returns the object or array in a JSON string, or nil.
-func jsonIn(v []byte) []byte {
+// jsonInString returns the object or array in a JSON string, or nil.
+func jsonInString(v []byte) []byte {
 	if len(v) < 2 || v[0] != '"' {
 		return nil
 	}
-	return jsonText(v[1 : len(v)-1])
+	return jsonInRawString(v[1 : len(v)-1])
 }
 
-// child returns the member or element of v that s names, or nil. It converts a negative index of s.
-func child(v []byte, s *step) (found []byte) {
-	if len(v) == 0 || s.many() || (s.kind == element) != (v[0] == '[') {
+// childValue returns the member or element of v that s names, or nil. It converts a negative index of s.
+func childValue(v []byte, s *pathStep) (found []byte) {
+	if len(v) == 0 || s.matchesMany() || (s.kind == element) != (v[0] == '[') {
 		return nil
 	}
 	from := s.from
 	if from < 0 {
-		from += count(v)
+		from += countEntries(v)
 	}
-	each(v, func(i int, e entry) bool {
+	eachEntry(v, func(i int, e jsonEntry) bool {
 		if s.kind == element && i == from || s.kind == member && string(wirejson.Unescape(e.name)) == s.name {
 			found, s.from = e.value, from
 		}

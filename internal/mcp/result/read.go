@@ -30,65 +30,65 @@ type Part struct {
 	Continue []string `json:"continue,omitempty"`
 }
 
-// From says what Read reads. Continue names the handle.
-type From struct {
+// ReadOptions says what Read reads. Continue names the handle.
+type ReadOptions struct {
 	Handle, Path  string
 	Offset, Limit int
 }
 
-// Read returns a part of a full result. Without a path it pages over its JSON text by characters. With a
+// ReadPart returns a part of a full result. Without a path it pages over its JSON text by characters. With a
 // path it pages over the value: an array by elements, an object by members, others by characters of their
 // text. The values of a path with [*] or slices are an array. A limit of 0 is the default.
-func Read(raw json.RawMessage, f From) (Part, error) {
+func ReadPart(raw json.RawMessage, f ReadOptions) (Part, error) {
 	if f.Offset < 0 {
-		return Part{}, badParameter("offset", f.Offset, "offset must not be negative.", "an offset of 0 or more")
+		return Part{}, newParameterError("offset", f.Offset, "offset must not be negative.", "an offset of 0 or more")
 	}
 	if f.Limit < 0 {
-		return Part{}, badParameter("limit", f.Limit, "limit must not be negative.", "a limit of 1 or more, or none")
+		return Part{}, newParameterError("limit", f.Limit, "limit must not be negative.", "a limit of 1 or more, or none")
 	}
 	if f.Path == "" || f.Path == "$" {
 		f.Path = ""
-		return f.text(Part{}, raw)
+		return f.readText(Part{}, raw)
 	}
-	to, err := lookUp(raw, f.Path)
+	to, err := resolvePath(raw, f.Path)
 	if err != nil {
 		return Part{}, err
 	}
-	if !to.one() {
-		return f.list(to)
+	if !to.isSingleValue() {
+		return f.readValues(to)
 	}
-	at, err := to.value(f.Path)
+	at, err := to.singleValue(f.Path)
 	if err != nil {
 		return Part{}, err
 	}
-	p := Part{Path: at.path()}
+	p := Part{Path: at.pathText()}
 	switch v := at.value; v[0] {
 	case '[', '{':
-		return f.entries(p, v[0], func(yield func(name []byte, at place) bool) error {
-			each(v, func(i int, e entry) bool {
-				return yield(e.name, place{e.value, append(at.at, e.step(i))})
+		return f.readEntries(p, v[0], func(yield func(name []byte, at locatedValue) bool) error {
+			eachEntry(v, func(i int, e jsonEntry) bool {
+				return yield(e.name, locatedValue{e.value, append(at.at, e.toStep(i))})
 			})
 			return nil
 		})
 	case '"':
-		return f.text(p, wirejson.Unescape(v[1:len(v)-1]))
+		return f.readText(p, wirejson.Unescape(v[1:len(v)-1]))
 	default:
-		return f.text(p, v)
+		return f.readText(p, v)
 	}
 }
 
-// list pages over all values of a path.
-func (f From) list(to selection) (Part, error) {
-	p := Part{Path: place{at: append(to.root.at[:len(to.root.at):len(to.root.at)], to.steps...)}.path()}
-	return f.entries(p, '[', func(yield func(name []byte, at place) bool) error {
-		w := walk{at: to.root.at[:len(to.root.at):len(to.root.at)], fn: func(at place) bool { return yield(nil, at) }}
-		w.from(to.root.value, to.steps)
-		return w.nothing(f.Path)
+// readValues pages over all values of a path.
+func (f ReadOptions) readValues(to pathTarget) (Part, error) {
+	p := Part{Path: locatedValue{at: append(to.root.at[:len(to.root.at):len(to.root.at)], to.steps...)}.pathText()}
+	return f.readEntries(p, '[', func(yield func(name []byte, at locatedValue) bool) error {
+		w := pathWalker{at: to.root.at[:len(to.root.at):len(to.root.at)], fn: func(at locatedValue) bool { return yield(nil, at) }}
+		w.walkFrom(to.root.value, to.steps)
+		return w.noMatchError(f.Path)
 	})
 }
 
-// text pages by characters.
-func (f From) text(p Part, text []byte) (Part, error) {
+// readText pages by characters.
+func (f ReadOptions) readText(p Part, text []byte) (Part, error) {
 	p.Unit, p.Total, p.Offset = Characters, utf8.RuneCount(text), f.Offset
 	if err := checkOffset(p); err != nil {
 		return Part{}, err
@@ -110,15 +110,15 @@ func (f From) text(p Part, text []byte) (Part, error) {
 		n, end = n+1, end+size
 	}
 	p.Content = wirejson.AppendString(nil, text[:end])
-	f.goOn(&p, f.Offset+n)
+	f.setNextOffset(&p, f.Offset+n)
 	return p, nil
 }
 
-// goOn sets the offset of the next part.
-func (f From) goOn(p *Part, next int) {
+// setNextOffset sets the offset of the next part.
+func (f ReadOptions) setNextOffset(p *Part, next int) {
 	if next < p.Total {
 		p.NextOffset = next
-		p.Continue = append(p.Continue, gap{f.Path, next, p.Total, p.Unit}.line(f.Handle))
+		p.Continue = append(p.Continue, omission{f.Path, next, p.Total, p.Unit}.continueLine(f.Handle))
 	}
 }
 
@@ -126,23 +126,23 @@ func checkOffset(p Part) error {
 	if p.Offset < p.Total || p.Offset == 0 {
 		return nil
 	}
-	return badParameter("offset", p.Offset, fmt.Sprintf("offset %d is at or after the end: there are %d %s.", p.Offset, p.Total, p.Unit),
+	return newParameterError("offset", p.Offset, fmt.Sprintf("offset %d is at or after the end: there are %d %s.", p.Offset, p.Total, p.Unit),
 		fmt.Sprintf("an offset from 0 to %d", max(p.Total-1, 0)))
 }
 
-// entries pages by elements or members. A single entry over the limit is shortened, and the part says how
+// readEntries pages by elements or members. A single entry over the limit is shortened, and the part says how
 // to read the rest.
-func (f From) entries(p Part, bracket byte, all func(yield func(name []byte, at place) bool) error) (Part, error) {
-	p.Unit, p.Offset = unit([]byte{bracket}), f.Offset
+func (f ReadOptions) readEntries(p Part, bracket byte, all func(yield func(name []byte, at locatedValue) bool) error) (Part, error) {
+	p.Unit, p.Offset = entryUnit([]byte{bracket}), f.Offset
 	limit := f.Limit
 	if limit == 0 {
 		limit = defaultElements
 	}
-	s := shrinker{handle: f.Handle, most: math.MaxInt32, path: func(at []step) string { return formatPath(at...) }}
+	s := shrinker{handle: f.Handle, most: math.MaxInt32, path: func(at []pathStep) string { return formatPath(at...) }}
 	out := []byte{bracket}
 	end := f.Offset // of the part
 	var tooLarge error
-	err := all(func(name []byte, at place) bool {
+	err := all(func(name []byte, at locatedValue) bool {
 		i := p.Total
 		p.Total++
 		if i != end || i-f.Offset >= limit || tooLarge != nil {
@@ -153,7 +153,7 @@ func (f From) entries(p Part, bracket byte, all func(yield func(name []byte, at 
 			out = append(out, ',')
 		}
 		if bracket == '{' {
-			out = appendName(out, name)
+			out = appendMemberName(out, name)
 		}
 		switch {
 		case len(out)+len(at.value) <= maxBytes:
@@ -165,12 +165,12 @@ func (f From) entries(p Part, bracket byte, all func(yield func(name []byte, at 
 			s.at = at.at
 			small, gaps, ok := s.shrink(at.value, maxBytes-len(out))
 			if !ok {
-				tooLarge = f.tooLarge(p, len(at.value), at.path())
+				tooLarge = f.newTooLargeError(p, len(at.value), at.pathText())
 				return true
 			}
 			out = append(out, small...)
 			for _, g := range gaps {
-				p.Continue = append(p.Continue, g.line(f.Handle))
+				p.Continue = append(p.Continue, g.continueLine(f.Handle))
 			}
 			end, limit = end+1, 0
 		}
@@ -189,11 +189,11 @@ func (f From) entries(p Part, bracket byte, all func(yield func(name []byte, at 
 		return Part{}, problem.New(problem.InvalidParameter, "What is at "+p.Path+" is not valid JSON.", "Read the result without a path.").
 			With("parameter", "path").With("value", p.Path).With("allowed", "no path")
 	}
-	f.goOn(&p, end)
+	f.setNextOffset(&p, end)
 	return p, nil
 }
 
-func (f From) tooLarge(p Part, size int, path string) error {
-	return badParameter("path", p.Path, fmt.Sprintf("What is at offset %d has %d bytes, more than the %d that are given at once.", p.Offset, size, maxBytes),
+func (f ReadOptions) newTooLargeError(p Part, size int, path string) error {
+	return newParameterError("path", p.Path, fmt.Sprintf("What is at offset %d has %d bytes, more than the %d that are given at once.", p.Offset, size, maxBytes),
 		fmt.Sprintf("the path %s to read it by itself, or the offset %d to pass over it", path, p.Offset+1))
 }

@@ -73,7 +73,7 @@ func TestRead(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Read(sample, From{Handle: "h", Path: tt.path, Offset: tt.offset, Limit: tt.limit})
+			got, err := ReadPart(sample, ReadOptions{Handle: "h", Path: tt.path, Offset: tt.offset, Limit: tt.limit})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +118,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Read(tt.raw, From{Path: tt.path, Offset: tt.offset, Limit: tt.limit})
+			_, err := ReadPart(tt.raw, ReadOptions{Path: tt.path, Offset: tt.offset, Limit: tt.limit})
 			var p *problem.Problem
 			if !errors.As(err, &p) {
 				t.Fatalf("error %v, want a problem", err)
@@ -179,7 +179,7 @@ func joinElements(t *rapid.T, raw json.RawMessage, path string, limit int) []any
 }
 
 func read(t *rapid.T, raw json.RawMessage, path string, offset, limit int) Part {
-	p, err := Read(raw, From{Path: path, Offset: offset, Limit: limit})
+	p, err := ReadPart(raw, ReadOptions{Path: path, Offset: offset, Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(sample), path, 0, 10)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, path string, offset, limit int) {
-		p, err := Read(raw, From{Path: path, Offset: offset, Limit: limit})
+		p, err := ReadPart(raw, ReadOptions{Path: path, Offset: offset, Limit: limit})
 		if err == nil && !json.Valid(p.Content) {
 			t.Fatalf("content %s", p.Content)
 		}
@@ -222,7 +222,7 @@ func BenchmarkRead(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Read(raw, From{Path: path, Offset: 1000, Limit: 100}); err != nil {
+				if _, err := ReadPart(raw, ReadOptions{Path: path, Offset: 1000, Limit: 100}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -9,54 +9,54 @@ import (
 // The functions of this file are fast and expect JSON; other text gives wrong values. Callers validate
 // what they write.
 
-// entry is a member of an object or an element of an array, which has no name. It aliases the text.
-type entry struct{ name, value []byte }
+// jsonEntry is a member of an object or an element of an array, which has no name. It aliases the text.
+type jsonEntry struct{ name, value []byte }
 
-// step returns the step to the i-th entry.
-func (e entry) step(i int) step {
+// toStep returns the step to the i-th entry.
+func (e jsonEntry) toStep(i int) pathStep {
 	if e.name == nil {
-		return step{kind: element, from: i}
+		return pathStep{kind: element, from: i}
 	}
-	return step{name: string(wirejson.Unescape(e.name))}
+	return pathStep{name: string(wirejson.Unescape(e.name))}
 }
 
-// each calls fn for the entries of the container v until fn returns false. It returns false if v is no
+// eachEntry calls fn for the entries of the container v until fn returns false. It returns false if v is no
 // container.
-func each(v []byte, fn func(i int, e entry) bool) bool {
+func eachEntry(v []byte, fn func(i int, e jsonEntry) bool) bool {
 	c := wirejson.Cursor{Text: v}
-	end := c.Open('{')
+	end := c.Enter('{')
 	if end == 0 {
-		end = c.Open('[')
+		end = c.Enter('[')
 	}
 	for i := 0; c.More(end); i++ {
-		var e entry
+		var e jsonEntry
 		if end == '}' {
-			e.name = c.Name()
+			e.name = c.ReadName()
 		}
-		if e.value = c.Value(); e.value != nil && !fn(i, e) {
+		if e.value = c.ReadValue(); e.value != nil && !fn(i, e) {
 			return true
 		}
 	}
 	return end != 0 && c.Finish() == nil
 }
 
-// trim removes surrounding white space.
-func trim(text []byte) []byte {
+// trimSpace removes surrounding white space.
+func trimSpace(text []byte) []byte {
 	return bytes.Trim(text, " \n\t\r")
 }
 
-// whole returns the only value of the text without white space; nil if it is not exactly one value.
-func whole(text []byte) []byte {
+// onlyValue returns the only value of the text without white space; nil if it is not exactly one value.
+func onlyValue(text []byte) []byte {
 	c := wirejson.Cursor{Text: text}
-	value := c.Value()
+	value := c.ReadValue()
 	if c.Finish() != nil {
 		return nil
 	}
 	return value
 }
 
-// valid reports whether the text is JSON that can be paged.
-func valid(text []byte) bool {
+// isPageableJSON reports whether the text is JSON that can be paged.
+func isPageableJSON(text []byte) bool {
 	c := wirejson.Cursor{Text: text, Depth: wirejson.RelayDepth}
-	return c.Value() != nil && c.Finish() == nil
+	return c.ReadValue() != nil && c.Finish() == nil
 }

@@ -16,11 +16,11 @@ var errNoData = errors.New("the result holds no JSON")
 // Select replaces the content of a result by the values of an expression, one per line, and instructions
 // for reading the whole with the handle. Its error contains no data.
 func Select(raw json.RawMessage, e *Expression, handle string) (json.RawMessage, error) {
-	data, err := Value(raw, "")
+	data, err := ValueAt(raw, "")
 	if err != nil {
 		return nil, errNoData
 	}
-	values, err := apply(e, data)
+	values, err := applyToUnchecked(e, data)
 	if err != nil {
 		return nil, err
 	}
@@ -29,11 +29,11 @@ func Select(raw json.RawMessage, e *Expression, handle string) (json.RawMessage,
 		if i > 0 {
 			lines = append(lines, '\n')
 		}
-		lines = wirejson.AppendLine(lines, v)
+		lines = wirejson.AppendAsOneLine(lines, v)
 	}
 	out := appendTextBlock([]byte(`{"content":[`), lines)
-	out = append(appendTextBlock(append(out, ','), []byte(wholeLine(raw, handle))), ']')
-	_ = wirejson.Members(raw, func(name, value []byte) error {
+	out = append(appendTextBlock(append(out, ','), []byte(readWholeText(raw, handle))), ']')
+	_ = wirejson.EachMember(raw, func(name, value []byte) error {
 		if n := string(name); n != "content" && n != "structuredContent" {
 			out = append(append(wirejson.AppendString(append(out, ','), name), ':'), value...)
 		}
@@ -42,8 +42,8 @@ func Select(raw json.RawMessage, e *Expression, handle string) (json.RawMessage,
 	return append(out, '}'), nil
 }
 
-// wholeLine returns the instructions for reading the unselected data.
-func wholeLine(raw []byte, handle string) string {
+// readWholeText returns the instructions for reading the unselected data.
+func readWholeText(raw []byte, handle string) string {
 	if handle == "" {
 		return fmt.Sprintf("Selected from a result of %d bytes, which is not kept.", len(raw))
 	}
@@ -51,10 +51,10 @@ func wholeLine(raw []byte, handle string) string {
 	return fmt.Sprintf(`Selected from a result of %d bytes; the whole: read_result {"handle": %s}. As an argument of another tool: {"$result": %s, "path": "…"}`, len(raw), h, h)
 }
 
-// apply applies an expression to unvalidated JSON.
-func apply(e *Expression, data []byte) ([][]byte, error) {
+// applyToUnchecked applies an expression to unvalidated JSON.
+func applyToUnchecked(e *Expression, data []byte) ([][]byte, error) {
 	c := wirejson.Cursor{Text: data, Depth: wirejson.RelayDepth}
-	if c.Value(); c.Finish() != nil {
+	if c.ReadValue(); c.Finish() != nil {
 		return nil, errNoData
 	}
 	return e.Apply(data)
@@ -62,15 +62,15 @@ func apply(e *Expression, data []byte) ([][]byte, error) {
 
 // ReadSelected applies an expression to the data of a full result, or to the value at a path: one value as
 // is, several as an array.
-func ReadSelected(raw json.RawMessage, f From, e *Expression) (Part, error) {
+func ReadSelected(raw json.RawMessage, f ReadOptions, e *Expression) (Part, error) {
 	if f.Offset != 0 || f.Limit != 0 {
-		return Part{}, badParameter("select", "", "offset and limit are not for what select makes.", "a slice in select, such as .items[100:200], without offset and limit")
+		return Part{}, newParameterError("select", "", "offset and limit are not for what select makes.", "a slice in select, such as .items[100:200], without offset and limit")
 	}
-	data, err := Value(raw, f.Path)
+	data, err := ValueAt(raw, f.Path)
 	if err != nil {
 		return Part{}, err
 	}
-	values, err := apply(e, opened(data))
+	values, err := applyToUnchecked(e, openJSONString(data))
 	if err != nil {
 		return Part{}, problem.New(problem.InvalidParameter, "The selection could not be made: "+err.Error()+".",
 			"Read the result without select to see what there is.").With("parameter", "select")
@@ -80,7 +80,7 @@ func ReadSelected(raw json.RawMessage, f From, e *Expression) (Part, error) {
 		p.Content = slices.Concat([]byte{'['}, p.Content, []byte{']'})
 	}
 	if len(p.Content) > maxBytes {
-		return Part{}, badParameter("select", "", fmt.Sprintf("What is selected has %d bytes, more than the %d that are given at once.", len(p.Content), maxBytes),
+		return Part{}, newParameterError("select", "", fmt.Sprintf("What is selected has %d bytes, more than the %d that are given at once.", len(p.Content), maxBytes),
 			"an expression that makes less, such as a slice: .items[0:100]")
 	}
 	return p, nil

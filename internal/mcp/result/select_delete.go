@@ -2,8 +2,8 @@ package result
 
 import "mcpproxy/internal/mcp/wirejson"
 
-// deleteFunction is del: it removes the values at paths of .name, [n] and [].
-func deleteFunction(r *run, args []*node, in []byte, _ *binding, out emit) error {
+// evalDel is del: it removes the values at paths of .name, [n] and [].
+func evalDel(r *evaluation, args []*node, in []byte, _ *variableBinding, out emitFunc) error {
 	v := in
 	var remove func(n *node) error
 	remove = func(n *node) error {
@@ -13,9 +13,9 @@ func deleteFunction(r *run, args []*node, in []byte, _ *binding, out emit) error
 			}
 			return remove(n.b)
 		}
-		steps, ok := pathOf(n)
+		steps, ok := toDelSteps(n)
 		if !ok {
-			return failed("del takes paths of names and [] alone")
+			return newDataError("del takes paths of names and [] alone")
 		}
 		var err error
 		v, err = r.deletePath(v, steps)
@@ -27,22 +27,22 @@ func deleteFunction(r *run, args []*node, in []byte, _ *binding, out emit) error
 	return out(v)
 }
 
-// pathStep is a step of a del path: a name, or nil for every element. An optional step ignores values of
+// delStep is a step of a del path: a name, or nil for every element. An optional step ignores values of
 // the wrong kind.
-type pathStep struct {
+type delStep struct {
 	name     []byte
 	optional bool
 }
 
-// pathOf returns the steps of an expression that is a path.
-func pathOf(n *node) ([]pathStep, bool) {
-	last := pathStep{optional: n.optional}
+// toDelSteps returns the steps of an expression that is a path.
+func toDelSteps(n *node) ([]delStep, bool) {
+	last := delStep{optional: n.optional}
 	switch {
 	case n.op == opSame:
 		return nil, true
 	case n.op == opPipe:
-		before, one := pathOf(n.a)
-		after, two := pathOf(n.b)
+		before, one := toDelSteps(n.a)
+		after, two := toDelSteps(n.b)
 		return append(before, after...), one && two
 	case n.op == opIndex && n.b.op == opLiteral && wirejson.Kind(n.b.value) == '"':
 		last.name = n.b.value
@@ -50,17 +50,17 @@ func pathOf(n *node) ([]pathStep, bool) {
 	default:
 		return nil, false
 	}
-	before, ok := pathOf(n.a)
+	before, ok := toDelSteps(n.a)
 	return append(before, last), ok
 }
 
 // deletePath removes what is at a path, if it exists.
-func (r *run) deletePath(v []byte, steps []pathStep) ([]byte, error) {
+func (r *evaluation) deletePath(v []byte, steps []delStep) ([]byte, error) {
 	if err := r.countRead(len(v)); err != nil {
 		return nil, err
 	}
 	last := len(steps) == 1
-	switch k := kind(v); {
+	switch k := kindName(v); {
 	case len(steps) == 0:
 		return null, nil
 	case k == "null" && steps[0].name != nil:
@@ -69,15 +69,15 @@ func (r *run) deletePath(v []byte, steps []pathStep) ([]byte, error) {
 		if steps[0].optional {
 			return v, nil
 		}
-		return nil, failed("%s has no members", k)
+		return nil, newDataError("%s has no members", k)
 	case k == "object":
-		all, err := r.members(nil, v)
+		all, err := r.appendMembers(nil, v)
 		if err != nil {
 			return nil, err
 		}
 		kept := all[:0]
 		for _, m := range all {
-			if hit := steps[0].name == nil || sameText(m[0], steps[0].name); hit && last {
+			if hit := steps[0].name == nil || equalJSONStrings(m[0], steps[0].name); hit && last {
 				continue
 			} else if hit {
 				if m[1], err = r.deletePath(m[1], steps[1:]); err != nil {
@@ -86,10 +86,10 @@ func (r *run) deletePath(v []byte, steps []pathStep) ([]byte, error) {
 			}
 			kept = append(kept, m)
 		}
-		return r.objectOf(kept)
+		return r.buildObject(kept)
 	}
-	var b array
-	return b.endOf(r.each(v, func(e []byte) error {
+	var b arrayBuilder
+	return b.finishArrayWith(r.emitElements(v, func(e []byte) error {
 		if last {
 			return nil
 		}
@@ -97,6 +97,6 @@ func (r *run) deletePath(v []byte, steps []pathStep) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		return b.add(r, e)
+		return b.appendElement(r, e)
 	}))
 }

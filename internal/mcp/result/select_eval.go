@@ -2,8 +2,8 @@ package result
 
 import "errors"
 
-// eval evaluates a node on a value and emits the results.
-func (r *run) eval(n *node, in []byte, env *binding, out emit) error {
+// evalNode evaluates a node on a value and emits the results.
+func (r *evaluation) evalNode(n *node, in []byte, env *variableBinding, out emitFunc) error {
 	if err := r.countRead(0); err != nil {
 		return err
 	}
@@ -13,50 +13,50 @@ func (r *run) eval(n *node, in []byte, env *binding, out emit) error {
 	case opLiteral:
 		return out(n.value)
 	case opVariable:
-		return out(env.find(n.name))
+		return out(env.lookUpValue(n.name))
 	case opIndex:
 		if n.b.op == opLiteral { // the most frequent case
-			return r.at(n, n.b.value, in, env, out)
+			return r.evalIndex(n, n.b.value, in, env, out)
 		}
-		return r.eval(n.b, in, env, func(at []byte) error { return r.at(n, at, in, env, out) })
+		return r.evalNode(n.b, in, env, func(at []byte) error { return r.evalIndex(n, at, in, env, out) })
 	case opSlice:
-		return r.sliced(n, in, env, out)
+		return r.evalSlice(n, in, env, out)
 	case opEach:
-		return r.eval(n.a, in, env, func(of []byte) error {
-			if k := kind(of); n.optional && k != "array" && k != "object" {
+		return r.evalNode(n.a, in, env, func(of []byte) error {
+			if k := kindName(of); n.optional && k != "array" && k != "object" {
 				return nil
 			}
-			return r.each(of, out)
+			return r.emitElements(of, out)
 		})
 	case opTry:
-		return r.try(n, in, env, out)
+		return r.evalTry(n, in, env, out)
 	case opPipe:
-		return r.eval(n.a, in, env, func(v []byte) error { return r.eval(n.b, v, env, out) })
+		return r.evalNode(n.a, in, env, func(v []byte) error { return r.evalNode(n.b, v, env, out) })
 	case opBind:
-		return r.eval(n.a, in, env, func(v []byte) error {
+		return r.evalNode(n.a, in, env, func(v []byte) error {
 			if err := r.countMade(64); err != nil {
 				return err
 			}
-			return r.eval(n.b, in, &binding{n.name, v, env}, out)
+			return r.evalNode(n.b, in, &variableBinding{n.name, v, env}, out)
 		})
 	case opComma:
-		if err := r.eval(n.a, in, env, out); err != nil {
+		if err := r.evalNode(n.a, in, env, out); err != nil {
 			return err
 		}
-		return r.eval(n.b, in, env, out)
+		return r.evalNode(n.b, in, env, out)
 	case opAlternative:
-		return r.alternative(n, in, env, out)
+		return r.evalAlternative(n, in, env, out)
 	case opOr, opAnd:
-		return r.eval(n.a, in, env, func(a []byte) error {
-			if truthy(a) == (n.op == opOr) {
-				return out(boolean(n.op == opOr))
+		return r.evalNode(n.a, in, env, func(a []byte) error {
+			if isTruthy(a) == (n.op == opOr) {
+				return out(boolJSON(n.op == opOr))
 			}
-			return r.eval(n.b, in, env, func(b []byte) error { return out(boolean(truthy(b))) })
+			return r.evalNode(n.b, in, env, func(b []byte) error { return out(boolJSON(isTruthy(b))) })
 		})
 	case opCompare, opArithmetic: // the right side first, as jq does
-		return r.eval(n.b, in, env, func(b []byte) error {
-			return r.eval(n.a, in, env, func(a []byte) error {
-				v, err := r.operate(n.name, a, b)
+		return r.evalNode(n.b, in, env, func(b []byte) error {
+			return r.evalNode(n.a, in, env, func(a []byte) error {
+				v, err := r.applyOperator(n.name, a, b)
 				if err != nil {
 					return err
 				}
@@ -64,28 +64,28 @@ func (r *run) eval(n *node, in []byte, env *binding, out emit) error {
 			})
 		})
 	case opNegative:
-		return r.eval(n.a, in, env, func(v []byte) error {
-			if kind(v) != "number" {
-				return failed("%s cannot be negated", kind(v))
+		return r.evalNode(n.a, in, env, func(v []byte) error {
+			if kindName(v) != "number" {
+				return newDataError("%s cannot be negated", kindName(v))
 			}
-			return out(subtract([]byte("0"), v))
+			return out(subtractNumbers([]byte("0"), v))
 		})
 	case opArray:
-		v, err := r.collect(n.a, in, env)
+		v, err := r.collectArray(n.a, in, env)
 		if err != nil {
 			return err
 		}
 		return out(v)
 	case opObject:
-		return r.object(n.list, make([][2][]byte, 0, len(n.list)/2), in, env, out)
+		return r.evalObject(n.list, make([][2][]byte, 0, len(n.list)/2), in, env, out)
 	case opText:
-		return r.textOf(n.list, nil, in, env, out)
+		return r.evalString(n.list, nil, in, env, out)
 	case opIf:
-		return r.eval(n.a, in, env, func(v []byte) error {
-			if truthy(v) {
-				return r.eval(n.b, in, env, out)
+		return r.evalNode(n.a, in, env, func(v []byte) error {
+			if isTruthy(v) {
+				return r.evalNode(n.b, in, env, out)
 			}
-			return r.eval(n.c, in, env, out)
+			return r.evalNode(n.c, in, env, out)
 		})
 	case opCall:
 		return n.call.run(r, n.list, in, env, out)
@@ -93,20 +93,20 @@ func (r *run) eval(n *node, in []byte, env *binding, out emit) error {
 	return errors.New("an operation that is not known")
 }
 
-// at emits the value at a name or index.
-func (r *run) at(n *node, at, in []byte, env *binding, out emit) error {
+// evalIndex emits the value at a name or index.
+func (r *evaluation) evalIndex(n *node, at, in []byte, env *variableBinding, out emitFunc) error {
 	if n.a.op == opSame {
-		v, err := r.index(in, at)
+		v, err := r.valueAt(in, at)
 		return n.emitOptional(v, err, out)
 	}
-	return r.eval(n.a, in, env, func(of []byte) error {
-		v, err := r.index(of, at)
+	return r.evalNode(n.a, in, env, func(of []byte) error {
+		v, err := r.valueAt(of, at)
 		return n.emitOptional(v, err, out)
 	})
 }
 
 // emitOptional emits a value or returns its error, which an optional node ignores.
-func (n *node) emitOptional(v []byte, err error, out emit) error {
+func (n *node) emitOptional(v []byte, err error, out emitFunc) error {
 	if err == nil {
 		return out(v)
 	}
@@ -116,42 +116,42 @@ func (n *node) emitOptional(v []byte, err error, out emit) error {
 	return err
 }
 
-func (r *run) sliced(n *node, in []byte, env *binding, out emit) error {
+func (r *evaluation) evalSlice(n *node, in []byte, env *variableBinding, out emitFunc) error {
 	bound := func(b *node, fn func(at int, given bool) error) error {
 		if b == nil {
 			return fn(0, false)
 		}
-		return r.eval(b, in, env, func(v []byte) error {
+		return r.evalNode(b, in, env, func(v []byte) error {
 			if string(v) == "null" {
 				return fn(0, false)
 			}
-			i, ok := wholeOf(v)
+			i, ok := toIndex(v)
 			if !ok {
-				return failed("the bounds of a part must be numbers")
+				return newDataError("the bounds of a part must be numbers")
 			}
 			return fn(i, true)
 		})
 	}
 	return bound(n.c, func(to int, hasTo bool) error {
 		return bound(n.b, func(from int, _ bool) error {
-			return r.eval(n.a, in, env, func(of []byte) error {
-				v, err := r.part(of, from, to, hasTo)
+			return r.evalNode(n.a, in, env, func(of []byte) error {
+				v, err := r.sliceValue(of, from, to, hasTo)
 				return n.emitOptional(v, err, out)
 			})
 		})
 	})
 }
 
-func (r *run) collect(n *node, in []byte, env *binding) ([]byte, error) {
-	var b array
-	err := r.eval(n, in, env, func(v []byte) error { return b.add(r, v) })
-	return b.end(), err
+func (r *evaluation) collectArray(n *node, in []byte, env *variableBinding) ([]byte, error) {
+	var b arrayBuilder
+	err := r.evalNode(n, in, env, func(v []byte) error { return b.appendElement(r, v) })
+	return b.finishArray(), err
 }
 
-// try emits the values of a up to its first error; errors of out are not caught.
-func (r *run) try(n *node, in []byte, env *binding, out emit) error {
+// evalTry emits the values of a up to its first error; errors of out are not caught.
+func (r *evaluation) evalTry(n *node, in []byte, env *variableBinding, out emitFunc) error {
 	var beyond error
-	err := r.eval(n.a, in, env, func(v []byte) error {
+	err := r.evalNode(n.a, in, env, func(v []byte) error {
 		beyond = out(v)
 		return beyond
 	})
@@ -162,19 +162,19 @@ func (r *run) try(n *node, in []byte, env *binding, out emit) error {
 	case n.b == nil:
 		return nil
 	}
-	message, err := r.text(wrong.what)
+	message, err := r.newStringJSON(wrong.what)
 	if err != nil {
 		return err
 	}
-	return r.eval(n.b, message, env, out)
+	return r.evalNode(n.b, message, env, out)
 }
 
-// alternative emits the truthy values of a; if there are none, the values of b.
-func (r *run) alternative(n *node, in []byte, env *binding, out emit) error {
+// evalAlternative emits the truthy values of a; if there are none, the values of b.
+func (r *evaluation) evalAlternative(n *node, in []byte, env *variableBinding, out emitFunc) error {
 	var beyond error
 	found := false
-	err := r.eval(n.a, in, env, func(v []byte) error {
-		if !truthy(v) {
+	err := r.evalNode(n.a, in, env, func(v []byte) error {
+		if !isTruthy(v) {
 			return nil
 		}
 		found = true
@@ -187,46 +187,46 @@ func (r *run) alternative(n *node, in []byte, env *binding, out emit) error {
 	if found {
 		return nil
 	}
-	return r.eval(n.b, in, env, out)
+	return r.evalNode(n.b, in, env, out)
 }
 
-// object emits an object for each combination of names and values. made has room for all; each combination
+// evalObject emits an object for each combination of names and values. made has room for all; each combination
 // is emitted before the next one overwrites it.
-func (r *run) object(list []*node, made [][2][]byte, in []byte, env *binding, out emit) error {
+func (r *evaluation) evalObject(list []*node, made [][2][]byte, in []byte, env *variableBinding, out emitFunc) error {
 	if len(list) == 0 {
-		v, err := r.objectOf(made)
+		v, err := r.buildObject(made)
 		if err != nil {
 			return err
 		}
 		return out(v)
 	}
-	return r.eval(list[0], in, env, func(name []byte) error {
-		return r.eval(list[1], in, env, func(v []byte) error {
-			if kind(name) != "string" {
-				return failed("%s is no name of a member", kind(name))
+	return r.evalNode(list[0], in, env, func(name []byte) error {
+		return r.evalNode(list[1], in, env, func(v []byte) error {
+			if kindName(name) != "string" {
+				return newDataError("%s is no name of a member", kindName(name))
 			}
-			return r.object(list[2:], append(made, [2][]byte{name, v}), in, env, out)
+			return r.evalObject(list[2:], append(made, [2][]byte{name, v}), in, env, out)
 		})
 	})
 }
 
-// textOf emits a string for each combination of its parts. Each is emitted before the next one overwrites
+// evalString emits a string for each combination of its parts. Each is emitted before the next one overwrites
 // it.
-func (r *run) textOf(parts []*node, made []byte, in []byte, env *binding, out emit) error {
+func (r *evaluation) evalString(parts []*node, made []byte, in []byte, env *variableBinding, out emitFunc) error {
 	if len(parts) == 0 {
 		if err := r.countMade(len(made) + 2); err != nil {
 			return err
 		}
 		return out(append(append(append(make([]byte, 0, len(made)+2), '"'), made...), '"'))
 	}
-	return r.eval(parts[0], in, env, func(v []byte) error {
-		s, err := r.stringOf(v)
+	return r.evalNode(parts[0], in, env, func(v []byte) error {
+		s, err := r.toStringJSON(v)
 		if err != nil {
 			return err
 		}
 		if err := r.countMade(len(s)); err != nil {
 			return err
 		}
-		return r.textOf(parts[1:], append(made, s[1:len(s)-1]...), in, env, out)
+		return r.evalString(parts[1:], append(made, s[1:len(s)-1]...), in, env, out)
 	})
 }

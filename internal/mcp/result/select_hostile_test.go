@@ -72,7 +72,7 @@ func TestHostileExpressionsEnd(t *testing.T) {
 	var names, refused, bounded int
 	inputs := hostileInputs()
 	for _, text := range all {
-		e, err := Compile(text)
+		e, err := CompileExpression(text)
 		if err != nil {
 			refused++
 			continue
@@ -106,7 +106,7 @@ func BenchmarkHostile(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		for _, text := range all {
-			e, err := Compile(text)
+			e, err := CompileExpression(text)
 			if err != nil {
 				continue
 			}
@@ -127,7 +127,7 @@ func FuzzApply(f *testing.F) {
 		f.Add(text, document)
 	}
 	f.Fuzz(func(t *testing.T, text, input string) {
-		e, err := Compile(text)
+		e, err := CompileExpression(text)
 		if err != nil || rawjsonChecks(input) != nil {
 			return
 		}

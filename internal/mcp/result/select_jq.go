@@ -11,21 +11,21 @@ type Expression struct {
 	same bool
 }
 
-// Compile compiles an expression. Its error names the position or the unsupported feature.
-func Compile(text string) (*Expression, error) {
+// CompileExpression compiles an expression. Its error names the position or the unsupported feature.
+func CompileExpression(text string) (*Expression, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("it is longer than %d bytes", maxExpression)
 	}
 	p := parser{lexer: lexer{text: text}}
-	root, err := p.parse()
+	root, err := p.parseExpression()
 	if err != nil {
 		return nil, err
 	}
 	return &Expression{root: root, same: root.op == opSame}, nil
 }
 
-// Same reports whether the expression is ".".
-func (e *Expression) Same() bool { return e.same }
+// IsIdentity reports whether the expression is ".".
+func (e *Expression) IsIdentity() bool { return e.same }
 
 // Apply returns the results of the expression for a JSON value, which must pass wirejson.Check except for
 // its size. Its error contains no data.
@@ -33,8 +33,8 @@ func (e *Expression) Apply(input []byte) (values [][]byte, err error) {
 	if len(input) > maxInput {
 		return nil, fmt.Errorf("the result has more than %d bytes", maxInput)
 	}
-	r := run{begun: time.Now()}
-	err = r.eval(e.root, input, nil, func(v []byte) error {
+	r := evaluation{begun: time.Now()}
+	err = r.evalNode(e.root, input, nil, func(v []byte) error {
 		if err := r.countMade(len(v) + 24); err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func TestSelections(t *testing.T) {
 		"{a: (1,2), b: (3,4)}": "{\"a\":1,\"b\":3}\n{\"a\":1,\"b\":4}\n{\"a\":2,\"b\":3}\n{\"a\":2,\"b\":4}", "empty": "", ". # all of it\n| .total": "3", ".items[0] | .tags[1], .name": "\"b\"\n\"one\"",
 		`.items | map({(.name): .id}) | add | length`: "3", ".o | map_values(. * 10)": `{"z":10,"a":20}`, "[.items[] | .name | length]": "[3,7,4]", ".f | floor": "1", `[.[] | scalars] | length`: "7",
 	} {
-		e, err := Compile(expression)
+		e, err := CompileExpression(expression)
 		if err != nil {
 			if want != "" {
 				t.Errorf("%s: %v", expression, err)
@@ -68,7 +68,7 @@ func TestNoSelection(t *testing.T) {
 		"getpath([\"a\"])": "there is no function", "input_filename": "there is no function", "$__loc__": "there is no variable", "label $f | 1": "no jumps", "import \"a\" as a; 1": "no modules",
 		"if 1 then 2": "'end' is missing", "é": `unexpected "é" at character 1`,
 	} {
-		if _, err := Compile(expression); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := CompileExpression(expression); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.50s: %v, want %q", expression, err, want)
 		}
 	}

@@ -26,16 +26,16 @@ type lexer struct {
 	start int
 }
 
-// wrong returns a syntax error at the current position.
-func (l *lexer) wrong(format string, args ...any) error {
+// syntaxError returns a syntax error at the current position.
+func (l *lexer) syntaxError(format string, args ...any) error {
 	return fmt.Errorf("%s at character %d", fmt.Sprintf(format, args...), utf8.RuneCountInString(l.text[:l.start])+1)
 }
 
 var operators = []string{"//=", "//", "|=", "+=", "-=", "*=", "/=", "%=", "==", "!=", "<=", ">=", "..",
 	"|", ",", "+", "-", "*", "/", "%", "<", ">", "=", ".", "[", "]", "(", ")", "{", "}", ":", ";", "?", "@"}
 
-// next reads the next token.
-func (l *lexer) next() error {
+// readToken reads the next token.
+func (l *lexer) readToken() error {
 	for l.at < len(l.text) {
 		if c := l.text[l.at]; c == '#' {
 			if end := strings.IndexByte(l.text[l.at:], '\n'); end >= 0 {
@@ -56,50 +56,50 @@ func (l *lexer) next() error {
 	}
 	rest := l.text[l.at:]
 	switch c := rest[0]; {
-	case nameStart(c):
-		l.take(tokenName, rest[:nameEnd(rest)])
-	case c == '.' && len(rest) > 1 && nameStart(rest[1]):
-		end := 1 + nameEnd(rest[1:])
-		l.take(tokenField, rest[:end])
+	case isNameStart(c):
+		l.setToken(tokenName, rest[:nameLength(rest)])
+	case c == '.' && len(rest) > 1 && isNameStart(rest[1]):
+		end := 1 + nameLength(rest[1:])
+		l.setToken(tokenField, rest[:end])
 		l.word = l.word[1:]
-	case c == '$' && len(rest) > 1 && nameStart(rest[1]):
-		end := 1 + nameEnd(rest[1:])
-		l.take(tokenVariable, rest[:end])
+	case c == '$' && len(rest) > 1 && isNameStart(rest[1]):
+		end := 1 + nameLength(rest[1:])
+		l.setToken(tokenVariable, rest[:end])
 		l.word = l.word[1:]
 	case '0' <= c && c <= '9':
-		l.take(tokenNumber, rest[:numberEnd(rest)])
+		l.setToken(tokenNumber, rest[:numberLength(rest)])
 	case c == '"': // the parser reads it, since expressions may stand in it
 		l.kind, l.word = tokenString, ""
 		l.at++
 	default:
 		for _, op := range operators {
 			if strings.HasPrefix(rest, op) {
-				l.take(op, op)
+				l.setToken(op, op)
 				return nil
 			}
 		}
 		_, n := utf8.DecodeRuneInString(rest)
-		return l.wrong("unexpected %q", rest[:n])
+		return l.syntaxError("unexpected %q", rest[:n])
 	}
 	return nil
 }
 
-func (l *lexer) take(kind, word string) {
+func (l *lexer) setToken(kind, word string) {
 	l.kind, l.word = kind, word
 	l.at += len(word)
 }
 
-func nameStart(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
+func isNameStart(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
 
-func nameEnd(s string) int {
+func nameLength(s string) int {
 	i := 0
-	for i < len(s) && (nameStart(s[i]) || '0' <= s[i] && s[i] <= '9') {
+	for i < len(s) && (isNameStart(s[i]) || '0' <= s[i] && s[i] <= '9') {
 		i++
 	}
 	return i
 }
 
-func numberEnd(s string) int {
+func numberLength(s string) int {
 	i := 0
 	digits := func() {
 		for i < len(s) && '0' <= s[i] && s[i] <= '9' {

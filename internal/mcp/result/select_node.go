@@ -2,19 +2,19 @@ package result
 
 import "mcpproxy/internal/mcp/wirejson"
 
-// op is the operation of a node.
-type op uint8
+// nodeOp is the operation of a node.
+type nodeOp uint8
 
 const (
-	opSame     op = iota // .
-	opLiteral            // a value
-	opVariable           // $name
-	opIndex              // a[b], where b is evaluated on the whole input; a.name
-	opSlice              // a[b:c]
-	opEach               // a[]
-	opTry                // a?, try a catch b
-	opPipe               // a | b
-	opBind               // a as $name | b
+	opSame     nodeOp = iota // .
+	opLiteral                // a value
+	opVariable               // $name
+	opIndex                  // a[b], where b is evaluated on the whole input; a.name
+	opSlice                  // a[b:c]
+	opEach                   // a[]
+	opTry                    // a?, try a catch b
+	opPipe                   // a | b
+	opBind                   // a as $name | b
 	opComma
 	opAlternative // a // b
 	opOr
@@ -31,34 +31,34 @@ const (
 
 // node is a node of the syntax tree.
 type node struct {
-	op      op
+	op      nodeOp
 	name    string // of a variable; an operator
 	value   []byte
 	a, b, c *node
 	list    []*node
-	call    *function
+	call    *jqFunction
 	// optional: an index, slice or iteration ignores values of the wrong kind.
 	optional bool
 }
 
-// plain converts a string without expressions to a literal.
-func (n *node) plain() *node {
+// simplifyString converts a string without expressions to a literal.
+func (n *node) simplifyString() *node {
 	switch {
 	case len(n.list) == 0:
-		return literal([]byte(`""`))
+		return newLiteralNode([]byte(`""`))
 	case len(n.list) == 1 && n.list[0].op == opLiteral && wirejson.Kind(n.list[0].value) == '"':
 		return n.list[0]
 	}
 	return n
 }
 
-// function is a function of the language. Its arguments are expressions.
-type function struct {
-	run func(r *run, args []*node, in []byte, env *binding, out emit) error
+// jqFunction is a function of the language. Its arguments are expressions.
+type jqFunction struct {
+	run func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error
 }
 
-func field(of *node, name string) *node {
-	return &node{op: opIndex, a: of, b: literal(wirejson.AppendString(nil, name))}
+func newFieldNode(of *node, name string) *node {
+	return &node{op: opIndex, a: of, b: newLiteralNode(wirejson.AppendString(nil, name))}
 }
 
-func literal(v []byte) *node { return &node{op: opLiteral, value: v} }
+func newLiteralNode(v []byte) *node { return &node{op: opLiteral, value: v} }

@@ -7,23 +7,23 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// numberValue parses a JSON number.
-func numberValue(v []byte) float64 {
+// parseNumber parses a JSON number.
+func parseNumber(v []byte) float64 {
 	f, _ := strconv.ParseFloat(string(v), 64) // infinite if out of range
 	return f
 }
 
-// wholeOf returns a number as an index: truncated, within int32.
-func wholeOf(v []byte) (int, bool) {
-	if kind(v) != "number" {
+// toIndex returns a number as an index: truncated, within int32.
+func toIndex(v []byte) (int, bool) {
+	if kindName(v) != "number" {
 		return 0, false
 	}
-	return int(max(math.MinInt32, min(math.MaxInt32, math.Trunc(numberValue(v))))), true
+	return int(max(math.MinInt32, min(math.MaxInt32, math.Trunc(parseNumber(v))))), true
 }
 
-// appendNumber formats a number as JavaScript does. NaN becomes null, and infinity the largest number, as
+// formatNumber formats a number as JavaScript does. NaN becomes null, and infinity the largest number, as
 // in jq.
-func appendNumber(f float64) []byte {
+func formatNumber(f float64) []byte {
 	switch {
 	case math.IsNaN(f):
 		return null
@@ -36,27 +36,27 @@ func appendNumber(f float64) []byte {
 	return strconv.AppendFloat(nil, f, 'g', -1, 64)
 }
 
-// integers returns both numbers if both are integers that fit.
-func integers(a, b []byte) (int64, int64, bool) {
+// parseIntegers returns both numbers if both are integers that fit.
+func parseIntegers(a, b []byte) (int64, int64, bool) {
 	m, one := wirejson.Int(a)
 	n, two := wirejson.Int(b)
 	return m, n, one && two
 }
 
 func addNumbers(a, b []byte) []byte {
-	if m, n, ok := integers(a, b); ok {
+	if m, n, ok := parseIntegers(a, b); ok {
 		if sum := m + n; (sum > m) == (n > 0) {
 			return strconv.AppendInt(nil, sum, 10)
 		}
 	}
-	return appendNumber(numberValue(a) + numberValue(b))
+	return formatNumber(parseNumber(a) + parseNumber(b))
 }
 
-func subtract(a, b []byte) []byte {
-	if m, n, ok := integers(a, b); ok {
+func subtractNumbers(a, b []byte) []byte {
+	if m, n, ok := parseIntegers(a, b); ok {
 		if rest := m - n; (rest < m) == (n > 0) {
 			return strconv.AppendInt(nil, rest, 10)
 		}
 	}
-	return appendNumber(numberValue(a) - numberValue(b))
+	return formatNumber(parseNumber(a) - parseNumber(b))
 }

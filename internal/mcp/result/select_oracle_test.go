@@ -106,7 +106,7 @@ func TestBesideGojq(t *testing.T) {
 		if unlike(text) {
 			continue
 		}
-		ours, err := Compile(text)
+		ours, err := CompileExpression(text)
 		query, other := gojq.Parse(text)
 		if err != nil || other != nil {
 			t.Fatalf("seed %d: %s: %v, gojq %v", seed, text, err, other)

@@ -9,46 +9,46 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// rank orders kinds: null, false, true, numbers, strings, arrays, objects.
-func rank(v []byte) int {
+// kindRank orders kinds: null, false, true, numbers, strings, arrays, objects.
+func kindRank(v []byte) int {
 	return strings.IndexByte("nft0\"[{", wirejson.Kind(v))
 }
 
 // maxCompared limits the depth of comparisons.
 const maxCompared = 1000
 
-// compare orders two values as jq does.
-func (r *run) compare(a, b []byte, depth int) (int, error) {
+// compareValues orders two values as jq does.
+func (r *evaluation) compareValues(a, b []byte, depth int) (int, error) {
 	if err := r.countRead(min(len(a), len(b))); err != nil || depth > maxCompared {
 		return 0, cmp.Or(err, ErrLimit)
 	}
-	if order := cmp.Compare(rank(a), rank(b)); order != 0 {
+	if order := cmp.Compare(kindRank(a), kindRank(b)); order != 0 {
 		return order, nil
 	}
 	switch wirejson.Kind(a) {
 	case '0':
-		if m, n, ok := integers(a, b); ok {
+		if m, n, ok := parseIntegers(a, b); ok {
 			return cmp.Compare(m, n), nil
 		}
-		return cmp.Compare(numberValue(a), numberValue(b)), nil
+		return cmp.Compare(parseNumber(a), parseNumber(b)), nil
 	case '"':
 		return bytes.Compare(wirejson.Unescape(a[1:len(a)-1]), wirejson.Unescape(b[1:len(b)-1])), nil
 	case '[':
-		one, err := r.elements(a)
+		one, err := r.elementsOf(a)
 		if err != nil {
 			return 0, err
 		}
-		other, err := r.elements(b)
+		other, err := r.elementsOf(b)
 		if err != nil {
 			return 0, err
 		}
-		return r.compareEach(one, other, depth)
+		return r.compareElements(one, other, depth)
 	case '{':
-		one, err := r.members(nil, a)
+		one, err := r.appendMembers(nil, a)
 		if err != nil {
 			return 0, err
 		}
-		other, err := r.members(nil, b)
+		other, err := r.appendMembers(nil, b)
 		if err != nil {
 			return 0, err
 		}
@@ -62,7 +62,7 @@ func (r *run) compare(a, b []byte, depth int) (int, error) {
 				}
 				return all
 			}
-			if order, err := r.compareEach(pick(one), pick(other), depth); order != 0 || err != nil {
+			if order, err := r.compareElements(pick(one), pick(other), depth); order != 0 || err != nil {
 				return order, err
 			}
 		}
@@ -70,17 +70,17 @@ func (r *run) compare(a, b []byte, depth int) (int, error) {
 	return 0, nil
 }
 
-func (r *run) compareEach(a, b [][]byte, depth int) (int, error) {
+func (r *evaluation) compareElements(a, b [][]byte, depth int) (int, error) {
 	for i := range min(len(a), len(b)) {
-		if order, err := r.compare(a[i], b[i], depth+1); order != 0 || err != nil {
+		if order, err := r.compareValues(a[i], b[i], depth+1); order != 0 || err != nil {
 			return order, err
 		}
 	}
 	return cmp.Compare(len(a), len(b)), nil
 }
 
-func (r *run) elements(v []byte) (all [][]byte, err error) {
-	err = wirejson.Elements(v, func(e []byte) error {
+func (r *evaluation) elementsOf(v []byte) (all [][]byte, err error) {
+	err = wirejson.EachElement(v, func(e []byte) error {
 		all = append(all, e)
 		return r.countMade(24)
 	})

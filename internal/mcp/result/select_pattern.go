@@ -17,30 +17,30 @@ const (
 	maxAtOnce       = 256 << 10 // largest work without a check of the time limit
 )
 
-// test reports whether a regular expression (RE2) matches.
-func (r *run) test(in, expr, flags []byte) ([]byte, error) {
-	if kind(in) != "string" || kind(expr) != "string" {
-		return nil, failed("%s cannot be matched by %s", kind(in), kind(expr))
+// evalTest reports whether a regular expression (RE2) matches.
+func (r *evaluation) evalTest(in, expr, flags []byte) ([]byte, error) {
+	if kindName(in) != "string" || kindName(expr) != "string" {
+		return nil, newDataError("%s cannot be matched by %s", kindName(in), kindName(expr))
 	}
 	p := r.patterns[patternKey{string(expr), string(flags)}]
 	if p == nil {
 		var err error
-		if p, err = r.compile(expr, flags); err != nil {
+		if p, err = r.compilePattern(expr, flags); err != nil {
 			return nil, err
 		}
 	}
 	text, _ := wirejson.String(in)
-	found, err := r.match(p, text)
-	return boolean(found), err
+	found, err := r.matchPattern(p, text)
+	return boolJSON(found), err
 }
 
-// compile compiles and caches a pattern.
-func (r *run) compile(expr, flags []byte) (*pattern, error) {
+// compilePattern compiles and caches a pattern.
+func (r *evaluation) compilePattern(expr, flags []byte) (*compiledPattern, error) {
 	text, _ := wirejson.String(expr)
 	if flags != nil && string(flags) != "null" {
 		given, ok := wirejson.String(flags)
 		if !ok || strings.Trim(given, "gisx") != "" || strings.Contains(given, "x") {
-			return nil, failed("the flags of test are i and s")
+			return nil, newDataError("the flags of test are i and s")
 		}
 		if given = strings.ReplaceAll(given, "g", ""); given != "" {
 			text = "(?" + given + ")" + text
@@ -51,13 +51,13 @@ func (r *run) compile(expr, flags []byte) (*pattern, error) {
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return nil, failed("a regular expression is wrong")
+		return nil, newDataError("a regular expression is wrong")
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return nil, failed("a regular expression is wrong")
+		return nil, newDataError("a regular expression is wrong")
 	}
-	p := &pattern{instructions: len(program.Inst)}
+	p := &compiledPattern{instructions: len(program.Inst)}
 	if p.instructions > maxInstructions {
 		return nil, ErrLimit
 	}
@@ -65,18 +65,18 @@ func (r *run) compile(expr, flags []byte) (*pattern, error) {
 		return nil, err
 	}
 	if p.Regexp, err = regexp.Compile(text); err != nil {
-		return nil, failed("a regular expression is wrong")
+		return nil, newDataError("a regular expression is wrong")
 	}
 	if r.patterns == nil {
-		r.patterns = map[patternKey]*pattern{}
+		r.patterns = map[patternKey]*compiledPattern{}
 	}
 	r.patterns[patternKey{string(expr), string(flags)}] = p
 	return p, nil
 }
 
-// match reports whether a pattern matches a text. Package regexp cannot be interrupted, so for a long text
+// matchPattern reports whether a pattern matches a text. Package regexp cannot be interrupted, so for a long text
 // the reader ends early at the limits.
-func (r *run) match(p *pattern, text string) (bool, error) {
+func (r *evaluation) matchPattern(p *compiledPattern, text string) (bool, error) {
 	each := 8 + p.instructions
 	_, literal := p.LiteralPrefix()
 	if literal {
@@ -88,20 +88,20 @@ func (r *run) match(p *pattern, text string) (bool, error) {
 		}
 		return p.MatchString(text), nil
 	}
-	read := &boundedText{run: r, each: each, text: strings.NewReader(text)}
+	read := &boundedTextReader{run: r, each: each, text: strings.NewReader(text)}
 	found := p.MatchReader(read)
 	return found && read.err == nil, read.err
 }
 
-// boundedText is a text reader that ends at the limits of a run.
-type boundedText struct {
-	run           *run
+// boundedTextReader is a text reader that ends at the limits of a run.
+type boundedTextReader struct {
+	run           *evaluation
 	text          *strings.Reader
 	each, pending int // work per character; work that is not counted yet
 	err           error
 }
 
-func (b *boundedText) ReadRune() (rune, int, error) {
+func (b *boundedTextReader) ReadRune() (rune, int, error) {
 	if b.pending += b.each; b.pending > 1<<14 {
 		if b.err = b.run.countRead(b.pending); b.err != nil {
 			return 0, 0, io.EOF

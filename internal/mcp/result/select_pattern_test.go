@@ -14,10 +14,10 @@ func TestLongTextsMatch(t *testing.T) {
 	filler := strings.Repeat("é line of nothing\\n", volume.Of(20_000, 6_000))
 	for _, expr := range []string{"needle", "(?i)NEEDLE$", `\\bneedle\\b`, "^needle", "need.e.*z", "(n|e|d){3}l", "(?m)^needle$", "(?s)a.*needle"} {
 		for _, text := range []string{filler, "needle\\n" + filler, filler + "needle", filler + "needle\\nz", "a" + filler + "needles"} {
-			r := run{begun: time.Now().Add(time.Hour)} // there is time enough, however slow this is
-			got, err := r.test([]byte(`"`+text+`"`), []byte(`"`+expr+`"`), nil)
+			r := evaluation{begun: time.Now().Add(time.Hour)} // there is time enough, however slow this is
+			got, err := r.evalTest([]byte(`"`+text+`"`), []byte(`"`+expr+`"`), nil)
 			plain := strings.NewReplacer(`\n`, "\n", `\\`, `\`)
-			if want := regexp.MustCompile(plain.Replace(expr)).MatchString(plain.Replace(text)); err != nil || string(got) != string(boolean(want)) {
+			if want := regexp.MustCompile(plain.Replace(expr)).MatchString(plain.Replace(text)); err != nil || string(got) != string(boolJSON(want)) {
 				t.Errorf("%s: %s, %v, want %v", expr, got, err, want)
 			}
 		}
@@ -26,17 +26,17 @@ func TestLongTextsMatch(t *testing.T) {
 
 // What package regexp cannot be stopped at ends with its text, and is an error.
 func TestMatchingEndsInItsBounds(t *testing.T) {
-	r := run{begun: time.Now().Add(-MaxTime)}
-	if _, err := r.compile([]byte(`"(.*)*(.*)*b$"`), nil); err != ErrLimit {
+	r := evaluation{begun: time.Now().Add(-MaxTime)}
+	if _, err := r.compilePattern([]byte(`"(.*)*(.*)*b$"`), nil); err != ErrLimit {
 		t.Errorf("a run that is too long goes on: %v", err)
 	}
 	r.begun = time.Now()
-	p, err := r.compile([]byte(`"(.*)*(.*)*b$"`), nil)
+	p, err := r.compilePattern([]byte(`"(.*)*(.*)*b$"`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.begun = time.Now().Add(-MaxTime)
-	if found, err := r.match(p, strings.Repeat("a", 4<<20)+"b"); found || err != ErrLimit {
+	if found, err := r.matchPattern(p, strings.Repeat("a", 4<<20)+"b"); found || err != ErrLimit {
 		t.Errorf("%v, %v", found, err)
 	}
 }

@@ -22,17 +22,17 @@ const (
 // ErrLimit is the error of an expression that exceeds a limit.
 var ErrLimit = errors.New("it takes too long, or makes too much of the result")
 
-// run is one evaluation.
-type run struct {
+// evaluation is one evaluation.
+type evaluation struct {
 	begun    time.Time
 	work     int
 	asked    int // work at which the time is checked again
 	made_    int
-	patterns map[patternKey]*pattern
+	patterns map[patternKey]*compiledPattern
 }
 
 // countRead counts bytes that are read.
-func (r *run) countRead(n int) error {
+func (r *evaluation) countRead(n int) error {
 	r.work += n + 64
 	if r.work < r.asked {
 		return nil
@@ -45,15 +45,15 @@ func (r *run) countRead(n int) error {
 }
 
 // countMade counts bytes that are produced.
-func (r *run) countMade(n int) error {
+func (r *evaluation) countMade(n int) error {
 	if r.made_ += n; r.made_ > maxMade {
 		return ErrLimit
 	}
 	return r.countRead(n)
 }
 
-// pattern is a regular expression.
-type pattern struct {
+// compiledPattern is a regular expression.
+type compiledPattern struct {
 	*regexp.Regexp
 	instructions int // that one character may take
 }
@@ -61,8 +61,8 @@ type pattern struct {
 // patternKey is a pattern and its flags as raw JSON.
 type patternKey struct{ expr, flags string }
 
-// kind returns the kind of a value for errors.
-func kind(v []byte) string {
+// kindName returns the kind of a value for errors.
+func kindName(v []byte) string {
 	switch wirejson.Kind(v) {
 	case '{':
 		return "object"
@@ -78,25 +78,25 @@ func kind(v []byte) string {
 	return "number"
 }
 
-// binding is a variable with its value, in a linked list.
-type binding struct {
+// variableBinding is a variable with its value, in a linked list.
+type variableBinding struct {
 	name  string
 	value []byte
-	next  *binding
+	next  *variableBinding
 }
 
-func (b *binding) find(name string) []byte {
+func (b *variableBinding) lookUpValue(name string) []byte {
 	for b.name != name { // the parser guarantees that it exists
 		b = b.next
 	}
 	return b.value
 }
 
-// emit receives one result. Its error ends the evaluation.
-type emit func(v []byte) error
+// emitFunc receives one result. Its error ends the evaluation.
+type emitFunc func(v []byte) error
 
-// put emits a value or returns its error.
-func put(out emit) func([]byte, error) error {
+// emitOrFail emits a value or returns its error.
+func emitOrFail(out emitFunc) func([]byte, error) error {
 	return func(v []byte, err error) error {
 		if err != nil {
 			return err
@@ -110,22 +110,22 @@ type dataError struct{ what string }
 
 func (e *dataError) Error() string { return e.what }
 
-func failed(format string, args ...any) error { return &dataError{fmt.Sprintf(format, args...)} }
+func newDataError(format string, args ...any) error { return &dataError{fmt.Sprintf(format, args...)} }
 
 // errDone ends a walk early.
 var errDone = errors.New("done")
 
 var null = []byte("null")
 
-func boolean(b bool) []byte { return strconv.AppendBool(nil, b) }
+func boolJSON(b bool) []byte { return strconv.AppendBool(nil, b) }
 
-// truthy reports whether a value is neither false nor null.
-func truthy(v []byte) bool { return string(v) != "false" && string(v) != "null" }
+// isTruthy reports whether a value is neither false nor null.
+func isTruthy(v []byte) bool { return string(v) != "false" && string(v) != "null" }
 
-// array builds an array.
-type array struct{ text []byte }
+// arrayBuilder builds an array.
+type arrayBuilder struct{ text []byte }
 
-func (a *array) add(r *run, v []byte) error {
+func (a *arrayBuilder) appendElement(r *evaluation, v []byte) error {
 	if err := r.countMade(len(v) + 1); err != nil {
 		return err
 	}
@@ -141,29 +141,29 @@ func (a *array) add(r *run, v []byte) error {
 	return nil
 }
 
-func (a *array) end() []byte {
+func (a *arrayBuilder) finishArray() []byte {
 	if a.text == nil {
 		return []byte("[]")
 	}
 	return append(a.text, ']')
 }
 
-func (a *array) endOf(err error) ([]byte, error) { return a.end(), err }
+func (a *arrayBuilder) finishArrayWith(err error) ([]byte, error) { return a.finishArray(), err }
 
-// text builds a string.
-func (r *run) text(s string) ([]byte, error) { return quoted(r, s) }
+// newStringJSON builds a string.
+func (r *evaluation) newStringJSON(s string) ([]byte, error) { return quoteString(r, s) }
 
-func quoted[T string | []byte](r *run, s T) ([]byte, error) {
+func quoteString[T string | []byte](r *evaluation, s T) ([]byte, error) {
 	if err := r.countMade(len(s) + len(s)/8 + 2); err != nil {
 		return nil, err
 	}
 	return wirejson.AppendString(make([]byte, 0, len(s)+len(s)/8+2), s), nil
 }
 
-// stringOf implements tostring: a string itself, otherwise its JSON text.
-func (r *run) stringOf(v []byte) ([]byte, error) {
-	if kind(v) == "string" {
+// toStringJSON implements tostring: a string itself, otherwise its JSON text.
+func (r *evaluation) toStringJSON(v []byte) ([]byte, error) {
+	if kindName(v) == "string" {
 		return v, nil
 	}
-	return quoted(r, v)
+	return quoteString(r, v)
 }

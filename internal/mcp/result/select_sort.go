@@ -2,98 +2,98 @@ package result
 
 import "slices"
 
-// keyed is an element with its sort key.
-type keyed struct{ key, value []byte }
+// keyedElement is an element with its sort key.
+type keyedElement struct{ key, value []byte }
 
-// keyedBy returns the elements of an array with their keys.
-func (r *run) keyedBy(n *node, in []byte, env *binding) (all []keyed, err error) {
-	if kind(in) != "array" {
-		return nil, failed("%s cannot be sorted", kind(in))
+// elementsWithKeys returns the elements of an array with their keys.
+func (r *evaluation) elementsWithKeys(n *node, in []byte, env *variableBinding) (all []keyedElement, err error) {
+	if kindName(in) != "array" {
+		return nil, newDataError("%s cannot be sorted", kindName(in))
 	}
-	err = r.each(in, func(e []byte) error {
+	err = r.emitElements(in, func(e []byte) error {
 		key := e
 		if n != nil {
 			var err error
-			if key, err = r.collect(n, e, env); err != nil {
+			if key, err = r.collectArray(n, e, env); err != nil {
 				return err
 			}
 		}
-		all = append(all, keyed{key, e})
+		all = append(all, keyedElement{key, e})
 		return r.countMade(64)
 	})
 	return all, err
 }
 
-// sorted sorts by key, stably.
-func (r *run) sorted(n *node, in []byte, env *binding) ([]keyed, error) {
-	all, err := r.keyedBy(n, in, env)
+// sortByKey sorts by key, stably.
+func (r *evaluation) sortByKey(n *node, in []byte, env *variableBinding) ([]keyedElement, error) {
+	all, err := r.elementsWithKeys(n, in, env)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all, func(a, b keyed) int {
+	slices.SortStableFunc(all, func(a, b keyedElement) int {
 		order := 0
 		if err == nil {
-			order, err = r.compare(a.key, b.key, 0)
+			order, err = r.compareValues(a.key, b.key, 0)
 		}
 		return order
 	})
 	return all, err
 }
 
-// list builds an array of elements.
-func (r *run) list(all []keyed, err error) ([]byte, error) {
-	var b array
+// buildArray builds an array of elements.
+func (r *evaluation) buildArray(all []keyedElement, err error) ([]byte, error) {
+	var b arrayBuilder
 	for _, e := range all {
 		if err == nil {
-			err = b.add(r, e.value)
+			err = b.appendElement(r, e.value)
 		}
 	}
-	return b.end(), err
+	return b.finishArray(), err
 }
 
-// groups builds arrays of elements with equal keys.
-func (r *run) groups(n *node, in []byte, env *binding) ([]byte, error) {
-	all, err := r.sorted(n, in, env)
-	var b array
+// groupByKey builds arrays of elements with equal keys.
+func (r *evaluation) groupByKey(n *node, in []byte, env *variableBinding) ([]byte, error) {
+	all, err := r.sortByKey(n, in, env)
+	var b arrayBuilder
 	for len(all) > 0 && err == nil {
 		end := 1
 		for end < len(all) && err == nil {
 			var order int
-			if order, err = r.compare(all[0].key, all[end].key, 0); order != 0 {
+			if order, err = r.compareValues(all[0].key, all[end].key, 0); order != 0 {
 				break
 			}
 			end++
 		}
 		var group []byte
-		if group, err = r.list(all[:end], err); err == nil {
-			err = b.add(r, group)
+		if group, err = r.buildArray(all[:end], err); err == nil {
+			err = b.appendElement(r, group)
 		}
 		all = all[end:]
 	}
-	return b.end(), err
+	return b.finishArray(), err
 }
 
-func (r *run) unique(n *node, in []byte, env *binding) ([]byte, error) {
-	all, err := r.sorted(n, in, env)
-	all = slices.CompactFunc(all, func(a, b keyed) bool {
+func (r *evaluation) uniqueByKey(n *node, in []byte, env *variableBinding) ([]byte, error) {
+	all, err := r.sortByKey(n, in, env)
+	all = slices.CompactFunc(all, func(a, b keyedElement) bool {
 		order := 1
 		if err == nil {
-			order, err = r.compare(a.key, b.key, 0)
+			order, err = r.compareValues(a.key, b.key, 0)
 		}
 		return order == 0
 	})
-	return r.list(all, err)
+	return r.buildArray(all, err)
 }
 
-// extreme returns the minimum, or with sign 1 the maximum.
-func (r *run) extreme(sign int, n *node, in []byte, env *binding) ([]byte, error) {
-	all, err := r.keyedBy(n, in, env)
+// minOrMax returns the minimum, or with sign 1 the maximum.
+func (r *evaluation) minOrMax(sign int, n *node, in []byte, env *variableBinding) ([]byte, error) {
+	all, err := r.elementsWithKeys(n, in, env)
 	if err != nil || len(all) == 0 {
 		return null, err
 	}
 	best := all[0]
 	for _, e := range all[1:] {
-		order, err := r.compare(e.key, best.key, 0)
+		order, err := r.compareValues(e.key, best.key, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// index returns the value at a name or index.
-func (r *run) index(of, at []byte) ([]byte, error) {
+// valueAt returns the value at a name or index.
+func (r *evaluation) valueAt(of, at []byte) ([]byte, error) {
 	if err := r.countRead(len(of)); err != nil {
 		return nil, err
 	}
@@ -30,8 +30,8 @@ func (r *run) index(of, at []byte) ([]byte, error) {
 		}
 	case '"':
 		if k == '0' {
-			i, _ := wholeOf(at)
-			v, err := r.part(of, i, i+1, i != -1)
+			i, _ := toIndex(at)
+			v, err := r.sliceValue(of, i, i+1, i != -1)
 			if string(v) == `""` {
 				v = null
 			}
@@ -39,23 +39,23 @@ func (r *run) index(of, at []byte) ([]byte, error) {
 		}
 	case '[':
 		if k == '0' {
-			return elementOf(of, at), nil
+			return elementAt(of, at), nil
 		}
 	}
-	return nil, failed("%s has nothing at a %s", kind(of), kind(at))
+	return nil, newDataError("%s has nothing at a %s", kindName(of), kindName(at))
 }
 
-// elementOf returns an element of an array, from the end for a negative index; null if missing.
-func elementOf(of, at []byte) []byte {
-	i, _ := wholeOf(at)
+// elementAt returns an element of an array, from the end for a negative index; null if missing.
+func elementAt(of, at []byte) []byte {
+	i, _ := toIndex(at)
 	if n := 0; i < 0 {
-		_ = wirejson.Elements(of, func([]byte) error { n++; return nil })
+		_ = wirejson.EachElement(of, func([]byte) error { n++; return nil })
 		if i += n; i < 0 {
 			return null
 		}
 	}
 	v := null
-	_ = wirejson.Elements(of, func(e []byte) error {
+	_ = wirejson.EachElement(of, func(e []byte) error {
 		if i--; i < 0 {
 			v = e
 			return errDone
@@ -65,22 +65,22 @@ func elementOf(of, at []byte) []byte {
 	return v
 }
 
-// each emits the elements of an array or the values of an object.
-func (r *run) each(of []byte, out emit) error {
+// emitElements emits the elements of an array or the values of an object.
+func (r *evaluation) emitElements(of []byte, out emitFunc) error {
 	if err := r.countRead(len(of)); err != nil {
 		return err
 	}
-	switch kind(of) {
+	switch kindName(of) {
 	case "array":
-		return wirejson.Elements(of, out)
+		return wirejson.EachElement(of, out)
 	case "object":
-		return wirejson.Members(of, func(_, v []byte) error { return out(v) })
+		return wirejson.EachMember(of, func(_, v []byte) error { return out(v) })
 	}
-	return failed("%s has no elements", kind(of))
+	return newDataError("%s has no elements", kindName(of))
 }
 
-// part returns a slice of an array or string.
-func (r *run) part(of []byte, from, to int, hasTo bool) ([]byte, error) {
+// sliceValue returns a slice of an array or string.
+func (r *evaluation) sliceValue(of []byte, from, to int, hasTo bool) ([]byte, error) {
 	if err := r.countRead(len(of)); err != nil {
 		return nil, err
 	}
@@ -97,29 +97,29 @@ func (r *run) part(of []byte, from, to int, hasTo bool) ([]byte, error) {
 		}
 		return first, max(first, last)
 	}
-	switch kind(of) {
+	switch kindName(of) {
 	case "null":
 		return null, nil
 	case "array":
 		n := 0
-		_ = wirejson.Elements(of, func([]byte) error { n++; return nil })
+		_ = wirejson.EachElement(of, func([]byte) error { n++; return nil })
 		first, last := within(n)
-		var b array
+		var b arrayBuilder
 		i := 0
-		err := wirejson.Elements(of, func(e []byte) error {
+		err := wirejson.EachElement(of, func(e []byte) error {
 			i++
 			if i > last {
 				return errDone
 			}
 			if i > first {
-				return b.add(r, e)
+				return b.appendElement(r, e)
 			}
 			return nil
 		})
 		if err != nil && err != errDone {
 			return nil, err
 		}
-		return b.end(), nil
+		return b.finishArray(), nil
 	case "string":
 		text, _ := wirejson.String(of)
 		first, last := within(utf8.RuneCountInString(text))
@@ -134,29 +134,29 @@ func (r *run) part(of []byte, from, to int, hasTo bool) ([]byte, error) {
 			}
 			i++
 		}
-		return r.text(text[min(from, to):to])
+		return r.newStringJSON(text[min(from, to):to])
 	}
-	return nil, failed("%s has no parts", kind(of))
+	return nil, newDataError("%s has no parts", kindName(of))
 }
 
-// members appends the members of an object, names as JSON strings.
-func (r *run) members(all [][2][]byte, object []byte) ([][2][]byte, error) {
-	err := wirejson.Members(object, func(name, v []byte) error {
+// appendMembers appends the members of an object, names as JSON strings.
+func (r *evaluation) appendMembers(all [][2][]byte, object []byte) ([][2][]byte, error) {
+	err := wirejson.EachMember(object, func(name, v []byte) error {
 		all = append(all, [2][]byte{wirejson.AppendString(nil, name), v})
 		return r.countMade(len(name) + 64)
 	})
 	return all, err
 }
 
-// objectOf builds an object from names, which are JSON strings, and values. The last of equal names wins,
+// buildObject builds an object from names, which are JSON strings, and values. The last of equal names wins,
 // at the position of the first. It modifies members.
-func (r *run) objectOf(members [][2][]byte) ([]byte, error) {
+func (r *evaluation) buildObject(members [][2][]byte) ([]byte, error) {
 	kept, size := members[:0], 2
 	for _, m := range members {
 		if err := r.countRead(32 * len(kept)); err != nil {
 			return nil, err
 		}
-		if i := slices.IndexFunc(kept, func(k [2][]byte) bool { return sameText(k[0], m[0]) }); i >= 0 {
+		if i := slices.IndexFunc(kept, func(k [2][]byte) bool { return equalJSONStrings(k[0], m[0]) }); i >= 0 {
 			kept[i][1] = m[1]
 			continue
 		}
@@ -176,8 +176,8 @@ func (r *run) objectOf(members [][2][]byte) ([]byte, error) {
 	return append(text, '}'), nil
 }
 
-// sameText reports whether two JSON strings are equal.
-func sameText(a, b []byte) bool {
+// equalJSONStrings reports whether two JSON strings are equal.
+func equalJSONStrings(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
@@ -189,71 +189,71 @@ func sameText(a, b []byte) bool {
 	return one == other
 }
 
-// operate applies an operator.
-func (r *run) operate(name string, a, b []byte) ([]byte, error) {
+// applyOperator applies an operator.
+func (r *evaluation) applyOperator(name string, a, b []byte) ([]byte, error) {
 	if err := r.countRead(len(a) + len(b)); err != nil {
 		return nil, err
 	}
 	switch name {
 	case "==", "!=", "<", "<=", ">", ">=":
-		order, err := r.compare(a, b, 0)
+		order, err := r.compareValues(a, b, 0)
 		if err != nil {
 			return nil, err
 		}
-		return boolean(map[string]bool{"==": order == 0, "!=": order != 0, "<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[name]), nil
+		return boolJSON(map[string]bool{"==": order == 0, "!=": order != 0, "<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[name]), nil
 	case "+":
-		return r.plus(a, b)
+		return r.addValues(a, b)
 	}
-	switch ka, kb := kind(a), kind(b); {
+	switch ka, kb := kindName(a), kindName(b); {
 	case ka == "array" && kb == "array" && name == "-":
-		return r.without(a, b)
+		return r.subtractArray(a, b)
 	case ka == "string" && kb == "string" && name == "/":
-		return split(r, a, b)
+		return splitString(r, a, b)
 	}
-	if kind(a) != "number" || kind(b) != "number" {
-		return nil, failed("%s and %s have no %s", kind(a), kind(b), name)
+	if kindName(a) != "number" || kindName(b) != "number" {
+		return nil, newDataError("%s and %s have no %s", kindName(a), kindName(b), name)
 	}
-	x, y := numberValue(a), numberValue(b)
+	x, y := parseNumber(a), parseNumber(b)
 	switch name {
 	case "-":
-		return subtract(a, b), nil
+		return subtractNumbers(a, b), nil
 	case "*":
-		return appendNumber(x * y), nil
+		return formatNumber(x * y), nil
 	}
 	if name == "%" {
 		x, y = math.Trunc(x), math.Trunc(y)
 	}
 	switch {
 	case y == 0:
-		return nil, failed("a division by zero")
+		return nil, newDataError("a division by zero")
 	case name == "%":
-		return appendNumber(math.Mod(x, math.Abs(y))), nil
+		return formatNumber(math.Mod(x, math.Abs(y))), nil
 	}
-	return appendNumber(x / y), nil
+	return formatNumber(x / y), nil
 }
 
-// plus adds two values of a kind, or null.
-func (r *run) plus(a, b []byte) ([]byte, error) {
-	switch ka, kb := kind(a), kind(b); {
+// addValues adds two values of a kind, or null.
+func (r *evaluation) addValues(a, b []byte) ([]byte, error) {
+	switch ka, kb := kindName(a), kindName(b); {
 	case ka == "null":
 		return b, nil
 	case kb == "null":
 		return a, nil
 	case ka != kb:
-		return nil, failed("%s and %s cannot be added", ka, kb)
+		return nil, newDataError("%s and %s cannot be added", ka, kb)
 	case ka == "number":
 		return addNumbers(a, b), nil
 	case ka == "boolean":
-		return nil, failed("booleans cannot be added")
+		return nil, newDataError("booleans cannot be added")
 	case ka == "object":
-		members, err := r.members(nil, a)
+		members, err := r.appendMembers(nil, a)
 		if err == nil {
-			members, err = r.members(members, b)
+			members, err = r.appendMembers(members, b)
 		}
 		if err != nil {
 			return nil, err
 		}
-		return r.objectOf(members)
+		return r.buildObject(members)
 	}
 	if err := r.countMade(len(a) + len(b)); err != nil {
 		return nil, err
@@ -272,42 +272,42 @@ func (r *run) plus(a, b []byte) ([]byte, error) {
 	return append(append(append(append([]byte{'['}, first...), ','), second...), ']'), nil
 }
 
-// without removes the elements of b from a.
-func (r *run) without(a, b []byte) ([]byte, error) {
-	var left array
-	err := wirejson.Elements(a, func(e []byte) error {
+// subtractArray removes the elements of b from a.
+func (r *evaluation) subtractArray(a, b []byte) ([]byte, error) {
+	var left arrayBuilder
+	err := wirejson.EachElement(a, func(e []byte) error {
 		gone := false
-		err := wirejson.Elements(b, func(other []byte) error {
-			order, err := r.compare(e, other, 0)
+		err := wirejson.EachElement(b, func(other []byte) error {
+			order, err := r.compareValues(e, other, 0)
 			gone = gone || order == 0
 			return err
 		})
 		if err != nil || gone {
 			return err
 		}
-		return left.add(r, e)
+		return left.appendElement(r, e)
 	})
-	return left.end(), err
+	return left.finishArray(), err
 }
 
-func split(r *run, in, by []byte) ([]byte, error) {
+func splitString(r *evaluation, in, by []byte) ([]byte, error) {
 	a, one := wirejson.String(in)
 	b, two := wirejson.String(by)
 	if !one || !two {
-		return nil, failed("%s cannot be split by %s", kind(in), kind(by))
+		return nil, newDataError("%s cannot be split by %s", kindName(in), kindName(by))
 	}
-	var parts array
+	var parts arrayBuilder
 	if a == "" {
-		return parts.end(), nil
+		return parts.finishArray(), nil
 	}
 	for part := range strings.SplitSeq(a, b) {
-		text, err := r.text(part)
+		text, err := r.newStringJSON(part)
 		if err == nil {
-			err = parts.add(r, text)
+			err = parts.appendElement(r, text)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return parts.end(), nil
+	return parts.finishArray(), nil
 }

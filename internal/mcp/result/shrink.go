@@ -10,14 +10,14 @@ import (
 // ellipsis. Each omission is a gap, whose line counts as part of the value. The total work is limited,
 // because nested containers are read repeatedly.
 type shrinker struct {
-	path   func(at []step) string // returns the read_result path of a value
+	path   func(at []pathStep) string // returns the read_result path of a value
 	handle string
 	most   int // upper bound of the numbers in lines
 
 	out  []byte
-	gaps []gap
-	at   []step // of the current value
-	work int    // bytes that may still be read
+	gaps []omission
+	at   []pathStep // of the current value
+	work int        // bytes that may still be read
 }
 
 const (
@@ -29,20 +29,20 @@ const (
 
 // shrink returns a shortened copy of v that takes at most budget bytes inside a JSON string, including the
 // lines of its gaps. ok is false if v is no JSON or cannot get that small.
-func (s *shrinker) shrink(v []byte, budget int) (small []byte, gaps []gap, ok bool) {
+func (s *shrinker) shrink(v []byte, budget int) (small []byte, gaps []omission, ok bool) {
 	s.work = 4*len(v) + 64<<10
-	if !valid(v) || !s.value(v, budget) {
+	if !isPageableJSON(v) || !s.writeValue(v, budget) {
 		return nil, nil, false
 	}
 	size := escapedSize(s.out)
 	for _, g := range s.gaps {
-		size += lineSize(g.path, s.handle, s.most)
+		size += gapLineSize(g.path, s.handle, s.most)
 	}
 	return s.out, s.gaps, size <= budget
 }
 
-// value writes v within the budget. If that is impossible it writes nothing and returns false.
-func (s *shrinker) value(v []byte, budget int) bool {
+// writeValue writes v within the budget. If that is impossible it writes nothing and returns false.
+func (s *shrinker) writeValue(v []byte, budget int) bool {
 	if len(v) <= budget && escapedSize(v) <= budget {
 		s.out = append(s.out, v...)
 		return true
@@ -54,36 +54,36 @@ func (s *shrinker) value(v []byte, budget int) bool {
 	if len(path) > maxShownPath || !utf8.ValidString(path) {
 		return false // no one could read on there
 	}
-	left := budget - lineSize(path, s.handle, s.most)
+	left := budget - gapLineSize(path, s.handle, s.most)
 	switch v[0] {
 	case '{':
-		return s.fair(v, budget) || s.first(v, path, left)
+		return s.writeMembersFairly(v, budget) || s.writeLeadingEntries(v, path, left)
 	case '[':
-		return s.first(v, path, left)
+		return s.writeLeadingEntries(v, path, left)
 	case '"':
-		return s.str(v, path, left)
+		return s.writeString(v, path, left)
 	}
 	return false
 }
 
-func (s *shrinker) str(v []byte, path string, budget int) bool {
+func (s *shrinker) writeString(v []byte, path string, budget int) bool {
 	const around = len(`\"\"` + ellipsis)
 	inner := v[1 : len(v)-1]
 	if budget < around+8 {
 		return false
 	}
-	// An escape takes more inside another string than cutRaw counts.
-	kept := cutRaw(inner, budget-around)
+	// An escape takes more inside another string than cutRawString counts.
+	kept := cutRawString(inner, budget-around)
 	for escapedSize(kept) > budget-around {
-		kept = cutRaw(inner, len(kept)-(escapedSize(kept)-(budget-around)+1)/2)
+		kept = cutRawString(inner, len(kept)-(escapedSize(kept)-(budget-around)+1)/2)
 	}
 	s.out = append(append(append(append(s.out, '"'), kept...), ellipsis...), '"')
-	s.gaps = append(s.gaps, gap{path, characters(kept), characters(inner), Characters})
+	s.gaps = append(s.gaps, omission{path, countCharacters(kept), countCharacters(inner), Characters})
 	return true
 }
 
-// first keeps as many leading entries as fit. If most of the budget is left, it shortens the next entry.
-func (s *shrinker) first(v []byte, path string, budget int) bool {
+// writeLeadingEntries keeps as many leading entries as fit. If most of the budget is left, it shortens the next entry.
+func (s *shrinker) writeLeadingEntries(v []byte, path string, budget int) bool {
 	left := budget - len("[]")
 	if left < 0 {
 		return false
@@ -91,48 +91,48 @@ func (s *shrinker) first(v []byte, path string, budget int) bool {
 	s.work -= len(v)
 	s.out = append(s.out, v[0])
 	kept, total, full := 0, 0, false
-	each(v, func(_ int, e entry) bool {
+	eachEntry(v, func(_ int, e jsonEntry) bool {
 		total++
 		if full {
 			return true // the entry counts
 		}
 		if need := entrySize(e, left); need <= left {
-			s.begin(kept, e)
+			s.writeEntryStart(kept, e)
 			s.out = append(s.out, e.value...)
 			left -= need
 			kept++
 			return true
 		}
 		full = true
-		if left >= budget/2 && s.smaller(kept, e, left) {
+		if left >= budget/2 && s.writeShortenedEntry(kept, e, left) {
 			kept++
 		}
 		return true
 	})
 	s.out = append(s.out, v[0]+2) // the codes of } and ] are 2 above { and [
 	if kept < total {
-		s.gaps = append(s.gaps, gap{path, kept, total, unit(v)})
+		s.gaps = append(s.gaps, omission{path, kept, total, entryUnit(v)})
 	}
 	return true
 }
 
-// begin writes the text before the value of the i-th entry.
-func (s *shrinker) begin(i int, e entry) {
+// writeEntryStart writes the text before the value of the i-th entry.
+func (s *shrinker) writeEntryStart(i int, e jsonEntry) {
 	if i > 0 {
 		s.out = append(s.out, ',')
 	}
 	if e.name != nil {
-		s.out = appendName(s.out, e.name)
+		s.out = appendMemberName(s.out, e.name)
 	}
 }
 
-// smaller writes the i-th entry with a shortened value. If that is impossible it writes nothing and
+// writeShortenedEntry writes the i-th entry with a shortened value. If that is impossible it writes nothing and
 // returns false.
-func (s *shrinker) smaller(i int, e entry, budget int) bool {
+func (s *shrinker) writeShortenedEntry(i int, e jsonEntry, budget int) bool {
 	out, gaps := len(s.out), len(s.gaps)
-	s.begin(i, e)
-	s.at = append(s.at, e.step(i))
-	ok := s.value(e.value, budget-entrySize(entry{name: e.name}, 0))
+	s.writeEntryStart(i, e)
+	s.at = append(s.at, e.toStep(i))
+	ok := s.writeValue(e.value, budget-entrySize(jsonEntry{name: e.name}, 0))
 	s.at = s.at[:len(s.at)-1]
 	if !ok {
 		s.out, s.gaps = s.out[:out], s.gaps[:gaps]
@@ -140,22 +140,22 @@ func (s *shrinker) smaller(i int, e entry, budget int) bool {
 	return ok
 }
 
-// fair divides the budget among the members of an object. If too many are too large it writes nothing and
+// writeMembersFairly divides the budget among the members of an object. If too many are too large it writes nothing and
 // returns false.
-func (s *shrinker) fair(v []byte, budget int) bool {
+func (s *shrinker) writeMembersFairly(v []byte, budget int) bool {
 	s.work -= len(v)
 	left := budget - len("{}")
-	var members []entry
+	var members []jsonEntry
 	var sizes []int
 	few := true
-	each(v, func(_ int, e entry) bool {
+	eachEntry(v, func(_ int, e jsonEntry) bool {
 		if few = (len(members)+1)*minMember <= left; few {
 			members = append(members, e)
 			sizes = append(sizes, entrySize(e, left))
 		}
 		return few
 	})
-	level := fillLevel(sizes, left)
+	level := fairShare(sizes, left)
 	large := 0
 	for _, size := range sizes {
 		if size > level {
@@ -169,9 +169,9 @@ func (s *shrinker) fair(v []byte, budget int) bool {
 	s.out = append(s.out, '{')
 	for i, e := range members {
 		if sizes[i] <= level {
-			s.begin(i, e)
+			s.writeEntryStart(i, e)
 			s.out = append(s.out, e.value...)
-		} else if !s.smaller(i, e, level) {
+		} else if !s.writeShortenedEntry(i, e, level) {
 			s.out, s.gaps = s.out[:out], s.gaps[:gaps]
 			return false
 		}
@@ -181,7 +181,7 @@ func (s *shrinker) fair(v []byte, budget int) bool {
 }
 
 // entrySize returns the size of an entry with a comma, or a value above most.
-func entrySize(e entry, most int) int {
+func entrySize(e jsonEntry, most int) int {
 	n := len(",")
 	if e.name != nil {
 		n += escapedSize(e.name) + len(`\"\":`)
@@ -192,8 +192,8 @@ func entrySize(e entry, most int) int {
 	return n + escapedSize(e.value)
 }
 
-// fillLevel divides a budget fairly: needs up to the level are met in full, others get the level.
-func fillLevel(needs []int, budget int) (level int) {
+// fairShare divides a budget fairly: needs up to the level are met in full, others get the level.
+func fairShare(needs []int, budget int) (level int) {
 	sorted := slices.Clone(needs)
 	slices.Sort(sorted)
 	for i, need := range sorted {

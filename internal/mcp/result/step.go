@@ -25,8 +25,8 @@ const (
 	slice                   // elements of a range
 )
 
-// step is one step of a path.
-type step struct {
+// pathStep is one step of a path.
+type pathStep struct {
 	kind     stepKind
 	name     string
 	from, to int
@@ -34,7 +34,7 @@ type step struct {
 
 const plainName = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
-func (s step) String() string {
+func (s pathStep) String() string {
 	switch {
 	case s.kind == element:
 		return "[" + strconv.Itoa(s.from) + "]"
@@ -50,11 +50,11 @@ func (s step) String() string {
 	return "['" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s.name) + "']"
 }
 
-// many reports whether the step can match several values.
-func (s step) many() bool { return s.kind == all || s.kind == slice }
+// matchesMany reports whether the step can match several values.
+func (s pathStep) matchesMany() bool { return s.kind == all || s.kind == slice }
 
 // formatPath formats steps as a path.
-func formatPath(steps ...step) string {
+func formatPath(steps ...pathStep) string {
 	var b strings.Builder
 	for _, s := range steps {
 		b.WriteString(s.String())
@@ -66,9 +66,9 @@ const pathForm = "a path such as items[0].name, with .name, ['name'], [number], 
 
 // parsePath parses a path: $.a.b[0], a.b[-1], $['a']["b"][2:5], a[*].b. In quotes a backslash escapes a
 // quote or a backslash.
-func parsePath(path string) ([]step, error) {
+func parsePath(path string) ([]pathStep, error) {
 	if len(path) > maxPath {
-		return nil, badParameter("path", wirejson.Clip(path, 100), fmt.Sprintf("The path has %d bytes, more than the %d that are read.", len(path), maxPath), pathForm)
+		return nil, newParameterError("path", wirejson.ClipText(path, 100), fmt.Sprintf("The path has %d bytes, more than the %d that are read.", len(path), maxPath), pathForm)
 	}
 	rest := strings.TrimSpace(path)
 	if after, ok := strings.CutPrefix(rest, "$"); ok && (after == "" || after[0] == '.' || after[0] == '[') {
@@ -76,53 +76,53 @@ func parsePath(path string) ([]step, error) {
 	} else if rest != "" && rest[0] != '.' && rest[0] != '[' {
 		rest = "." + rest
 	}
-	var steps []step
+	var steps []pathStep
 	for rest != "" {
 		if len(steps) == maxSteps {
-			return nil, badParameter("path", path, fmt.Sprintf("The path has more than %d steps.", maxSteps), pathForm)
+			return nil, newParameterError("path", path, fmt.Sprintf("The path has more than %d steps.", maxSteps), pathForm)
 		}
-		s, after, ok := readStep(rest)
+		s, after, ok := parseStep(rest)
 		if !ok {
-			return nil, badParameter("path", path, fmt.Sprintf("The path cannot be read at %q.", rest), pathForm)
+			return nil, newParameterError("path", path, fmt.Sprintf("The path cannot be read at %q.", rest), pathForm)
 		}
 		steps, rest = append(steps, s), after
 	}
 	return steps, nil
 }
 
-func readStep(s string) (st step, rest string, ok bool) {
+func parseStep(s string) (st pathStep, rest string, ok bool) {
 	if strings.HasPrefix(s, ".[") {
 		s = s[1:]
 	}
 	if s[0] == '.' {
 		end := 1 + strings.IndexAny(s[1:]+".", ".[")
 		if s[1:end] == "*" {
-			return step{kind: all}, s[end:], true
+			return pathStep{kind: all}, s[end:], true
 		}
-		return step{name: s[1:end]}, s[end:], end > 1
+		return pathStep{name: s[1:end]}, s[end:], end > 1
 	}
 	if s[0] != '[' || len(s) < 3 {
 		return st, "", false
 	}
 	if s[1] == '\'' || s[1] == '"' {
-		name, rest, ok := quotedName(s[1:])
-		return step{name: name}, rest, ok
+		name, rest, ok := parseQuotedName(s[1:])
+		return pathStep{name: name}, rest, ok
 	}
 	inside, rest, ok := strings.Cut(s[1:], "]")
 	if inside = strings.TrimSpace(inside); !ok || inside == "*" {
-		return step{kind: all}, rest, ok
+		return pathStep{kind: all}, rest, ok
 	}
 	from, to, sliced := strings.Cut(inside, ":")
 	if !sliced {
 		n, err := strconv.Atoi(inside)
-		return step{kind: element, from: n}, rest, err == nil
+		return pathStep{kind: element, from: n}, rest, err == nil
 	}
-	st = step{kind: slice, to: math.MaxInt}
-	return st, rest, number(from, &st.from) && number(to, &st.to)
+	st = pathStep{kind: slice, to: math.MaxInt}
+	return st, rest, parseSliceBound(from, &st.from) && parseSliceBound(to, &st.to)
 }
 
-// number parses one end of a slice; an empty end leaves n unchanged.
-func number(s string, n *int) (ok bool) {
+// parseSliceBound parses one end of a slice; an empty end leaves n unchanged.
+func parseSliceBound(s string, n *int) (ok bool) {
 	if s = strings.TrimSpace(s); s == "" {
 		return true
 	}
@@ -131,9 +131,9 @@ func number(s string, n *int) (ok bool) {
 	return err == nil
 }
 
-// quotedName parses a quoted name and the closing bracket. A quote without a following bracket is part of
+// parseQuotedName parses a quoted name and the closing bracket. A quote without a following bracket is part of
 // the name.
-func quotedName(s string) (name, rest string, ok bool) {
+func parseQuotedName(s string) (name, rest string, ok bool) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
 		switch {
@@ -147,8 +147,8 @@ func quotedName(s string) (name, rest string, ok bool) {
 	return "", "", false
 }
 
-// badParameter returns the error of an invalid parameter.
-func badParameter(parameter string, value any, message, allowed string) error {
+// newParameterError returns the error of an invalid parameter.
+func newParameterError(parameter string, value any, message, allowed string) error {
 	return problem.New(problem.InvalidParameter, message, "Give "+allowed+".").
 		With("parameter", parameter).With("value", value).With("allowed", allowed)
 }

@@ -7,15 +7,15 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// cutRaw returns as much of a raw JSON string as fits into n bytes, cut between characters, never
+// cutRawString returns as much of a raw JSON string as fits into n bytes, cut between characters, never
 // within an escape or a surrogate pair.
-func cutRaw(s []byte, n int) []byte {
+func cutRawString(s []byte, n int) []byte {
 	if len(s) <= n {
 		return s
 	}
 	end := 0
 	for end < len(s) {
-		size := rawCharacter(s[end:])
+		size := rawCharacterSize(s[end:])
 		if end+size > n {
 			break
 		}
@@ -24,8 +24,8 @@ func cutRaw(s []byte, n int) []byte {
 	return s[:end]
 }
 
-// rawCharacter returns the raw length of the first character.
-func rawCharacter(s []byte) (size int) {
+// rawCharacterSize returns the raw length of the first character.
+func rawCharacterSize(s []byte) (size int) {
 	if s[0] == '\\' {
 		_, size = wirejson.DecodeEscape(s)
 	} else {
@@ -34,8 +34,8 @@ func rawCharacter(s []byte) (size int) {
 	return size
 }
 
-// escape escapes text for a JSON string.
-func escape(text []byte) []byte {
+// escapeText escapes text for a JSON string.
+func escapeText(text []byte) []byte {
 	quoted := wirejson.AppendString(make([]byte, 0, len(text)+len(text)/4), text)
 	return quoted[1 : len(quoted)-1]
 }
@@ -54,11 +54,13 @@ func appendTextBlock(out, text []byte) []byte {
 	return append(out, '}')
 }
 
-func appendName(out, name []byte) []byte { return append(append(append(out, '"'), name...), `":`...) }
+func appendMemberName(out, name []byte) []byte {
+	return append(append(append(out, '"'), name...), `":`...)
+}
 
-// head returns the first characters of a raw string.
-func head(written []byte) []byte {
-	return wirejson.Unescape(cutRaw(written, 64))
+// headText returns the first characters of a raw string.
+func headText(written []byte) []byte {
+	return wirejson.Unescape(cutRawString(written, 64))
 }
 
 // looksLikeJSON reports whether text may be an object or an array.
@@ -67,8 +69,8 @@ func looksLikeJSON(text []byte) bool {
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
-// characters counts the characters of a raw string.
-func characters(s []byte) (n int) {
+// countCharacters counts the characters of a raw string.
+func countCharacters(s []byte) (n int) {
 	for {
 		plain := bytes.IndexByte(s, '\\')
 		if plain < 0 {
@@ -80,16 +82,16 @@ func characters(s []byte) (n int) {
 	}
 }
 
-// jsonText returns the raw object or array in a raw string, or nil.
-func jsonText(written []byte) []byte {
-	if !looksLikeJSON(head(written)) {
+// jsonInRawString returns the raw object or array in a raw string, or nil.
+func jsonInRawString(written []byte) []byte {
+	if !looksLikeJSON(headText(written)) {
 		return nil
 	}
-	return whole(wirejson.Unescape(written))
+	return onlyValue(wirejson.Unescape(written))
 }
 
-// boundary returns the start of the character at i.
-func boundary(text []byte, i int) int {
+// characterStart returns the start of the character at i.
+func characterStart(text []byte, i int) int {
 	if i >= len(text) {
 		return len(text)
 	}

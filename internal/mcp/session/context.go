@@ -2,9 +2,9 @@ package session
 
 import "context"
 
-// WithDone returns a context that also ends when a or b is closed. stop cancels it and waits for its
+// WithDoneChannels returns a context that also ends when a or b is closed. stop cancels it and waits for its
 // goroutine.
-func WithDone(ctx context.Context, a, b <-chan struct{}) (_ context.Context, stop func()) {
+func WithDoneChannels(ctx context.Context, a, b <-chan struct{}) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

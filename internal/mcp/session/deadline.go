@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// askTime limits how long a deadline is paused in total, and how long an answer of the client is awaited.
-const askTime = 10 * time.Minute
+// maxPause limits how long a deadline is paused in total, and how long an answer of the client is awaited.
+const maxPause = 10 * time.Minute
 
 // maxQuestions limits the open questions of one client.
 const maxQuestions = 100
@@ -28,10 +28,10 @@ type Deadline struct {
 	pauseLeft time.Duration // of pause; then the time runs again
 }
 
-// StartDeadline returns a context that is cancelled after limit, which TimedOut reports, or by end.
+// StartDeadline returns a context that is cancelled after limit, which IsTimedOut reports, or by end.
 func StartDeadline(ctx context.Context, limit time.Duration) (timed context.Context, _ *Deadline, end func()) {
 	timed, cancel := context.WithCancelCause(ctx)
-	c := &Deadline{since: time.Now(), timeLeft: limit, pauseLeft: askTime}
+	c := &Deadline{since: time.Now(), timeLeft: limit, pauseLeft: maxPause}
 	c.timer = time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
 	return timed, c, func() {
 		c.timer.Stop()
@@ -39,8 +39,8 @@ func StartDeadline(ctx context.Context, limit time.Duration) (timed context.Cont
 	}
 }
 
-// pause stops the timer, or starts it again.
-func (c *Deadline) pause(still bool) {
+// setPaused stops the timer, or starts it again.
+func (c *Deadline) setPaused(still bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.paused == still || !c.timer.Stop() { // already expired or ended
@@ -62,17 +62,17 @@ func (c *Deadline) pause(still bool) {
 	c.timer.Reset(c.timeLeft)
 }
 
-// Asks tracks the questions of servers that one client has not answered, and pauses the deadlines of its
+// ServerQuestions tracks the questions of servers that one client has not answered, and pauses the deadlines of its
 // requests in the meantime. The zero value is ready for use. A nil *Asks is that of a client that is asked
 // nothing.
-type Asks struct {
+type ServerQuestions struct {
 	mu        sync.Mutex // guards the following fields
 	open      map[string]time.Time
 	deadlines map[*Deadline]bool
 }
 
-// Pausing pauses a deadline while the client is asked something, until done is called.
-func (a *Asks) Pausing(clock *Deadline) (done func()) {
+// PauseWhileAsked pauses a deadline while the client is asked something, until done is called.
+func (a *ServerQuestions) PauseWhileAsked(clock *Deadline) (done func()) {
 	if a == nil {
 		return func() {}
 	}
@@ -83,11 +83,11 @@ func (a *Asks) Pausing(clock *Deadline) (done func()) {
 	}
 	a.deadlines[clock] = true
 	asked := len(a.open)
-	maps.DeleteFunc(a.open, func(_ string, asked time.Time) bool { return time.Since(asked) > askTime })
+	maps.DeleteFunc(a.open, func(_ string, asked time.Time) bool { return time.Since(asked) > maxPause })
 	if len(a.open) < asked {
-		a.update()
+		a.updateDeadlines()
 	} else if asked > 0 {
-		clock.pause(true)
+		clock.setPaused(true)
 	}
 	return func() {
 		a.mu.Lock()
@@ -96,31 +96,31 @@ func (a *Asks) Pausing(clock *Deadline) (done func()) {
 	}
 }
 
-// Tracking wraps say so that questions are tracked. done forgets the unanswered ones when the request
+// TrackEvents wraps say so that questions are tracked. done forgets the unanswered ones when the request
 // ends. A nil say stays nil.
-func (a *Asks) Tracking(say func(Event)) (noting func(Event), done func()) {
+func (a *ServerQuestions) TrackEvents(say func(Event)) (noting func(Event), done func()) {
 	if a == nil || say == nil {
 		return say, func() {}
 	}
 	var keys []string // say never runs concurrently
 	return func(e Event) {
-			if key := a.Track(&e); key != "" {
+			if key := a.TrackQuestion(&e); key != "" {
 				keys = append(keys, key)
 			}
 			say(e)
 		}, func() {
 			for _, key := range keys {
-				a.forget(key)
+				a.removeQuestion(key)
 			}
 		}
 }
 
-// Track records a question of the server to the client and returns its key, or "" if e is no question. A
+// TrackQuestion records a question of the server to the client and returns its key, or "" if e is no question. A
 // ping is no question.
-func (a *Asks) Track(e *Event) (key string) {
+func (a *ServerQuestions) TrackQuestion(e *Event) (key string) {
 	switch {
 	case e.ID == nil && e.Method == mcp.Cancelled: // the server withdraws its question
-		a.Answered(wirejson.Find(e.Params, "requestId"))
+		a.MarkAnswered(wirejson.Find(e.Params, "requestId"))
 		return ""
 	case e.ID == nil || e.Method == mcp.Ping:
 		return ""
@@ -133,33 +133,33 @@ func (a *Asks) Track(e *Event) (key string) {
 	if a.open == nil {
 		a.open = map[string]time.Time{}
 	}
-	key = askKey(e.ID)
+	key = questionKey(e.ID)
 	a.open[key] = time.Now()
-	a.update()
+	a.updateDeadlines()
 	return key
 }
 
-// Answered removes the question with this ID. From now on the time of the server counts.
-func (a *Asks) Answered(id json.RawMessage) { a.forget(askKey(id)) }
+// MarkAnswered removes the question with this ID. From now on the time of the server counts.
+func (a *ServerQuestions) MarkAnswered(id json.RawMessage) { a.removeQuestion(questionKey(id)) }
 
-func (a *Asks) forget(key string) {
+func (a *ServerQuestions) removeQuestion(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.open, key)
-	a.update()
+	a.updateDeadlines()
 }
 
-// askKey returns the same key for all JSON spellings of an ID.
-func askKey(id []byte) string {
+// questionKey returns the same key for all JSON spellings of an ID.
+func questionKey(id []byte) string {
 	if text, ok := wirejson.String(id); ok {
 		return `"` + text
 	}
 	return string(id)
 }
 
-// update pauses or resumes the deadlines. The lock is held.
-func (a *Asks) update() {
+// updateDeadlines pauses or resumes the deadlines. The lock is held.
+func (a *ServerQuestions) updateDeadlines() {
 	for clock := range a.deadlines {
-		clock.pause(len(a.open) > 0)
+		clock.setPaused(len(a.open) > 0)
 	}
 }

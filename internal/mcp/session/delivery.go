@@ -1,12 +1,12 @@
 package session
 
-// Delivery is how events before the reply reach a client, where the transport has a choice.
-type Delivery uint8
+// EventDelivery is how events before the reply reach a client, where the transport has a choice.
+type EventDelivery uint8
 
 // The kinds of delivery.
 const (
 	// Waiting delivers all events; the sender waits for a slow client.
-	Waiting Delivery = iota
+	Waiting EventDelivery = iota
 	// Dropping drops events for a slow client; the sender never waits.
 	Dropping
 	// Direct has no events before the reply.
@@ -16,8 +16,8 @@ const (
 	Streaming
 )
 
-// DeliverySurface is a Surface that chooses a delivery per method. The default is Waiting.
-type DeliverySurface interface {
+// DeliveryEndpoint is a Surface that chooses a delivery per method. The default is Waiting.
+type DeliveryEndpoint interface {
 	// Delivery returns the delivery for requests of a method.
-	Delivery(method string) Delivery
+	Delivery(method string) EventDelivery
 }

@@ -2,18 +2,18 @@ package session
 
 import "sync"
 
-// End is a one-time signal that a session or connection has ended, with its cause.
-type End struct {
+// EndSignal is a one-time signal that a session or connection has ended, with its cause.
+type EndSignal struct {
 	once sync.Once
 	done chan struct{}
 	err  error // written before done is closed
 }
 
-// NewEnd returns an End that is not signalled.
-func NewEnd() *End { return &End{done: make(chan struct{})} }
+// NewEndSignal returns an End that is not signalled.
+func NewEndSignal() *EndSignal { return &EndSignal{done: make(chan struct{})} }
 
-// Fail signals the end with the cause err. Later calls do nothing.
-func (l *End) Fail(err error) {
+// Signal signals the end with the cause err. Later calls do nothing.
+func (l *EndSignal) Signal(err error) {
 	l.once.Do(func() {
 		l.err = err
 		close(l.done)
@@ -21,10 +21,10 @@ func (l *End) Fail(err error) {
 }
 
 // Done returns a channel that is closed at the end.
-func (l *End) Done() <-chan struct{} { return l.done }
+func (l *EndSignal) Done() <-chan struct{} { return l.done }
 
 // Cause returns the cause of the end, or nil before it.
-func (l *End) Cause() error {
+func (l *EndSignal) Cause() error {
 	select {
 	case <-l.done:
 		return l.err

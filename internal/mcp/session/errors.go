@@ -15,19 +15,19 @@ type NotSentError struct{ Cause error }
 func (e *NotSentError) Error() string { return e.Cause.Error() }
 func (e *NotSentError) Unwrap() error { return e.Cause }
 
-// NotSent reports whether the request that failed with err can be sent again.
-func NotSent(err error) bool {
+// IsNotSent reports whether the request that failed with err can be sent again.
+func IsNotSent(err error) bool {
 	_, ok := errors.AsType[*NotSentError](err)
 	return ok
 }
 
-// Cancelled is the cause with which a client cancels its own request by notifications/cancelled. The
+// ClientCancelledError is the cause with which a client cancels its own request by notifications/cancelled. The
 // server gets the same params.
-type Cancelled struct{ Params json.RawMessage }
+type ClientCancelledError struct{ Params json.RawMessage }
 
-func (*Cancelled) Error() string { return "the client cancelled the request" }
+func (*ClientCancelledError) Error() string { return "the client cancelled the request" }
 
-// TimedOut reports whether a deadline or a time limit ended ctx.
-func TimedOut(ctx context.Context) bool {
+// IsTimedOut reports whether a deadline or a time limit ended ctx.
+func IsTimedOut(ctx context.Context) bool {
 	return errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }

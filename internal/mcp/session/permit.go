@@ -23,11 +23,11 @@ func NewPermit(tool string, listed json.RawMessage, recheck func() error) Permit
 // Allows reports whether p permits a call of the tool.
 func (j *Permit) Allows(tool string) bool { return j.recheck != nil && j.tool == tool }
 
-// Tool returns the name of the tool.
-func (j *Permit) Tool() string { return j.tool }
+// ToolName returns the name of the tool.
+func (j *Permit) ToolName() string { return j.tool }
 
-// Listed returns the definition that was checked.
-func (j *Permit) Listed() json.RawMessage { return j.listed }
+// ListedDefinition returns the definition that was checked.
+func (j *Permit) ListedDefinition() json.RawMessage { return j.listed }
 
 // Recheck decides again about a call that has waited.
 func (j *Permit) Recheck() error { return j.recheck() }

@@ -15,7 +15,7 @@ func TestZeroJudgedAllowsNothing(t *testing.T) {
 	}
 	no := errors.New("no")
 	j := NewPermit("t", json.RawMessage(`{}`), func() error { return no })
-	if !j.Allows("t") || j.Allows("") || j.Allows("T") || j.Recheck() != no || string(j.Listed()) != "{}" {
+	if !j.Allows("t") || j.Allows("") || j.Allows("T") || j.Recheck() != no || string(j.ListedDefinition()) != "{}" {
 		t.Errorf("%+v", j)
 	}
 }

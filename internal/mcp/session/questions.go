@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// Questions tracks MCPProxy's own questions that one client has not answered. The zero value is ready for
+// ProxyQuestions tracks MCPProxy's own questions that one client has not answered. The zero value is ready for
 // use.
-type Questions struct {
+type ProxyQuestions struct {
 	mu   sync.Mutex // guards open
 	open map[string]chan Reply
 }
 
-// Open registers a question with an ID. forget withdraws it and reports whether it was unanswered; a later
+// Register registers a question with an ID. forget withdraws it and reports whether it was unanswered; a later
 // answer is ignored.
-func (q *Questions) Open(id json.RawMessage) (answer <-chan Reply, forget func() (unanswered bool)) {
-	key, come := askKey(id), make(chan Reply, 1)
+func (q *ProxyQuestions) Register(id json.RawMessage) (answer <-chan Reply, forget func() (unanswered bool)) {
+	key, come := questionKey(id), make(chan Reply, 1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.open == nil {
@@ -34,12 +34,12 @@ func (q *Questions) Open(id json.RawMessage) (answer <-chan Reply, forget func()
 	}
 }
 
-// Answer delivers the client's answer and reports whether it belongs to an open question. Only the first
+// DeliverAnswer delivers the client's answer and reports whether it belongs to an open question. Only the first
 // answer does.
-func (q *Questions) Answer(id json.RawMessage, r Reply) bool {
+func (q *ProxyQuestions) DeliverAnswer(id json.RawMessage, r Reply) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	key := askKey(id)
+	key := questionKey(id)
 	come := q.open[key]
 	if come == nil {
 		return false

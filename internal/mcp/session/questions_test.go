@@ -8,18 +8,18 @@ import (
 // TestQuestions: the first answer to a question that is open counts, however its id is
 // written, and stays what it was.
 func TestQuestions(t *testing.T) {
-	var q Questions
-	answer, forget := q.Open(json.RawMessage(`"a"`))
+	var q ProxyQuestions
+	answer, forget := q.Register(json.RawMessage(`"a"`))
 	text := json.RawMessage(`{"n":1}`)
-	if q.Answer(json.RawMessage(`"b"`), Reply{}) || q.Answer(json.RawMessage(`a`), Reply{}) || !q.Answer(json.RawMessage(`"\u0061"`), Reply{Result: text}) || q.Answer(json.RawMessage(`"a"`), Reply{}) {
+	if q.DeliverAnswer(json.RawMessage(`"b"`), Reply{}) || q.DeliverAnswer(json.RawMessage(`a`), Reply{}) || !q.DeliverAnswer(json.RawMessage(`"\u0061"`), Reply{Result: text}) || q.DeliverAnswer(json.RawMessage(`"a"`), Reply{}) {
 		t.Error("another answer counts")
 	}
 	copy(text, "xxxxxxx") // which belongs to the message
 	if r := <-answer; string(r.Result) != `{"n":1}` || forget() {
 		t.Errorf("%s", r.Result)
 	}
-	_, forget = q.Open(json.RawMessage(`7`))
-	if !forget() || forget() || q.Answer(json.RawMessage(`7`), Reply{}) || len(q.open) != 0 {
+	_, forget = q.Register(json.RawMessage(`7`))
+	if !forget() || forget() || q.DeliverAnswer(json.RawMessage(`7`), Reply{}) || len(q.open) != 0 {
 		t.Error("what is forgotten is answered")
 	}
 }

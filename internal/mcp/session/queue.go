@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Queue is a bounded FIFO of events for one reader. Put never blocks. The zero value takes nothing; set
+// EventQueue is a bounded FIFO of events for one reader. Put never blocks. The zero value takes nothing; set
 // the fields before the first use.
-type Queue struct {
+type EventQueue struct {
 	Max   int // events
 	Bytes int // of all params
 	// DropOldest drops the oldest event when the queue is full; otherwise the new one is dropped.
@@ -29,7 +29,7 @@ const attachedFactor = 4
 
 // Put queues e without copying it and reports whether there was room. A caller that does not own e puts a
 // Clone.
-func (q *Queue) Put(e Event) bool {
+func (q *EventQueue) Put(e Event) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, most, bytes := len(e.Params), q.Max, q.Bytes
@@ -51,12 +51,12 @@ func (q *Queue) Put(e Event) bool {
 	}
 	q.events = append(q.events, e)
 	q.size += n
-	q.wake()
+	q.signalReady()
 	return true
 }
 
-// Attached reports whether there is a reader.
-func (q *Queue) Attached() bool {
+// HasReader reports whether there is a reader.
+func (q *EventQueue) HasReader() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.attached
@@ -65,20 +65,20 @@ func (q *Queue) Attached() bool {
 // ErrHasReader is the error of a second reader.
 var ErrHasReader = errors.New("the session has a stream already")
 
-// Read passes queued and new events to say until ctx or done ends; cause returns the error for done.
+// PassEvents passes queued and new events to say until ctx or done ends; cause returns the error for done.
 // opened is called when the caller has become the only reader.
-func (q *Queue) Read(ctx context.Context, done <-chan struct{}, say func(Event), opened func(), cause func() error) error {
-	if !q.attach() {
+func (q *EventQueue) PassEvents(ctx context.Context, done <-chan struct{}, say func(Event), opened func(), cause func() error) error {
+	if !q.attachReader() {
 		return ErrHasReader
 	}
-	defer q.detach()
+	defer q.detachReader()
 	opened()
 	handOn := func() {
-		for _, e := range q.Take() {
+		for _, e := range q.TakeAll() {
 			say(e)
 		}
 	}
-	for come := q.Ready(); ; {
+	for come := q.ReadyChannel(); ; {
 		handOn()
 		select {
 		case <-come:
@@ -91,8 +91,8 @@ func (q *Queue) Read(ctx context.Context, done <-chan struct{}, say func(Event),
 	}
 }
 
-// Take removes and returns all events.
-func (q *Queue) Take() []Event {
+// TakeAll removes and returns all events.
+func (q *EventQueue) TakeAll() []Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all := q.events
@@ -101,7 +101,7 @@ func (q *Queue) Take() []Event {
 }
 
 // Reset empties the queue for reuse.
-func (q *Queue) Reset() {
+func (q *EventQueue) Reset() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.events, q.size, q.attached = nil, 0, false
@@ -111,15 +111,15 @@ func (q *Queue) Reset() {
 	}
 }
 
-// Ready returns the channel that wakes the reader. It may wake without an event.
-func (q *Queue) Ready() <-chan struct{} {
+// ReadyChannel returns the channel that wakes the reader. It may wake without an event.
+func (q *EventQueue) ReadyChannel() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.makeReady()
+	q.ensureReadyChannel()
 	return q.ready
 }
 
-func (q *Queue) attach() bool {
+func (q *EventQueue) attachReader() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.attached {
@@ -129,22 +129,22 @@ func (q *Queue) attach() bool {
 	return true
 }
 
-func (q *Queue) detach() {
+func (q *EventQueue) detachReader() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.attached = false
 }
 
-// wake signals ready. The lock is held.
-func (q *Queue) wake() {
-	q.makeReady()
+// signalReady signals ready. The lock is held.
+func (q *EventQueue) signalReady() {
+	q.ensureReadyChannel()
 	select {
 	case q.ready <- struct{}{}:
 	default:
 	}
 }
 
-func (q *Queue) makeReady() {
+func (q *EventQueue) ensureReadyChannel() {
 	if q.ready == nil {
 		q.ready = make(chan struct{}, 1)
 	}

@@ -15,30 +15,30 @@ func TestQueueIsBounded(t *testing.T) {
 		return Event{Method: fmt.Sprint(i), Params: json.RawMessage(strings.Repeat("1", size))}
 	}
 	for name, tt := range map[string]struct {
-		q    *Queue
+		q    *EventQueue
 		put  []Event
 		want string // the methods that wait
 	}{
-		"the newest gives way":         {&Queue{Max: 2, Bytes: 100}, []Event{event(1, 1), event(2, 1), event(3, 1)}, "12"},
-		"the oldest gives way":         {&Queue{Max: 2, Bytes: 100, DropOldest: true}, []Event{event(1, 1), event(2, 1), event(3, 1)}, "23"},
-		"bytes, the newest gives way":  {&Queue{Max: 9, Bytes: 10}, []Event{event(1, 6), event(2, 6), event(3, 4)}, "13"},
-		"bytes, the oldest gives way":  {&Queue{Max: 9, Bytes: 10, DropOldest: true}, []Event{event(1, 4), event(2, 4), event(3, 10)}, "3"},
-		"larger than all":              {&Queue{Max: 9, Bytes: 10, DropOldest: true}, []Event{event(1, 4), event(2, 11)}, "1"},
-		"what waits already":           {&Queue{Max: 9, Bytes: 10, Unique: true}, []Event{event(1, 1), event(1, 1), event(1, 2)}, "11"},
-		"the zero value takes nothing": {&Queue{}, []Event{event(1, 0)}, ""},
+		"the newest gives way":         {&EventQueue{Max: 2, Bytes: 100}, []Event{event(1, 1), event(2, 1), event(3, 1)}, "12"},
+		"the oldest gives way":         {&EventQueue{Max: 2, Bytes: 100, DropOldest: true}, []Event{event(1, 1), event(2, 1), event(3, 1)}, "23"},
+		"bytes, the newest gives way":  {&EventQueue{Max: 9, Bytes: 10}, []Event{event(1, 6), event(2, 6), event(3, 4)}, "13"},
+		"bytes, the oldest gives way":  {&EventQueue{Max: 9, Bytes: 10, DropOldest: true}, []Event{event(1, 4), event(2, 4), event(3, 10)}, "3"},
+		"larger than all":              {&EventQueue{Max: 9, Bytes: 10, DropOldest: true}, []Event{event(1, 4), event(2, 11)}, "1"},
+		"what waits already":           {&EventQueue{Max: 9, Bytes: 10, Unique: true}, []Event{event(1, 1), event(1, 1), event(1, 2)}, "11"},
+		"the zero value takes nothing": {&EventQueue{}, []Event{event(1, 0)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, e := range tt.put {
 				tt.q.Put(e)
 			}
 			got := ""
-			for _, e := range tt.q.Take() {
+			for _, e := range tt.q.TakeAll() {
 				got += e.Method
 			}
 			if got != tt.want {
 				t.Errorf("%q waits, want %q", got, tt.want)
 			}
-			if more := tt.q.Take(); len(more) != 0 || tt.q.size != 0 {
+			if more := tt.q.TakeAll(); len(more) != 0 || tt.q.size != 0 {
 				t.Errorf("%d events, %d bytes are left", len(more), tt.q.size)
 			}
 		})
@@ -46,41 +46,41 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 func TestQueueHasOneReader(t *testing.T) {
-	q := &Queue{Max: 9, Bytes: 9}
+	q := &EventQueue{Max: 9, Bytes: 9}
 	q.Put(Event{Method: "early"})
 	for _, want := range []string{"early", "late"} { // one reader after the other
 		ctx, stop := context.WithCancel(t.Context())
 		opened, got := make(chan struct{}), make(chan string, 9)
 		ended := make(chan error)
 		go func() {
-			ended <- q.Read(ctx, nil, func(e Event) { got <- e.Method }, func() { close(opened) }, nil)
+			ended <- q.PassEvents(ctx, nil, func(e Event) { got <- e.Method }, func() { close(opened) }, nil)
 		}()
 		<-opened
 		if m := <-got; m != want {
 			t.Errorf("%s was read, want %s", m, want)
 		}
-		if err := q.Read(ctx, nil, nil, nil, nil); err != ErrHasReader || !q.Attached() {
+		if err := q.PassEvents(ctx, nil, nil, nil, nil); err != ErrHasReader || !q.HasReader() {
 			t.Errorf("a second reader: %v", err)
 		}
 		stop()
-		if err := <-ended; err != context.Canceled || q.Attached() {
+		if err := <-ended; err != context.Canceled || q.HasReader() {
 			t.Errorf("it ended with %v", err)
 		}
 		q.Put(Event{Method: "late"})
 	}
 	over, why := make(chan struct{}), errors.New("why")
 	close(over)
-	if err := q.Read(t.Context(), over, func(Event) {}, func() {}, func() error { return why }); err != why {
+	if err := q.PassEvents(t.Context(), over, func(Event) {}, func() {}, func() error { return why }); err != why {
 		t.Errorf("it ended with %v", err)
 	}
 }
 
 func TestQueueIsUsedAgain(t *testing.T) {
-	q := &Queue{Max: 9, Bytes: 9}
+	q := &EventQueue{Max: 9, Bytes: 9}
 	q.Put(Event{Method: "m", Params: json.RawMessage("123456789")})
 	q.Reset()
 	select {
-	case <-q.Ready():
+	case <-q.ReadyChannel():
 		t.Error("it wakes its next reader for what was before")
 	default:
 	}
@@ -91,7 +91,7 @@ func TestQueueIsUsedAgain(t *testing.T) {
 
 func TestQueueKeepsTheOrder(t *testing.T) {
 	const writers, each = 4, 500
-	q := &Queue{Max: writers * each, Bytes: 1 << 20}
+	q := &EventQueue{Max: writers * each, Bytes: 1 << 20}
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
@@ -101,9 +101,9 @@ func TestQueueKeepsTheOrder(t *testing.T) {
 		})
 	}
 	next, seen := map[string]int{}, 0
-	for come := q.Ready(); seen < writers*each; {
+	for come := q.ReadyChannel(); seen < writers*each; {
 		<-come
-		for _, e := range q.Take() {
+		for _, e := range q.TakeAll() {
 			if string(e.Params) != fmt.Sprint(next[e.Method]) {
 				t.Fatalf("writer %s: %s, want %d", e.Method, e.Params, next[e.Method])
 			}

@@ -24,12 +24,12 @@ type ReplyWriter struct {
 	// ServerInfo is MCPProxy's serverInfo object; MetaMember is the member of _meta that contains it.
 	ServerInfo, MetaMember string
 
-	fronts map[present][]byte // prefixes of a modern result
-	logger *slog.Logger
+	resultStarts map[presentMembers][]byte // prefixes of a modern result
+	logger       *slog.Logger
 }
 
-// present says which of the required members of a modern result a server has sent.
-type present struct{ resultType, serverInfo bool }
+// presentMembers says which of the required members of a modern result a server has sent.
+type presentMembers struct{ resultType, serverInfo bool }
 
 // NewReplyWriter returns a ReplyWriter.
 func NewReplyWriter(version string, logger *slog.Logger) *ReplyWriter {
@@ -37,7 +37,7 @@ func NewReplyWriter(version string, logger *slog.Logger) *ReplyWriter {
 	w := &ReplyWriter{ServerInfo: info, MetaMember: `"` + mcp.MetaServerInfo + `":` + info, logger: logger}
 	const typed = `"resultType":"complete",`
 	named := `"_meta":{` + w.MetaMember + `},`
-	w.fronts = map[present][]byte{
+	w.resultStarts = map[presentMembers][]byte{
 		{}: []byte(`{` + typed + named), {serverInfo: true}: []byte(`{` + typed),
 		{resultType: true}: []byte(`{` + named), {true, true}: []byte(`{`),
 	}
@@ -46,17 +46,17 @@ func NewReplyWriter(version string, logger *slog.Logger) *ReplyWriter {
 
 var openBrace, closeBrace = []byte("{"), []byte("}") // never modified
 
-// Front returns the beginning of MCPProxy's own result.
-func (w *ReplyWriter) Front(modern bool) []byte {
+// ResultStart returns the beginning of MCPProxy's own result.
+func (w *ReplyWriter) ResultStart(modern bool) []byte {
 	if modern {
-		return w.fronts[present{}]
+		return w.resultStarts[presentMembers{}]
 	}
 	return openBrace
 }
 
-// Forward returns a server's result unchanged, with the missing members that the modern protocol requires
+// ForwardedReply returns a server's result unchanged, with the missing members that the modern protocol requires
 // of every result.
-func (w *ReplyWriter) Forward(modern bool, raw json.RawMessage) Reply {
+func (w *ReplyWriter) ForwardedReply(modern bool, raw json.RawMessage) Reply {
 	if !modern {
 		return Reply{Result: raw}
 	}
@@ -69,7 +69,7 @@ func (w *ReplyWriter) Forward(modern bool, raw json.RawMessage) Reply {
 			raw = w.addServerInfo(raw, own)
 		}
 	}
-	front := w.fronts[present{typed, named}]
+	front := w.resultStarts[presentMembers{typed, named}]
 	raw = raw[bytes.IndexByte(raw, '{'):]
 	if inside := bytes.TrimLeft(raw[1:], " \t\r\n"); len(inside) > 0 && inside[0] == '}' && len(front) > 1 {
 		front = front[:len(front)-1] // no comma before the end
@@ -90,16 +90,16 @@ func (w *ReplyWriter) addServerInfo(raw, own json.RawMessage) json.RawMessage {
 	return wirejson.SetMember(raw, "_meta", wirejson.SetMember(own, mcp.MetaServerInfo, []byte(w.ServerInfo)))
 }
 
-// Tool returns the result of a built-in tool, an object: the same JSON as structured content and as text.
-func (w *ReplyWriter) Tool(modern bool, answer json.RawMessage) Reply {
+// ToolReply returns the result of a built-in tool, an object: the same JSON as structured content and as text.
+func (w *ReplyWriter) ToolReply(modern bool, answer json.RawMessage) Reply {
 	text := make([]byte, 0, len(answer)+len(answer)/4+256)
-	text = append(append(text, w.Front(modern)...), `"content":[{"type":"text","text":`...)
+	text = append(append(text, w.ResultStart(modern)...), `"content":[{"type":"text","text":`...)
 	text = append(wirejson.AppendString(text, answer), `}],"structuredContent":{`...)
 	return Reply{Front: text, Result: answer, Back: closeBrace}
 }
 
-// Refusal returns a problem as the result of a tool, for the model to read.
-func (w *ReplyWriter) Refusal(modern bool, err error) Reply {
+// RefusalReply returns a problem as the result of a tool, for the model to read.
+func (w *ReplyWriter) RefusalReply(modern bool, err error) Reply {
 	p := problem.From(err)
 	if p.Code == problem.Internal && !errors.Is(err, context.Canceled) {
 		w.logger.Error("a tool failed", "error", p.Cause)
@@ -108,20 +108,20 @@ func (w *ReplyWriter) Refusal(modern bool, err error) Reply {
 	if err != nil {
 		detail, _ = json.Marshal(problem.New(p.Code, p.Message, p.Hint))
 	}
-	out := append(make([]byte, 0, 2*len(detail)+192), w.Front(modern)...)
+	out := append(make([]byte, 0, 2*len(detail)+192), w.ResultStart(modern)...)
 	out = wirejson.AppendString(append(out, `"content":[{"type":"text","text":`...), problemText(p))
 	out = append(append(out, `}],"structuredContent":{"error":`...), detail...)
 	return Reply{Result: append(out, `},"isError":true}`...)}
 }
 
-// Problem returns a problem as the reply to a request that could not be forwarded: a tool result for a
+// ProblemReply returns a problem as the reply to a request that could not be forwarded: a tool result for a
 // tool call, otherwise a JSON-RPC error.
-func (w *ReplyWriter) Problem(modern bool, method string, err error) Reply {
+func (w *ReplyWriter) ProblemReply(modern bool, method string, err error) Reply {
 	p := problem.From(err)
 	if method == mcp.CallTool && p.Code != problem.ToolNotFound && p.Code != problem.InvalidName && p.Code != problem.ServerNotFound {
-		return w.Refusal(modern, err)
+		return w.RefusalReply(modern, err)
 	}
-	status, said := ForwardedStatus(modern, p)
+	status, said := ForwardedHTTPStatus(modern, p)
 	switch {
 	case said:
 	case p.Code == problem.ServerNotFound:
@@ -131,12 +131,12 @@ func (w *ReplyWriter) Problem(modern bool, method string, err error) Reply {
 	default:
 		status = http.StatusOK
 	}
-	return Reply{Error: w.Error(err), Status: status}
+	return Reply{Error: w.ToRPCError(err), Status: status}
 }
 
-// ForwardedStatus returns the HTTP status with which a server has refused a request, if it concerns the
+// ForwardedHTTPStatus returns the HTTP status with which a server has refused a request, if it concerns the
 // client. 401 and 403 concern MCPProxy's own credentials, and in a session a 404 would end it.
-func ForwardedStatus(modern bool, p *problem.Problem) (status int, ok bool) {
+func ForwardedHTTPStatus(modern bool, p *problem.Problem) (status int, ok bool) {
 	status, _ = p.Detail("http_status").(int)
 	switch {
 	case status < 400, status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound && !modern:
@@ -145,8 +145,8 @@ func ForwardedStatus(modern bool, p *problem.Problem) (status int, ok bool) {
 	return status, true
 }
 
-// Error returns a problem as a JSON-RPC error.
-func (w *ReplyWriter) Error(err error) *wirejson.RPCError {
+// ToRPCError returns a problem as a JSON-RPC error.
+func (w *ReplyWriter) ToRPCError(err error) *wirejson.RPCError {
 	p := problem.From(err)
 	if p.Code == problem.Internal && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrEnded) {
 		w.logger.Error("a request could not be passed on", "error", p.Cause)
@@ -168,18 +168,18 @@ func SubscriptionMeta(listen *Request) string {
 	return `"_meta":{"` + mcp.MetaSubscription + `":` + string(listen.ID)
 }
 
-// RequestedEvents returns the member notifications of a subscription, nil if missing; bad is the error if
+// ParseRequestedEvents returns the member notifications of a subscription, nil if missing; bad is the error if
 // it is invalid.
-func RequestedEvents(listen *Request) (wanted json.RawMessage, bad *wirejson.RPCError) {
+func ParseRequestedEvents(listen *Request) (wanted json.RawMessage, bad *wirejson.RPCError) {
 	wanted = wirejson.Find(listen.Params, "notifications")
 	if wanted != nil && wirejson.Kind(wanted) != '{' {
-		return nil, InvalidParams("params.notifications must be an object")
+		return nil, InvalidParamsError("params.notifications must be an object")
 	}
 	return wanted, nil
 }
 
-// Acknowledge tells a subscriber which events it gets; agreed is a JSON object.
-func Acknowledge(listen *Request, agreed string) {
+// AcknowledgeSubscription tells a subscriber which events it gets; agreed is a JSON object.
+func AcknowledgeSubscription(listen *Request, agreed string) {
 	listen.Say(Event{Method: mcp.Acknowledged, Params: []byte(`{` + SubscriptionMeta(listen) + `},"notifications":` + agreed + `}`)})
 }
 
@@ -187,8 +187,8 @@ func Acknowledge(listen *Request, agreed string) {
 // disconnects causes many.
 const debounceTime = 100 * time.Millisecond
 
-// Debounce waits for a change, then for debounceTime. Its error is that of ctx.
-func Debounce(ctx context.Context, changed <-chan struct{}) error {
+// WaitDebounced waits for a change, then for debounceTime. Its error is that of ctx.
+func WaitDebounced(ctx context.Context, changed <-chan struct{}) error {
 	select {
 	case <-changed:
 	case <-ctx.Done():
@@ -204,14 +204,14 @@ func Debounce(ctx context.Context, changed <-chan struct{}) error {
 	}
 }
 
-// End returns the result of a subscription that has ended.
-func (w *ReplyWriter) End(listen *Request) Reply {
+// SubscriptionEndReply returns the result of a subscription that has ended.
+func (w *ReplyWriter) SubscriptionEndReply(listen *Request) Reply {
 	return Reply{Result: []byte(`{"resultType":"complete",` + SubscriptionMeta(listen) + `,` + w.MetaMember + `}}`)}
 }
 
-// RequestedVersion returns the protocol version for a session with MCPProxy itself, from the params of
+// NegotiateVersion returns the protocol version for a session with MCPProxy itself, from the params of
 // initialize.
-func RequestedVersion(initialize json.RawMessage) string {
+func NegotiateVersion(initialize json.RawMessage) string {
 	asked, _ := wirejson.String(wirejson.Find(initialize, "protocolVersion"))
 	if !mcp.IsLegacy(asked) {
 		return mcp.Legacy
@@ -219,18 +219,20 @@ func RequestedVersion(initialize json.RawMessage) string {
 	return asked
 }
 
-// InvalidParams returns the error of a request whose params cannot be parsed.
-func InvalidParams(what string) *wirejson.RPCError { return InvalidRequest("Invalid params: " + what) }
+// InvalidParamsError returns the error of a request whose params cannot be parsed.
+func InvalidParamsError(what string) *wirejson.RPCError {
+	return InvalidParamsErrorWithMessage("Invalid params: " + what)
+}
 
-// InvalidRequest returns an invalid-params error with this message.
-func InvalidRequest(message string) *wirejson.RPCError {
+// InvalidParamsErrorWithMessage returns an invalid-params error with this message.
+func InvalidParamsErrorWithMessage(message string) *wirejson.RPCError {
 	return &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: message}
 }
 
-// MethodNotFound returns the reply to an unknown method.
-func MethodNotFound(method string) Reply {
-	return Reply{Error: &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + wirejson.Clip(method, MaxIdentity)}}
+// MethodNotFoundReply returns the reply to an unknown method.
+func MethodNotFoundReply(method string) Reply {
+	return Reply{Error: &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + wirejson.ClipText(method, MaxIdentity)}}
 }
 
-// QuoteText quotes text of a client, with a limit.
-func QuoteText(s string) string { return "'" + problem.Shown(s, 100) + "'" }
+// QuoteClipped quotes text of a client, with a limit.
+func QuoteClipped(s string) string { return "'" + problem.ClipForDisplay(s, 100) + "'" }

@@ -51,15 +51,15 @@ func TestPassed(t *testing.T) {
 		`{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}`: `{` + typed + `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}`,
 		`{"_meta":7,"resultType":"x"}`:                                    `{"_meta":7,"resultType":"x"}`,
 	} {
-		if got := whole(t, w.Forward(true, json.RawMessage(raw))); got != want {
+		if got := whole(t, w.ForwardedReply(true, json.RawMessage(raw))); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", raw, got, want)
 		}
-		if got := whole(t, w.Forward(false, json.RawMessage(raw))); got != raw {
+		if got := whole(t, w.ForwardedReply(false, json.RawMessage(raw))); got != raw {
 			t.Errorf("%s becomes %s for a legacy client", raw, got)
 		}
 	}
 	large := json.RawMessage(`{"content":"` + strings.Repeat("x", 1<<20) + `"}`)
-	if n := testing.AllocsPerRun(10, func() { w.Forward(true, large) }); n > 0 {
+	if n := testing.AllocsPerRun(10, func() { w.ForwardedReply(true, large) }); n > 0 {
 		t.Errorf("%v allocations for a large result", n)
 	}
 }
@@ -69,7 +69,7 @@ func TestTool(t *testing.T) {
 	w, _ := newWriter()
 	const body = `"content":[{"type":"text","text":"{\"a\":\"\\n\"}"}],"structuredContent":{"a":"\n"}}`
 	for modern, want := range map[bool]string{false: `{` + body, true: `{"resultType":"complete",` + named + `,` + body} {
-		if got := whole(t, w.Tool(modern, json.RawMessage(`{"a":"\n"}`))); got != want {
+		if got := whole(t, w.ToolReply(modern, json.RawMessage(`{"a":"\n"}`))); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestProblem(t *testing.T) {
 		{"prompts/get", said(403), 200, 200, "It said no.", `{"code":"UPSTREAM_ERROR"}`},
 	} {
 		for modern, want := range map[bool]int{false: c.legacy, true: c.modern} {
-			a := w.Problem(modern, c.method, c.err)
+			a := w.ProblemReply(modern, c.method, c.err)
 			if want < 0 {
 				if got := whole(t, a); a.Error != nil || !strings.Contains(got, `"isError":true`) || !strings.Contains(got, `"text":"Locked.\nHint: Ask."`) ||
 					!strings.Contains(got, `"structuredContent":{"error":{"code":"TOOL_LOCKED"`) {
@@ -123,15 +123,15 @@ func TestProblem(t *testing.T) {
 func TestOwnFaults(t *testing.T) {
 	w, logs := newWriter()
 	bug := fmt.Errorf("open /home/somebody/x: %w", errors.New("a bug"))
-	for _, say := range []func() string{func() string { return whole(t, w.Refusal(true, bug)) }, func() string { return w.Error(bug).Message }} {
+	for _, say := range []func() string{func() string { return whole(t, w.RefusalReply(true, bug)) }, func() string { return w.ToRPCError(bug).Message }} {
 		said := say()
 		if strings.Contains(said, "somebody") || !strings.Contains(logs.String(), "somebody") {
 			t.Errorf("told %s, logged %s", said, logs)
 		}
 		logs.Reset()
 	}
-	_, _ = w.Refusal(false, context.Canceled), w.Error(fmt.Errorf("x: %w", context.Canceled))
-	if w.Error(session.ErrEnded); logs.Len() > 0 {
+	_, _ = w.RefusalReply(false, context.Canceled), w.ToRPCError(fmt.Errorf("x: %w", context.Canceled))
+	if w.ToRPCError(session.ErrEnded); logs.Len() > 0 {
 		t.Errorf("logged: %s", logs)
 	}
 }
@@ -139,7 +139,7 @@ func TestOwnFaults(t *testing.T) {
 func TestVersion(t *testing.T) {
 	for asked, want := range map[string]string{`{"protocolVersion":"2025-03-26"}`: "2025-03-26", `{"protocolVersion":"1999-01-01"}`: "2025-11-25",
 		`{"protocolVersion":7}`: "2025-11-25", `{}`: "2025-11-25", `{"protocolVersion":"2026-07-28"}`: "2025-11-25"} {
-		if got := session.RequestedVersion(json.RawMessage(asked)); got != want {
+		if got := session.NegotiateVersion(json.RawMessage(asked)); got != want {
 			t.Errorf("%s: %s", asked, got)
 		}
 	}
@@ -148,12 +148,12 @@ func TestVersion(t *testing.T) {
 // TestRepeated: what a client sent is repeated to it in part.
 func TestRepeated(t *testing.T) {
 	long := strings.Repeat("é", 1000)
-	for _, said := range []string{session.MethodNotFound(long).Error.Message, session.QuoteText(long)} {
+	for _, said := range []string{session.MethodNotFoundReply(long).Error.Message, session.QuoteClipped(long)} {
 		if len(said) > 200 || !strings.Contains(said, "éé") || strings.Contains(said, "\uFFFD") {
 			t.Errorf("%d bytes: %s", len(said), said)
 		}
 	}
-	if e := session.InvalidParams("x"); e.Code != -32602 || e.Message != "Invalid params: x" {
+	if e := session.InvalidParamsError("x"); e.Code != -32602 || e.Message != "Invalid params: x" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -190,7 +190,7 @@ func TestRefusalText(t *testing.T) {
 				StructuredContent struct{ Error json.RawMessage }
 				IsError           bool
 			}
-			if err := json.Unmarshal([]byte(whole(t, w.Refusal(modern, c.p))), &got); err != nil {
+			if err := json.Unmarshal([]byte(whole(t, w.RefusalReply(modern, c.p))), &got); err != nil {
 				t.Fatal(err)
 			}
 			if len(got.Content) != 1 || got.Content[0].Type != "text" || got.Content[0].Text != c.want || !got.IsError || len(got.StructuredContent.Error) == 0 {
@@ -209,10 +209,10 @@ func TestWarned(t *testing.T) {
 		`{"structuredContent":{"content":[]}}`:                                 `{"structuredContent":{"content":[]},"content":[` + block + `]}`,
 		`{"content":"no array"}`:                                               `{"content":"no array"}`,
 	} {
-		if got := string(session.WithWarnings(json.RawMessage(raw), []string{"one", `"two"`})); got != want {
+		if got := string(session.AppendWarnings(json.RawMessage(raw), []string{"one", `"two"`})); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", raw, got, want)
 		}
-		if got := string(session.WithWarnings(json.RawMessage(raw), nil)); got != raw {
+		if got := string(session.AppendWarnings(json.RawMessage(raw), nil)); got != raw {
 			t.Errorf("without a warning, %s becomes %s", raw, got)
 		}
 	}

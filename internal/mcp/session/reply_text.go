@@ -32,11 +32,11 @@ func problemText(p *problem.Problem) string {
 		out.WriteString("\nHint: " + p.Hint)
 	}
 	for _, h := range textDetails {
-		value, unsaid := detailLine(p.Detail(h.key), out.String())
+		value, unsaid := detailText(p.Detail(h.key), out.String())
 		if !unsaid {
 			continue
 		}
-		out.WriteString("\n" + h.label + ": " + wirejson.Clip(value, maxShown))
+		out.WriteString("\n" + h.label + ": " + wirejson.ClipText(value, maxShown))
 		if len(value) > maxShown {
 			out.WriteString("… (the first " + strconv.Itoa(maxShown) + " of " + strconv.Itoa(len(value)) + " bytes")
 			if h.whole != "" {
@@ -48,8 +48,8 @@ func problemText(p *problem.Problem) string {
 	return out.String()
 }
 
-// detailLine returns a detail as one line, and whether said does not contain it yet.
-func detailLine(value any, said string) (line string, unsaid bool) {
+// detailText returns a detail as one line, and whether said does not contain it yet.
+func detailText(value any, said string) (line string, unsaid bool) {
 	switch value := value.(type) {
 	case nil:
 		return "", false
@@ -68,8 +68,8 @@ func detailLine(value any, said string) (line string, unsaid bool) {
 	return "", false
 }
 
-// WithWarnings appends the warnings to a server's result as a separate text block.
-func WithWarnings(result json.RawMessage, warnings []string) json.RawMessage {
+// AppendWarnings appends the warnings to a server's result as a separate text block.
+func AppendWarnings(result json.RawMessage, warnings []string) json.RawMessage {
 	if len(warnings) == 0 {
 		return result
 	}

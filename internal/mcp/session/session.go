@@ -33,8 +33,8 @@ type Session interface {
 	Done() <-chan struct{}
 }
 
-// Surface is an MCP endpoint: one server, or all servers. Its own Do answers modern requests.
-type Surface interface {
+// Endpoint is an MCP endpoint: one server, or all servers. Its own Do answers modern requests.
+type Endpoint interface {
 	Doer
 	// Open opens a session with the client's initialize. If that is refused, the Session is nil and the
 	// reply says why.
@@ -48,26 +48,26 @@ type Request struct {
 	Params json.RawMessage
 	// Call is a tools/call that MCPProxy composes; then Params is nil. The connection chooses its ID and
 	// progress token.
-	Call *Call
+	Call *ToolCall
 	// Headers are the client's headers that repeat parts of the body; nil if the connection writes them
 	// itself.
 	Headers []mcp.Header
 	Caller  *auth.Caller
 	// Owner identifies one of the clients that share a connection, by its address; otherwise nil.
-	Owner *Owner
+	Owner *ClientRef
 	Size  int // of the body that contained the request
 	// Endless requests wait for events and have no time limit.
 	Endless bool
 	// Forms: the request is modern, and its client shows forms that the reply asks for.
 	Forms bool
 	// Meta is the split _meta of Params; nil if it is not parsed.
-	Meta *mcp.Meta
+	Meta *mcp.RequestMeta
 	// Permit is required for a tools/call.
 	Permit Permit
 	// Say receives the events before the reply; nil if the client cannot receive any.
 	Say func(Event)
 	// Asker asks the client of a session with MCPProxy's own forms while the request runs; nil if the
-	// client does not support it. See mcp.SupportsForms.
+	// client does not support it. See mcp.SupportsElicitationForms.
 	Asker Asker
 	// Head receives the headers of the reply that are for the client; nil: not wanted.
 	Head func([]mcp.Header)
@@ -80,11 +80,11 @@ type Asker interface {
 	Ask(method string, params json.RawMessage) (answer <-chan Reply, done func())
 }
 
-// Owner identifies one of the clients that share a connection.
-type Owner struct{ _ byte }
+// ClientRef identifies one of the clients that share a connection.
+type ClientRef struct{ _ byte }
 
-// Call is a tool call in parts, each forwarded as these bytes.
-type Call struct {
+// ToolCall is a tool call in parts, each forwarded as these bytes.
+type ToolCall struct {
 	Tool      string
 	Arguments json.RawMessage // an object; nil: omitted
 	Meta      json.RawMessage // an object; nil: omitted
@@ -100,12 +100,12 @@ type Event struct {
 // Clone returns a deep copy.
 func (e *Event) Clone() Event { return Event{e.Method, bytes.Clone(e.ID), bytes.Clone(e.Params)} }
 
-// Append appends the message to dst.
-func (e *Event) Append(dst []byte) []byte {
+// AppendMessage appends the message to dst.
+func (e *Event) AppendMessage(dst []byte) []byte {
 	if e.ID == nil {
 		return wirejson.AppendNotification(dst, e.Method, e.Params)
 	}
-	return wirejson.AppendRequestAs(dst, e.ID, e.Method, e.Params)
+	return wirejson.AppendRequestWithID(dst, e.ID, e.Method, e.Params)
 }
 
 // Reply is the answer to a request: the bytes of a result, or a JSON-RPC error.

@@ -4,6 +4,12 @@
 // after a restart of the daemon it reopens the client's session and repeats its subscriptions and log
 // level (session.go). A request in flight at that moment gets an error and is not repeated.
 //
+// Files:
+//   - bridge.go: relays lines in both directions
+//   - daemon.go: the connection to the daemon, and its open requests
+//   - session.go: opens and restores the client's session
+//
+// Guarantees:
 //   - It writes one message per line and nothing else.
 //   - The client's messages reach the daemon in order.
 //   - A request that is not cancelled gets exactly one reply.
@@ -56,8 +62,8 @@ type Options struct {
 	Logger    *slog.Logger
 }
 
-// session is the state for reopening the session of a legacy client after a restart of the daemon.
-type session struct {
+// clientSession is the state for reopening the session of a legacy client after a restart of the daemon.
+type clientSession struct {
 	version    string              // agreed protocol version
 	initialize *message            // its initialize; nil: no session
 	settings   map[string]*message // subscriptions and log level
@@ -66,7 +72,7 @@ type session struct {
 // bridge is one run of the relay.
 type bridge struct {
 	Options
-	out writer
+	out lineWriter
 	wg  sync.WaitGroup // all goroutines but the reader
 
 	closing chan struct{} // closed at the end of the input
@@ -75,9 +81,9 @@ type bridge struct {
 
 	joinMu sync.Mutex // one connect or session opening at a time
 
-	mu      sync.Mutex // guards the following fields
-	daemon  *daemon    // the last connection
-	session session
+	mu      sync.Mutex  // guards the following fields
+	daemon  *daemonConn // the last connection
+	session clientSession
 }
 
 // Run relays messages until the input ends (then it waits for open replies), the output fails, or ctx
@@ -89,13 +95,13 @@ func Run(ctx context.Context, o Options) error {
 	if b.Logger == nil {
 		b.Logger = slog.New(slog.DiscardHandler)
 	}
-	b.out = writer{to: o.Out, failed: cancel}
+	b.out = lineWriter{to: o.Out, failed: cancel}
 	ended := make(chan error, 1)
 	go func() {
-		err := b.read(ctx)
+		err := b.readInput(ctx)
 		close(b.closing)
 		defer time.AfterFunc(drainTime, cancel).Stop()
-		b.sendEnd()
+		b.sendEndLine()
 		b.wg.Wait()
 		ended <- err
 	}()
@@ -112,8 +118,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// read handles lines until the input ends.
-func (b *bridge) read(ctx context.Context) error {
+// readInput handles lines until the input ends.
+func (b *bridge) readInput(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- b.readLines(ctx) }()
 	select {
@@ -139,14 +145,14 @@ func (b *bridge) readLines(ctx context.Context) error {
 			return nil
 		case err != nil && !tooLong:
 			return err
-		case !b.take(ctx, line, tooLong):
+		case !b.forwardLine(ctx, line, tooLong):
 			return nil
 		}
 	}
 }
 
-// take sends one line to the daemon, and reports whether to read on.
-func (b *bridge) take(ctx context.Context, line []byte, tooLong bool) bool {
+// forwardLine sends one line to the daemon, and reports whether to read on.
+func (b *bridge) forwardLine(ctx context.Context, line []byte, tooLong bool) bool {
 	b.sendMu.Lock()
 	defer b.sendMu.Unlock()
 	if ctx.Err() != nil {
@@ -155,7 +161,7 @@ func (b *bridge) take(ctx context.Context, line []byte, tooLong bool) bool {
 	line = bytes.TrimSpace(line)
 	switch {
 	case tooLong:
-		b.out.write(wirejson.AppendError(nil, nil, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
+		b.out.writeLine(wirejson.AppendError(nil, nil, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 			Message: "A message is larger than 16 MiB (16777216 bytes), the most that is read. Send less, for example a path instead of the data itself."}))
 		return true
 	case len(line) == 0:
@@ -163,36 +169,36 @@ func (b *bridge) take(ctx context.Context, line []byte, tooLong bool) bool {
 	}
 	line = append(append(make([]byte, 0, len(line)+1), line...), '\n')
 	if line[0] == '[' {
-		b.launch(ctx, &openRequest{message: &message{line: line}})
+		b.sendRequest(ctx, &openRequest{message: &message{line: line}})
 		return true
 	}
-	m, err := wirejson.Parse(line)
-	msg := &message{Message: m, line: line, modern: isModern(m.Params)}
+	m, err := wirejson.ParseServerMessage(line)
+	msg := &message{Message: m, line: line, modern: isModernRequest(m.Params)}
 	switch {
 	case err != nil:
-		b.out.write(wirejson.AppendError(nil, nil, rpcError(err)))
+		b.out.writeLine(wirejson.AppendError(nil, nil, toRPCError(err)))
 	case m.Method == mcp.Initialize && m.IsRequest() && !msg.modern:
-		b.initialize(ctx, msg) // later messages need the session
+		b.openSession(ctx, msg) // later messages need the session
 	case m.IsRequest():
-		b.launch(ctx, &openRequest{message: msg})
+		b.sendRequest(ctx, &openRequest{message: msg})
 	case m.Method == mcp.Cancelled:
-		if d := b.current(); d != nil {
-			d.cancel(string(wirejson.Find(m.Params, "requestId")), line)
+		if d := b.openConnection(); d != nil {
+			d.forwardCancel(string(wirejson.Find(m.Params, "requestId")), line)
 		}
 	default:
-		b.forward(ctx, msg)
+		b.forwardMessage(ctx, msg)
 	}
 	return true
 }
 
-// isModern reports whether the params name their protocol version, as modern requests do.
-func isModern(params json.RawMessage) bool {
+// isModernRequest reports whether the params name their protocol version, as modern requests do.
+func isModernRequest(params json.RawMessage) bool {
 	_, ok := wirejson.String(wirejson.Find(wirejson.Find(params, "_meta"), mcp.MetaVersion))
 	return ok
 }
 
-// current returns the open connection, or nil.
-func (b *bridge) current() *daemon {
+// openConnection returns the open connection, or nil.
+func (b *bridge) openConnection() *daemonConn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.daemon == nil || b.daemon.retired.Load() {
@@ -201,40 +207,40 @@ func (b *bridge) current() *daemon {
 	return b.daemon
 }
 
-// launch sends a request or a batch, or answers it with an error.
-func (b *bridge) launch(ctx context.Context, f *openRequest) {
-	d, err := b.join(ctx, true)
+// sendRequest sends a request or a batch, or answers it with an error.
+func (b *bridge) sendRequest(ctx context.Context, f *openRequest) {
+	d, err := b.connectWithSession(ctx, true)
 	if err == nil {
-		err = d.launch(f)
+		err = d.sendRequest(f)
 	}
 	if err != nil && ctx.Err() == nil {
-		b.out.write(f.refusal(err))
+		b.out.writeLine(f.errorReply(err))
 	}
 }
 
-// forward sends a notification, or the client's answer to a question of the server.
-func (b *bridge) forward(ctx context.Context, msg *message) {
+// forwardMessage sends a notification, or the client's answer to a question of the server.
+func (b *bridge) forwardMessage(ctx context.Context, msg *message) {
 	if !b.hasSession() {
 		return // the modern protocol has none
 	}
-	d, err := b.join(ctx, true)
+	d, err := b.connectWithSession(ctx, true)
 	if err != nil {
 		b.Logger.Warn("a message could not be handed on", "method", msg.Method, "error", err)
 		return
 	}
-	d.send(msg.line)
+	d.sendLine(msg.line)
 }
 
-// connect returns the connection to the daemon. If start is set, it starts a daemon if none runs.
+// connectDaemon returns the connection to the daemon. If start is set, it starts a daemon if none runs.
 // b.joining is held.
-func (b *bridge) connect(ctx context.Context, start bool) (*daemon, error) {
-	if d := b.current(); d != nil {
+func (b *bridge) connectDaemon(ctx context.Context, start bool) (*daemonConn, error) {
+	if d := b.openConnection(); d != nil {
 		return d, nil
 	}
-	d, err := dial(ctx, b.Dial, target{b.Path, b.Token, b.UserAgent})
-	if start && notRunning(err) && ctx.Err() == nil {
+	d, err := dialDaemon(ctx, b.Dial, daemonTarget{b.Path, b.Token, b.UserAgent})
+	if start && isDialError(err) && ctx.Err() == nil {
 		if err = b.Start(ctx); err == nil {
-			d, err = dial(ctx, b.Dial, target{b.Path, b.Token, b.UserAgent})
+			d, err = dialDaemon(ctx, b.Dial, daemonTarget{b.Path, b.Token, b.UserAgent})
 		}
 	}
 	if err != nil {
@@ -243,36 +249,36 @@ func (b *bridge) connect(ctx context.Context, start bool) (*daemon, error) {
 	b.mu.Lock()
 	b.daemon = d
 	b.mu.Unlock()
-	b.wg.Go(func() { b.receive(ctx, d) })
+	b.wg.Go(func() { b.relayFromDaemon(ctx, d) })
 	return d, nil
 }
 
-// receive reads the daemon's messages until the connection ends.
-func (b *bridge) receive(ctx context.Context, d *daemon) {
+// relayFromDaemon reads the daemon's messages until the connection ends.
+func (b *bridge) relayFromDaemon(ctx context.Context, d *daemonConn) {
 	stop := context.AfterFunc(ctx, func() { _ = d.nc.Close() })
 	defer stop()
 	for lines := wirejson.NewLineReader(d.from, maxMessage); ; {
 		line, err := lines.Next()
 		if err != nil {
-			b.disconnected(ctx, d)
+			b.failOpenRequests(ctx, d)
 			return
 		}
-		said, text := split(line)
+		said, text := splitControlWord(line)
 		switch {
 		case len(line) == 0:
 		case said == "":
-			b.handleMessage(ctx, d, text, false)
+			b.relayMessage(ctx, d, text, false)
 		case said == mcp.LineSessionEnded:
 			d.retired.Store(true)
-			b.handleMessage(ctx, d, text, true)
+			b.relayMessage(ctx, d, text, true)
 		case d.takeRequest(said) != nil && len(text) > 0: // reply to a batch
-			b.out.write(text)
+			b.out.writeLine(text)
 		}
 	}
 }
 
-// split returns the control word of a line of the daemon, and the message after it.
-func split(line []byte) (said string, text []byte) {
+// splitControlWord returns the control word of a line of the daemon, and the message after it.
+func splitControlWord(line []byte) (said string, text []byte) {
 	begin := bytes.IndexAny(line, "{[")
 	if begin < 0 {
 		begin = len(line)
@@ -280,12 +286,12 @@ func split(line []byte) (said string, text []byte) {
 	return string(bytes.TrimSpace(line[:begin])), line[begin:]
 }
 
-// handleMessage writes a message to the client, unless it is an unexpected reply. It resends a request
+// relayMessage writes a message to the client, unless it is an unexpected reply. It resends a request
 // once if its session had ended before it was executed.
-func (b *bridge) handleMessage(ctx context.Context, d *daemon, line []byte, over bool) {
-	id, failed, isAnswer := replyTo(line)
+func (b *bridge) relayMessage(ctx context.Context, d *daemonConn, line []byte, over bool) {
+	id, failed, isAnswer := parseReplyID(line)
 	if !isAnswer || id == "" {
-		b.out.write(line)
+		b.out.writeLine(line)
 		return
 	}
 	switch f := d.takeRequest(id); {
@@ -296,20 +302,20 @@ func (b *bridge) handleMessage(ctx context.Context, d *daemon, line []byte, over
 		f.resent = true
 		b.wg.Go(func() {
 			b.sendMu.Lock()
-			b.launch(ctx, f)
+			b.sendRequest(ctx, f)
 			b.sendMu.Unlock()
-			b.sendEnd()
+			b.sendEndLine()
 		})
 	default:
 		if !failed {
-			b.remember(f.message)
+			b.rememberSetting(f.message)
 		}
-		b.out.write(line)
+		b.out.writeLine(line)
 	}
 }
 
-// disconnected answers the open requests with an error when the connection ends.
-func (b *bridge) disconnected(ctx context.Context, d *daemon) {
+// failOpenRequests answers the open requests with an error when the connection ends.
+func (b *bridge) failOpenRequests(ctx context.Context, d *daemonConn) {
 	d.retired.Store(true)
 	_ = d.nc.Close() // the connection is already lost
 	close(d.closed)
@@ -322,7 +328,7 @@ func (b *bridge) disconnected(ctx context.Context, d *daemon) {
 	}
 	for _, f := range flights {
 		if f.own == nil && !f.cancelled {
-			b.out.write(f.refusal(errCutOff))
+			b.out.writeLine(f.errorReply(errCutOff))
 		}
 	}
 	if b.hasSession() {
@@ -330,23 +336,23 @@ func (b *bridge) disconnected(ctx context.Context, d *daemon) {
 	}
 }
 
-// sendEnd tells the daemon, after the end of the input, that no more messages follow. Resent requests use
+// sendEndLine tells the daemon, after the end of the input, that no more messages follow. Resent requests use
 // another connection.
-func (b *bridge) sendEnd() {
+func (b *bridge) sendEndLine() {
 	b.sendMu.Lock()
 	defer b.sendMu.Unlock()
 	select {
 	case <-b.closing:
-		if d := b.current(); d != nil {
+		if d := b.openConnection(); d != nil {
 			d.retired.Store(true)
-			d.send([]byte(mcp.LineEnd + "\n"))
+			d.sendLine([]byte(mcp.LineEnd + "\n"))
 		}
 	default:
 	}
 }
 
-// writer writes messages, one per line.
-type writer struct {
+// lineWriter writes messages, one per line.
+type lineWriter struct {
 	mu     sync.Mutex // orders the lines
 	to     io.Writer
 	failed context.CancelFunc
@@ -356,8 +362,8 @@ type writer struct {
 // keptLine is the size up to which a message and its line end are written together, in bytes.
 const keptLine = 64 << 10
 
-// write writes a message, which has no line break, and a line end.
-func (w *writer) write(message []byte) {
+// writeLine writes a message, which has no line break, and a line end.
+func (w *lineWriter) writeLine(message []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(message) > keptLine {

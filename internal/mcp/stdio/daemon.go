@@ -37,11 +37,11 @@ type openRequest struct {
 	*message
 	own       chan []byte // receives the reply to a request of the bridge itself, cap 1; otherwise nil
 	resent    bool        // already resent in a new session
-	cancelled bool        // by the client, which expects no reply; daemon.mu guards this
+	cancelled bool        // by the client, which expects no reply; daemonConn.mu guards this
 }
 
-// daemon is a connection to the daemon after the upgrade.
-type daemon struct {
+// daemonConn is a connection to the daemon after the upgrade.
+type daemonConn struct {
 	nc      net.Conn
 	from    io.Reader
 	closed  chan struct{} // closed when the connection ends
@@ -65,27 +65,27 @@ var (
 		Message: "Another request with this id has no answer yet. Give each request an id of its own."}
 )
 
-// target is an endpoint of the daemon and the credentials for it.
-type target struct{ path, token, userAgent string }
+// daemonTarget is an endpoint of the daemon and the credentials for it.
+type daemonTarget struct{ path, token, userAgent string }
 
-// dial connects to the daemon and upgrades the connection.
-func dial(ctx context.Context, to func(context.Context) (net.Conn, error), at target) (*daemon, error) {
+// dialDaemon connects to the daemon and upgrades the connection.
+func dialDaemon(ctx context.Context, to func(context.Context) (net.Conn, error), at daemonTarget) (*daemonConn, error) {
 	nc, err := to(ctx)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.Close() })
 	defer stop()
-	from, err := upgrade(nc, at)
+	from, err := upgradeConn(nc, at)
 	if err != nil {
 		_ = nc.Close()
 		return nil, err
 	}
-	return &daemon{nc: nc, from: from, closed: make(chan struct{}), requests: map[string]*openRequest{}}, nil
+	return &daemonConn{nc: nc, from: from, closed: make(chan struct{}), requests: map[string]*openRequest{}}, nil
 }
 
-// upgrade upgrades the connection to the line protocol and returns its reader.
-func upgrade(nc net.Conn, at target) (io.Reader, error) {
+// upgradeConn upgrades the connection to the line protocol and returns its reader.
+func upgradeConn(nc net.Conn, at daemonTarget) (io.Reader, error) {
 	_ = nc.SetDeadline(time.Now().Add(upgradeTime)) // if it fails, the next step fails, too
 	proof := ""
 	if at.token != "" {
@@ -108,14 +108,14 @@ func upgrade(nc net.Conn, at target) (io.Reader, error) {
 		return nil, errNoLineProtocol
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // as much as arrives
-	if m, err := wirejson.Parse(body); err == nil && m.Error != nil {
+	if m, err := wirejson.ParseServerMessage(body); err == nil && m.Error != nil {
 		return nil, m.Error
 	}
 	return nil, fmt.Errorf("HTTP status %d: %s", resp.StatusCode, bytes.TrimSpace(body))
 }
 
-// send sends a line. If it fails, the connection ends, and disconnected answers the open requests.
-func (d *daemon) send(line []byte) {
+// sendLine sends a line. If it fails, the connection ends, and disconnected answers the open requests.
+func (d *daemonConn) sendLine(line []byte) {
 	d.writeMu.Lock()
 	defer d.writeMu.Unlock()
 	if _, err := d.nc.Write(line); err != nil {
@@ -123,17 +123,17 @@ func (d *daemon) send(line []byte) {
 	}
 }
 
-// launch sends a request or a batch. Replies may arrive in any order.
-func (d *daemon) launch(f *openRequest) error {
-	if err := d.register(f); err != nil {
+// sendRequest sends a request or a batch. Replies may arrive in any order.
+func (d *daemonConn) sendRequest(f *openRequest) error {
+	if err := d.registerRequest(f); err != nil {
 		return err
 	}
-	d.send(f.line)
+	d.sendLine(f.line)
 	return nil
 }
 
-// register registers a request before it is sent.
-func (d *daemon) register(f *openRequest) error {
+// registerRequest registers a request before it is sent.
+func (d *daemonConn) registerRequest(f *openRequest) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := string(f.ID)
@@ -156,7 +156,7 @@ func (d *daemon) register(f *openRequest) error {
 }
 
 // takeRequest removes and returns the request of a reply; nil if no one waits for it.
-func (d *daemon) takeRequest(key string) *openRequest {
+func (d *daemonConn) takeRequest(key string) *openRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f := d.requests[key]
@@ -167,10 +167,10 @@ func (d *daemon) takeRequest(key string) *openRequest {
 	return f
 }
 
-// ask sends a request of the bridge itself and returns the reply.
-func (d *daemon) ask(ctx context.Context, msg *message) ([]byte, error) {
+// roundTrip sends a request of the bridge itself and returns the reply.
+func (d *daemonConn) roundTrip(ctx context.Context, msg *message) ([]byte, error) {
 	f := &openRequest{message: msg, own: make(chan []byte, 1)}
-	if err := d.launch(f); err != nil {
+	if err := d.sendRequest(f); err != nil {
 		return nil, err
 	}
 	select {
@@ -183,43 +183,43 @@ func (d *daemon) ask(ctx context.Context, msg *message) ([]byte, error) {
 	}
 }
 
-// cancel forwards a cancellation of the client.
-func (d *daemon) cancel(id string, line []byte) {
+// forwardCancel forwards a cancellation of the client.
+func (d *daemonConn) forwardCancel(id string, line []byte) {
 	d.mu.Lock()
 	if f := d.requests[id]; f != nil {
 		f.cancelled = true
 	}
 	d.mu.Unlock()
-	d.send(line)
+	d.sendLine(line)
 }
 
-// replyTo returns the request ID of a reply: ok is false if the line is no reply, failed reports an error
+// parseReplyID returns the request ID of a reply: ok is false if the line is no reply, failed reports an error
 // reply. The ID may be unknown ("").
-func replyTo(line []byte) (id string, failed, ok bool) {
+func parseReplyID(line []byte) (id string, failed, ok bool) {
 	c := wirejson.Cursor{Text: line, Depth: wirejson.RelayDepth}
-	for end := c.Open('{'); c.More(end); {
-		switch name := string(c.Name()); name {
+	for end := c.Enter('{'); c.More(end); {
+		switch name := string(c.ReadName()); name {
 		case "result", "error":
 			return id, name == "error", true
 		case "id":
-			id = string(c.Value())
+			id = string(c.ReadValue())
 		case "method":
 			return "", false, false
 		default:
-			c.Value()
+			c.ReadValue()
 		}
 	}
 	return "", false, false
 }
 
-// notRunning reports whether the dial failed, so that nothing was sent.
-func notRunning(err error) bool {
+// isDialError reports whether the dial failed, so that nothing was sent.
+func isDialError(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// rpcError returns the error for the client.
-func rpcError(err error) *wirejson.RPCError {
+// toRPCError returns the error for the client.
+func toRPCError(err error) *wirejson.RPCError {
 	if e, ok := errors.AsType[*wirejson.RPCError](err); ok {
 		return e
 	}
@@ -228,7 +228,7 @@ func rpcError(err error) *wirejson.RPCError {
 	switch {
 	case ok:
 		e.Message = strings.TrimSpace(p.Message + " " + p.Hint)
-	case notRunning(err):
+	case isDialError(err):
 		e.Message = "MCPProxy does not run and could not be started: " + err.Error()
 	default:
 		e.Message = "MCPProxy gave no answer: " + err.Error() + ". The request may have been carried out: check before you try again."
@@ -236,15 +236,15 @@ func rpcError(err error) *wirejson.RPCError {
 	return e
 }
 
-// refusal returns the error reply to a request, or to each request of a batch.
-func (m *message) refusal(err error) []byte {
-	e := rpcError(err)
+// errorReply returns the error reply to a request, or to each request of a batch.
+func (m *message) errorReply(err error) []byte {
+	e := toRPCError(err)
 	if m.ID != nil {
 		return wirejson.AppendError(nil, m.ID, e)
 	}
 	var out []byte
-	_ = wirejson.Elements(m.line, func(element []byte) error { // invalid text gets one reply
-		if m, err := wirejson.Parse(element); err == nil && m.IsRequest() {
+	_ = wirejson.EachElement(m.line, func(element []byte) error { // invalid text gets one reply
+		if m, err := wirejson.ParseServerMessage(element); err == nil && m.IsRequest() {
 			out = wirejson.AppendError(append(out, ','), m.ID, e)
 		}
 		return nil

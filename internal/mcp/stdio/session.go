@@ -18,33 +18,33 @@ func (b *bridge) hasSession() bool {
 	return b.session.initialize != nil
 }
 
-// initialize opens a new session and answers the client. No other message is handled in the meantime.
-func (b *bridge) initialize(ctx context.Context, hello *message) {
+// openSession opens a new session and answers the client. No other message is handled in the meantime.
+func (b *bridge) openSession(ctx context.Context, hello *message) {
 	b.joinMu.Lock()
 	defer b.joinMu.Unlock()
-	d, err := b.connect(ctx, true)
+	d, err := b.connectDaemon(ctx, true)
 	var answer []byte
 	if err == nil {
-		answer, err = d.ask(ctx, hello)
+		answer, err = d.roundTrip(ctx, hello)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		answer = hello.refusal(err)
+		answer = hello.errorReply(err)
 	}
 	if version, ok := agreedVersion(answer); ok {
 		d.open = true
 		b.mu.Lock()
-		b.session = session{version: version, initialize: hello, settings: map[string]*message{}}
+		b.session = clientSession{version: version, initialize: hello, settings: map[string]*message{}}
 		b.mu.Unlock()
 	}
-	b.out.write(answer)
+	b.out.writeLine(answer)
 }
 
 // agreedVersion returns the protocol version of a reply to initialize.
 func agreedVersion(answer []byte) (version string, ok bool) {
-	m, err := wirejson.Parse(answer)
+	m, err := wirejson.ParseServerMessage(answer)
 	if err != nil || m.Result == nil {
 		return "", false
 	}
@@ -52,13 +52,13 @@ func agreedVersion(answer []byte) (version string, ok bool) {
 	return version, true
 }
 
-// join returns a connection on which the client's session is open.
-func (b *bridge) join(ctx context.Context, start bool) (*daemon, error) {
+// connectWithSession returns a connection on which the client's session is open.
+func (b *bridge) connectWithSession(ctx context.Context, start bool) (*daemonConn, error) {
 	b.joinMu.Lock()
 	defer b.joinMu.Unlock()
-	d, err := b.connect(ctx, start)
+	d, err := b.connectDaemon(ctx, start)
 	if err == nil && !d.open && b.hasSession() {
-		err = b.reopen(ctx, d)
+		err = b.reopenSession(ctx, d)
 	}
 	return d, err
 }
@@ -66,13 +66,13 @@ func (b *bridge) join(ctx context.Context, start bool) (*daemon, error) {
 // errOtherVersion says that a daemon of another version has started.
 var errOtherVersion = errors.New("MCPProxy was started anew in another version: start the client's connection anew, too")
 
-// reopen opens the client's session again, invisibly for the client. b.joining is held.
-func (b *bridge) reopen(ctx context.Context, d *daemon) error {
+// reopenSession opens the client's session again, invisibly for the client. b.joining is held.
+func (b *bridge) reopenSession(ctx context.Context, d *daemonConn) error {
 	b.mu.Lock()
 	s := b.session
 	wishes := slices.Collect(maps.Values(s.settings))
 	b.mu.Unlock()
-	answer, err := d.ask(ctx, s.initialize)
+	answer, err := d.roundTrip(ctx, s.initialize)
 	if err != nil {
 		return err
 	}
@@ -82,10 +82,10 @@ func (b *bridge) reopen(ctx context.Context, d *daemon) error {
 	case version != s.version:
 		return errOtherVersion
 	}
-	d.send(append(wirejson.AppendNotification(nil, mcp.Initialized, nil), '\n'))
+	d.sendLine(append(wirejson.AppendNotification(nil, mcp.Initialized, nil), '\n'))
 	// What is refused now is lost with the old session.
 	for _, msg := range wishes {
-		if _, err := d.ask(ctx, msg); err != nil {
+		if _, err := d.roundTrip(ctx, msg); err != nil {
 			return err
 		}
 	}
@@ -110,8 +110,8 @@ func (b *bridge) restoreSession(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		if _, err := b.join(ctx, false); err == nil {
-			b.sendEnd()
+		if _, err := b.connectWithSession(ctx, false); err == nil {
+			b.sendEndLine()
 			return
 		}
 	}
@@ -120,9 +120,9 @@ func (b *bridge) restoreSession(ctx context.Context) {
 // maxSettings limits the remembered settings.
 const maxSettings = 1024
 
-// remember stores the log level and the resource subscriptions of the session, so that reopen can repeat
+// rememberSetting stores the log level and the resource subscriptions of the session, so that reopen can repeat
 // them.
-func (b *bridge) remember(msg *message) {
+func (b *bridge) rememberSetting(msg *message) {
 	key := "level"
 	switch {
 	case msg.modern:

@@ -10,11 +10,11 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// core is the common part of the connections of all transports.
-type core struct {
-	*session.End
-	Options
-	pending   *pending
+// linkCore is the common part of the connections of all transports.
+type linkCore struct {
+	*session.EndSignal
+	LinkOptions
+	pending   *pendingRequests
 	post      func(ctx context.Context, msg []byte) error // sends a message without a response
 	postLater func(msg []byte)                            // post in the background
 
@@ -24,71 +24,73 @@ type core struct {
 	modern    atomic.Bool // the modern protocol was agreed
 }
 
-func newCore(o Options) core { return core{End: session.NewEnd(), Options: o, pending: newPending()} }
+func newLinkCore(o LinkOptions) linkCore {
+	return linkCore{EndSignal: session.NewEndSignal(), LinkOptions: o, pending: newPendingRequests()}
+}
 
-// Agree sets the protocol version after the handshake.
-func (l *core) Agree(version string) {
+// SetVersion sets the protocol version after the handshake.
+func (l *linkCore) SetVersion(version string) {
 	l.modern.Store(version == mcp.Modern)
 	l.agreed.Store(true)
 }
 
-// Settled does nothing.
-func (l *core) Settled() {}
+// StartComplete does nothing.
+func (l *linkCore) StartComplete() {}
 
 // Health implements Link.
-func (l *core) Health() Health {
-	return Health{Received: l.received.Load(), InFlight: l.pending.inFlight(), Listening: l.listening.Load()}
+func (l *linkCore) Health() LinkHealth {
+	return LinkHealth{Received: l.received.Load(), InFlight: l.pending.inFlight(), Listening: l.listening.Load()}
 }
 
 // Notify implements Link.
-func (l *core) Notify(ctx context.Context, method string, params json.RawMessage) error {
+func (l *linkCore) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	return l.post(ctx, wirejson.AppendNotification(nil, method, params))
 }
 
 // Respond implements Link.
-func (l *core) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
+func (l *linkCore) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
 	if r.Error != nil {
 		return l.post(ctx, wirejson.AppendError(nil, id, r.Error))
 	}
 	return l.post(ctx, wirejson.AppendResult(nil, id, r.Result))
 }
 
-// sendQueued sends the messages of the outbox until ctx ends.
-func (l *core) sendQueued(ctx context.Context, told *outbox) {
+// sendOutbox sends the messages of the outbox until ctx ends.
+func (l *linkCore) sendOutbox(ctx context.Context, told *outbox) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-told.some:
 		}
-		for msg := told.take(); msg != nil && ctx.Err() == nil; msg = told.take() {
+		for msg := told.takeMessage(); msg != nil && ctx.Err() == nil; msg = told.takeMessage() {
 			l.sendInBackground(ctx, msg)
 		}
 	}
 }
 
 // sendInBackground sends a message with a time limit and reports a failure to the supervisor.
-func (l *core) sendInBackground(ctx context.Context, msg []byte) {
+func (l *linkCore) sendInBackground(ctx context.Context, msg []byte) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 	if err := l.post(ctx, msg); err != nil {
-		l.Reports.Doubt()
+		l.Reports.ConnectionDoubtful()
 	}
 }
 
-// dispatch delivers a message that is no response on a connection that several clients share. from is the
+// deliverSharedMessage delivers a message that is no response on a connection that several clients share. from is the
 // request in whose reply stream it arrived, or nil. change: it is a list change that has been reported.
-func (l *core) dispatch(m *wirejson.Message, from *entry, change bool) {
-	switch e := eventOf(m); {
+func (l *linkCore) deliverSharedMessage(m *wirejson.Message, from *pendingRequest, change bool) {
+	switch e := toEvent(m); {
 	case m.IsRequest():
-		l.postLater(refuse(m, noCapability))
+		l.postLater(refuseQuestion(m, noCapability))
 	case change:
 		l.Reports.Notification(m.Method, m.Params)
 	case m.Method == mcp.ResourceUpdated && l.Reports.Notification(m.Method, m.Params):
 	case m.Method == mcp.Progress:
-		l.pending.progress(e, from)
-	case from != nil && from.receive(e):
-	case from == nil && l.pending.only(e):
+		l.pending.deliverProgress(e, from)
+	case from != nil && from.deliverIfWanted(e):
+	case from == nil && l.pending.deliverToOnlyRequest(e):
 	case m.Method == mcp.LogMessage:
 		l.Reports.Log("the server says " + string(m.Params[:min(len(m.Params), maxLogText)]))
 	}

@@ -11,77 +11,77 @@ import (
 // duplex is a connection with one stream for all messages of the server. One goroutine reads it and passes
 // each response to the goroutine that waits for it.
 type duplex struct {
-	core
-	queue session.Queue // events that belong to no request, on a client's own connection
+	linkCore
+	queue session.EventQueue // events that belong to no request, on a client's own connection
 }
 
-func newDuplex(o Options) *duplex {
-	l := &duplex{core: newCore(o), queue: session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true}}
+func newDuplex(o LinkOptions) *duplex {
+	l := &duplex{linkCore: newLinkCore(o), queue: session.EventQueue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true}}
 	l.listening.Store(true)
 	return l
 }
 
-// Attend does nothing: the stream is always open.
-func (l *duplex) Attend(context.Context) {}
+// OpenNotificationStream does nothing: the stream is always open.
+func (l *duplex) OpenNotificationStream(context.Context) {}
 
-// HasID returns false: these transports have no session IDs.
-func (l *duplex) HasID() bool { return false }
+// HasSessionID returns false: these transports have no session IDs.
+func (l *duplex) HasSessionID() bool { return false }
 
-// end ends the link with a cause.
-func (l *duplex) end(err error) {
-	l.Fail(err)
-	l.pending.fail(l.Cause())
+// endLink ends the link with a cause.
+func (l *duplex) endLink(err error) {
+	l.Signal(err)
+	l.pending.failAll(l.Cause())
 }
 
-// begin registers a request and encodes its message into a pooled buffer.
-func (l *duplex) begin(ctx context.Context, r *session.Request) (e *entry, msg *[]byte, err error) {
+// beginRequest registers a request and encodes its message into a pooled buffer.
+func (l *duplex) beginRequest(ctx context.Context, r *session.Request) (e *pendingRequest, msg *[]byte, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, nil, notSent(err)
+		return nil, nil, newNotSentError(err)
 	}
-	e, msg = l.pending.entry(), buffers.Get().(*[]byte)
-	*msg = e.send((*msg)[:0], r, &l.Options, l.modern.Load(), false)
-	if err := l.pending.enter(e); err != nil {
-		l.pending.recycle(e)
-		putBuffer(msg)
+	e, msg = l.pending.newUnregistered(), encodeBuffers.Get().(*[]byte)
+	*msg = e.encodeRequest((*msg)[:0], r, &l.LinkOptions, l.modern.Load(), false)
+	if err := l.pending.register(e); err != nil {
+		l.pending.recycleRequest(e)
+		putEncodeBuffer(msg)
 		return nil, nil, err
 	}
 	return e, msg, nil
 }
 
-// routeAll routes the messages of one line or event, and reports whether it could be parsed. If the text
+// routeMessages routes the messages of one line or event, and reports whether it could be parsed. If the text
 // answers a request but is malformed, that request fails.
-func (l *duplex) routeAll(data []byte, kept bool) bool {
-	if split(data, func(m wirejson.Message) { l.route(&m, kept) }) != nil {
+func (l *duplex) routeMessages(data []byte, kept bool) bool {
+	if eachMessage(data, func(m wirejson.Message) { l.routeMessage(&m, kept) }) != nil {
 		l.pending.rejectMalformed(data)
 		return false
 	}
 	return true
 }
 
-func (l *duplex) route(m *wirejson.Message, kept bool) {
+func (l *duplex) routeMessage(m *wirejson.Message, kept bool) {
 	if m.IsResponse() {
-		l.pending.resolve(m, kept)
+		l.pending.deliverReply(m, kept)
 		return
 	}
-	change := reportChange(l.Reports, m.Method) // before any client is told, which may then call
-	switch e := eventOf(m); {
+	change := reportListChange(l.Reports, m.Method) // before any client is told, which may then call
+	switch e := toEvent(m); {
 	case l.Own:
-		l.forClient(m, e)
-	case l.pending.subscribed(e):
+		l.deliverToClient(m, e)
+	case l.pending.deliverToSubscription(e):
 	default:
-		l.dispatch(m, nil, change)
+		l.deliverSharedMessage(m, nil, change)
 	}
 }
 
-// forClient delivers a message on a client's own connection: to the request that it names, else to the
+// deliverToClient delivers a message on a client's own connection: to the request that it names, else to the
 // only open request, which keeps the order, else to the client's listener, else to the newest request,
 // else into the queue.
-func (l *duplex) forClient(m *wirejson.Message, e session.Event) {
-	told := m.Method == mcp.Progress && l.pending.byToken(e) ||
-		l.pending.only(e) ||
-		l.queue.Attached() && l.queue.Put(e.Clone()) || l.pending.newest(e, (*sent).passes) || l.queue.Put(e.Clone())
+func (l *duplex) deliverToClient(m *wirejson.Message, e session.Event) {
+	told := m.Method == mcp.Progress && l.pending.deliverByToken(e) ||
+		l.pending.deliverToOnlyRequest(e) ||
+		l.queue.HasReader() && l.queue.Put(e.Clone()) || l.pending.deliverToNewest(e, (*sentRequest).getsAllEvents) || l.queue.Put(e.Clone())
 	if !told && m.IsRequest() {
-		l.postLater(refuse(m, CannotAsk))
+		l.postLater(refuseQuestion(m, CannotAsk))
 	}
 }
 
@@ -90,5 +90,5 @@ func (l *duplex) Listen(ctx context.Context, say func(session.Event), opened fun
 	if !l.Own {
 		return &StatusError{Status: 405}
 	}
-	return l.queue.Read(ctx, l.Done(), say, opened, l.Cause)
+	return l.queue.PassEvents(ctx, l.Done(), say, opened, l.Cause)
 }

@@ -12,29 +12,29 @@ import (
 
 // The errors of connections and requests.
 var (
-	ErrStopped     = problem.Ownf("the connection was ended by MCPProxy")
-	ErrSessionGone = problem.Ownf("the server has ended the session")
-	ErrNoAnswer    = problem.Ownf("the answer ended before the response")
-	ErrNoMessage   = problem.Ownf("the answer is no JSON-RPC message")
-	errWrongID     = problem.Ownf("the server answered another request")
+	ErrStopped     = problem.OwnTextErrorf("the connection was ended by MCPProxy")
+	ErrSessionGone = problem.OwnTextErrorf("the server has ended the session")
+	ErrNoAnswer    = problem.OwnTextErrorf("the answer ended before the response")
+	ErrNoMessage   = problem.OwnTextErrorf("the answer is no JSON-RPC message")
+	errWrongID     = problem.OwnTextErrorf("the server answered another request")
 )
 
-// NotExecuted reports whether err says that the server has lost the session and has not executed the
+// IsNotExecuted reports whether err says that the server has lost the session and has not executed the
 // request, so that it may be sent again in a new session.
-func NotExecuted(err error) bool {
+func IsNotExecuted(err error) bool {
 	_, lost := errors.AsType[*LostError](err)
-	_, gone := errors.AsType[*goneError](err)
+	_, gone := errors.AsType[*sessionGoneError](err)
 	return gone && !lost
 }
 
-// mediaError is a response with a Content-Type that cannot contain a message.
-func mediaError(status int) error {
-	return &noMessage{problem.Ownf("the answer (status %d) is neither JSON nor an event stream", status)}
+// newMediaError is a response with a Content-Type that cannot contain a message.
+func newMediaError(status int) error {
+	return &noMessageError{problem.OwnTextErrorf("the answer (status %d) is neither JSON nor an event stream", status)}
 }
 
-type noMessage struct{ error }
+type noMessageError struct{ error }
 
-func (e *noMessage) Unwrap() error { return e.error }
+func (e *noMessageError) Unwrap() error { return e.error }
 
 // LostError is the error of a request whose connection was lost: it may have been executed.
 type LostError struct{ Reason error }
@@ -42,8 +42,8 @@ type LostError struct{ Reason error }
 func (e *LostError) Error() string { return fmt.Sprintf("the connection was lost: %v", e.Reason) }
 func (e *LostError) Unwrap() error { return e.Reason }
 
-// notSent wraps an error from before the server could execute the request.
-func notSent(err error) error { return &session.NotSentError{Cause: err} }
+// newNotSentError wraps an error from before the server could execute the request.
+func newNotSentError(err error) error { return &session.NotSentError{Cause: err} }
 
 // StatusError is an HTTP error status.
 type StatusError struct {
@@ -52,8 +52,8 @@ type StatusError struct {
 	location  string
 }
 
-// statusOf returns the status of a response as an error.
-func statusOf(a *Response) *StatusError {
+// newStatusError returns the status of a response as an error.
+func newStatusError(a *HTTPResponse) *StatusError {
 	return &StatusError{Status: a.Status, challenge: a.Challenge, location: a.Location}
 }
 
@@ -80,9 +80,9 @@ func (e *StatusError) Temporary() bool {
 	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
 }
 
-// goneError is a refusal because the session is lost; the server has not executed the request.
-type goneError struct{ refusal error }
+// sessionGoneError is a refusal because the session is lost; the server has not executed the request.
+type sessionGoneError struct{ refusal error }
 
-func (e *goneError) Error() string        { return ErrSessionGone.Error() }
-func (e *goneError) Is(target error) bool { return target == ErrSessionGone }
-func (e *goneError) Unwrap() error        { return e.refusal }
+func (e *sessionGoneError) Error() string        { return ErrSessionGone.Error() }
+func (e *sessionGoneError) Is(target error) bool { return target == ErrSessionGone }
+func (e *sessionGoneError) Unwrap() error        { return e.refusal }

@@ -45,8 +45,8 @@ type Failure struct {
 	Detail string
 }
 
-// Masked returns f with masked credentials.
-func (f Failure) Masked(m process.Masker) Failure {
+// WithMaskedCredentials returns f with masked credentials.
+func (f Failure) WithMaskedCredentials(m process.Masker) Failure {
 	return Failure{f.Code, m.MaskText(f.Said), m.MaskText(f.Detail)}
 }
 
@@ -58,39 +58,39 @@ func (f Failure) String() string {
 	return f.Code + ": " + f.Said
 }
 
-// NeedsSecret says why a server is not started: a secret is missing.
-type NeedsSecret string
+// NeedsSecretError says why a server is not started: a secret is missing.
+type NeedsSecretError string
 
-func (e NeedsSecret) Error() string { return string(e) }
+func (e NeedsSecretError) Error() string { return string(e) }
 
-// NeedsVariable says that the configuration of a server names an unset environment variable.
-type NeedsVariable string
+// NeedsVariableError says that the configuration of a server names an unset environment variable.
+type NeedsVariableError string
 
-func (e NeedsVariable) Error() string { return string(e) }
+func (e NeedsVariableError) Error() string { return string(e) }
 
-// AnswerError is a JSON-RPC error in reply to a request of MCPProxy itself. The server's text goes only to
+// ServerRPCError is a JSON-RPC error in reply to a request of MCPProxy itself. The server's text goes only to
 // the server's log.
-type AnswerError struct{ Code int }
+type ServerRPCError struct{ Code int }
 
-func (e *AnswerError) Error() string {
+func (e *ServerRPCError) Error() string {
 	return fmt.Sprintf("the server answered with error %d, its log has the text", e.Code)
 }
 
-// FailureOf classifies an error by its type, never by its text.
-func FailureOf(err error) Failure {
+// ClassifyFailure classifies an error by its type, never by its text.
+func ClassifyFailure(err error) Failure {
 	var (
 		exited   *process.ExitError
 		spawn    *process.SpawnError
 		status   *StatusError
-		refused  *AnswerError
+		refused  *ServerRPCError
 		dns      *net.DNSError
-		forbid   *dialpolicy.Error
+		forbid   *dialpolicy.AddressError
 		cert     *tls.CertificateVerificationError
 		unknown  x509.UnknownAuthorityError
 		netFail  net.Error
-		ownWords *problem.Own
-		secret   NeedsSecret
-		variable NeedsVariable
+		ownWords *problem.OwnTextError
+		secret   NeedsSecretError
+		variable NeedsVariableError
 	)
 	same := func(code, words string) Failure { return Failure{code, words, words} }
 	switch {
@@ -136,9 +136,9 @@ func FailureOf(err error) Failure {
 	case errors.As(err, &cert), errors.As(err, &unknown):
 		return certificateFailure(err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return Failure{Unreachable, "nothing answers at its address", "nothing answers at its address" + dialled(err) + ": the connection was refused"}
+		return Failure{Unreachable, "nothing answers at its address", "nothing answers at its address" + dialledAddressText(err) + ": the connection was refused"}
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN):
-		return Failure{Unreachable, "there is no way to its address, is there a network?", "there is no way to its address" + dialled(err) + ", is there a network?"}
+		return Failure{Unreachable, "there is no way to its address, is there a network?", "there is no way to its address" + dialledAddressText(err) + ", is there a network?"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netFail) && netFail.Timeout():
 		return same(TimedOut, "it did not answer in time")
 	}
@@ -157,8 +157,8 @@ func certificateFailure(err error) Failure {
 	return Failure{code, words, words}
 }
 
-// dialled returns the address of a dial error after a blank.
-func dialled(err error) string {
+// dialledAddressText returns the address of a dial error after a blank.
+func dialledAddressText(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
 		return " " + op.Addr.String()
 	}

@@ -27,7 +27,7 @@ func TestNoNetwork(t *testing.T) {
 		"a name that is none": {&net.DNSError{Name: "a.example", Err: "no such host", IsNotFound: true}, UnknownHost, "is not known"},
 		"a closed port":       {dial(syscall.ECONNREFUSED), Unreachable, "nothing answers"},
 	} {
-		got := FailureOf(fmt.Errorf("connect: %w", c.err))
+		got := ClassifyFailure(fmt.Errorf("connect: %w", c.err))
 		if got.Code != c.code || !strings.Contains(got.Said, c.says) || !strings.Contains(got.Detail, c.says) {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -110,7 +110,7 @@ func TestLeanRefusesWhatIsMalformed(t *testing.T) {
 			u := rawServer(t, func(int, int) string { return raw })
 			c, r := leanFor(t, u)
 			_, _, err := fetch(c, r)
-			if !errors.Is(err, errMalformed) || session.NotSent(err) {
+			if !errors.Is(err, errMalformed) || session.IsNotSent(err) {
 				t.Errorf("error %v", err)
 			}
 			if n := len(c.idle) + len(c.unfinished); n != 0 {

@@ -6,35 +6,35 @@ import (
 	"net/http"
 )
 
-// Account authenticates MCPProxy to one server. Its methods are safe for concurrent use.
-type Account interface {
+// ServerAccount authenticates MCPProxy to one server. Its methods are safe for concurrent use.
+type ServerAccount interface {
 	// Authorization returns the Authorization header, "" for none. It may wait for a token refresh.
 	Authorization(ctx context.Context) (string, error)
 	// Refused reports a 401 or 403 and its challenge; used is the rejected header. It returns whether
 	// another authorization is available, so that a retry makes sense.
-	Refused(ctx context.Context, used string, status int, challenge string) bool
+	HandleRefusal(ctx context.Context, used string, status int, challenge string) bool
 }
 
 // authClient adds the authorization of an account. It retries a refused request once with a new
 // authorization: the server has not executed it.
 type authClient struct {
-	Client
-	account Account
+	HTTPClient
+	account ServerAccount
 }
 
-// withAccount returns client with the authorization of the account, if any.
-func withAccount(client Client, account Account) Client {
+// wrapWithAccount returns client with the authorization of the account, if any.
+func wrapWithAccount(client HTTPClient, account ServerAccount) HTTPClient {
 	if account == nil {
 		return client
 	}
 	return &authClient{client, account}
 }
 
-func (p *authClient) Do(ctx context.Context, r *Request) (*Response, error) {
+func (p *authClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error) {
 	for again := false; ; again = true {
 		auth, err := p.account.Authorization(ctx)
 		if err != nil {
-			return nil, requestNotSent(fmt.Errorf("prove who asks: %w", err))
+			return nil, newNotSentError(fmt.Errorf("prove who asks: %w", err))
 		}
 		sent := r
 		if auth != "" { // no copy for servers without authorization
@@ -42,11 +42,11 @@ func (p *authClient) Do(ctx context.Context, r *Request) (*Response, error) {
 			proof.auth = auth
 			sent = &proof
 		}
-		a, err := p.Client.Do(ctx, sent)
+		a, err := p.HTTPClient.Do(ctx, sent)
 		if err != nil || a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden {
 			return a, err
 		}
-		if !p.account.Refused(ctx, auth, a.Status, a.Challenge) || again {
+		if !p.account.HandleRefusal(ctx, auth, a.Status, a.Challenge) || again {
 			return a, nil
 		}
 		a.Body.Close()

@@ -35,7 +35,7 @@ func (p *wallet) Authorization(context.Context) (string, error) {
 	return p.tokens[0], p.broken
 }
 
-func (p *wallet) Refused(_ context.Context, used string, status int, challenge string) bool {
+func (p *wallet) HandleRefusal(_ context.Context, used string, status int, challenge string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused = append(p.refused, fmt.Sprint(used, " ", status, " ", challenge))
@@ -67,13 +67,13 @@ func TestProvingSends(t *testing.T) {
 		w.WriteHeader(http.StatusAccepted)
 	}))
 	defer server.Close()
-	for name, client := range map[string]Client{"lean": newLeanClient(parseURL(t, server.URL), here), "std": newStdClient(here)} {
+	for name, client := range map[string]HTTPClient{"lean": newLeanClient(parseURL(t, server.URL), here), "std": newStdClient(here)} {
 		p := &wallet{tokens: []string{"Bearer old", "Bearer good"}}
-		head, err := newHead(parseURL(t, server.URL), http.Header{"X-A": {"b"}})
+		head, err := newRequestHead(parseURL(t, server.URL), http.Header{"X-A": {"b"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := (&authClient{client, p}).Do(context.Background(), &Request{Method: "POST", Head: head, Body: []byte("{}")})
+		a, err := (&authClient{client, p}).Do(context.Background(), &HTTPRequest{Method: "POST", Head: head, Body: []byte("{}")})
 		if err != nil || a.Status != http.StatusAccepted || len(p.refused) != 1 || !strings.HasSuffix(p.refused[0], `error="insufficient_scope"`) {
 			t.Errorf("%s: %+v %v, refused %q", name, a, err, p.refused)
 		}
@@ -91,12 +91,12 @@ func TestProvingSends(t *testing.T) {
 func TestReachOfClients(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	for name, client := range map[string]Client{"lean": newLeanClient(parseURL(t, server.URL), dialpolicy.Policy{}), "std": newStdClient(dialpolicy.Policy{})} {
-		head, err := newHead(parseURL(t, server.URL), http.Header{})
+	for name, client := range map[string]HTTPClient{"lean": newLeanClient(parseURL(t, server.URL), dialpolicy.Policy{}), "std": newStdClient(dialpolicy.Policy{})} {
+		head, err := newRequestHead(parseURL(t, server.URL), http.Header{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = client.Do(context.Background(), &Request{Method: "POST", Head: head}); !session.NotSent(err) || !strings.Contains(err.Error(), "allow_private") {
+		if _, err = client.Do(context.Background(), &HTTPRequest{Method: "POST", Head: head}); !session.IsNotSent(err) || !strings.Contains(err.Error(), "allow_private") {
 			t.Errorf("%s: %v", name, err)
 		}
 		client.Close()
@@ -111,20 +111,20 @@ func BenchmarkAccount(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	head, err := newHead(u, http.Header{})
+	head, err := newRequestHead(u, http.Header{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for _, bench := range []struct {
 		name    string
-		account Account
+		account ServerAccount
 	}{{"none", nil}, {"nobody", &wallet{}}, {"token", &wallet{tokens: []string{"Bearer x"}}}} {
 		b.Run(bench.name, func(b *testing.B) {
-			client := withAccount(newLeanClient(u, here), bench.account)
+			client := wrapWithAccount(newLeanClient(u, here), bench.account)
 			defer client.Close()
 			b.ReportAllocs()
 			for b.Loop() {
-				a, err := client.Do(b.Context(), &Request{Method: "POST", Head: head, Body: []byte("{}")})
+				a, err := client.Do(b.Context(), &HTTPRequest{Method: "POST", Head: head, Body: []byte("{}")})
 				if err != nil {
 					b.Fatal(err)
 				}

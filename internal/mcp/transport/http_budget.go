@@ -14,11 +14,11 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Budget limits the memory for large messages of one server, over all its connections, to the size of the
+// MemoryBudget limits the memory for large messages of one server, over all its connections, to the size of the
 // largest message. A server that sends many, or never ends one, delays only itself.
-type Budget struct {
+type MemoryBudget struct {
 	max     int // bytes of one message
-	buffers *Buffers
+	buffers *LargeBufferPool
 
 	suspect atomic.Bool         // the server has sent a message over the limit
 	sem     *semaphore.Weighted // bytes
@@ -27,71 +27,71 @@ type Budget struct {
 // roomOverhead is how much a reader may need in addition to the largest message.
 const roomOverhead = 16 << 10
 
-// NewBudget returns the budget of one server. maxMessage is its largest message in bytes.
-func NewBudget(maxMessage int, buffers *Buffers) *Budget {
-	return &Budget{max: maxMessage, buffers: buffers, sem: semaphore.NewWeighted(int64(maxMessage + roomOverhead))}
+// NewMemoryBudget returns the budget of one server. maxMessage is its largest message in bytes.
+func NewMemoryBudget(maxMessage int, buffers *LargeBufferPool) *MemoryBudget {
+	return &MemoryBudget{max: maxMessage, buffers: buffers, sem: semaphore.NewWeighted(int64(maxMessage + roomOverhead))}
 }
 
-// Max returns the size of the largest message.
-func (r *Budget) Max() int { return r.max }
+// MaxMessage returns the size of the largest message.
+func (r *MemoryBudget) MaxMessage() int { return r.max }
 
 // budgetWait limits the wait of a message for the budget.
 const budgetWait = 30 * time.Second
 
 // errOverBudget is wrapped by every error about a message without budget.
-var errOverBudget = problem.Ownf("the server sends too many large messages at a time")
+var errOverBudget = problem.OwnTextErrorf("the server sends too many large messages at a time")
 
-// TooLarge returns the error of a message over the limit, and throttles large messages from then on.
-func (r *Budget) TooLarge() error {
+// RejectTooLarge returns the error of a message over the limit, and throttles large messages from then on.
+func (r *MemoryBudget) RejectTooLarge() error {
 	r.suspect.Store(true)
-	return tooLarge(r.max)
+	return newTooLargeError(r.max)
 }
 
-// OverBudget returns the error of a message without budget.
-func (r *Budget) OverBudget() error {
-	return problem.Ownf("%w: together more than %d bytes", errOverBudget, r.max)
+// OverBudgetError returns the error of a message without budget.
+func (r *MemoryBudget) OverBudgetError() error {
+	return problem.OwnTextErrorf("%w: together more than %d bytes", errOverBudget, r.max)
 }
 
-// acquire waits for n bytes until done is closed or for budgetWait, and reports success. Release them with
+// acquireBytes waits for n bytes until done is closed or for budgetWait, and reports success. Release them with
 // release.
-func (r *Budget) acquire(n int, done <-chan struct{}) bool {
+func (r *MemoryBudget) acquireBytes(n int, done <-chan struct{}) bool {
 	if r.sem.TryAcquire(int64(n)) {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), budgetWait)
 	defer cancel()
-	ctx, stop := session.WithDone(ctx, done, nil)
+	ctx, stop := session.WithDoneChannels(ctx, done, nil)
 	defer stop()
 	return r.sem.Acquire(ctx, int64(n)) == nil
 }
 
-func (r *Budget) release(n int) { r.sem.Release(int64(n)) }
+func (r *MemoryBudget) releaseBytes(n int) { r.sem.Release(int64(n)) }
 
 // ReaderBudget is the budget as a wirejson.BufferPool for one reader, which waits until done is closed.
 type ReaderBudget struct {
-	*Budget
+	*MemoryBudget
 	done <-chan struct{}
 	read int // bytes since the last pause
 }
 
-// Until returns the budget for one reader.
-func (r *Budget) Until(done <-chan struct{}) *ReaderBudget {
-	return &ReaderBudget{Budget: r, done: done}
+// ForReader returns the budget for one reader.
+func (r *MemoryBudget) ForReader(done <-chan struct{}) *ReaderBudget {
+	return &ReaderBudget{MemoryBudget: r, done: done}
 }
 
 // Take returns a buffer for a message of any size. There is only one.
 func (v *ReaderBudget) Take(int) []byte {
 	n := v.max + roomOverhead
-	if !v.acquire(n, v.done) {
+	if !v.acquireBytes(n, v.done) {
 		return nil
 	}
-	return v.buffers.take(n)
+	return v.buffers.takeBuffer(n)
 }
 
 // Give returns the buffer.
 func (v *ReaderBudget) Give(buf []byte) {
-	v.buffers.put(buf)
-	v.release(len(buf))
+	v.buffers.returnBuffer(buf)
+	v.releaseBytes(len(buf))
 }
 
 // The rate for servers that have exceeded the limit: reading at full speed would use all CPUs.
@@ -110,13 +110,13 @@ func (v *ReaderBudget) Pace(n int) {
 }
 
 // ReadBody reads a whole body into a new buffer.
-func (v *ReaderBudget) ReadBody(a *Response) ([]byte, error) {
+func (v *ReaderBudget) ReadBody(a *HTTPResponse) ([]byte, error) {
 	if a.length >= 0 {
 		if n := int(min(a.length, int64(v.max))); n > trustedLength {
-			if !v.acquire(n, v.done) {
-				return nil, v.OverBudget()
+			if !v.acquireBytes(n, v.done) {
+				return nil, v.OverBudgetError()
 			}
-			defer v.release(n)
+			defer v.releaseBytes(n)
 		}
 		return readBody(a, v.max)
 	}
@@ -128,14 +128,14 @@ func (v *ReaderBudget) ReadBody(a *Response) ([]byte, error) {
 	}
 	buf := v.Take(v.max)
 	if buf == nil {
-		return nil, v.OverBudget()
+		return nil, v.OverBudgetError()
 	}
 	defer v.Give(buf)
 	for n := copy(buf, body); ; {
 		more, err := a.Body.Read(buf[n:])
 		switch n += more; {
 		case n > v.max:
-			return nil, v.TooLarge()
+			return nil, v.RejectTooLarge()
 		case err == io.EOF:
 			return bytes.Clone(buf[:n]), nil
 		case err != nil:

@@ -22,11 +22,11 @@ import (
 )
 
 // left returns how many bytes are left, 0 while somebody waits.
-func left(r *Budget) int {
+func left(r *MemoryBudget) int {
 	return sort.Search(r.max+roomOverhead+1, func(n int) bool {
 		there := r.sem.TryAcquire(int64(n))
 		if there {
-			r.release(n)
+			r.releaseBytes(n)
 		}
 		return !there
 	}) - 1
@@ -36,9 +36,9 @@ func left(r *Budget) int {
 // is in nobody's way.
 func TestPlacesOfABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewBudget(100, &Buffers{})
+		r := NewMemoryBudget(100, &LargeBufferPool{})
 		r.sem = semaphore.NewWeighted(100)
-		if !r.acquire(60, nil) {
+		if !r.acquireBytes(60, nil) {
 			t.Fatal("an empty budget has no place")
 		}
 		var mu sync.Mutex
@@ -46,7 +46,7 @@ func TestPlacesOfABudget(t *testing.T) {
 		var waiting sync.WaitGroup
 		wait := func(name string, n int, done <-chan struct{}) {
 			waiting.Go(func() {
-				got := fmt.Sprint(name, " ", r.acquire(n, done))
+				got := fmt.Sprint(name, " ", r.acquireBytes(n, done))
 				mu.Lock()
 				defer mu.Unlock()
 				order = append(order, got)
@@ -67,7 +67,7 @@ func TestPlacesOfABudget(t *testing.T) {
 			t.Errorf("%s, %d are left", got, left(r))
 		}
 		wait("next", 20, nil)
-		r.release(60)
+		r.releaseBytes(60)
 		waiting.Wait()
 		if len(order) != 4 || order[3] != "next true" || left(r) != 50 {
 			t.Errorf("%s, %d are left", order, left(r))
@@ -80,11 +80,11 @@ func TestPlacesOfABudget(t *testing.T) {
 func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 4 << 20
-	r := NewBudget(limit, &Buffers{})
+	r := NewMemoryBudget(limit, &LargeBufferPool{})
 	broken := errors.New("broken")
 	for _, n := range []int{0, 10, trustedLength - 1, trustedLength, trustedLength + 1, 3 << 20, limit, limit + 1, limit + roomOverhead + 1} {
 		sent := bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n]
-		for name, a := range map[string]*Response{
+		for name, a := range map[string]*HTTPResponse{
 			"known":   {length: int64(n), Body: io.NopCloser(bytes.NewReader(sent))},
 			"unknown": {length: -1, Body: io.NopCloser(bytes.NewReader(sent))},
 			"broken":  {length: -1, Body: io.NopCloser(io.MultiReader(bytes.NewReader(sent), errReader{broken}))},
@@ -96,7 +96,7 @@ func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 			case name == "broken":
 				want = broken
 			}
-			body, err := r.Until(nil).ReadBody(a)
+			body, err := r.ForReader(nil).ReadBody(a)
 			if !errors.Is(err, want) || err == nil && !bytes.Equal(body, sent) {
 				t.Errorf("%s length, %d bytes: %d bytes, %v, want %v", name, n, len(body), err, want)
 			}
@@ -107,10 +107,10 @@ func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 	}
 	full := make(chan struct{})
 	close(full)
-	r.acquire(left(r), nil)
+	r.acquireBytes(left(r), nil)
 	for _, length := range []int64{2 << 20, -1} {
-		a := &Response{length: length, Body: io.NopCloser(bytes.NewReader(make([]byte, 2<<20)))}
-		if _, err := r.Until(full).ReadBody(a); !errors.Is(err, errOverBudget) {
+		a := &HTTPResponse{length: length, Body: io.NopCloser(bytes.NewReader(make([]byte, 2<<20)))}
+		if _, err := r.ForReader(full).ReadBody(a); !errors.Is(err, errOverBudget) {
 			t.Errorf("length %d, no place: %v", length, err)
 		}
 	}
@@ -130,19 +130,19 @@ func (p portions) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), 6
 func TestPaceOfTheSuspect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 4 << 20
-		r := NewBudget(limit, &Buffers{})
+		r := NewMemoryBudget(limit, &LargeBufferPool{})
 		defer r.buffers.Close()
 		endless := func(v *ReaderBudget) *wirejson.LineReader {
-			return wirejson.NewLineReaderIn(strings.NewReader(strings.Repeat("x", 4*limit)+"\n"), limit, v)
+			return wirejson.NewLineReaderWithPool(strings.NewReader(strings.Repeat("x", 4*limit)+"\n"), limit, v)
 		}
 		for _, again := range []bool{false, true} {
 			start := time.Now()
-			a := &Response{length: -1, Body: io.NopCloser(portions{strings.NewReader(strings.Repeat("x", limit+1))})}
-			if _, err := r.Until(nil).ReadBody(a); !errors.Is(err, ErrTooLarge) {
+			a := &HTTPResponse{length: -1, Body: io.NopCloser(portions{strings.NewReader(strings.Repeat("x", limit+1))})}
+			if _, err := r.ForReader(nil).ReadBody(a); !errors.Is(err, ErrTooLarge) {
 				t.Fatal(err)
 			}
 			whole := time.Since(start)
-			lines := endless(r.Until(nil))
+			lines := endless(r.ForReader(nil))
 			if _, err := lines.Next(); err != wirejson.ErrTooLong {
 				t.Fatal(err)
 			}

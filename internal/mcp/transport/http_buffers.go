@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Buffers pools buffers of one size for large messages, so that endless messages produce no garbage. On
+// LargeBufferPool pools buffers of one size for large messages, so that endless messages produce no garbage. On
 // Linux they are mapped outside of the heap, and unused ones release their memory, except one that stays
 // ready for a while.
-type Buffers struct {
+type LargeBufferPool struct {
 	mu     sync.Mutex // guards the following fields
 	free   [][]byte   // only the last one may have memory
 	ready  bool       // the last one has memory
@@ -19,29 +19,29 @@ type Buffers struct {
 // readyTime is how long an unused buffer keeps its memory.
 const readyTime = 2 * time.Second
 
-// take returns a buffer of n bytes, which must always be the same number.
-func (b *Buffers) take(n int) []byte {
+// takeBuffer returns a buffer of n bytes, which must always be the same number.
+func (b *LargeBufferPool) takeBuffer(n int) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last := len(b.free) - 1
 	if last < 0 {
-		return newBuffer(n)
+		return newLargeBuffer(n)
 	}
 	buf := b.free[last]
 	b.free, b.ready = b.free[:last], false
 	return buf
 }
 
-// put returns a buffer, which must not be used afterwards.
-func (b *Buffers) put(buf []byte) {
+// returnBuffer returns a buffer, which must not be used afterwards.
+func (b *LargeBufferPool) returnBuffer(buf []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
-		endBuffer(buf)
+		freeBuffer(buf)
 		return
 	case b.ready:
-		emptyBuffer(buf)
+		releaseBufferMemory(buf)
 		last := len(b.free) - 1
 		b.free = append(b.free, b.free[last])
 		b.free[last] = buf
@@ -49,30 +49,30 @@ func (b *Buffers) put(buf []byte) {
 	}
 	b.free, b.ready = append(b.free, buf), true
 	if b.drop == nil {
-		b.drop = time.AfterFunc(readyTime, b.releaseReady)
+		b.drop = time.AfterFunc(readyTime, b.releaseReadyMemory)
 	}
 	b.drop.Reset(readyTime)
 }
 
-// releaseReady frees the memory of the ready buffer.
-func (b *Buffers) releaseReady() {
+// releaseReadyMemory frees the memory of the ready buffer.
+func (b *LargeBufferPool) releaseReadyMemory() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ready {
-		emptyBuffer(b.free[len(b.free)-1])
+		releaseBufferMemory(b.free[len(b.free)-1])
 		b.ready = false
 	}
 }
 
 // Close frees all buffers, also those that are put later.
-func (b *Buffers) Close() {
+func (b *LargeBufferPool) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.drop != nil {
 		b.drop.Stop()
 	}
 	for _, buf := range b.free {
-		endBuffer(buf)
+		freeBuffer(buf)
 	}
 	b.free, b.ready, b.closed = nil, false, true
 }

@@ -2,8 +2,8 @@ package transport
 
 import "syscall"
 
-// newBuffer maps memory, which is allocated on the first write.
-func newBuffer(n int) []byte {
+// newLargeBuffer maps memory, which is allocated on the first write.
+func newLargeBuffer(n int) []byte {
 	buf, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil { // Munmap ignores an address that was not mapped
 		return make([]byte, n)
@@ -11,8 +11,8 @@ func newBuffer(n int) []byte {
 	return buf
 }
 
-// emptyBuffer frees the memory of a buffer and keeps the mapping.
-func emptyBuffer(buf []byte) { _ = syscall.Madvise(buf, syscall.MADV_DONTNEED) } // on failure it keeps its memory
+// releaseBufferMemory frees the memory of a buffer and keeps the mapping.
+func releaseBufferMemory(buf []byte) { _ = syscall.Madvise(buf, syscall.MADV_DONTNEED) } // on failure it keeps its memory
 
-// endBuffer unmaps a buffer. For a buffer that is not mapped it does nothing.
-func endBuffer(buf []byte) { _ = syscall.Munmap(buf) }
+// freeBuffer unmaps a buffer. For a buffer that is not mapped it does nothing.
+func freeBuffer(buf []byte) { _ = syscall.Munmap(buf) }

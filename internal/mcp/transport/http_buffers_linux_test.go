@@ -12,7 +12,7 @@ import (
 func TestBuffersGiveTheirMemoryBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1 << 20
-		var b Buffers
+		var b LargeBufferPool
 		fill := func(buf []byte) []byte {
 			for i := range buf {
 				buf[i] = 1
@@ -20,19 +20,19 @@ func TestBuffersGiveTheirMemoryBack(t *testing.T) {
 			return buf
 		}
 		full := func(buf []byte) bool { return buf[0] == 1 && buf[n-1] == 1 }
-		one, two := fill(b.take(n)), fill(b.take(n))
-		b.put(one)
-		b.put(two)
+		one, two := fill(b.takeBuffer(n)), fill(b.takeBuffer(n))
+		b.returnBuffer(one)
+		b.returnBuffer(two)
 		if !full(one) || full(two) {
 			t.Errorf("ready: %v and %v", full(one), full(two))
 		}
-		if buf := b.take(n); &buf[0] != &one[0] {
+		if buf := b.takeBuffer(n); &buf[0] != &one[0] {
 			t.Error("the one that is ready is not taken")
 		}
-		if buf := b.take(n); &buf[0] != &two[0] {
+		if buf := b.takeBuffer(n); &buf[0] != &two[0] {
 			t.Error("the other one is not used again")
 		}
-		b.put(fill(two))
+		b.returnBuffer(fill(two))
 		time.Sleep(readyTime - 1)
 		if !full(two) {
 			t.Error("it is not ready any more")
@@ -43,15 +43,15 @@ func TestBuffersGiveTheirMemoryBack(t *testing.T) {
 			t.Error("it has its memory for ever")
 		}
 		b.Close()
-		b.put(one)
+		b.returnBuffer(one)
 	})
 	// The runtime may map something where a buffer was, so one try of five has to succeed.
 	for range 5 {
-		var b Buffers
-		one, two := b.take(1<<20), b.take(1<<20)
-		b.put(two)
+		var b LargeBufferPool
+		one, two := b.takeBuffer(1<<20), b.takeBuffer(1<<20)
+		b.returnBuffer(two)
 		b.Close()
-		b.put(one)
+		b.returnBuffer(one)
 		if unmapped(one) && unmapped(two) {
 			return
 		}

@@ -2,6 +2,6 @@
 
 package transport
 
-func newBuffer(n int) []byte { return make([]byte, n) }
-func emptyBuffer([]byte)     {}
-func endBuffer([]byte)       {}
+func newLargeBuffer(n int) []byte { return make([]byte, n) }
+func releaseBufferMemory([]byte)  {}
+func freeBuffer([]byte)           {}

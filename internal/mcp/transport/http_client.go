@@ -12,11 +12,10 @@ import (
 	"time"
 
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
 )
 
-// Client sends HTTP requests to one origin. There are two: leanClient for http:// on a direct connection,
+// HTTPClient sends HTTP requests to one origin. There are two: leanClient for http:// on a direct connection,
 // where MCPProxy's own work decides the speed, and stdClient (net/http) for TLS, HTTP/2 and proxies.
 //
 //   - A request that may have been executed is never sent twice.
@@ -25,18 +24,18 @@ import (
 //
 // Measured with a small tools/call on loopback, 1 / 64 callers, microseconds of CPU time: net/http 50 / 26
 // (63 allocations), fasthttp 20 / 13 (which cannot cancel an exchange), leanClient 16 / 11.
-type Client interface {
-	Do(ctx context.Context, r *Request) (*Response, error)
+type HTTPClient interface {
+	Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
 	// Reap closes connections that have been idle for too long.
-	Reap(now time.Time)
+	CloseIdle(now time.Time)
 	// Close closes idle connections and keeps none from then on.
 	Close()
 }
 
-// Request is one HTTP request. Head, Headers and Body are read-only.
-type Request struct {
+// HTTPRequest is one HTTP request. Head, Headers and Body are read-only.
+type HTTPRequest struct {
 	Method      string
-	Head        *Head
+	Head        *RequestHead
 	Headers     []mcp.Header // of this request only
 	Body        []byte
 	auth        string // Authorization header; "" for none, or if Head has it
@@ -47,16 +46,16 @@ type Request struct {
 func CheckHeaders(fields []mcp.Header) error {
 	for _, f := range fields {
 		if !isToken(f.Name) || strings.ContainsAny(f.Value, "\r\n\x00") {
-			return problem.Ownf("the header %q has a name or value that HTTP does not allow", f.Name)
+			return problem.OwnTextErrorf("the header %q has a name or value that HTTP does not allow", f.Name)
 		}
 	}
 	return nil
 }
 
-// Response is a response whose head has been read. The caller must close it and not use it afterwards.
-type Response struct {
+// HTTPResponse is a response whose head has been read. The caller must close it and not use it afterwards.
+type HTTPResponse struct {
 	Status    int
-	Media     Media
+	Media     MediaKind
 	length    int64 // of the body; -1: unknown
 	Session   string
 	Location  string
@@ -70,18 +69,18 @@ type Response struct {
 	headerBytes int          // bytes of headers
 }
 
-// Media is the kind of a response body.
-type Media uint8
+// MediaKind is the kind of a response body.
+type MediaKind uint8
 
 // The kinds of bodies.
 const (
-	other Media = iota
+	other MediaKind = iota
 	JSON
 	events
 )
 
-// mediaOf classifies a Content-Type.
-func mediaOf(contentType []byte) Media {
+// parseMediaKind classifies a Content-Type.
+func parseMediaKind(contentType []byte) MediaKind {
 	kind, _, _ := bytes.Cut(contentType, []byte{';'})
 	switch kind = bytes.TrimSpace(kind); {
 	case bytes.EqualFold(kind, []byte("application/json")):
@@ -102,30 +101,26 @@ const (
 	unfinishedTime = 5 * time.Second // time limit for the rest of a response
 )
 
-// requestNotSent wraps an error after which the request can be sent again: the server has certainly not
-// seen all of it.
-func requestNotSent(err error) error { return &session.NotSentError{Cause: err} }
-
-// expired reports whether ctx has ended. A dial timeout uses its own timer and may fire shortly before ctx
+// hasContextEnded reports whether ctx has ended. A dial timeout uses its own timer and may fire shortly before ctx
 // ends; then expired waits for ctx.
-func expired(ctx context.Context) bool {
+func hasContextEnded(ctx context.Context) bool {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		<-ctx.Done()
 	}
 	return ctx.Err() != nil
 }
 
-// Head is the head of a request without its method and length. It is fixed for a session and rendered
+// RequestHead is the head of a request without its method and length. It is fixed for a session and rendered
 // once.
-type Head struct {
+type RequestHead struct {
 	url    *url.URL
 	fields http.Header
 	block  []byte // " /path HTTP/1.1\r\nHost: …\r\n…\r\n" for leanClient
 }
 
-// newHead renders the headers. It rejects invalid ones.
-func newHead(u *url.URL, fields http.Header) (*Head, error) {
-	block := fmt.Appendf(nil, " %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), hostOf(u, fields))
+// newRequestHead renders the headers. It rejects invalid ones.
+func newRequestHead(u *url.URL, fields http.Header) (*RequestHead, error) {
+	block := fmt.Appendf(nil, " %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), hostHeader(u, fields))
 	for name, values := range fields {
 		for _, v := range values {
 			if err := CheckHeaders([]mcp.Header{{Name: name, Value: v}}); err != nil {
@@ -136,10 +131,10 @@ func newHead(u *url.URL, fields http.Header) (*Head, error) {
 			}
 		}
 	}
-	return &Head{url: u, fields: fields, block: block}, nil
+	return &RequestHead{url: u, fields: fields, block: block}, nil
 }
 
-func hostOf(u *url.URL, fields http.Header) string {
+func hostHeader(u *url.URL, fields http.Header) string {
 	if h := fields.Get("Host"); h != "" {
 		return h
 	}
@@ -162,9 +157,9 @@ func isToken(s string) bool {
 const trustedLength = 1 << 20
 
 // readBody reads a whole body of at most limit bytes. The buffer of a large body grows with the data.
-func readBody(a *Response, limit int) ([]byte, error) {
+func readBody(a *HTTPResponse, limit int) ([]byte, error) {
 	if a.length > int64(limit) {
-		return nil, tooLarge(limit)
+		return nil, newTooLargeError(limit)
 	}
 	if 0 <= a.length && a.length <= trustedLength {
 		body := make([]byte, a.length)
@@ -180,7 +175,7 @@ func readBody(a *Response, limit int) ([]byte, error) {
 		n, err := a.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if len(body) > limit {
-			return nil, tooLarge(limit)
+			return nil, newTooLargeError(limit)
 		}
 		if err == io.EOF && int64(len(body)) < a.length {
 			return nil, io.ErrUnexpectedEOF
@@ -202,8 +197,8 @@ func readBody(a *Response, limit int) ([]byte, error) {
 }
 
 // ErrTooLarge is wrapped by every error about a message over the limit.
-var ErrTooLarge = problem.Ownf("the message is too large")
+var ErrTooLarge = problem.OwnTextErrorf("the message is too large")
 
-func tooLarge(limit int) error {
-	return problem.Ownf("%w: more than %d bytes", ErrTooLarge, limit)
+func newTooLargeError(limit int) error {
+	return problem.OwnTextErrorf("%w: more than %d bytes", ErrTooLarge, limit)
 }

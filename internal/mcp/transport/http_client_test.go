@@ -64,18 +64,18 @@ func rawServer(t testing.TB, script func(conn, request int) string) *url.URL {
 	return &url.URL{Scheme: "http", Host: ln.Addr().String(), Path: "/mcp"}
 }
 
-func leanFor(t testing.TB, u *url.URL) (*leanClient, *Request) {
+func leanFor(t testing.TB, u *url.URL) (*leanClient, *HTTPRequest) {
 	t.Helper()
-	head, err := newHead(u, http.Header{"X-Test": {"1"}})
+	head, err := newRequestHead(u, http.Header{"X-Test": {"1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := newLeanClient(u, here)
 	t.Cleanup(c.Close)
-	return c, &Request{Method: "POST", Head: head, Body: []byte("{}")}
+	return c, &HTTPRequest{Method: "POST", Head: head, Body: []byte("{}")}
 }
 
-func fetch(c Client, r *Request) (status int, body string, err error) {
+func fetch(c HTTPClient, r *HTTPRequest) (status int, body string, err error) {
 	a, err := c.Do(context.Background(), r)
 	if err != nil {
 		return 0, "", err
@@ -101,7 +101,7 @@ func TestLeanNeverSendsTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := fetch(c, r)
-	if err == nil || session.NotSent(err) || requests.Load() != 2 {
+	if err == nil || session.IsNotSent(err) || requests.Load() != 2 {
 		t.Errorf("error %v after %d requests", err, requests.Load())
 	}
 }
@@ -123,7 +123,7 @@ func TestLeanNoticesDeadConnections(t *testing.T) {
 
 func TestLeanDialFailureIsUnsent(t *testing.T) {
 	c, r := leanFor(t, &url.URL{Scheme: "http", Host: "127.0.0.1:1"})
-	if _, _, err := fetch(c, r); !session.NotSent(err) {
+	if _, _, err := fetch(c, r); !session.IsNotSent(err) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -284,10 +284,10 @@ func TestLeanReaps(t *testing.T) {
 	u := rawServer(t, func(int, int) string { return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" })
 	c, r := leanFor(t, u)
 	fetch(c, r)
-	if c.Reap(time.Now()); len(c.idle) != 1 {
+	if c.CloseIdle(time.Now()); len(c.idle) != 1 {
 		t.Fatal("a fresh connection has been closed")
 	}
-	if c.Reap(time.Now().Add(2 * idleConnTime)); len(c.idle) != 0 {
+	if c.CloseIdle(time.Now().Add(2 * idleConnTime)); len(c.idle) != 0 {
 		t.Error("an old connection is kept")
 	}
 	fetch(c, r)
@@ -340,7 +340,7 @@ func TestBuffersGrowWithWhatComes(t *testing.T) {
 		{-1, 1000, 4 << 10},
 	} {
 		b := &countedBody{n: tt.comes}
-		body, err := readBody(&Response{length: int64(tt.length), Body: b}, 16<<20)
+		body, err := readBody(&HTTPResponse{length: int64(tt.length), Body: b}, 16<<20)
 		if whole := tt.length < 0 || tt.length == tt.comes; whole != (err == nil) || whole && len(body) != tt.comes {
 			t.Errorf("%+v: %d bytes, error %v", tt, len(body), err)
 		}
@@ -369,7 +369,7 @@ func TestExchangersAgree(t *testing.T) {
 	lean, r := leanFor(t, u)
 	std := newStdClient(here)
 	defer std.Close()
-	for name, c := range map[string]Client{"lean": lean, "std": std} {
+	for name, c := range map[string]HTTPClient{"lean": lean, "std": std} {
 		for _, n := range []int{0, 1, 2, 1000, 4095, maxCopied, maxCopied + 1, 1 << 20} {
 			r.Body = bytes.Repeat([]byte{'y'}, n)
 			a, err := c.Do(t.Context(), r)
@@ -394,7 +394,7 @@ func TestStdClientEndsWithTheContext(t *testing.T) {
 	}))
 	defer s.Close()
 	u, _ := url.Parse(s.URL)
-	head, err := newHead(u, http.Header{})
+	head, err := newRequestHead(u, http.Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,12 +403,12 @@ func TestStdClientEndsWithTheContext(t *testing.T) {
 	defer c.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
-	if _, err := c.Do(ctx, &Request{Method: "POST", Head: head, Body: []byte("{}")}); err != context.Canceled || session.NotSent(err) {
+	if _, err := c.Do(ctx, &HTTPRequest{Method: "POST", Head: head, Body: []byte("{}")}); err != context.Canceled || session.IsNotSent(err) {
 		t.Errorf("error %v", err)
 	}
 	close(hold)
 	s.Close()
-	if _, err := c.Do(t.Context(), &Request{Method: "POST", Head: head, Body: []byte("{}")}); !session.NotSent(err) {
+	if _, err := c.Do(t.Context(), &HTTPRequest{Method: "POST", Head: head, Body: []byte("{}")}); !session.IsNotSent(err) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -426,11 +426,11 @@ func TestNewExchanger(t *testing.T) {
 func TestHeaderRefusesInjection(t *testing.T) {
 	u, _ := url.Parse("http://h/p")
 	for _, h := range []http.Header{{"A": {"b\r\nc: d"}}, {"A b": {"c"}}, {"": {"x"}}, {"A": {"x\x00"}}} {
-		if _, err := newHead(u, h); err == nil {
+		if _, err := newRequestHead(u, h); err == nil {
 			t.Errorf("%q is accepted", h)
 		}
 	}
-	h, err := newHead(u, http.Header{"Host": {"other"}, "A": {"b"}})
+	h, err := newRequestHead(u, http.Header{"Host": {"other"}, "A": {"b"}})
 	if err != nil || string(h.block) != " /p HTTP/1.1\r\nHost: other\r\nA: b\r\n" {
 		t.Errorf("block %q, error %v", h.block, err)
 	}
@@ -446,7 +446,7 @@ func BenchmarkExchange(b *testing.B) {
 	defer std.Close()
 	for _, c := range []struct {
 		name string
-		Client
+		HTTPClient
 	}{{"lean", lean}, {"nethttp", std}} {
 		for _, par := range []int{1, 32} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, par), func(b *testing.B) {

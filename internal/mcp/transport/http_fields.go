@@ -17,12 +17,12 @@ const (
 	maxFieldName    = 64
 )
 
-// field handles a response header; lower is its name in lower case. passes: keep it for the client if it
+// addHeader handles a response header; lower is its name in lower case. passes: keep it for the client if it
 // may be forwarded.
-func (a *Response) field(lower, name, value []byte, passes bool) {
+func (a *HTTPResponse) addHeader(lower, name, value []byte, passes bool) {
 	switch string(lower) {
 	case "content-type":
-		a.Media = mediaOf(value)
+		a.Media = parseMediaKind(value)
 	case "content-encoding":
 		a.gzipped = bytes.EqualFold(value, []byte("gzip")) || bytes.EqualFold(value, []byte("x-gzip"))
 		a.Encoded = !a.gzipped && !bytes.EqualFold(value, []byte("identity"))
@@ -37,18 +37,18 @@ func (a *Response) field(lower, name, value []byte, passes bool) {
 		a.Challenge += string(value)
 	case "connection":
 		if passes {
-			a.passHop(value)
+			a.addHopByHopNames(value)
 		}
 	}
-	if !passes || len(a.headers) >= maxPassedFields || a.headerBytes+len(name)+len(value) > maxPassedBytes || !isForwardable(lower) || !printable(value) {
+	if !passes || len(a.headers) >= maxPassedFields || a.headerBytes+len(name)+len(value) > maxPassedBytes || !isForwardable(lower) || !isPrintable(value) {
 		return
 	}
 	a.headerBytes += len(name) + len(value)
 	a.headers = append(a.headers, mcp.Header{Name: string(name), Value: string(value)})
 }
 
-// passHop records the hop-by-hop header names of a Connection header.
-func (a *Response) passHop(value []byte) {
+// addHopByHopNames records the hop-by-hop header names of a Connection header.
+func (a *HTTPResponse) addHopByHopNames(value []byte) {
 	for item := range bytes.SplitSeq(value, []byte{','}) {
 		item = bytes.TrimSpace(item)
 		if !bytes.EqualFold(item, []byte("keep-alive")) && !bytes.EqualFold(item, []byte("close")) {
@@ -58,7 +58,7 @@ func (a *Response) passHop(value []byte) {
 }
 
 // ForwardableHeaders returns the headers that the client may get. They stay valid.
-func (a *Response) ForwardableHeaders() []mcp.Header {
+func (a *HTTPResponse) ForwardableHeaders() []mcp.Header {
 	if len(a.hops) == 0 {
 		return a.headers
 	}
@@ -83,8 +83,8 @@ var withheld = func() (w struct {
 	names    map[string]bool
 	prefixes []string
 }) {
-	f := wordlist.Read(withheldText)
-	w.names, w.prefixes = f.Of("names").Set(), f.Of("prefixes").Words()
+	f := wordlist.Parse(withheldText)
+	w.names, w.prefixes = f.SectionByHead("names").WordSet(), f.SectionByHead("prefixes").Words()
 	return w
 }()
 
@@ -101,8 +101,8 @@ func isForwardable(lower []byte) bool {
 	return true
 }
 
-// lowered appends a name in lower case to buf; nothing if the name is longer than maxFieldName.
-func lowered(buf, name []byte) []byte {
+// appendLower appends a name in lower case to buf; nothing if the name is longer than maxFieldName.
+func appendLower(buf, name []byte) []byte {
 	if len(name) > cap(buf) {
 		return buf
 	}
@@ -115,8 +115,8 @@ func lowered(buf, name []byte) []byte {
 	return buf
 }
 
-// printable reports whether a value is valid in a head.
-func printable(value []byte) bool {
+// isPrintable reports whether a value is valid in a head.
+func isPrintable(value []byte) bool {
 	for _, b := range value {
 		if b < ' ' && b != '\t' || b == 0x7f {
 			return false

@@ -39,7 +39,7 @@ func TestFieldsForTheClient(t *testing.T) {
 	lean, r := leanFor(t, u)
 	std := newStdClient(here)
 	defer std.Close()
-	fields := func(c Client) []mcp.Header {
+	fields := func(c HTTPClient) []mcp.Header {
 		t.Helper()
 		a, err := c.Do(t.Context(), r)
 		if err != nil {
@@ -48,7 +48,7 @@ func TestFieldsForTheClient(t *testing.T) {
 		defer a.Body.Close()
 		return a.ForwardableHeaders()
 	}
-	for name, c := range map[string]Client{"lean": lean, "std": std} {
+	for name, c := range map[string]HTTPClient{"lean": lean, "std": std} {
 		many = 0
 		if r.KeepHeaders = false; len(fields(c)) != 0 {
 			t.Errorf("%s: fields that nobody wants", name)

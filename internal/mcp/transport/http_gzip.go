@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// unzipped decompresses the body of a response that a server compressed unasked. The reader of the body
+// withDecompressedBody decompresses the body of a response that a server compressed unasked. The reader of the body
 // limits its size.
-func (a *Response) unzipped() *Response {
+func (a *HTTPResponse) withDecompressedBody() *HTTPResponse {
 	if a.gzipped {
 		a.Body, a.length = &gzipBody{compressed: a.Body}, -1
 	}

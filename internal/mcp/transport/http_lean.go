@@ -37,52 +37,52 @@ func newLeanClient(u *url.URL, rule dialpolicy.Policy) *leanClient {
 // Do writes the request to an idle connection that is alive, or to a new one, and reads the head of the
 // response. A failed write is retried on another connection: the server cannot have executed a partial
 // request.
-func (c *leanClient) Do(ctx context.Context, r *Request) (*Response, error) {
+func (c *leanClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error) {
 	for {
-		conn, reused, err := c.get(ctx)
-		if err != nil && expired(ctx) {
+		conn, reused, err := c.getConn(ctx)
+		if err != nil && hasContextEnded(ctx) {
 			err = ctx.Err()
 		}
 		if err != nil {
-			return nil, requestNotSent(err)
+			return nil, newNotSentError(err)
 		}
-		conn.watch(ctx)
-		err = conn.send(r)
+		conn.watchContext(ctx)
+		err = conn.sendRequest(r)
 		if err != nil {
-			conn.discard()
+			conn.discardConn()
 			if ctx.Err() != nil {
-				return nil, requestNotSent(ctx.Err())
+				return nil, newNotSentError(ctx.Err())
 			}
 			if reused {
 				continue
 			}
-			return nil, requestNotSent(err)
+			return nil, newNotSentError(err)
 		}
 		a, err := conn.readHead()
 		if err != nil {
-			conn.discard()
+			conn.discardConn()
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
 			return nil, err
 		}
-		return a.unzipped(), nil
+		return a.withDecompressedBody(), nil
 	}
 }
 
-// get returns the most recently used live connection, or dials.
-func (c *leanClient) get(ctx context.Context) (conn *leanConn, reused bool, err error) {
+// getConn returns the most recently used live connection, or dials.
+func (c *leanClient) getConn(ctx context.Context) (conn *leanConn, reused bool, err error) {
 	for {
-		conn := c.take(&c.idle, true)
+		conn := c.takeConn(&c.idle, true)
 		if conn == nil {
 			break
 		}
-		if conn.alive() {
+		if conn.isAlive() {
 			return conn, true, nil
 		}
 		conn.nc.Close()
 	}
-	if conn := c.popFinished(); conn != nil {
+	if conn := c.takeFinishedConn(); conn != nil {
 		return conn, true, nil
 	}
 	nc, err := c.dial(ctx, "tcp", c.addr)
@@ -92,8 +92,8 @@ func (c *leanClient) get(ctx context.Context) (conn *leanConn, reused bool, err 
 	return newLeanConn(c, nc), false, nil
 }
 
-// take removes the newest or oldest connection of a list.
-func (c *leanClient) take(list *[]*leanConn, newest bool) *leanConn {
+// takeConn removes the newest or oldest connection of a list.
+func (c *leanClient) takeConn(list *[]*leanConn, newest bool) *leanConn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(*list)
@@ -112,18 +112,18 @@ func (c *leanClient) take(list *[]*leanConn, newest bool) *leanConn {
 // maxLooks limits how many unfinished connections one exchange checks.
 const maxLooks = 4
 
-// popFinished returns a connection whose last response is complete by now, checking the oldest first.
-func (c *leanClient) popFinished() *leanConn {
+// takeFinishedConn returns a connection whose last response is complete by now, checking the oldest first.
+func (c *leanClient) takeFinishedConn() *leanConn {
 	for range maxLooks {
-		conn := c.take(&c.unfinished, false)
+		conn := c.takeConn(&c.unfinished, false)
 		if conn == nil {
 			return nil
 		}
-		switch state := conn.finish(); {
+		switch state := conn.finishBody(); {
 		case state == finishDone:
 			return conn
 		case state == finishPending && time.Since(conn.since) < unfinishedTime:
-			c.put(&c.unfinished, maxUnfinished, conn)
+			c.putConn(&c.unfinished, maxUnfinished, conn)
 		default:
 			conn.nc.Close()
 		}
@@ -131,8 +131,8 @@ func (c *leanClient) popFinished() *leanConn {
 	return nil
 }
 
-// put adds a connection to a list with a limit.
-func (c *leanClient) put(list *[]*leanConn, most int, conn *leanConn) {
+// putConn adds a connection to a list with a limit.
+func (c *leanClient) putConn(list *[]*leanConn, most int, conn *leanConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || len(*list) >= most {
@@ -142,7 +142,7 @@ func (c *leanClient) put(list *[]*leanConn, most int, conn *leanConn) {
 	*list = append(*list, conn)
 }
 
-func (c *leanClient) Reap(now time.Time) {
+func (c *leanClient) CloseIdle(now time.Time) {
 	var old []*leanConn
 	since := func(limit time.Time) func(*leanConn) bool {
 		return func(conn *leanConn) bool {
@@ -176,61 +176,61 @@ func (c *leanClient) Close() {
 type leanConn struct {
 	client *leanClient
 	nc     net.Conn
-	peek   func() peeked // checks whether the idle connection has data
+	peek   func() peekState // checks whether the idle connection has data
 	br     *bufio.Reader
 	out    []byte
 	since  time.Time // idle since
 	stop   func() bool
 	cut    func() // interrupts the exchange
-	answer Response
+	answer HTTPResponse
 	passes bool // of the exchange
 
-	frame framing
+	frame bodyFraming
 	left  int64 // of the body, or of the chunk
 	old   bool  // the response is HTTP/1.0
 	keep  bool  // the connection is reusable after this body
 	err   error // sticky: how the body ended
 }
 
-// framing is how a body is delimited.
-type framing uint8
+// bodyFraming is how a body is delimited.
+type bodyFraming uint8
 
 const (
-	frameLength  framing = iota // left bytes remain
-	frameChunked                // left bytes of the current chunk remain
-	frameClose                  // until the connection closes
+	frameLength  bodyFraming = iota // left bytes remain
+	frameChunked                    // left bytes of the current chunk remain
+	frameClose                      // until the connection closes
 )
 
 func newLeanConn(c *leanClient, nc net.Conn) *leanConn {
-	return &leanConn{client: c, nc: nc, peek: newPeek(nc), br: bufio.NewReaderSize(nc, maxHeadLine),
+	return &leanConn{client: c, nc: nc, peek: newPeekFunc(nc), br: bufio.NewReaderSize(nc, maxHeadLine),
 		cut: func() { nc.SetDeadline(time.Unix(1, 0)) }}
 }
 
-// watch interrupts the exchange when ctx ends.
-func (c *leanConn) watch(ctx context.Context) {
+// watchContext interrupts the exchange when ctx ends.
+func (c *leanConn) watchContext(ctx context.Context) {
 	c.stop = nil
 	if ctx.Done() != nil {
 		c.stop = context.AfterFunc(ctx, c.cut)
 	}
 }
 
-// unwatch reports whether the connection was not interrupted.
-func (c *leanConn) unwatch() bool { return c.stop == nil || c.stop() }
+// stopWatch reports whether the connection was not interrupted.
+func (c *leanConn) stopWatch() bool { return c.stop == nil || c.stop() }
 
-func (c *leanConn) discard() {
-	c.unwatch()
+func (c *leanConn) discardConn() {
+	c.stopWatch()
 	c.nc.Close()
 }
 
-// alive reports whether an idle connection is open and has no data.
-func (c *leanConn) alive() bool {
+// isAlive reports whether an idle connection is open and has no data.
+func (c *leanConn) isAlive() bool {
 	return c.br.Buffered() == 0 && c.peek() == peekSilent && time.Since(c.since) < idleConnTime
 }
 
 // maxCopied is the largest body that is copied after its head to save a second buffer, in bytes.
 const maxCopied = 32 << 10
 
-func (c *leanConn) send(r *Request) error {
+func (c *leanConn) sendRequest(r *HTTPRequest) error {
 	c.passes = r.KeepHeaders
 	b := append(c.out[:0], r.Method...)
 	b = append(b, r.Head.block...)
@@ -264,31 +264,31 @@ func (c *leanConn) send(r *Request) error {
 // unfinished ones if only the end of a stream is missing. The end is read when the connection is needed;
 // mostly it has arrived by then.
 func (c *leanConn) Close() error {
-	left := c.unwatch()
+	left := c.stopWatch()
 	if !left || !c.keep || c.err == nil && c.frame != frameChunked {
 		c.err = net.ErrClosed
 		return c.nc.Close()
 	}
 	c.since = time.Now()
 	if c.err == nil && c.br.Buffered() == 0 {
-		c.client.put(&c.client.unfinished, maxUnfinished, c)
+		c.client.putConn(&c.client.unfinished, maxUnfinished, c)
 		return nil
 	}
-	switch c.finish() {
+	switch c.finishBody() {
 	case finishDone:
-		c.client.put(&c.client.idle, maxIdleConns, c)
+		c.client.putConn(&c.client.idle, maxIdleConns, c)
 	case finishPending:
-		c.client.put(&c.client.unfinished, maxUnfinished, c)
+		c.client.putConn(&c.client.unfinished, maxUnfinished, c)
 	default:
 		c.nc.Close()
 	}
 	return nil
 }
 
-type finished uint8
+type bodyEndState uint8
 
 const (
-	finishDone finished = iota
+	finishDone bodyEndState = iota
 	finishPending
 	finishBroken
 )
@@ -299,8 +299,8 @@ const finishTime = 20 * time.Millisecond
 // lastChunk is the end of most streams.
 const lastChunk = "0\r\n\r\n"
 
-// finish reads the rest of a body as far as it has arrived.
-func (c *leanConn) finish() finished {
+// finishBody reads the rest of a body as far as it has arrived.
+func (c *leanConn) finishBody() bodyEndState {
 	if rest, _ := c.br.Peek(c.br.Buffered()); c.err == nil && c.left == 0 && string(rest) == lastChunk {
 		c.br.Discard(len(rest)) // avoids deadlines, which cost more
 		c.err = io.EOF

@@ -10,8 +10,8 @@ import (
 
 // NewClient returns the client for u. It may dial what u names, the internet, and private networks if
 // allowed.
-func NewClient(u *url.URL, allowPrivate bool) (Client, error) {
-	rule := dialpolicy.For(u.Hostname(), allowPrivate)
+func NewClient(u *url.URL, allowPrivate bool) (HTTPClient, error) {
+	rule := dialpolicy.ForHost(u.Hostname(), allowPrivate)
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
 	if err != nil {
 		return nil, fmt.Errorf("read the proxy settings of the environment: %w", err)

@@ -1,13 +1,13 @@
 package transport
 
-// peeked is the read state of an idle connection.
-type peeked uint8
+// peekState is the read state of an idle connection.
+type peekState uint8
 
 const (
-	peekClosed peeked = iota // closed or unknown
-	peekSilent               // no data
+	peekClosed peekState = iota // closed or unknown
+	peekSilent                  // no data
 	peekData
 )
 
-// peekNothing is used where peeking is not supported: such a connection serves one exchange.
-func peekNothing() peeked { return peekClosed }
+// peekUnsupported is used where peeking is not supported: such a connection serves one exchange.
+func peekUnsupported() peekState { return peekClosed }

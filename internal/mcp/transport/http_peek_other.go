@@ -7,4 +7,4 @@ import "net"
 // canPeek is false: net/http replaces leanClient.
 const canPeek = false
 
-func newPeek(net.Conn) func() peeked { return peekNothing }
+func newPeekFunc(net.Conn) func() peekState { return peekUnsupported }

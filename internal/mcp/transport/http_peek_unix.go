@@ -7,21 +7,21 @@ import (
 	"syscall"
 )
 
-// canPeek reports whether newPeek works.
+// canPeek reports whether newPeekFunc works.
 const canPeek = true
 
-// newPeek returns a function that checks for data on nc without reading it and without blocking.
-func newPeek(nc net.Conn) func() peeked {
+// newPeekFunc returns a function that checks for data on nc without reading it and without blocking.
+func newPeekFunc(nc net.Conn) func() peekState {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
-		return peekNothing
+		return peekUnsupported
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {
-		return peekNothing
+		return peekUnsupported
 	}
 	var (
-		got peeked
+		got peekState
 		buf [1]byte
 	)
 	look := func(fd uintptr) bool {
@@ -36,7 +36,7 @@ func newPeek(nc net.Conn) func() peeked {
 		}
 		return true
 	}
-	return func() peeked {
+	return func() peekState {
 		if raw.Read(look) != nil {
 			return peekClosed
 		}

@@ -30,7 +30,7 @@ func newStdClient(rule dialpolicy.Policy) *stdClient {
 }
 
 // Do sends the request. net/http repeats a POST only if the server has certainly not executed it.
-func (c *stdClient) Do(ctx context.Context, r *Request) (*Response, error) {
+func (c *stdClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error) {
 	connected := false
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected = true },
@@ -55,23 +55,23 @@ func (c *stdClient) Do(ctx context.Context, r *Request) (*Response, error) {
 	}
 	resp, err := c.transport.RoundTrip(req)
 	if err != nil {
-		if expired(ctx) {
+		if hasContextEnded(ctx) {
 			err = ctx.Err()
 		}
 		if !connected {
-			return nil, requestNotSent(err)
+			return nil, newNotSentError(err)
 		}
 		return nil, err
 	}
-	a := &Response{Status: resp.StatusCode, length: resp.ContentLength, Body: resp.Body}
+	a := &HTTPResponse{Status: resp.StatusCode, length: resp.ContentLength, Body: resp.Body}
 	for name, values := range resp.Header {
 		for _, v := range values {
-			a.field(lowered(make([]byte, 0, maxFieldName), []byte(name)), []byte(name), []byte(v), r.KeepHeaders)
+			a.addHeader(appendLower(make([]byte, 0, maxFieldName), []byte(name)), []byte(name), []byte(v), r.KeepHeaders)
 		}
 	}
-	return a.unzipped(), nil
+	return a.withDecompressedBody(), nil
 }
 
-func (c *stdClient) Reap(time.Time) {} // IdleConnTimeout does it
+func (c *stdClient) CloseIdle(time.Time) {} // IdleConnTimeout does it
 
 func (c *stdClient) Close() { c.transport.CloseIdleConnections() }

@@ -27,30 +27,30 @@ type Link interface {
 	Done() <-chan struct{}
 	Cause() error
 	// Agree sets the protocol version after the handshake. Settled says that the start is complete.
-	Agree(version string)
-	Settled()
+	SetVersion(version string)
+	StartComplete()
 	// Attend opens the notification stream after the handshake, so that no list change after it is missed.
-	Attend(ctx context.Context)
-	Health() Health
-	// HasID reports whether the server has assigned a session ID.
-	HasID() bool
+	OpenNotificationStream(ctx context.Context)
+	Health() LinkHealth
+	// HasSessionID reports whether the server has assigned a session ID.
+	HasSessionID() bool
 	// Tidy closes what has been idle for too long.
-	Tidy(now time.Time)
+	CloseIdle(now time.Time)
 	// Stop ends the connection and waits for its goroutines and process. The end of hard cuts the grace
 	// period short.
 	Stop(hard <-chan struct{})
 }
 
-// Health is the state that a supervisor checks.
-type Health struct {
+// LinkHealth is the state that a supervisor checks.
+type LinkHealth struct {
 	Received  uint64 // messages of the server
 	InFlight  int    // open requests
 	Listening bool   // the notification stream is open
 	PID       int    // 0 without a process
 }
 
-// Reports receives the notifications and problems of a server. Its methods do not block.
-type Reports interface {
+// Reporter receives the notifications and problems of a server. Its methods do not block.
+type Reporter interface {
 	ToolsChanged()
 	// PrimitivesChanged reports a change of prompts or resources.
 	PrimitivesChanged()
@@ -58,28 +58,28 @@ type Reports interface {
 	// want it.
 	Notification(method string, params json.RawMessage) bool
 	// Missed says that notifications may be lost.
-	Missed()
+	NotificationsMissed()
 	// Doubt says that the connection looks broken and should be checked.
-	Doubt()
+	ConnectionDoubtful()
 	// Log writes a line into the server's log.
 	Log(text string)
 	// Odd reports a violation of the protocol.
-	Odd(what string)
+	ProtocolViolation(what string)
 }
 
-// Options configure a link.
-type Options struct {
+// LinkOptions configure a link.
+type LinkOptions struct {
 	IDs     *atomic.Uint64 // of requests: unique over all connections
-	Reports Reports
-	Budget  *Budget
+	Reports Reporter
+	Budget  *MemoryBudget
 	Version string // of MCPProxy, as servers see it
 	// Own: the connection belongs to one client. MCPProxy answers nothing itself, progress tokens are
 	// forwarded unchanged, and events that belong to no request wait for Listen.
 	Own bool
 }
 
-// reportChange reports a list change and returns whether method is one.
-func reportChange(up Reports, method string) bool {
+// reportListChange reports a list change and returns whether method is one.
+func reportListChange(up Reporter, method string) bool {
 	switch method {
 	case mcp.ToolsChanged:
 		up.ToolsChanged()
@@ -109,13 +109,13 @@ const tellTime = 5 * time.Second
 // keepFrom is the size from which a message takes over its buffer, in bytes.
 const keepFrom = 32 << 10
 
-// buffers pools the buffers for encoding messages.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
+// encodeBuffers pools the buffers for encoding messages.
+var encodeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
-func putBuffer(b *[]byte) {
+func putEncodeBuffer(b *[]byte) {
 	if cap(*b) <= maxPooledBuf {
 		*b = (*b)[:0]
-		buffers.Put(b)
+		encodeBuffers.Put(b)
 	}
 }
 
@@ -125,8 +125,8 @@ var noCapability = &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message
 // CannotAsk is the answer to a question whose client has no open stream.
 var CannotAsk = &wirejson.RPCError{Code: wirejson.CodeInternal, Message: "the client cannot be asked: it has no stream open"}
 
-// refuse answers a question that cannot be forwarded. A ping is answered normally.
-func refuse(m *wirejson.Message, why *wirejson.RPCError) []byte {
+// refuseQuestion answers a question that cannot be forwarded. A ping is answered normally.
+func refuseQuestion(m *wirejson.Message, why *wirejson.RPCError) []byte {
 	if m.Method == mcp.Ping {
 		return wirejson.AppendResult(nil, m.ID, json.RawMessage("{}"))
 	}

@@ -22,9 +22,9 @@ const (
 // AttendTime limits the wait of the first tools/list for the notification stream.
 const AttendTime = 250 * time.Millisecond
 
-// Attend opens the stream and waits for it briefly: some servers send the response head only with the
+// OpenNotificationStream opens the stream and waits for it briefly: some servers send the response head only with the
 // first event.
-func (l *HTTP) Attend(ctx context.Context) {
+func (l *HTTPLink) OpenNotificationStream(ctx context.Context) {
 	close(l.listenNow)
 	ctx, cancel := context.WithTimeout(ctx, AttendTime)
 	defer cancel()
@@ -36,28 +36,28 @@ func (l *HTTP) Attend(ctx context.Context) {
 	}
 }
 
-// listen keeps the notification stream open until the link ends or the server refuses it.
-func (l *HTTP) listen(ctx context.Context) {
+// keepNotificationStream keeps the notification stream open until the link ends or the server refuses it.
+func (l *HTTPLink) keepNotificationStream(ctx context.Context) {
 	pause, offered := MinListenPause, false
 	settled := sync.OnceFunc(func() { close(l.listenReady) })
 	defer settled()
 	for {
 		start := time.Now()
-		err := l.listenOnce(ctx, func() { offered = true; settled() })
+		err := l.readNotificationStreamOnce(ctx, func() { offered = true; settled() })
 		var refused *StatusError
 		switch {
 		case ctx.Err() != nil, errors.Is(err, ErrSessionGone):
 			return
 		case errors.As(err, &refused) && !refused.Temporary():
 			if offered { // it was offered before: the session may be gone
-				l.Reports.Doubt()
+				l.Reports.ConnectionDoubtful()
 			}
 			return
 		case time.Since(start) >= SteadyListen:
 			pause = MinListenPause
 		}
 		l.missed.Store(true)
-		l.Reports.Doubt()
+		l.Reports.ConnectionDoubtful()
 		select {
 		case <-ctx.Done():
 			return
@@ -67,9 +67,9 @@ func (l *HTTP) listen(ctx context.Context) {
 	}
 }
 
-// listenOnce reads one stream until it ends. Notifications without a stream are lost.
-func (l *HTTP) listenOnce(ctx context.Context, opened func()) error {
-	a, err := l.openStream(ctx, nil)
+// readNotificationStreamOnce reads one stream until it ends. Notifications without a stream are lost.
+func (l *HTTPLink) readNotificationStreamOnce(ctx context.Context, opened func()) error {
+	a, err := l.requestNotificationStream(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -78,28 +78,28 @@ func (l *HTTP) listenOnce(ctx context.Context, opened func()) error {
 	defer l.listening.Store(false)
 	opened()
 	if l.missed.Load() {
-		l.Reports.Missed()
+		l.Reports.NotificationsMissed()
 	}
-	return l.readStream(ctx, a, func(m *wirejson.Message) { l.incoming(m, nil) })
+	return l.readNotifications(ctx, a, func(m *wirejson.Message) { l.deliverMessage(m, nil) })
 }
 
 // Listen passes the notification stream to the client of its own connection, beginning with the events
 // that the server has kept.
-func (l *HTTP) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	a, err := l.openStream(ctx, l.lastID.Load())
+func (l *HTTPLink) Listen(ctx context.Context, say func(session.Event), opened func()) error {
+	a, err := l.requestNotificationStream(ctx, l.lastID.Load())
 	if err != nil {
 		return err
 	}
 	defer a.Body.Close()
 	opened()
-	return l.readStream(ctx, a, func(m *wirejson.Message) {
-		reportChange(l.Reports, m.Method)
-		say(eventOf(m))
+	return l.readNotifications(ctx, a, func(m *wirejson.Message) {
+		reportListChange(l.Reports, m.Method)
+		say(toEvent(m))
 	})
 }
 
-// fromEvent returns the Last-Event-ID header, nil without a valid ID.
-func fromEvent(id *string) []mcp.Header {
+// lastEventIDHeader returns the Last-Event-ID header, nil without a valid ID.
+func lastEventIDHeader(id *string) []mcp.Header {
 	if id == nil {
 		return nil
 	}
@@ -110,27 +110,27 @@ func fromEvent(id *string) []mcp.Header {
 	return fields
 }
 
-// openStream opens the notification stream, from the event after id.
-func (l *HTTP) openStream(ctx context.Context, id *string) (*Response, error) {
+// requestNotificationStream opens the notification stream, from the event after id.
+func (l *HTTPLink) requestNotificationStream(ctx context.Context, id *string) (*HTTPResponse, error) {
 	state := l.state.Load()
-	a, err := l.stream(ctx, state, fromEvent(id))
-	if err = gone(state, err); err == ErrSessionGone {
-		l.Fail(err)
+	a, err := l.requestEventStream(ctx, state, lastEventIDHeader(id))
+	if err = toSessionGone(state, err); err == ErrSessionGone {
+		l.Signal(err)
 	}
 	return a, err
 }
 
-// readStream reads a stream until it ends and passes on all messages but responses.
-func (l *HTTP) readStream(ctx context.Context, a *Response, each func(*wirejson.Message)) error {
-	events := wirejson.NewEventReaderIn(a.Body, l.Budget.Max(), l.Budget.Until(ctx.Done()))
+// readNotifications reads a stream until it ends and passes on all messages but responses.
+func (l *HTTPLink) readNotifications(ctx context.Context, a *HTTPResponse, each func(*wirejson.Message)) error {
+	events := wirejson.NewEventReaderWithPool(a.Body, l.Budget.MaxMessage(), l.Budget.ForReader(ctx.Done()))
 	defer events.Release()
-	_, err := l.readAll(events, func(m wirejson.Message, _ bool) bool {
+	_, err := l.readEvents(events, func(m wirejson.Message, _ bool) bool {
 		if !m.IsResponse() {
 			each(&m)
 		}
 		return false
 	})
-	if id := events.LastID(); id != "" {
+	if id := events.LastEventID(); id != "" {
 		l.lastID.Store(&id)
 	}
 	if err == io.EOF {

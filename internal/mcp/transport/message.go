@@ -12,12 +12,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// split parses one message, or those of a batch (2025-03-26), and passes each on. Invalid UTF-8 is
+// eachMessage parses one message, or those of a batch (2025-03-26), and passes each on. Invalid UTF-8 is
 // replaced, so that every client can read the forwarded text.
-func split(data []byte, each func(wirejson.Message)) error {
-	data = validUTF8(withoutMark(data))
+func eachMessage(data []byte, each func(wirejson.Message)) error {
+	data = toValidUTF8(trimByteOrderMark(data))
 	if len(data) == 0 || data[0] != '[' {
-		m, err := wirejson.Parse(data)
+		m, err := wirejson.ParseServerMessage(data)
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func split(data []byte, each func(wirejson.Message)) error {
 	}
 	var bad error
 	for _, item := range batch {
-		m, err := wirejson.Parse(item)
+		m, err := wirejson.ParseServerMessage(item)
 		if err != nil {
 			bad = err
 			continue
@@ -40,41 +40,41 @@ func split(data []byte, each func(wirejson.Message)) error {
 	return bad
 }
 
-// withoutMark removes a byte order mark.
-func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
+// trimByteOrderMark removes a byte order mark.
+func trimByteOrderMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
-// validUTF8 returns data itself if it is valid.
-func validUTF8(data []byte) []byte {
+// toValidUTF8 returns data itself if it is valid.
+func toValidUTF8(data []byte) []byte {
 	if utf8.Valid(data) {
 		return data
 	}
 	return bytes.ToValidUTF8(data, []byte("\ufffd"))
 }
 
-// cancelled returns the cancel notification for request id, with the client's params if it sent one.
-func cancelled(ctx context.Context, id json.RawMessage) []byte {
+// newCancelNotification returns the cancel notification for request id, with the client's params if it sent one.
+func newCancelNotification(ctx context.Context, id json.RawMessage) []byte {
 	params := json.RawMessage(`{"requestId":0,"reason":"the caller no longer waits"}`)
-	if c, ok := errors.AsType[*session.Cancelled](context.Cause(ctx)); ok && wirejson.Kind(c.Params) == '{' {
+	if c, ok := errors.AsType[*session.ClientCancelledError](context.Cause(ctx)); ok && wirejson.Kind(c.Params) == '{' {
 		params = c.Params
 	}
 	return wirejson.AppendNotification(nil, mcp.Cancelled, wirejson.SetMember(params, "requestId", id))
 }
 
-// owned returns the data of a reader, and whether the caller owns it: large data takes over its buffer.
-func owned(data []byte, r interface{ Keep() []byte }) (out []byte, kept bool) {
+// takeOwnership returns the data of a reader, and whether the caller owns it: large data takes over its buffer.
+func takeOwnership(data []byte, r interface{ KeepLast() []byte }) (out []byte, kept bool) {
 	if len(data) < keepFrom {
 		return data, false
 	}
-	return r.Keep(), true
+	return r.KeepLast(), true
 }
 
-// bounded maps a reader's error to a Budget error.
-func bounded(b *Budget, err error) error {
+// toBudgetError maps a reader's error to a Budget error.
+func toBudgetError(b *MemoryBudget, err error) error {
 	switch {
 	case errors.Is(err, wirejson.ErrTooLong):
-		return b.TooLarge()
+		return b.RejectTooLarge()
 	case errors.Is(err, wirejson.ErrNoBuffer):
-		return b.OverBudget()
+		return b.OverBudgetError()
 	}
 	return err
 }

@@ -8,16 +8,16 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// orphans are abandoned requests that the server may still execute: its notifications may belong to them.
+// orphanedRequests are abandoned requests that the server may still execute: its notifications may belong to them.
 // They go to the only open request only if all orphans belong to the same client.
-type orphans struct {
-	all    []orphan  // the oldest first
-	beyond time.Time // until then there are more orphans than listed
+type orphanedRequests struct {
+	all    []orphanedRequest // the oldest first
+	beyond time.Time         // until then there are more orphans than listed
 }
 
-type orphan struct {
+type orphanedRequest struct {
 	id    uint64
-	owner *session.Owner
+	owner *session.ClientRef
 	until time.Time
 }
 
@@ -31,38 +31,38 @@ const (
 // mayStillRun reports whether the server may still execute a request that failed with err: it was
 // abandoned, or its response is incomplete.
 func mayStillRun(err error) bool {
-	if err == nil || session.NotSent(err) || errors.Is(err, ErrNoMessage) {
+	if err == nil || session.IsNotSent(err) || errors.Is(err, ErrNoMessage) {
 		return false
 	}
 	_, refused := errors.AsType[*StatusError](err)
 	return !refused
 }
 
-func (d *orphans) add(s *sent) {
+func (d *orphanedRequests) addRequest(s *sentRequest) {
 	now := time.Now()
-	d.forget(now)
+	d.dropExpired(now)
 	if len(d.all) == maxOrphans {
 		d.beyond = d.all[0].until
 		d.all = d.all[1:]
 	}
-	d.all = append(d.all, orphan{s.id, s.Owner, now.Add(orphanTime)})
+	d.all = append(d.all, orphanedRequest{s.id, s.Owner, now.Add(orphanTime)})
 }
 
-func (d *orphans) forget(now time.Time) {
-	d.all = slices.DeleteFunc(d.all, func(a orphan) bool { return now.After(a.until) })
+func (d *orphanedRequests) dropExpired(now time.Time) {
+	d.all = slices.DeleteFunc(d.all, func(a orphanedRequest) bool { return now.After(a.until) })
 }
 
-func (d *orphans) answered(id uint64) {
-	d.all = slices.DeleteFunc(d.all, func(a orphan) bool { return a.id == id })
+func (d *orphanedRequests) dropAnswered(id uint64) {
+	d.all = slices.DeleteFunc(d.all, func(a orphanedRequest) bool { return a.id == id })
 }
 
-// ofOtherOwner reports whether an orphan may belong to another client than s. A request without an owner
+// hasOtherOwner reports whether an orphan may belong to another client than s. A request without an owner
 // may be anyone's.
-func (d *orphans) ofOtherOwner(s *sent) bool {
+func (d *orphanedRequests) hasOtherOwner(s *sentRequest) bool {
 	if len(d.all) == 0 && d.beyond.IsZero() {
 		return false
 	}
 	now := time.Now()
-	d.forget(now)
-	return now.Before(d.beyond) || slices.ContainsFunc(d.all, func(a orphan) bool { return a.owner == nil || a.owner != s.Owner })
+	d.dropExpired(now)
+	return now.Before(d.beyond) || slices.ContainsFunc(d.all, func(a orphanedRequest) bool { return a.owner == nil || a.owner != s.Owner })
 }

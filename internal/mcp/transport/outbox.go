@@ -12,8 +12,8 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{some: make(chan struct{}, 1)} }
 
-// put adds a message, or drops it if the queue is full.
-func (o *outbox) put(msg []byte) {
+// putMessage adds a message, or drops it if the queue is full.
+func (o *outbox) putMessage(msg []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.waiting) >= maxOutbox {
@@ -26,8 +26,8 @@ func (o *outbox) put(msg []byte) {
 	}
 }
 
-// take removes the oldest message; nil if empty.
-func (o *outbox) take() []byte {
+// takeMessage removes the oldest message; nil if empty.
+func (o *outbox) takeMessage() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.waiting) == 0 {

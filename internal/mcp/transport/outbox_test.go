@@ -10,23 +10,23 @@ import (
 func TestOutbox(t *testing.T) {
 	o := newOutbox()
 	for i := range maxOutbox + 5 {
-		o.put([]byte(strconv.Itoa(i)))
+		o.putMessage([]byte(strconv.Itoa(i)))
 	}
 	<-o.some
 	for i := range maxOutbox {
-		if got := string(o.take()); got != strconv.Itoa(i) {
+		if got := string(o.takeMessage()); got != strconv.Itoa(i) {
 			t.Fatalf("message %d is %q", i, got)
 		}
 	}
-	if got := o.take(); got != nil {
+	if got := o.takeMessage(); got != nil {
 		t.Fatalf("%q is beyond the bound", got)
 	}
 	if o.waiting != nil {
 		t.Fatal("an empty box keeps memory")
 	}
-	o.put([]byte("x"))
+	o.putMessage([]byte("x"))
 	<-o.some
-	if got := string(o.take()); got != "x" {
+	if got := string(o.takeMessage()); got != "x" {
 		t.Fatalf("%q", got)
 	}
 }

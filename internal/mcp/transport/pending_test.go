@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-func enter(p *pending, s sent) (*entry, error) {
-	e := p.entry()
-	e.sent = s
-	return e, p.enter(e)
+func enter(p *pendingRequests, s sentRequest) (*pendingRequest, error) {
+	e := p.newUnregistered()
+	e.sentRequest = s
+	return e, p.register(e)
 }
 
 // events hands a log message to the only request in flight, if it wants it.
-func said(p *pending, params json.RawMessage) bool {
-	return p.only(session.Event{Method: mcp.LogMessage, Params: params})
+func said(p *pendingRequests, params json.RawMessage) bool {
+	return p.deliverToOnlyRequest(session.Event{Method: mcp.LogMessage, Params: params})
 }
 
 // TestBrokenAnswers: one that cannot be read ends its request a while later, if
@@ -31,24 +31,24 @@ func said(p *pending, params json.RawMessage) bool {
 func TestBrokenAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const broken = `{"jsonrpc":"2.0","id":%d,"result":{"a":`
-		p := newPending()
-		ask := func(id uint64, owner *session.Owner) *entry {
-			e, err := enter(p, sent{id: id, Request: &session.Request{Owner: owner, Say: func(session.Event) {}}})
+		p := newPendingRequests()
+		ask := func(id uint64, owner *session.ClientRef) *pendingRequest {
+			e, err := enter(p, sentRequest{id: id, Request: &session.Request{Owner: owner, Say: func(session.Event) {}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return e
 		}
-		wait := func(e *entry) (string, error) {
-			reply, err := p.wait(t.Context(), e)
+		wait := func(e *pendingRequest) (string, error) {
+			reply, err := p.waitForReply(t.Context(), e)
 			return string(reply.Result), err
 		}
-		first, second, third := ask(1, &session.Owner{}), ask(2, &session.Owner{}), ask(3, &session.Owner{})
+		first, second, third := ask(1, &session.ClientRef{}), ask(2, &session.ClientRef{}), ask(3, &session.ClientRef{})
 		for range 2 {
 			p.rejectMalformed(fmt.Appendf(nil, broken, 1))
 			p.rejectMalformed(fmt.Appendf(nil, broken, 2))
 		}
-		p.resolve(&wirejson.Message{ID: json.RawMessage("2"), Result: json.RawMessage(`{"b":2}`)}, false)
+		p.deliverReply(&wirejson.Message{ID: json.RawMessage("2"), Result: json.RawMessage(`{"b":2}`)}, false)
 		began := time.Now()
 		if _, err := wait(first); !errors.Is(err, ErrNoMessage) || time.Since(began) != malformedWait {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -60,7 +60,7 @@ func TestBrokenAnswers(t *testing.T) {
 			t.Error("a message that may be about the first request goes to another client")
 		}
 		p.rejectMalformed(fmt.Appendf(nil, broken, 3))
-		p.fail(ErrStopped)
+		p.failAll(ErrStopped)
 		if _, err := wait(third); errors.Is(err, ErrNoMessage) || !errors.Is(err, ErrStopped) {
 			t.Errorf("the end of the link says more: %v", err)
 		}
@@ -68,19 +68,19 @@ func TestBrokenAnswers(t *testing.T) {
 }
 
 func TestPendingIsBounded(t *testing.T) {
-	p := newPending()
+	p := newPendingRequests()
 	got := 0
-	e, err := enter(p, sent{id: 1, token: json.RawMessage("1"), Request: &session.Request{Call: &session.Call{}, Say: func(session.Event) { got++ }}})
+	e, err := enter(p, sentRequest{id: 1, token: json.RawMessage("1"), Request: &session.Request{Call: &session.ToolCall{}, Say: func(session.Event) { got++ }}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 10 * maxEvents {
-		p.progress(session.Event{Method: mcp.Progress, Params: json.RawMessage(`{"progressToken":1}`)}, nil)
+		p.deliverProgress(session.Event{Method: mcp.Progress, Params: json.RawMessage(`{"progressToken":1}`)}, nil)
 	}
 	big := json.RawMessage(`{"x":"` + strings.Repeat("y", maxEventBytes) + `"}`)
 	said(p, big)
-	p.resolve(&wirejson.Message{ID: json.RawMessage("1"), Result: json.RawMessage("{}")}, false)
-	if r, err := p.wait(t.Context(), e); err != nil || string(r.Result) != "{}" {
+	p.deliverReply(&wirejson.Message{ID: json.RawMessage("1"), Result: json.RawMessage("{}")}, false)
+	if r, err := p.waitForReply(t.Context(), e); err != nil || string(r.Result) != "{}" {
 		t.Errorf("result %s, error %v", r.Result, err)
 	}
 	if got != maxEvents {
@@ -89,22 +89,22 @@ func TestPendingIsBounded(t *testing.T) {
 }
 
 func TestPendingIgnoresStrangeIDs(t *testing.T) {
-	p := newPending()
-	e, err := enter(p, sent{id: 7, Request: &session.Request{}})
+	p := newPendingRequests()
+	e, err := enter(p, sentRequest{id: 7, Request: &session.Request{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{`"07"`, `"7x"`, `" 7"`, `""`, `7.0`, `-7`, `07x`, `null`, ``, `8`, `99999999999999999999999`} {
-		p.resolve(&wirejson.Message{ID: json.RawMessage(id), Result: json.RawMessage("{}")}, false)
+		p.deliverReply(&wirejson.Message{ID: json.RawMessage(id), Result: json.RawMessage("{}")}, false)
 	}
 	if p.inFlight() != 1 {
 		t.Error("it has been resolved")
 	}
-	p.fail(errors.New("over"))
-	if _, err := p.wait(context.Background(), e); err == nil {
+	p.failAll(errors.New("over"))
+	if _, err := p.waitForReply(context.Background(), e); err == nil {
 		t.Error("no error")
 	}
-	if _, err := enter(p, sent{id: 8, Request: &session.Request{}}); !session.NotSent(err) {
+	if _, err := enter(p, sentRequest{id: 8, Request: &session.Request{}}); !session.IsNotSent(err) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -127,8 +127,8 @@ func TestAppendCall(t *testing.T) {
 		}
 		var ids atomic.Uint64
 		ids.Store(4)
-		var s sent
-		msg := s.send(nil, &session.Request{Method: mcp.CallTool, Call: &session.Call{Tool: in.Tool, Arguments: in.Arguments, Meta: in.Meta}}, &Options{IDs: &ids}, false, false)
+		var s sentRequest
+		msg := s.encodeRequest(nil, &session.Request{Method: mcp.CallTool, Call: &session.ToolCall{Tool: in.Tool, Arguments: in.Arguments, Meta: in.Meta}}, &LinkOptions{IDs: &ids}, false, false)
 		token := s.token
 		if want := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":` + tt.want + `}`; string(msg) != want || string(token) != tt.token {
 			t.Errorf("%s, token %s; want %s", msg, token, want)
@@ -138,23 +138,23 @@ func TestAppendCall(t *testing.T) {
 
 // TestSubscriptionsThatEnd: a server is at work on none.
 func TestSubscriptionsThatEnd(t *testing.T) {
-	p := newPending()
-	give := func(s sent) bool {
+	p := newPendingRequests()
+	give := func(s sentRequest) bool {
 		t.Helper()
 		e, err := enter(p, s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		given := said(p, json.RawMessage("{}"))
-		p.leave(e, context.Canceled)
+		p.removeEnded(e, context.Canceled)
 		return given
 	}
 	say := func(session.Event) {}
-	give(sent{id: 1, listenID: json.RawMessage("1"), Request: &session.Request{Say: say}})
-	if !give(sent{id: 2, Request: &session.Request{Say: say}}) {
+	give(sentRequest{id: 1, listenID: json.RawMessage("1"), Request: &session.Request{Say: say}})
+	if !give(sentRequest{id: 2, Request: &session.Request{Say: say}}) {
 		t.Error("a message is kept back for a subscription that has ended")
 	}
-	if give(sent{id: 3, Request: &session.Request{Say: say}}) {
+	if give(sentRequest{id: 3, Request: &session.Request{Say: say}}) {
 		t.Error("a message is given although a request was given up")
 	}
 }
@@ -162,18 +162,18 @@ func TestSubscriptionsThatEnd(t *testing.T) {
 // TestOrphansAreBounded: of who gives up call after call no more is kept, and
 // what is not kept counts as somebody else's.
 func TestOrphansAreBounded(t *testing.T) {
-	var d orphans
-	a, b := &session.Owner{}, &session.Owner{}
+	var d orphanedRequests
+	a, b := &session.ClientRef{}, &session.ClientRef{}
 	for id := range uint64(maxOrphans) {
-		d.add(&sent{id: id, Request: &session.Request{Owner: a}})
+		d.addRequest(&sentRequest{id: id, Request: &session.Request{Owner: a}})
 	}
-	if d.ofOtherOwner(&sent{Request: &session.Request{Owner: a}}) || !d.ofOtherOwner(&sent{Request: &session.Request{Owner: b}}) {
+	if d.hasOtherOwner(&sentRequest{Request: &session.Request{Owner: a}}) || !d.hasOtherOwner(&sentRequest{Request: &session.Request{Owner: b}}) {
 		t.Error("it is not known whose they are")
 	}
 	for id := range uint64(10 * maxOrphans) {
-		d.add(&sent{id: id + maxOrphans, Request: &session.Request{Owner: b}})
+		d.addRequest(&sentRequest{id: id + maxOrphans, Request: &session.Request{Owner: b}})
 	}
-	if len(d.all) != maxOrphans || !d.ofOtherOwner(&sent{Request: &session.Request{Owner: b}}) {
+	if len(d.all) != maxOrphans || !d.hasOtherOwner(&sentRequest{Request: &session.Request{Owner: b}}) {
 		t.Errorf("%d are kept; one of a is forgotten", len(d.all))
 	}
 }

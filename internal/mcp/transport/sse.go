@@ -17,11 +17,11 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// SSE is a session over the HTTP+SSE transport of 2024-11-05: one event stream for all messages of the
+// SSELink is a session over the HTTP+SSE transport of 2024-11-05: one event stream for all messages of the
 // server, and an endpoint, which the stream names first, for POSTs.
-type SSE struct {
+type SSELink struct {
 	*duplex
-	*site
+	*httpSite
 
 	ready chan struct{} // closed when the endpoint is known
 	mu    sync.Mutex    // orders start and Stop
@@ -31,34 +31,34 @@ type SSE struct {
 const maxEndpoint = 8 << 10
 
 var (
-	errStreamEnded = problem.Ownf("the server has ended the stream")
-	errNoEndpoint  = problem.Ownf("the stream does not begin with the endpoint that messages go to")
+	errStreamEnded = problem.OwnTextErrorf("the server has ended the stream")
+	errNoEndpoint  = problem.OwnTextErrorf("the stream does not begin with the endpoint that messages go to")
 )
 
-// NewSSE opens the stream.
-func NewSSE(a Address, o Options) (*SSE, error) {
-	site, err := newSite(a, o)
+// NewSSELink opens the stream.
+func NewSSELink(a ServerAddress, o LinkOptions) (*SSELink, error) {
+	site, err := newHTTPSite(a, o)
 	if err != nil {
 		return nil, err
 	}
-	l := &SSE{duplex: newDuplex(o), site: site, ready: make(chan struct{})}
-	l.post = l.toEndpoint
-	l.postLater = l.outbox.put
+	l := &SSELink{duplex: newDuplex(o), httpSite: site, ready: make(chan struct{})}
+	l.post = l.postToEndpoint
+	l.postLater = l.outbox.putMessage
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
-	l.wg.Go(func() { l.end(l.read(ctx)) })
-	l.wg.Go(func() { l.sendQueued(ctx, l.outbox) })
+	l.wg.Go(func() { l.endLink(l.readMessages(ctx)) })
+	l.wg.Go(func() { l.sendOutbox(ctx, l.outbox) })
 	return l, nil
 }
 
-// read opens the stream and routes its messages until it ends.
-func (l *SSE) read(ctx context.Context) error {
-	a, err := l.openStream(ctx)
+// readMessages opens the stream and routes its messages until it ends.
+func (l *SSELink) readMessages(ctx context.Context) error {
+	a, err := l.openEventStream(ctx)
 	if err != nil {
 		return err
 	}
 	defer a.Body.Close()
-	events := wirejson.NewEventReaderIn(a.Body, l.Budget.Max(), l.Budget.Until(ctx.Done()))
+	events := wirejson.NewEventReaderWithPool(a.Body, l.Budget.MaxMessage(), l.Budget.ForReader(ctx.Done()))
 	defer events.Release()
 	if err := l.readEndpoint(events); err != nil {
 		return err
@@ -69,15 +69,15 @@ func (l *SSE) read(ctx context.Context) error {
 		case err == io.EOF:
 			return errStreamEnded
 		case err != nil:
-			return bounded(l.Budget, err)
+			return toBudgetError(l.Budget, err)
 		}
 		l.received.Add(1)
 		if len(ev.Data) == 0 || ev.Name != "message" {
 			continue
 		}
-		data, kept := owned(ev.Data, events)
-		if !l.routeAll(data, kept) {
-			l.Reports.Odd("it sends events that are not JSON-RPC messages")
+		data, kept := takeOwnership(ev.Data, events)
+		if !l.routeMessages(data, kept) {
+			l.Reports.ProtocolViolation("it sends events that are not JSON-RPC messages")
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (l *SSE) read(ctx context.Context) error {
 const maxEarly = 100
 
 // readEndpoint reads events up to the endpoint. Some servers send others first, such as a ping.
-func (l *SSE) readEndpoint(events *wirejson.EventReader) error {
+func (l *SSELink) readEndpoint(events *wirejson.EventReader) error {
 	for range maxEarly {
 		ev, err := events.Next()
 		switch {
@@ -103,17 +103,17 @@ func (l *SSE) readEndpoint(events *wirejson.EventReader) error {
 	return errNoEndpoint
 }
 
-// openStream requests the stream and follows redirects within the origin.
-func (l *SSE) openStream(ctx context.Context) (*Response, error) {
+// openEventStream requests the stream and follows redirects within the origin.
+func (l *SSELink) openEventStream(ctx context.Context) (*HTTPResponse, error) {
 	for {
-		a, err := l.stream(ctx, l.state.Load(), nil)
+		a, err := l.requestEventStream(ctx, l.state.Load(), nil)
 		status, ok := errors.AsType[*StatusError](err)
 		switch {
 		case !ok:
 			return a, err
 		case status.Status == http.StatusOK:
-			return nil, problem.Ownf("the answer is no event stream")
-		case status.Status < 300 || status.Status > 399 || !l.redirected(status.location):
+			return nil, problem.OwnTextErrorf("the answer is no event stream")
+		case status.Status < 300 || status.Status > 399 || !l.followRedirect(status.location):
 			return nil, err
 		}
 	}
@@ -121,18 +121,18 @@ func (l *SSE) openStream(ctx context.Context) (*Response, error) {
 
 // setEndpoint sets the endpoint. It must have the origin of the stream, because it gets headers and
 // credentials.
-func (l *SSE) setEndpoint(text string) error {
+func (l *SSELink) setEndpoint(text string) error {
 	if len(text) > maxEndpoint {
-		return problem.Ownf("the endpoint for messages is longer than %d bytes", maxEndpoint)
+		return problem.OwnTextErrorf("the endpoint for messages is longer than %d bytes", maxEndpoint)
 	}
 	to, err := l.url.Parse(text)
 	if err != nil || text == "" {
-		return problem.Ownf("the endpoint for messages is no URL")
+		return problem.OwnTextErrorf("the endpoint for messages is no URL")
 	}
 	if !sameOrigin(to, l.url) {
-		return problem.Ownf("the endpoint for messages is at another origin than the stream")
+		return problem.OwnTextErrorf("the endpoint for messages is at another origin than the stream")
 	}
-	l.url = stripUser(to)
+	l.url = stripUserInfo(to)
 	if err := l.setState("", ""); err != nil {
 		return err
 	}
@@ -140,49 +140,49 @@ func (l *SSE) setEndpoint(text string) error {
 	return nil
 }
 
-// toEndpoint posts one message, once the endpoint is known.
-func (l *SSE) toEndpoint(ctx context.Context, msg []byte) error {
+// postToEndpoint posts one message, once the endpoint is known.
+func (l *SSELink) postToEndpoint(ctx context.Context, msg []byte) error {
 	select {
 	case <-l.ready:
 	case <-l.Done():
-		return notSent(l.Cause())
+		return newNotSentError(l.Cause())
 	case <-ctx.Done():
-		return notSent(ctx.Err())
+		return newNotSentError(ctx.Err())
 	}
 	if err := l.Cause(); err != nil {
-		return notSent(err)
+		return newNotSentError(err)
 	}
-	err := l.send(ctx, l.state.Load(), msg)
+	err := l.postToServer(ctx, l.state.Load(), msg)
 	if status, ok := errors.AsType[*StatusError](err); ok && status.Status == http.StatusNotFound {
-		return &goneError{status}
+		return &sessionGoneError{status}
 	}
 	return err
 }
 
-// refused interprets a refused request. A server that also refuses a ping has lost the session and has not
+// checkRefusal interprets a refused request. A server that also refuses a ping has lost the session and has not
 // executed the request.
-func (l *SSE) refused(ctx context.Context, err error) error {
+func (l *SSELink) checkRefusal(ctx context.Context, err error) error {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok || status.Temporary() || status.Status < 400 || !l.agreed.Load() || errors.Is(err, ErrSessionGone) {
 		return err
 	}
 	id := l.IDs.Add(1) // its answer is ignored
-	again, ok := errors.AsType[*StatusError](l.toEndpoint(ctx, wirejson.AppendRequest(nil, id, mcp.Ping, nil)))
+	again, ok := errors.AsType[*StatusError](l.postToEndpoint(ctx, wirejson.AppendRequest(nil, id, mcp.Ping, nil)))
 	if ok && !again.Temporary() {
-		return &goneError{status}
+		return &sessionGoneError{status}
 	}
 	return err
 }
 
-// start runs f in a goroutine that Stop waits for; its context ends with the link. It fails if the link is
+// startTask runs f in a goroutine that Stop waits for; its context ends with the link. It fails if the link is
 // lost.
-func (l *SSE) start(f func(context.Context)) (cancel func(), err error) {
+func (l *SSELink) startTask(f func(context.Context)) (cancel func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.Cause(); err != nil {
-		return nil, notSent(err)
+		return nil, newNotSentError(err)
 	}
-	ctx, cancel := session.WithDone(context.Background(), l.Done(), nil)
+	ctx, cancel := session.WithDoneChannels(context.Background(), l.Done(), nil)
 	l.wg.Go(func() {
 		defer cancel()
 		f(ctx)
@@ -192,51 +192,51 @@ func (l *SSE) start(f func(context.Context)) (cancel func(), err error) {
 
 // Do posts the request while it waits for the response on the stream: some servers accept a POST only
 // after they have answered it.
-func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	e, buf, err := l.begin(ctx, r)
+func (l *SSELink) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	e, buf, err := l.beginRequest(ctx, r)
 	if err != nil {
 		return session.Reply{}, err
 	}
 	id, msg := e.id, bytes.Clone(*buf) // the post may outlive r
-	putBuffer(buf)
+	putEncodeBuffer(buf)
 	posted := make(chan struct{})
-	cancel, err := l.start(func(pctx context.Context) {
+	cancel, err := l.startTask(func(pctx context.Context) {
 		defer close(posted)
-		if err := l.toEndpoint(pctx, msg); err != nil {
-			l.pending.reject(id, l.refused(pctx, err))
+		if err := l.postToEndpoint(pctx, msg); err != nil {
+			l.pending.rejectRequest(id, l.checkRefusal(pctx, err))
 		}
 	})
 	if err != nil {
-		l.pending.abandon(e)
+		l.pending.abandonUnsent(e)
 		return session.Reply{}, err
 	}
-	reply, err := l.pending.wait(ctx, e)
+	reply, err := l.pending.waitForReply(ctx, e)
 	switch {
 	case err == nil, errors.Is(err, ErrNoMessage):
 		time.AfterFunc(tellTime, cancel)
 	case ctx.Err() != nil:
 		cancel()
 		<-posted
-		if cancelable(r) {
-			l.postLater(cancelled(ctx, strconv.AppendUint(nil, id, 10)))
+		if isCancelable(r) {
+			l.postLater(newCancelNotification(ctx, strconv.AppendUint(nil, id, 10)))
 		}
 		err = ctx.Err()
 	case errors.Is(err, ErrSessionGone):
-		l.end(ErrSessionGone)
-	case session.NotSent(err) && !l.Own:
-		l.end(err)
+		l.endLink(ErrSessionGone)
+	case session.IsNotSent(err) && !l.Own:
+		l.endLink(err)
 	default:
-		l.Reports.Doubt()
+		l.Reports.ConnectionDoubtful()
 	}
 	return reply, err
 }
 
 // Stop ends the stream and thereby the session.
-func (l *SSE) Stop(<-chan struct{}) {
+func (l *SSELink) Stop(<-chan struct{}) {
 	l.mu.Lock()
-	l.Fail(ErrStopped) // nothing starts after this
+	l.Signal(ErrStopped) // nothing starts after this
 	l.mu.Unlock()
-	l.end(ErrStopped)
+	l.endLink(ErrStopped)
 	l.cancel()
 	l.wg.Wait()
 	l.client.Close()

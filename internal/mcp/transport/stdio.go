@@ -18,9 +18,9 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// Stdio is a process that exchanges lines over its pipes. One goroutine reads its stdout and passes each
+// StdioLink is a process that exchanges lines over its pipes. One goroutine reads its stdout and passes each
 // response to the goroutine that waits for it.
-type Stdio struct {
+type StdioLink struct {
 	*duplex
 	proc *process.Process
 	in   *process.PipeWriter
@@ -31,66 +31,66 @@ type Stdio struct {
 	noisy    atomic.Bool // it has written a line that is no message
 }
 
-// NewStdio returns the link of a process that has just started. It sends nothing.
-func NewStdio(proc *process.Process, start *process.StartWatch, log *process.Log, o Options) *Stdio {
-	l := &Stdio{duplex: newDuplex(o), proc: proc, log: log, startup: start}
-	l.in = process.NewPipeWriter(proc.Stdin, func(err error) { l.end(l.writeError(err)) })
+// NewStdioLink returns the link of a process that has just started. It sends nothing.
+func NewStdioLink(proc *process.Process, start *process.StartWatch, log *process.Log, o LinkOptions) *StdioLink {
+	l := &StdioLink{duplex: newDuplex(o), proc: proc, log: log, startup: start}
+	l.in = process.NewPipeWriter(proc.Stdin, func(err error) { l.endLink(l.toWriteError(err)) })
 	l.post = func(_ context.Context, msg []byte) error { return l.in.Send(msg) }
 	l.postLater = l.in.SendOptional
 	proc.CopyStderr(log)
-	proc.Go(l.read)
+	proc.Go(l.readOutput)
 	proc.Go(func() {
 		if err := start.WatchUntilReady(l.Done()); err != nil {
 			if l.noisy.Load() {
-				err = problem.Slowf("%w: it writes lines to its output that are not JSON-RPC, as a program does that is no MCP server over stdio, or that needs another argument; its log has them", err)
+				err = problem.OwnTimeoutErrorf("%w: it writes lines to its output that are not JSON-RPC, as a program does that is no MCP server over stdio, or that needs another argument; its log has them", err)
 			}
-			l.end(err)
+			l.endLink(err)
 		}
 	})
 	return l
 }
 
-// read routes the process's output until stdout ends.
-func (l *Stdio) read() {
+// readOutput routes the process's output until stdout ends.
+func (l *StdioLink) readOutput() {
 	defer l.proc.Stdout.Close()
-	lines := wirejson.NewLineReaderIn(l.proc.Stdout, l.Budget.Max(), l.Budget.Until(l.Done()))
+	lines := wirejson.NewLineReaderWithPool(l.proc.Stdout, l.Budget.MaxMessage(), l.Budget.ForReader(l.Done()))
 	defer lines.Release()
 	for {
 		line, err := lines.Next()
-		why := bounded(l.Budget, err)
+		why := toBudgetError(l.Budget, err)
 		switch {
-		case why != err && l.skipLong(line, why):
+		case why != err && l.skipLongLine(line, why):
 			continue
 		case err != nil:
-			l.end(l.readError(why))
+			l.endLink(l.toReadError(why))
 			return
 		}
 		l.received.Add(1)
-		line, kept := owned(line, lines)
-		l.take(bytes.TrimSpace(line), kept)
-		l.endSkip()
+		line, kept := takeOwnership(line, lines)
+		l.handleLine(bytes.TrimSpace(line), kept)
+		l.endSkipping()
 	}
 }
 
-// take handles one line.
-func (l *Stdio) take(line []byte, kept bool) {
-	line = withoutMark(line)
+// handleLine handles one line.
+func (l *StdioLink) handleLine(line []byte, kept bool) {
+	line = trimByteOrderMark(line)
 	if len(line) == 0 {
 		return
 	}
-	if c := line[0]; (c == '{' || c == '[') && l.routeAll(line, kept) {
+	if c := line[0]; (c == '{' || c == '[') && l.routeMessages(line, kept) {
 		return
 	}
 	// Before the answer to initialize, a banner without a line end may precede a message. Later, text
 	// before a message may be data that contains one.
 	if !l.agreed.Load() {
 		i := bytes.LastIndex(line, []byte(`{"jsonrpc"`))
-		if i > 0 && split(line[i:], func(m wirejson.Message) { l.route(&m, kept) }) == nil {
+		if i > 0 && eachMessage(line[i:], func(m wirejson.Message) { l.routeMessage(&m, kept) }) == nil {
 			line = line[:i]
 		}
 	}
 	if !l.noisy.Swap(true) {
-		l.Reports.Odd("it writes lines to its standard output that are not JSON-RPC messages; its log has them")
+		l.Reports.ProtocolViolation("it writes lines to its standard output that are not JSON-RPC messages; its log has them")
 	}
 	l.log.WriteStdoutLine(line)
 }
@@ -98,11 +98,11 @@ func (l *Stdio) take(line []byte, kept bool) {
 // skipTime limits the rest of a line over the limit.
 const skipTime = 5 * time.Second
 
-// skipLong fails the request that a line over the limit answers, and skips the rest of the line. If the
+// skipLongLine fails the request that a line over the limit answers, and skips the rest of the line. If the
 // beginning does not name the request, the link ends.
-func (l *Stdio) skipLong(start []byte, why error) bool {
-	id, ok := numericID(wirejson.MalformedResponseID(start[:min(len(start), 256)]))
-	if !ok || !l.pending.reject(id, why) {
+func (l *StdioLink) skipLongLine(start []byte, why error) bool {
+	id, ok := parseNumericID(wirejson.MalformedResponseID(start[:min(len(start), 256)]))
+	if !ok || !l.pending.rejectRequest(id, why) {
 		return false
 	}
 	if l.agreed.Load() { // initialize must not be cancelled
@@ -113,8 +113,8 @@ func (l *Stdio) skipLong(start []byte, why error) bool {
 	return l.proc.Stdout.SetReadDeadline(time.Now().Add(skipTime)) == nil
 }
 
-// endSkip removes the time limit of skipLong, but not that of a process that has ended.
-func (l *Stdio) endSkip() {
+// endSkipping removes the time limit of skipLongLine, but not that of a process that has ended.
+func (l *StdioLink) endSkipping() {
 	if !l.skipping {
 		return
 	}
@@ -127,77 +127,77 @@ func (l *Stdio) endSkip() {
 	}
 }
 
-// readError returns why the output ended. The exit status of the process says more than the end of the
+// toReadError returns why the output ended. The exit status of the process says more than the end of the
 // pipe.
-func (l *Stdio) readError(err error) error {
+func (l *StdioLink) toReadError(err error) error {
 	if l.skipping {
-		return l.Budget.TooLarge()
+		return l.Budget.RejectTooLarge()
 	}
 	if err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
 		if l.proc.WaitExit(nil, process.DrainTime) {
 			return l.proc.ExitStatus()
 		}
-		return problem.Ownf("the process has closed its output")
+		return problem.OwnTextErrorf("the process has closed its output")
 	}
 	return err
 }
 
-// writeError returns why the input cannot be written.
-func (l *Stdio) writeError(err error) error {
+// toWriteError returns why the input cannot be written.
+func (l *StdioLink) toWriteError(err error) error {
 	switch {
 	case err == process.ErrNotReading:
 		return err
 	case l.proc.WaitExit(nil, process.DrainTime):
 		return l.proc.ExitStatus()
 	}
-	return problem.Ownf("the process has closed its input")
+	return problem.OwnTextErrorf("the process has closed its input")
 }
 
 // Do implements session.Doer.
-func (l *Stdio) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	e, msg, err := l.begin(ctx, r)
+func (l *StdioLink) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	e, msg, err := l.beginRequest(ctx, r)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	defer putBuffer(msg)
+	defer putEncodeBuffer(msg)
 	if err := l.in.Send(*msg); err != nil {
-		l.pending.abandon(e)
+		l.pending.abandonUnsent(e)
 		select {
 		case <-l.Done():
 			err = l.Cause()
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
-		return session.Reply{}, notSent(err)
+		return session.Reply{}, newNotSentError(err)
 	}
 	id := e.id
-	reply, err := l.pending.wait(ctx, e)
-	if err != nil && ctx.Err() != nil && cancelable(r) {
-		l.in.Send(cancelled(ctx, strconv.AppendUint(nil, id, 10)))
+	reply, err := l.pending.waitForReply(ctx, e)
+	if err != nil && ctx.Err() != nil && isCancelable(r) {
+		l.in.Send(newCancelNotification(ctx, strconv.AppendUint(nil, id, 10)))
 	}
 	return reply, err
 }
 
-// Settled ends the start watch.
-func (l *Stdio) Settled() { l.startup.MarkReady() }
+// StartComplete ends the start watch.
+func (l *StdioLink) StartComplete() { l.startup.MarkReady() }
 
 // Health implements Link.
-func (l *Stdio) Health() Health {
+func (l *StdioLink) Health() LinkHealth {
 	h := l.duplex.Health()
 	h.PID = l.proc.PID()
 	return h
 }
 
-// Tidy does nothing.
-func (l *Stdio) Tidy(time.Time) {}
+// CloseIdle does nothing.
+func (l *StdioLink) CloseIdle(time.Time) {}
 
 // Stop ends the process and the link. A process that has broken the connection gets less time.
-func (l *Stdio) Stop(hard <-chan struct{}) {
+func (l *StdioLink) Stop(hard <-chan struct{}) {
 	grace := process.TermGrace
 	if l.Cause() != nil {
 		grace = process.BrokenGrace
 	}
-	l.end(ErrStopped)
+	l.endLink(ErrStopped)
 	done, installs := l.startup.FinishInstall(hard, func(runner string) {
 		l.in.Close()
 		if !l.proc.HasEnded() {

@@ -28,8 +28,8 @@ type Cursor struct {
 	err   *Error
 }
 
-// At returns the current offset.
-func (c *Cursor) At() int { return c.i }
+// Offset returns the current offset.
+func (c *Cursor) Offset() int { return c.i }
 
 // Peek skips white space and returns the next byte, 0 at the end.
 func (c *Cursor) Peek() byte {
@@ -39,8 +39,8 @@ func (c *Cursor) Peek() byte {
 	return 0
 }
 
-// Open enters the next value if it starts with bracket, and returns the closing bracket, otherwise 0.
-func (c *Cursor) Open(bracket byte) (end byte) {
+// Enter enters the next value if it starts with bracket, and returns the closing bracket, otherwise 0.
+func (c *Cursor) Enter(bracket byte) (end byte) {
 	if c.Peek() != bracket {
 		return 0
 	}
@@ -65,23 +65,23 @@ func (c *Cursor) More(end byte) bool {
 		c.i++
 		return true
 	case end == ']':
-		return c.fail("expected a comma or the end of the array")
+		return c.setError("expected a comma or the end of the array")
 	}
-	return c.fail("expected a comma or the end of the object")
+	return c.setError("expected a comma or the end of the object")
 }
 
-// Name skips the name of a member and the colon, and returns the raw text between the quotes.
-func (c *Cursor) Name() []byte {
+// ReadName skips the name of a member and the colon, and returns the raw text between the quotes.
+func (c *Cursor) ReadName() []byte {
 	if c.Peek() != '"' {
-		c.fail("expected a member name in double quotes")
+		c.setError("expected a member name in double quotes")
 	}
 	var name []byte
 	if c.Depth > 0 || c.err != nil {
-		name = c.value()
+		name = c.readValue()
 	} else if end := skipString(c.Text, c.i+1); end > 0 {
 		name, c.i = c.Text[c.i:end:end], end
 	} else {
-		c.fail("expected a value")
+		c.setError("expected a value")
 	}
 	if len(name) == 0 {
 		return nil
@@ -89,30 +89,30 @@ func (c *Cursor) Name() []byte {
 	if c.Peek() == ':' {
 		c.i++
 	} else {
-		c.fail("expected a colon after the member name")
+		c.setError("expected a colon after the member name")
 	}
 	return name[1 : len(name)-1]
 }
 
-// Value skips a value and returns it.
-func (c *Cursor) Value() []byte {
+// ReadValue skips a value and returns it.
+func (c *Cursor) ReadValue() []byte {
 	c.Peek()
-	return c.value()
+	return c.readValue()
 }
 
-func (c *Cursor) value() []byte {
+func (c *Cursor) readValue() []byte {
 	if c.err != nil {
 		return nil
 	}
 	start, end := c.i, failed
 	if c.Depth > 0 {
 		s := scanner{data: c.Text, depth: c.Depth}
-		if end = s.skip(start); end < 0 {
-			c.err = s.error()
+		if end = s.skipValue(start); end < 0 {
+			c.err = s.toError()
 			return nil
 		}
 	} else if end = skipValue(c.Text, start); end < 0 {
-		c.fail("expected a value")
+		c.setError("expected a value")
 		return nil
 	}
 	c.i = end
@@ -122,7 +122,7 @@ func (c *Cursor) value() []byte {
 // Finish returns the first error, or an error if text follows the value. It is an *Error.
 func (c *Cursor) Finish() error {
 	if c.Peek(); c.i < len(c.Text) {
-		c.fail("there is something after the value")
+		c.setError("there is something after the value")
 	}
 	if c.err == nil {
 		return nil
@@ -130,7 +130,7 @@ func (c *Cursor) Finish() error {
 	return c.err
 }
 
-func (c *Cursor) fail(reason string) bool {
+func (c *Cursor) setError(reason string) bool {
 	if c.err == nil {
 		c.err = &Error{Offset: c.i, Reason: reason}
 	}
@@ -149,7 +149,7 @@ func skipValue(d []byte, i int) int {
 		}
 	}
 	start := i
-	for i < len(d) && !isDelimiter(d[i]) {
+	for i < len(d) && !endsScalar(d[i]) {
 		i++
 	}
 	if i == start {
@@ -158,8 +158,8 @@ func skipValue(d []byte, i int) int {
 	return i
 }
 
-// isDelimiter reports whether a byte ends a number, true, false or null.
-func isDelimiter(b byte) bool {
+// endsScalar reports whether a byte ends a number, true, false or null.
+func endsScalar(b byte) bool {
 	switch b {
 	case ',', '}', ']', ':', '"', '{', '[', ' ', '\n', '\t', '\r':
 		return true
@@ -196,7 +196,7 @@ func skipString(d []byte, i int) int {
 	for clear := 0; i+8 <= len(d); {
 		x := binary.LittleEndian.Uint64(d[i:])
 		i += 8
-		m := special(x, 0)
+		m := markSpecialBytes(x, 0)
 		if m == 0 {
 			if clear++; clear < 8 {
 				continue

@@ -10,10 +10,10 @@ import (
 // endOf returns where the value ends that data begins with, checked.
 func endOf(data []byte, depth int) (int, error) {
 	c := Cursor{Text: data, Depth: depth}
-	if c.Value() == nil {
+	if c.ReadValue() == nil {
 		return 0, c.Finish()
 	}
-	return c.At(), nil
+	return c.Offset(), nil
 }
 
 // walk goes through the value that comes next, opening all containers, and
@@ -21,16 +21,16 @@ func endOf(data []byte, depth int) (int, error) {
 func walk(c *Cursor, out []byte) []byte {
 	bracket := c.Peek()
 	if bracket != '{' && bracket != '[' {
-		return append(out, c.Value()...)
+		return append(out, c.ReadValue()...)
 	}
 	out = append(out, bracket)
-	end := c.Open(bracket)
+	end := c.Enter(bracket)
 	for first := true; c.More(end); first = false {
 		if !first {
 			out = append(out, ',')
 		}
 		if end == '}' {
-			out = append(append(append(out, '"'), c.Name()...), `":`...)
+			out = append(append(append(out, '"'), c.ReadName()...), `":`...)
 		}
 		if out = walk(c, out); c.err != nil {
 			return out
@@ -79,7 +79,7 @@ func TestCursor(t *testing.T) {
 			t.Errorf("%s: %s, %q, want %q", c.text, out, reason, c.reason)
 		}
 	}
-	if c := (Cursor{Text: []byte("[1]")}); c.Open('{') != 0 || c.More(0) || c.At() != 0 {
+	if c := (Cursor{Text: []byte("[1]")}); c.Enter('{') != 0 || c.More(0) || c.Offset() != 0 {
 		t.Error("an array is opened as an object")
 	}
 }
@@ -102,7 +102,7 @@ func FuzzCursor(f *testing.F) {
 				t.Fatalf("%q, depth %d: %q, %v", data, depth, out, c.Finish())
 			}
 			c = Cursor{Text: data, Depth: depth}
-			c.Value()
+			c.ReadValue()
 			if err := c.Finish(); sound && err != nil || !sound && err == nil && depth > 0 {
 				t.Fatalf("%q, depth %d: %v", data, depth, err)
 			}

@@ -1,7 +1,14 @@
 // Package wirejson reads and writes JSON bytes and JSON-RPC messages. It is the only code of the program
-// that does: a strict check, a cursor, members, strings (rawjson.go), the JSON-RPC 2.0 envelope
-// (message.go, parse.go) and its framing in lines and server-sent events.
+// that does: JSON values, the JSON-RPC 2.0 envelope, and its framing in lines and server-sent events.
 //
+// Files:
+//   - check.go, scan.go, names.go: the strict check of a text, its scanner, and duplicate member names
+//   - cursor.go, read.go: walk over a text; read members, elements and scalars
+//   - member.go, text.go, marshal.go: set and drop members; escape and unescape strings
+//   - message.go, parse.go: write and parse JSON-RPC messages
+//   - lines.go, events.go, window.go: read messages as lines or server-sent events, and their buffers
+//
+// Guarantees:
 //   - JSON that Check accepts means the same to every parser: RFC 8259 in valid UTF-8, no lone surrogates,
 //     no numbers beyond float64, no duplicate names after case folding, no NUL in names, limits on size
 //     and depth. Check does not recurse, and allocates nothing up to 64 members and 64 levels.

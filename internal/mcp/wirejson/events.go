@@ -22,7 +22,7 @@ type Event struct {
 
 // EventReader reads server-sent events as WHATWG defines them. It does not repair invalid UTF-8.
 type EventReader struct {
-	frame
+	messageReader
 	first    *[firstEventBuffer]byte // initial buffer from the pool; nil after Release
 	id       string
 	retry    time.Duration
@@ -46,28 +46,30 @@ var eventBuffers = sync.Pool{New: func() any { return new([firstEventBuffer]byte
 
 // NewEventReader reads events of at most limit bytes (with their field names)
 // from r.
-func NewEventReader(r io.Reader, limit int) *EventReader { return NewEventReaderIn(r, limit, nil) }
+func NewEventReader(r io.Reader, limit int) *EventReader {
+	return NewEventReaderWithPool(r, limit, nil)
+}
 
-// NewEventReaderIn reads large events into buffers of room. The caller must call Release.
-func NewEventReaderIn(r io.Reader, limit int, room BufferPool) *EventReader {
+// NewEventReaderWithPool reads large events into buffers of room. The caller must call Release.
+func NewEventReaderWithPool(r io.Reader, limit int, room BufferPool) *EventReader {
 	first := eventBuffers.Get().(*[firstEventBuffer]byte)
-	return &EventReader{frame: frame{w: window{r: r, buf: first[:], small: firstEventBuffer, max: limit, pool: room}}, first: first}
+	return &EventReader{messageReader: messageReader{w: readWindow{r: r, buf: first[:], small: firstEventBuffer, max: limit, pool: room}}, first: first}
 }
 
 // Release returns the buffers. Nothing can be read afterwards, and what Next returned is invalid.
 func (e *EventReader) Release() {
-	e.frame.Release()
+	e.messageReader.Release()
 	if e.first != nil {
 		eventBuffers.Put(e.first)
 		e.first = nil
 	}
 }
 
-// LastID returns the last event ID of the stream.
-func (e *EventReader) LastID() string { return e.id }
+// LastEventID returns the last event ID of the stream.
+func (e *EventReader) LastEventID() string { return e.id }
 
-// Retry returns the last reconnection time of the stream, 0 if none.
-func (e *EventReader) Retry() time.Duration { return e.retry }
+// RetryDelay returns the last reconnection time of the stream, 0 if none.
+func (e *EventReader) RetryDelay() time.Duration { return e.retry }
 
 // Next returns the next event. Its data is valid until the next call. An event that the end of the stream
 // truncates is dropped.
@@ -75,83 +77,83 @@ func (e *EventReader) Retry() time.Duration { return e.retry }
 // It returns ErrTooLong for an event over the limit and ErrNoBuffer for one without a buffer; the next
 // call skips the rest of it in constant memory. Any other error is final.
 func (e *EventReader) Next() (Event, error) {
-	e.reset()
-	if err := e.skip(); err != nil {
+	e.resetEvent()
+	if err := e.skipOversizedEvent(); err != nil {
 		return Event{}, err
 	}
 	for {
-		line, err := e.line()
+		line, err := e.readLine()
 		if err != nil {
 			return Event{}, err
 		}
 		switch {
 		case len(line) > 0:
-			e.field(line)
+			e.parseField(line)
 		case e.hasData:
-			return e.dispatch(), nil
+			return e.takeEvent(), nil
 		default:
 			e.name = ""
 		}
 		if !e.hasData { // comments may be endless
-			e.w.drop(e.next)
+			e.w.dropBytes(e.next)
 			e.next = 0
 		}
 	}
 }
 
-func (e *EventReader) reset() {
+func (e *EventReader) resetEvent() {
 	e.last, e.name, e.hasData = nil, "", false
 	e.next, e.dataAt, e.dataTo = 0, 0, 0
 }
 
-func (e *EventReader) dispatch() Event {
-	ev := Event{ID: e.id, Name: e.name, Data: e.w.bytes()[e.dataAt:e.dataTo:e.dataTo], Retry: e.retry}
+func (e *EventReader) takeEvent() Event {
+	ev := Event{ID: e.id, Name: e.name, Data: e.w.unreadBytes()[e.dataAt:e.dataTo:e.dataTo], Retry: e.retry}
 	if ev.Name == "" {
 		ev.Name = defaultName
 	}
 	e.last = ev.Data
-	e.w.drop(e.next)
+	e.w.dropBytes(e.next)
 	return ev
 }
 
-// line returns the next line of the event and advances e.next.
-func (e *EventReader) line() ([]byte, error) {
+// readLine returns the next line of the event and advances e.next.
+func (e *EventReader) readLine() ([]byte, error) {
 	seen := e.next
 	for {
-		if e.afterCR && e.w.len() > e.next {
+		if e.afterCR && e.w.unreadLen() > e.next {
 			e.afterCR = false
-			if e.w.bytes()[e.next] == '\n' {
+			if e.w.unreadBytes()[e.next] == '\n' {
 				e.next++
 				seen = e.next
 			}
 		}
-		unread := e.w.bytes()
-		if k := lineEnd(unread[seen:]); k >= 0 {
+		unread := e.w.unreadBytes()
+		if k := indexLineEnd(unread[seen:]); k >= 0 {
 			line := unread[e.next : seen+k]
 			e.afterCR = unread[seen+k] == '\r'
 			e.next = seen + k + 1
 			if e.next > e.w.max && len(line) > 0 {
-				return nil, e.tooLong(false)
+				return nil, e.startSkipping(false)
 			}
-			return e.withoutMark(line), nil
+			return e.trimByteOrderMark(line), nil
 		}
 		if len(unread) > max(e.w.max, e.next) {
-			return nil, e.tooLong(true)
+			return nil, e.startSkipping(true)
 		}
 		seen = len(unread)
-		if e.w.fill() {
+		if e.w.fillBuffer() {
 			continue
 		}
 		if e.w.err == nil {
-			e.tooLong(true)
+			e.startSkipping(true)
 			return nil, ErrNoBuffer
 		}
 		return nil, e.w.err
 	}
 }
 
-// lineEnd returns the offset of the first LF or CR, or -1.
-func lineEnd(text []byte) int {
+// indexLineEnd returns the offset of the first LF or CR, or -1.
+func indexLineEnd(text []byte) int {
 	lf := bytes.IndexByte(text, '\n')
 	if lf >= 0 {
 		text = text[:lf]
@@ -162,8 +164,8 @@ func lineEnd(text []byte) int {
 	return lf
 }
 
-// withoutMark removes the byte order mark at the start of a stream.
-func (e *EventReader) withoutMark(line []byte) []byte {
+// trimByteOrderMark removes the byte order mark at the start of a stream.
+func (e *EventReader) trimByteOrderMark(line []byte) []byte {
 	if !e.started {
 		e.started = true
 		line = bytes.TrimPrefix(line, []byte("\ufeff"))
@@ -171,31 +173,31 @@ func (e *EventReader) withoutMark(line []byte) []byte {
 	return line
 }
 
-// tooLong makes the next call skip the event.
-func (e *EventReader) tooLong(midLine bool) error {
+// startSkipping makes the next call skip the event.
+func (e *EventReader) startSkipping(midLine bool) error {
 	if midLine {
-		e.next = e.w.len()
+		e.next = e.w.unreadLen()
 	}
-	e.w.drop(e.next)
+	e.w.dropBytes(e.next)
 	e.skipping, e.midLine, e.started = true, midLine, true
 	return ErrTooLong
 }
 
-// skip drops the rest of an event that was too long, up to an empty line.
-func (e *EventReader) skip() error {
+// skipOversizedEvent drops the rest of an event that was too long, up to an empty line.
+func (e *EventReader) skipOversizedEvent() error {
 	for e.skipping {
-		unread := e.w.bytes()
+		unread := e.w.unreadBytes()
 		if e.afterCR && len(unread) > 0 {
 			e.afterCR = false
 			if unread[0] == '\n' {
-				e.w.drop(1)
+				e.w.dropBytes(1)
 				continue
 			}
 		}
-		k := lineEnd(unread)
+		k := indexLineEnd(unread)
 		if k < 0 {
 			e.midLine = e.midLine || len(unread) > 0
-			if !e.w.skip() {
+			if !e.w.discardAndFill() {
 				return e.w.err
 			}
 			continue
@@ -203,18 +205,18 @@ func (e *EventReader) skip() error {
 		e.skipping = k > 0 || e.midLine
 		e.midLine = false
 		e.afterCR = unread[k] == '\r'
-		e.w.drop(k + 1)
+		e.w.dropBytes(k + 1)
 	}
 	return nil
 }
 
-// field handles one line of an event.
-func (e *EventReader) field(line []byte) {
+// parseField handles one line of an event.
+func (e *EventReader) parseField(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
 	switch string(name) {
 	case "data":
-		e.addData(value)
+		e.addDataLine(value)
 	case "event":
 		if string(value) == defaultName {
 			e.name = defaultName // avoids an allocation
@@ -232,10 +234,10 @@ func (e *EventReader) field(line []byte) {
 	}
 }
 
-// addData adds a data line. The first one stays in place; later ones are moved after it, over bytes that
+// addDataLine adds a data line. The first one stays in place; later ones are moved after it, over bytes that
 // are already read.
-func (e *EventReader) addData(value []byte) {
-	unread := e.w.bytes()
+func (e *EventReader) addDataLine(value []byte) {
+	unread := e.w.unreadBytes()
 	if e.hasData {
 		unread[e.dataTo] = '\n'
 		e.dataTo += 1 + copy(unread[e.dataTo+1:], value)
@@ -255,7 +257,7 @@ func AppendEvent(dst []byte, id string, data []byte) []byte {
 	dst = append(dst, "event: message\n"...)
 	for more := true; more; {
 		line := data
-		if k := lineEnd(data); k < 0 {
+		if k := indexLineEnd(data); k < 0 {
 			more = false
 		} else {
 			line = data[:k]

@@ -110,7 +110,7 @@ func TestKeep(t *testing.T) {
 		if _, err := e.Next(); err != nil {
 			t.Fatal(err)
 		}
-		gotLines, gotEvents = append(gotLines, l.Keep()), append(gotEvents, e.Keep())
+		gotLines, gotEvents = append(gotLines, l.KeepLast()), append(gotEvents, e.KeepLast())
 	}
 	for i := range want {
 		if string(gotLines[i]) != want[i] || string(gotEvents[i]) != want[i] {
@@ -177,8 +177,8 @@ func events(r io.Reader, limit int) ([]string, error) {
 		case err == ErrTooLong:
 			all = append(all, "!")
 		case err != nil:
-			if e.Retry() > 0 || e.LastID() != "" {
-				all = append(all, fmt.Sprint("last ", e.LastID(), " ", e.Retry()))
+			if e.RetryDelay() > 0 || e.LastEventID() != "" {
+				all = append(all, fmt.Sprint("last ", e.LastEventID(), " ", e.RetryDelay()))
 			}
 			return all, err
 		default:
@@ -439,10 +439,10 @@ func TestLargeMessagesAreReadInTheRoom(t *testing.T) {
 			fmt.Fprintf(&events, "data: %s\n\n", text)
 		}
 		inLines, inEvents := &oneRoom{full: full}, &oneRoom{full: full}
-		l, e := NewLineReaderIn(&lines, limit, inLines), NewEventReaderIn(&events, limit, inEvents)
+		l, e := NewLineReaderWithPool(&lines, limit, inLines), NewEventReaderWithPool(&events, limit, inEvents)
 		for name, read := range map[string]func() ([]byte, error){
-			"lines":  func() ([]byte, error) { _, err := l.Next(); return l.Keep(), err },
-			"events": func() ([]byte, error) { _, err := e.Next(); return e.Keep(), err },
+			"lines":  func() ([]byte, error) { _, err := l.Next(); return l.KeepLast(), err },
+			"events": func() ([]byte, error) { _, err := e.Next(); return e.KeepLast(), err },
 		} {
 			var got [][]byte
 			for _, text := range texts {
@@ -480,8 +480,8 @@ func TestLargeMessagesAreReadInTheRoom(t *testing.T) {
 func TestReleaseGivesTheRoomBack(t *testing.T) {
 	room := &oneRoom{}
 	text := strings.Repeat("x", 2<<20)
-	l := NewLineReaderIn(strings.NewReader(text), 1<<22, room)
-	e := NewEventReaderIn(strings.NewReader("data: "+text), 1<<22, room)
+	l := NewLineReaderWithPool(strings.NewReader(text), 1<<22, room)
+	e := NewEventReaderWithPool(strings.NewReader("data: "+text), 1<<22, room)
 	if _, err := e.Next(); err != io.EOF || room.taken != 1 {
 		t.Errorf("%v, %d buffers are out", err, room.taken)
 	}

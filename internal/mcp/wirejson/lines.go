@@ -7,16 +7,16 @@ import (
 
 // LineReader reads the messages of a stdio server: one line each.
 type LineReader struct {
-	frame
+	messageReader
 	skipping bool // the rest of a line over the limit
 }
 
 // NewLineReader reads lines of at most limit bytes from r.
-func NewLineReader(r io.Reader, limit int) *LineReader { return NewLineReaderIn(r, limit, nil) }
+func NewLineReader(r io.Reader, limit int) *LineReader { return NewLineReaderWithPool(r, limit, nil) }
 
-// NewLineReaderIn reads large lines into buffers of room. The caller must call Release.
-func NewLineReaderIn(r io.Reader, limit int, room BufferPool) *LineReader {
-	return &LineReader{frame: frame{w: window{r: r, small: 16 << 10, max: limit, pool: room}}}
+// NewLineReaderWithPool reads large lines into buffers of room. The caller must call Release.
+func NewLineReaderWithPool(r io.Reader, limit int, room BufferPool) *LineReader {
+	return &LineReader{messageReader: messageReader{w: readWindow{r: r, small: 16 << 10, max: limit, pool: room}}}
 }
 
 // Next returns the next line without its LF or CRLF; it may be empty. The slice is valid until the next
@@ -27,51 +27,51 @@ func NewLineReaderIn(r io.Reader, limit int, room BufferPool) *LineReader {
 // final.
 func (l *LineReader) Next() ([]byte, error) {
 	l.last = nil
-	if err := l.skip(); err != nil {
+	if err := l.skipOversizedLine(); err != nil {
 		return nil, err
 	}
 	seen := 0
 	for {
-		k := bytes.IndexByte(l.w.bytes()[seen:], '\n')
+		k := bytes.IndexByte(l.w.unreadBytes()[seen:], '\n')
 		switch {
 		case k >= 0 && seen+k <= l.w.max:
-			return l.take(seen+k, 1), nil
-		case k >= 0 || l.w.len() > l.w.max:
+			return l.takeLine(seen+k, 1), nil
+		case k >= 0 || l.w.unreadLen() > l.w.max:
 			l.skipping = true
-			return l.take(l.w.max, 0), ErrTooLong
+			return l.takeLine(l.w.max, 0), ErrTooLong
 		}
-		seen = l.w.len()
+		seen = l.w.unreadLen()
 		switch {
-		case l.w.fill():
-		case l.w.err == io.EOF && l.w.len() > 0:
-			return l.take(l.w.len(), 0), nil
+		case l.w.fillBuffer():
+		case l.w.err == io.EOF && l.w.unreadLen() > 0:
+			return l.takeLine(l.w.unreadLen(), 0), nil
 		case l.w.err == nil:
 			l.skipping = true
-			return l.take(l.w.len(), 0), ErrNoBuffer
+			return l.takeLine(l.w.unreadLen(), 0), ErrNoBuffer
 		default:
 			return nil, l.w.err
 		}
 	}
 }
 
-// take returns the first n bytes and drops them and the line end.
-func (l *LineReader) take(n, end int) []byte {
-	line := l.w.bytes()[:n:n]
-	l.w.drop(n + end)
+// takeLine returns the first n bytes and drops them and the line end.
+func (l *LineReader) takeLine(n, end int) []byte {
+	line := l.w.unreadBytes()[:n:n]
+	l.w.dropBytes(n + end)
 	l.last = bytes.TrimSuffix(line, []byte{'\r'})
 	return l.last
 }
 
-// skip drops the rest of a line over the limit.
-func (l *LineReader) skip() error {
+// skipOversizedLine drops the rest of a line over the limit.
+func (l *LineReader) skipOversizedLine() error {
 	for l.skipping {
-		k := bytes.IndexByte(l.w.bytes(), '\n')
+		k := bytes.IndexByte(l.w.unreadBytes(), '\n')
 		if k >= 0 {
-			l.w.drop(k + 1)
+			l.w.dropBytes(k + 1)
 			l.skipping = false
 			return nil
 		}
-		if !l.w.skip() {
+		if !l.w.discardAndFill() {
 			return l.w.err
 		}
 	}

@@ -18,11 +18,11 @@ func SetMember(obj json.RawMessage, name string, value json.RawMessage) json.Raw
 	out := make([]byte, 0, len(obj)+len(value)+len(name)+4)
 	c := Cursor{Text: obj, Depth: RelayDepth}
 	copied, last := 0, -1
-	end := c.Open('{')
+	end := c.Enter('{')
 	for c.More(end) {
-		own := string(Unescape(c.Name())) == name
-		old := c.Value()
-		if last = c.At(); own {
+		own := string(Unescape(c.ReadName())) == name
+		old := c.ReadValue()
+		if last = c.Offset(); own {
 			out = append(append(out, obj[copied:last-len(old)]...), value...)
 			copied = last
 		}
@@ -51,19 +51,19 @@ func DropMember(obj json.RawMessage, name string) json.RawMessage {
 	}
 	out, dropped := []byte{'{'}, false
 	c := Cursor{Text: obj, Depth: RelayDepth}
-	end := c.Open('{')
+	end := c.Enter('{')
 	for c.More(end) {
 		c.Peek()
-		from := c.At()
-		own := string(Unescape(c.Name())) == name
-		if c.Value(); own {
+		from := c.Offset()
+		own := string(Unescape(c.ReadName())) == name
+		if c.ReadValue(); own {
 			dropped = true
 			continue
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(out, obj[from:c.At()]...)
+		out = append(out, obj[from:c.Offset()]...)
 	}
 	if end == 0 || c.Finish() != nil || !dropped {
 		return obj
@@ -85,12 +85,12 @@ func AddElement(array, element json.RawMessage) json.RawMessage {
 	return append(append(out, element...), array[end:]...)
 }
 
-// Filter returns an array of the elements for which keep returns true, and the number of removed ones. If
+// FilterElements returns an array of the elements for which keep returns true, and the number of removed ones. If
 // there are none it returns the array itself.
-func Filter(array json.RawMessage, keep func(i int, value []byte) bool) (kept json.RawMessage, left int) {
+func FilterElements(array json.RawMessage, keep func(i int, value []byte) bool) (kept json.RawMessage, left int) {
 	kept = append(kept, '[')
 	i := 0
-	_ = Elements(array, func(value []byte) error {
+	_ = EachElement(array, func(value []byte) error {
 		if keep(i, value) {
 			if len(kept) > 1 {
 				kept = append(kept, ',')

@@ -51,21 +51,21 @@ func AppendRequest(dst []byte, id uint64, method string, params json.RawMessage)
 	dst = append(dst, messageStart+`"id":`...)
 	dst = strconv.AppendUint(dst, id, 10)
 	dst = append(dst, ',')
-	return appendCall(dst, method, params)
+	return appendMethodAndParams(dst, method, params)
 }
 
-// AppendRequestAs appends a request with a given ID.
-func AppendRequestAs(dst []byte, id json.RawMessage, method string, params json.RawMessage) []byte {
+// AppendRequestWithID appends a request with a given ID.
+func AppendRequestWithID(dst []byte, id json.RawMessage, method string, params json.RawMessage) []byte {
 	dst = append(append(dst, messageStart+`"id":`...), id...)
-	return appendCall(append(dst, ','), method, params)
+	return appendMethodAndParams(append(dst, ','), method, params)
 }
 
 // AppendNotification appends a notification to dst. Nil params are omitted.
 func AppendNotification(dst []byte, method string, params json.RawMessage) []byte {
-	return appendCall(append(dst, messageStart...), method, params)
+	return appendMethodAndParams(append(dst, messageStart...), method, params)
 }
 
-func appendCall(dst []byte, method string, params json.RawMessage) []byte {
+func appendMethodAndParams(dst []byte, method string, params json.RawMessage) []byte {
 	dst = AppendString(append(dst, `"method":`...), method)
 	if params != nil {
 		dst = append(append(dst, `,"params":`...), params...)
@@ -75,7 +75,7 @@ func appendCall(dst []byte, method string, params json.RawMessage) []byte {
 
 // AppendResult appends a response with a result to dst. A nil result is {}.
 func AppendResult(dst []byte, id, result json.RawMessage) []byte {
-	dst = append(appendID(dst, id), `,"result":`...)
+	dst = append(appendResponseStart(dst, id), `,"result":`...)
 	if result == nil {
 		return append(dst, "{}}"...)
 	}
@@ -85,7 +85,7 @@ func AppendResult(dst []byte, id, result json.RawMessage) []byte {
 // AppendError appends a response with an error to dst. A nil id is null, as
 // for a request whose id could not be read.
 func AppendError(dst []byte, id json.RawMessage, e *RPCError) []byte {
-	dst = append(appendID(dst, id), `,"error":{"code":`...)
+	dst = append(appendResponseStart(dst, id), `,"error":{"code":`...)
 	dst = strconv.AppendInt(dst, int64(e.Code), 10)
 	dst = AppendString(append(dst, `,"message":`...), e.Message)
 	if e.Data != nil {
@@ -94,7 +94,7 @@ func AppendError(dst []byte, id json.RawMessage, e *RPCError) []byte {
 	return append(dst, "}}"...)
 }
 
-func appendID(dst []byte, id json.RawMessage) []byte {
+func appendResponseStart(dst []byte, id json.RawMessage) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}

@@ -9,53 +9,53 @@ import (
 	"unicode/utf8"
 )
 
-// tableFrom is the number of members from which names are looked up in a hash table.
-const tableFrom = 64
+// nameTableThreshold is the number of members from which names are looked up in a hash table.
+const nameTableThreshold = 64
 
-// newName reads the member name between start and end for the object at level. It fails if the name equals
+// readUniqueName reads the member name between start and end for the object at level. It fails if the name equals
 // one of the earlier names.
-func (s *scanner) newName(start, end, level int, earlier []name) (name, bool) {
+func (s *scanner) readUniqueName(start, end, level int, earlier []memberName) (memberName, bool) {
 	raw := s.data[start:end]
 	folded := raw
 	if !IsPlainASCII(raw) {
 		text := Unescape(raw)
 		if bytes.IndexByte(text, 0) >= 0 {
-			s.fail(start-1, "a member name contains NUL")
-			return name{}, false
+			s.failAt(start-1, "a member name contains NUL")
+			return memberName{}, false
 		}
-		folded = fold(text)
+		folded = foldCase(text)
 	}
-	n := name{start, end, hashFolded(folded, s.seed)}
-	twin := s.duplicate(n, level, earlier)
+	n := memberName{start, end, hashName(folded, s.seed)}
+	twin := s.findDuplicate(n, level, earlier)
 	if twin == nil {
 		return n, true
 	}
-	s.fail(start-1, describeDuplicate(raw, s.data[twin.start:twin.end]))
-	return name{}, false
+	s.failAt(start-1, duplicateText(raw, s.data[twin.start:twin.end]))
+	return memberName{}, false
 }
 
-// duplicate returns the earlier name that equals n, or nil.
-func (s *scanner) duplicate(n name, level int, earlier []name) *name {
-	if len(earlier) >= tableFrom {
-		return s.duplicateInTable(n, level, earlier)
+// findDuplicate returns the earlier name that equals n, or nil.
+func (s *scanner) findDuplicate(n memberName, level int, earlier []memberName) *memberName {
+	if len(earlier) >= nameTableThreshold {
+		return s.findDuplicateInTable(n, level, earlier)
 	}
 	for k := range earlier {
-		if earlier[k].hash == n.hash && s.sameName(earlier[k], n) {
+		if earlier[k].hash == n.hash && s.namesEqual(earlier[k], n) {
 			return &earlier[k]
 		}
 	}
 	return nil
 }
 
-// duplicateInTable is duplicate with a hash table. It also adds n to the table.
-func (s *scanner) duplicateInTable(n name, level int, earlier []name) *name {
+// findDuplicateInTable is duplicate with a hash table. It also adds n to the table.
+func (s *scanner) findDuplicateInTable(n memberName, level int, earlier []memberName) *memberName {
 	top := len(s.tables) - 1
 	switch {
 	case top < 0 || s.tables[top].level != level:
-		s.tables = append(s.tables, nameTable{level, buildTable(earlier, 4*tableFrom)})
+		s.tables = append(s.tables, nameTable{level, buildNameTable(earlier, 4*nameTableThreshold)})
 		top++
 	case len(earlier) >= len(s.tables[top].slots)/2:
-		s.tables[top].slots = buildTable(earlier, 2*len(s.tables[top].slots))
+		s.tables[top].slots = buildNameTable(earlier, 2*len(s.tables[top].slots))
 	}
 	slots := s.tables[top].slots
 	mask := uint64(len(slots) - 1)
@@ -64,20 +64,20 @@ func (s *scanner) duplicateInTable(n name, level int, earlier []name) *name {
 			slots[h] = uint32(len(earlier)) + 1
 			return nil
 		}
-		if m := &earlier[slots[h]-1]; m.hash == n.hash && s.sameName(*m, n) {
+		if m := &earlier[slots[h]-1]; m.hash == n.hash && s.namesEqual(*m, n) {
 			return m
 		}
 	}
 }
 
-// leave drops the table of the object at level.
-func (s *scanner) leave(level int) {
+// dropNameTable drops the table of the object at level.
+func (s *scanner) dropNameTable(level int) {
 	if n := len(s.tables); n > 0 && s.tables[n-1].level == level {
 		s.tables = s.tables[:n-1]
 	}
 }
 
-func buildTable(names []name, size int) []uint32 {
+func buildNameTable(names []memberName, size int) []uint32 {
 	slots := make([]uint32, size)
 	mask := uint64(size - 1)
 	for k := range names {
@@ -90,7 +90,7 @@ func buildTable(names []name, size int) []uint32 {
 	return slots
 }
 
-func (s *scanner) sameName(a, b name) bool {
+func (s *scanner) namesEqual(a, b memberName) bool {
 	x, y := s.data[a.start:a.end], s.data[b.start:b.end]
 	if !IsPlainASCII(x) || !IsPlainASCII(y) {
 		x, y = Unescape(x), Unescape(y)
@@ -98,18 +98,18 @@ func (s *scanner) sameName(a, b name) bool {
 	return bytes.EqualFold(x, y)
 }
 
-func describeDuplicate(raw, earlier []byte) string {
+func duplicateText(raw, earlier []byte) string {
 	text, first := Unescape(raw), Unescape(earlier)
 	if bytes.Equal(text, first) {
-		return "duplicate member " + quoted(text)
+		return "duplicate member " + quoteClipped(text)
 	}
-	return "duplicate member " + quoted(text) + ", which is " + quoted(first) + " in another case"
+	return "duplicate member " + quoteClipped(text) + ", which is " + quoteClipped(first) + " in another case"
 }
 
-// quoted quotes at most 64 bytes of a name.
-func quoted(text []byte) string {
+// quoteClipped quotes at most 64 bytes of a name.
+func quoteClipped(text []byte) string {
 	const most = 64
-	shown := strconv.QuoteToASCII(string(Clip(text, most)))
+	shown := strconv.QuoteToASCII(string(ClipText(text, most)))
 	if len(text) > most {
 		shown += "…"
 	}
@@ -119,7 +119,7 @@ func quoted(text []byte) string {
 // IsPlainASCII reports whether a raw string is ASCII without escapes.
 func IsPlainASCII(raw []byte) bool {
 	for ; len(raw) >= 8; raw = raw[8:] {
-		if special(binary.LittleEndian.Uint64(raw), high) != 0 {
+		if markSpecialBytes(binary.LittleEndian.Uint64(raw), high) != 0 {
 			return false
 		}
 	}
@@ -131,19 +131,19 @@ func IsPlainASCII(raw []byte) bool {
 	return true
 }
 
-// fold replaces every rune by one representative of all runes that differ only by case: lower case in
+// foldCase replaces every rune by one representative of all runes that differ only by case: lower case in
 // ASCII, otherwise the smallest.
-func fold(text []byte) []byte {
+func foldCase(text []byte) []byte {
 	out := make([]byte, 0, len(text)+8)
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
-		out = utf8.AppendRune(out, foldRune(r))
+		out = utf8.AppendRune(out, foldRuneCase(r))
 		text = text[n:]
 	}
 	return out
 }
 
-func foldRune(r rune) rune {
+func foldRuneCase(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)
 		if next <= r { // end of the cycle: next is the smallest
@@ -158,27 +158,27 @@ func foldRune(r rune) rune {
 	return r
 }
 
-// hashFolded hashes a name. ASCII letters count as lower case.
-func hashFolded(text []byte, seed [2]uint64) uint64 {
+// hashName hashes a name. ASCII letters count as lower case.
+func hashName(text []byte, seed [2]uint64) uint64 {
 	h := seed[0] ^ uint64(len(text))
 	for len(text) >= 8 {
-		h = mix(h^lower(binary.LittleEndian.Uint64(text)), seed[1])
+		h = mixHash(h^lowerASCIIWord(binary.LittleEndian.Uint64(text)), seed[1])
 		text = text[8:]
 	}
 	var x uint64
 	for k, c := range text {
 		x |= uint64(c) << (8 * k)
 	}
-	return mix(mix(h^lower(x), seed[1]), seed[0])
+	return mixHash(mixHash(h^lowerASCIIWord(x), seed[1]), seed[0])
 }
 
-func mix(a, b uint64) uint64 {
+func mixHash(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b|1)
 	return hi ^ lo
 }
 
-// lower converts the ASCII capitals in eight bytes to lower case.
-func lower(x uint64) uint64 {
+// lowerASCIIWord converts the ASCII capitals in eight bytes to lower case.
+func lowerASCIIWord(x uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	ascii := x &^ high
 	fromA := ascii + ones*(0x80-'A') // high bit: at least A

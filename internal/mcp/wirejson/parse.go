@@ -10,29 +10,29 @@ import (
 // maxBatch limits the messages of a batch.
 const maxBatch = 100
 
-// ParseRequest parses one message of a client: a request, a notification or a response. The text must be
+// ParseClientMessage parses one message of a client: a request, a notification or a response. The text must be
 // strict JSON, the ID a string or an integer, params an object or an array. The error is an *RPCError with
 // CodeParse or CodeInvalidRequest; then Message.ID is set if it could be read.
-func ParseRequest(data []byte, lim Limits) (Message, error) {
+func ParseClientMessage(data []byte, lim Limits) (Message, error) {
 	if err := Check(data, lim); err != nil {
 		return Message{}, &RPCError{Code: CodeParse, Message: "Parse error: " + err.Error()}
 	}
 	switch Kind(data) {
 	case '{':
 	case '[':
-		return Message{}, invalid("a batch is not accepted here, send one message at a time")
+		return Message{}, invalidRequestError("a batch is not accepted here, send one message at a time")
 	default:
-		return Message{}, invalid("the message is not an object")
+		return Message{}, invalidRequestError("the message is not an object")
 	}
 	var e envelope
-	if err := Members(data, e.set); err != nil {
-		return Message{ID: e.clientID()}, invalid(err.Error())
+	if err := EachMember(data, e.setMember); err != nil {
+		return Message{ID: e.stringOrIntegerID()}, invalidRequestError(err.Error())
 	}
-	return e.fromClient()
+	return e.toClientMessage()
 }
 
-// SplitBatch returns the messages of a batch, which MCP 2025-03-26 allows, for ParseRequest. It returns
-// nil if data is no array. Its errors are those of ParseRequest.
+// SplitBatch returns the messages of a batch, which MCP 2025-03-26 allows, for ParseClientMessage. It returns
+// nil if data is no array. Its errors are those of ParseClientMessage.
 func SplitBatch(data []byte, lim Limits) ([]json.RawMessage, error) {
 	if Kind(data) != '[' {
 		return nil, nil
@@ -41,9 +41,9 @@ func SplitBatch(data []byte, lim Limits) ([]json.RawMessage, error) {
 		return nil, &RPCError{Code: CodeParse, Message: "Parse error: " + err.Error()}
 	}
 	batch := []json.RawMessage{}
-	err := Elements(data, func(value []byte) error {
+	err := EachElement(data, func(value []byte) error {
 		if batch = append(batch, value); len(batch) > maxBatch {
-			return invalid("a batch holds at most " + strconv.Itoa(maxBatch) + " messages")
+			return invalidRequestError("a batch holds at most " + strconv.Itoa(maxBatch) + " messages")
 		}
 		return nil
 	})
@@ -51,34 +51,34 @@ func SplitBatch(data []byte, lim Limits) ([]json.RawMessage, error) {
 	case err != nil:
 		return nil, err
 	case len(batch) == 0:
-		return nil, invalid("the batch is empty")
+		return nil, invalidRequestError("the batch is empty")
 	}
 	return batch, nil
 }
 
-// Parse parses one message of a server. Each member of the envelope may occur once, in its exact spelling.
+// ParseServerMessage parses one message of a server. Each member of the envelope may occur once, in its exact spelling.
 // Other members need only be well-formed JSON, nested at most 1000 deep. The error is an *RPCError with
 // CodeParse or CodeInvalidRequest.
-func Parse(data []byte) (Message, error) {
+func ParseServerMessage(data []byte) (Message, error) {
 	c := Cursor{Text: data, Depth: RelayDepth}
 	var e envelope
-	if c.Peek() != '{' && c.Value() != nil {
-		return Message{}, invalid("the message is not an object")
+	if c.Peek() != '{' && c.ReadValue() != nil {
+		return Message{}, invalidRequestError("the message is not an object")
 	}
-	for end := c.Open('{'); c.More(end); {
-		name := Unescape(c.Name())
-		value := c.Value()
+	for end := c.Enter('{'); c.More(end); {
+		name := Unescape(c.ReadName())
+		value := c.ReadValue()
 		if value == nil {
 			break
 		}
-		if err := e.set(name, value); err != nil {
-			return Message{}, invalid(err.Error())
+		if err := e.setMember(name, value); err != nil {
+			return Message{}, invalidRequestError(err.Error())
 		}
 	}
 	if err := c.Finish(); err != nil {
 		return Message{}, &RPCError{Code: CodeParse, Message: "Parse error: " + err.Error()}
 	}
-	return e.fromServer()
+	return e.toServerMessage()
 }
 
 // MalformedResponseID returns the ID of a response that Parse rejects, so that its request fails at once:
@@ -88,13 +88,13 @@ func MalformedResponseID(data []byte) json.RawMessage {
 	c := Cursor{Text: data, Depth: RelayDepth}
 	var e envelope
 	var name []byte
-	for end := c.Open('{'); c.More(end); {
-		next := c.Name()
+	for end := c.Enter('{'); c.More(end); {
+		next := c.ReadName()
 		if next == nil {
 			break
 		}
 		name = next
-		if value := c.Value(); value != nil && e.set(Unescape(name), value) != nil {
+		if value := c.ReadValue(); value != nil && e.setMember(Unescape(name), value) != nil {
 			return nil
 		}
 	}
@@ -111,7 +111,7 @@ func MalformedResponseID(data []byte) json.RawMessage {
 	return e.id
 }
 
-func invalid(reason string) *RPCError {
+func invalidRequestError(reason string) *RPCError {
 	return &RPCError{Code: CodeInvalidRequest, Message: "Invalid request: " + reason}
 }
 
@@ -123,7 +123,7 @@ type envelope struct {
 // envelopeMembers are the names of its members.
 var envelopeMembers = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-func (e *envelope) slot(name []byte) *[]byte {
+func (e *envelope) fieldByName(name []byte) *[]byte {
 	switch string(name) {
 	case "jsonrpc":
 		return &e.version
@@ -141,10 +141,10 @@ func (e *envelope) slot(name []byte) *[]byte {
 	return nil
 }
 
-// set stores a member. It ignores unknown members, except those that a parser that ignores case or NUL
+// setMember stores a member. It ignores unknown members, except those that a parser that ignores case or NUL
 // would take for a known one.
-func (e *envelope) set(name, value []byte) error {
-	if slot := e.slot(name); slot != nil {
+func (e *envelope) setMember(name, value []byte) error {
+	if slot := e.fieldByName(name); slot != nil {
 		if *slot != nil {
 			return errors.New(`duplicate member "` + string(name) + `"`)
 		}
@@ -162,10 +162,10 @@ func (e *envelope) set(name, value []byte) error {
 	return nil
 }
 
-// fromClient validates the envelope of a client's message.
-func (e *envelope) fromClient() (Message, error) {
-	m := Message{ID: e.clientID()}
-	method, reason := e.common()
+// toClientMessage validates the envelope of a client's message.
+func (e *envelope) toClientMessage() (Message, error) {
+	m := Message{ID: e.stringOrIntegerID()}
+	method, reason := e.checkCommonRules()
 	isError := e.err != nil && string(e.id) == "null"
 	switch {
 	case reason != "":
@@ -179,17 +179,17 @@ func (e *envelope) fromClient() (Message, error) {
 		reason = "error must be an object"
 	}
 	if reason != "" {
-		return m, invalid(reason)
+		return m, invalidRequestError(reason)
 	}
 	if isError {
 		m.ID = e.id
 	}
-	m.Method, m.Params, m.Result, m.Error = method, e.params, e.result, readError(e.err)
+	m.Method, m.Params, m.Result, m.Error = method, e.params, e.result, parseRPCError(e.err)
 	return m, nil
 }
 
-// clientID returns the ID if it is a string or an integer.
-func (e *envelope) clientID() json.RawMessage {
+// stringOrIntegerID returns the ID if it is a string or an integer.
+func (e *envelope) stringOrIntegerID() json.RawMessage {
 	switch Kind(e.id) {
 	case '"':
 		return e.id
@@ -201,23 +201,23 @@ func (e *envelope) clientID() json.RawMessage {
 	return nil
 }
 
-// fromServer validates the envelope of a server's message. Null members count as missing where nothing
+// toServerMessage validates the envelope of a server's message. Null members count as missing where nothing
 // else makes sense, because some servers send all members. An error without an ID counts as one with a
 // null ID.
-func (e *envelope) fromServer() (Message, error) {
+func (e *envelope) toServerMessage() (Message, error) {
 	if e.method != nil || e.result != nil {
-		e.err = unlessNull(e.err)
+		e.err = nullToNil(e.err)
 	}
 	if e.method != nil || e.err != nil {
-		e.result = unlessNull(e.result)
+		e.result = nullToNil(e.result)
 	}
 	switch {
 	case e.method != nil:
-		e.id = unlessNull(e.id)
+		e.id = nullToNil(e.id)
 	case e.err != nil && e.id == nil:
 		e.id = []byte("null")
 	}
-	method, reason := e.common()
+	method, reason := e.checkCommonRules()
 	kind := Kind(e.id)
 	switch {
 	case reason != "":
@@ -229,20 +229,20 @@ func (e *envelope) fromServer() (Message, error) {
 		reason = "id must be a string or a number"
 	}
 	if reason != "" {
-		return Message{}, invalid(reason)
+		return Message{}, invalidRequestError(reason)
 	}
-	return Message{ID: e.id, Method: method, Params: unlessNull(e.params), Result: e.result, Error: readError(e.err)}, nil
+	return Message{ID: e.id, Method: method, Params: nullToNil(e.params), Result: e.result, Error: parseRPCError(e.err)}, nil
 }
 
-func unlessNull(value []byte) []byte {
+func nullToNil(value []byte) []byte {
 	if string(value) == "null" {
 		return nil
 	}
 	return value
 }
 
-// common validates the rules for both sides and returns the method.
-func (e *envelope) common() (method, reason string) {
+// checkCommonRules validates the rules for both sides and returns the method.
+func (e *envelope) checkCommonRules() (method, reason string) {
 	if string(e.version) != `"2.0"` {
 		if version, _ := String(e.version); version != "2.0" {
 			return "", `"jsonrpc" must be "2.0"`
@@ -266,9 +266,9 @@ func (e *envelope) common() (method, reason string) {
 	return method, ""
 }
 
-// readError parses an error object. A missing code becomes CodeInternal, a missing message "". An error
+// parseRPCError parses an error object. A missing code becomes CodeInternal, a missing message "". An error
 // that is no object is kept as data.
-func readError(raw []byte) *RPCError {
+func parseRPCError(raw []byte) *RPCError {
 	if raw == nil {
 		return nil
 	}

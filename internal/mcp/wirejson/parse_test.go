@@ -81,7 +81,7 @@ func TestParseRequest(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":null,"result":{}}`, `-32600 Invalid request: id must be a string or an integer`},
 		{`{"jsonrpc":"2.0","id":1,"error":"no"}`, `-32600 Invalid request: error must be an object id=1`},
 	} {
-		if got := show(ParseRequest([]byte(c.text), Limits{})); got != c.want {
+		if got := show(ParseClientMessage([]byte(c.text), Limits{})); got != c.want {
 			t.Errorf("%s\ngot  %s\nwant %s", c.text, got, c.want)
 		}
 	}
@@ -124,7 +124,7 @@ func TestParse(t *testing.T) {
 		{`{"jsonrpc":"2.0","result":{}}`, `-32600 Invalid request: a response must have an id`},
 		{`{"jsonrpc":"2.0","id":1,"method":7}`, `-32600 Invalid request: method must be a string that is not empty`},
 	} {
-		if got := show(Parse([]byte(c.text))); got != c.want {
+		if got := show(ParseServerMessage([]byte(c.text))); got != c.want {
 			t.Errorf("%.200s\ngot  %.200s\nwant %.200s", c.text, got, c.want)
 		}
 	}
@@ -140,7 +140,7 @@ func TestMessageKinds(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"result":{}}`, [3]bool{false, false, true}},
 		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}`, [3]bool{false, false, true}},
 	} {
-		for _, m := range []Message{must(ParseRequest([]byte(c.text), Limits{})), must(Parse([]byte(c.text)))} {
+		for _, m := range []Message{must(ParseClientMessage([]byte(c.text), Limits{})), must(ParseServerMessage([]byte(c.text)))} {
 			if got := [3]bool{m.IsRequest(), m.IsNotification(), m.IsResponse()}; got != c.kinds {
 				t.Errorf("%s: %v, want %v", c.text, got, c.kinds)
 			}
@@ -207,7 +207,7 @@ func TestRoundTrip(t *testing.T) {
 
 func agree(t *testing.T, data []byte, want Message) {
 	t.Helper()
-	for _, m := range []Message{must(ParseRequest(data, Limits{})), must(Parse(data))} {
+	for _, m := range []Message{must(ParseClientMessage(data, Limits{})), must(ParseServerMessage(data))} {
 		if show(m, nil) != show(want, nil) {
 			t.Errorf("%s\ngot  %s\nwant %s", data, show(m, nil), show(want, nil))
 		}
@@ -215,10 +215,10 @@ func agree(t *testing.T, data []byte, want Message) {
 	oracle(t, data)
 }
 
-// oracle checks that the SDK reads an accepted message as ParseRequest does.
+// oracle checks that the SDK reads an accepted message as ParseClientMessage does.
 func oracle(t *testing.T, data []byte) {
 	t.Helper()
-	m, err := ParseRequest(data, Limits{})
+	m, err := ParseClientMessage(data, Limits{})
 	if err != nil {
 		return
 	}
@@ -277,8 +277,8 @@ func TestMutations(t *testing.T) {
 func inspect(t *testing.T, data []byte) {
 	t.Helper()
 	oracle(t, data)
-	strict, strictErr := ParseRequest(data, Limits{})
-	m, err := Parse(data)
+	strict, strictErr := ParseClientMessage(data, Limits{})
+	m, err := ParseServerMessage(data)
 	if err == nil && !json.Valid(data) {
 		t.Fatalf("%q is accepted by Parse, but no JSON", data)
 	}
@@ -329,17 +329,17 @@ func TestMessageCorpus(t *testing.T) {
 		asResult := AppendResult(nil, []byte("1"), text)
 		inspect(t, asResult)
 		if strings.HasPrefix(id, "json-n_") {
-			if _, err := ParseRequest(asParams, Limits{}); err == nil {
+			if _, err := ParseClientMessage(asParams, Limits{}); err == nil {
 				t.Errorf("%s is accepted as params: %q", id, asParams)
 			}
 			// n_structure_object_with_trailing_garbage and its like change the
 			// envelope, which inspect has judged; what stays inside must not pass.
-			if m, err := Parse(asResult); err == nil && !json.Valid(m.Result) {
+			if m, err := ParseServerMessage(asResult); err == nil && !json.Valid(m.Result) {
 				t.Errorf("%s is accepted as a result: %q", id, asResult)
 			}
 		}
 		if strings.HasPrefix(id, "json-y_") {
-			if m, err := Parse(asResult); err != nil || !sameJSON(m.Result, text) {
+			if m, err := ParseServerMessage(asResult); err != nil || !sameJSON(m.Result, text) {
 				t.Errorf("%s: %s", id, show(m, err))
 			}
 		}
@@ -357,7 +357,7 @@ func FuzzParseRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, params []byte) {
 		data := AppendRequest(nil, 1, "m", params)
 		inspect(t, data)
-		m, err := ParseRequest(data, Limits{})
+		m, err := ParseClientMessage(data, Limits{})
 		if err == nil && json.Valid(params) != sameJSON(m.Params, params) {
 			t.Fatalf("%q: %s", data, show(m, err))
 		}
@@ -394,8 +394,8 @@ func reply(n int) []byte {
 func TestParseAllocations(t *testing.T) {
 	request, answer := call(), reply(1000)
 	if n := testing.AllocsPerRun(100, func() {
-		must(ParseRequest(request, Limits{}))
-		must(Parse(answer))
+		must(ParseClientMessage(request, Limits{}))
+		must(ParseServerMessage(answer))
 	}); n > 1 {
 		t.Errorf("%v allocations, want 1", n)
 	}
@@ -406,7 +406,7 @@ func BenchmarkParseRequest(b *testing.B) {
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		must(ParseRequest(data, Limits{}))
+		must(ParseClientMessage(data, Limits{}))
 	}
 }
 
@@ -425,7 +425,7 @@ func BenchmarkParse(b *testing.B) {
 			b.SetBytes(int64(len(c.data)))
 			b.ReportAllocs()
 			for b.Loop() {
-				must(Parse(c.data))
+				must(ParseServerMessage(c.data))
 			}
 		})
 	}

@@ -109,7 +109,7 @@ func decode(t *testing.T, value []byte) any {
 	switch Kind(value) {
 	case '{':
 		m := map[string]any{}
-		err := Members(value, func(name, v []byte) error {
+		err := EachMember(value, func(name, v []byte) error {
 			m[string(name)] = decode(t, v)
 			if !bytes.Equal(Find(value, string(name)), v) {
 				t.Errorf("Find(%q, %q) = %q, want %q", value, name, Find(value, string(name)), v)
@@ -122,7 +122,7 @@ func decode(t *testing.T, value []byte) any {
 		return m
 	case '[':
 		list := []any{}
-		err := Elements(value, func(v []byte) error {
+		err := EachElement(value, func(v []byte) error {
 			list = append(list, decode(t, v))
 			return nil
 		})
@@ -314,7 +314,7 @@ func TestNoAllocation(t *testing.T) {
 		if Find(Find(data, "params"), "name") == nil {
 			t.Fatal("not found")
 		}
-		if err := Members(data, func(name, value []byte) error { return nil }); err != nil {
+		if err := EachMember(data, func(name, value []byte) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
@@ -325,7 +325,7 @@ func TestNoAllocation(t *testing.T) {
 func TestReaders(t *testing.T) {
 	obj := []byte(` { "a" : 1 , "\u0062\n" : [ "x,}" , {} ] , "c":"\"" } `)
 	var got []string
-	err := Members(obj, func(name, value []byte) error {
+	err := EachMember(obj, func(name, value []byte) error {
 		got = append(got, string(name)+"="+string(value))
 		return nil
 	})
@@ -339,13 +339,13 @@ func TestReaders(t *testing.T) {
 		t.Error("Find finds what is not there")
 	}
 	stop := errors.New("stop")
-	if err := Members(obj, func(_, _ []byte) error { return stop }); err != stop {
+	if err := EachMember(obj, func(_, _ []byte) error { return stop }); err != stop {
 		t.Errorf("Members gives %v", err)
 	}
-	if err := Elements([]byte("[1]"), func([]byte) error { return stop }); err != stop {
+	if err := EachElement([]byte("[1]"), func([]byte) error { return stop }); err != stop {
 		t.Errorf("Elements gives %v", err)
 	}
-	if Members([]byte(" [1]"), nil) == nil || Elements([]byte("{}"), nil) == nil {
+	if EachMember([]byte(" [1]"), nil) == nil || EachElement([]byte("{}"), nil) == nil {
 		t.Error("a wrong kind is accepted")
 	}
 	for _, value := range []string{"", "1", `"`, `"a`, `"a"b"`, `"\"`} {
@@ -379,8 +379,8 @@ func FuzzCheck(f *testing.F) {
 			t.Errorf("%q: a cursor says %d %v, encoding/json %v", data, end, err, json.Valid(data))
 		}
 		// The readers survive anything.
-		_ = Members(data, func(name, value []byte) error { return nil })
-		_ = Elements(data, func(value []byte) error { return nil })
+		_ = EachMember(data, func(name, value []byte) error { return nil })
+		_ = EachElement(data, func(value []byte) error { return nil })
 		Find(data, "method")
 		String(data)
 		Int(data)

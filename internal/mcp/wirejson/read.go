@@ -9,16 +9,16 @@ import (
 // The functions below expect checked JSON (Check, or a Cursor with Depth). With other text they return
 // wrong values but never panic.
 
-// Members calls fn for every member of an object, in order, until fn fails. The name is unescaped; the
+// EachMember calls fn for every member of an object, in order, until fn fails. The name is unescaped; the
 // value aliases obj. If obj is no object the error is an *Error.
-func Members(obj []byte, fn func(name, value []byte) error) error {
-	i := firstMember(obj)
+func EachMember(obj []byte, fn func(name, value []byte) error) error {
+	i := firstMemberOffset(obj)
 	if i < 0 {
 		return &Error{Offset: 0, Reason: "expected an object"}
 	}
 	for {
 		var name, value []byte
-		if name, value, i = member(obj, i); value == nil {
+		if name, value, i = nextMember(obj, i); value == nil {
 			return nil
 		}
 		if err := fn(Unescape(name), value); err != nil {
@@ -27,17 +27,17 @@ func Members(obj []byte, fn func(name, value []byte) error) error {
 	}
 }
 
-// firstMember returns the offset of the first member of an object, or failed.
-func firstMember(obj []byte) int {
+// firstMemberOffset returns the offset of the first member of an object, or failed.
+func firstMemberOffset(obj []byte) int {
 	if i := skipSpace(obj, 0); i < len(obj) && obj[i] == '{' {
 		return i + 1
 	}
 	return failed
 }
 
-// member returns the next member of an object and the offset after it and its comma. The value is nil
+// nextMember returns the next member of an object and the offset after it and its comma. The value is nil
 // after the last one. It is a fast path of Cursor, for values that are read on every call.
-func member(d []byte, i int) (name, value []byte, next int) {
+func nextMember(d []byte, i int) (name, value []byte, next int) {
 	i = skipSpace(d, i)
 	if i >= len(d) || d[i] != '"' {
 		return nil, nil, len(d)
@@ -60,14 +60,14 @@ func member(d []byte, i int) (name, value []byte, next int) {
 	return name, d[i:end:end], next
 }
 
-// Elements calls fn for every element of an array, like Members.
-func Elements(arr []byte, fn func(value []byte) error) error {
+// EachElement calls fn for every element of an array, like EachMember.
+func EachElement(arr []byte, fn func(value []byte) error) error {
 	c := Cursor{Text: arr}
 	if c.Peek() != '[' {
 		return &Error{Offset: 0, Reason: "expected an array"}
 	}
-	for end := c.Open('['); c.More(end); {
-		value := c.Value()
+	for end := c.Enter('['); c.More(end); {
+		value := c.ReadValue()
 		if value == nil {
 			break
 		}
@@ -82,13 +82,13 @@ func Elements(arr []byte, fn func(value []byte) error) error {
 // escaped names.
 func Find(obj []byte, name string) []byte {
 	var buf [64]byte
-	i := firstMember(obj)
+	i := firstMemberOffset(obj)
 	for i >= 0 {
 		var raw, value []byte
-		if raw, value, i = member(obj, i); value == nil {
+		if raw, value, i = nextMember(obj, i); value == nil {
 			break
 		}
-		if string(raw) == name || bytes.IndexByte(raw, '\\') >= 0 && string(unescape(buf[:0], raw)) == name {
+		if string(raw) == name || bytes.IndexByte(raw, '\\') >= 0 && string(appendUnescaped(buf[:0], raw)) == name {
 			return value
 		}
 	}
@@ -117,7 +117,7 @@ func String(value []byte) (text string, ok bool) {
 		return "", false
 	}
 	s := scanner{data: value}
-	if s.str(1) != len(value) {
+	if s.scanString(1) != len(value) {
 		return "", false
 	}
 	raw := value[1 : len(value)-1]
@@ -125,7 +125,7 @@ func String(value []byte) (text string, ok bool) {
 		return string(raw), true
 	}
 	var buf [256]byte
-	return string(unescape(buf[:0], raw)), true
+	return string(appendUnescaped(buf[:0], raw)), true
 }
 
 // Bool decodes true and false; ok is false for other values.
@@ -140,7 +140,7 @@ func Int(value []byte) (v int64, ok bool) {
 		return 0, false
 	}
 	s := scanner{data: value}
-	if s.number(0) != len(value) {
+	if s.scanNumber(0) != len(value) {
 		return 0, false
 	}
 	v, err := strconv.ParseInt(unsafe.String(&value[0], len(value)), 10, 64)

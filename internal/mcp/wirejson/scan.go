@@ -45,9 +45,9 @@ type scanner struct {
 	overLimit bool
 }
 
-// name is a member name of an open object: its offsets between the quotes, and the hash of its folded
+// memberName is a member name of an open object: its offsets between the quotes, and the hash of its folded
 // text.
-type name struct {
+type memberName struct {
 	start, end int
 	hash       uint64
 }
@@ -59,28 +59,28 @@ type nameTable struct {
 	slots []uint32
 }
 
-func (s *scanner) fail(at int, reason string) int {
+func (s *scanner) failAt(at int, reason string) int {
 	s.at, s.reason = at, reason
 	return failed
 }
 
-func (s *scanner) error() *Error { return &Error{s.at, s.reason, s.overLimit} }
+func (s *scanner) toError() *Error { return &Error{s.at, s.reason, s.overLimit} }
 
-// value scans the value at i and returns the offset after it. A frame is inArray, or the index of the
+// scanValue scans the value at i and returns the offset after it. A frame is inArray, or the index of the
 // object's first name in names.
-func (s *scanner) value(i int, frames []int, names []name) int {
+func (s *scanner) scanValue(i int, frames []int, names []memberName) int {
 	d := s.data
 	var top, start int
 value:
 	if i >= len(d) {
-		return s.fail(len(d), "the text ends where a value is expected")
+		return s.failAt(len(d), "the text ends where a value is expected")
 	}
 	switch c := d[i]; c {
 	case '"':
-		i = s.str(i + 1)
+		i = s.scanString(i + 1)
 	case '{', '[':
 		if len(frames) >= s.depth {
-			return s.tooDeep(i)
+			return s.failTooDeep(i)
 		}
 		i = skipSpace(d, i+1)
 		if i < len(d) && d[i] == c+2 { // the codes of } and ] are 2 above { and [
@@ -94,13 +94,13 @@ value:
 		frames = append(frames, len(names))
 		goto member
 	case 't':
-		i = s.literal(i, "true")
+		i = s.scanLiteral(i, "true")
 	case 'f':
-		i = s.literal(i, "false")
+		i = s.scanLiteral(i, "false")
 	case 'n':
-		i = s.literal(i, "null")
+		i = s.scanLiteral(i, "null")
 	default:
-		i = s.number(i)
+		i = s.scanNumber(i)
 	}
 after:
 	top = len(frames) - 1
@@ -109,7 +109,7 @@ after:
 	}
 	i = skipSpace(d, i)
 	if i >= len(d) {
-		return s.fail(i, "the text ends inside an array or object")
+		return s.failAt(i, "the text ends inside an array or object")
 	}
 	switch base := frames[top]; {
 	case d[i] == ',':
@@ -124,77 +124,77 @@ after:
 		goto after
 	case d[i] == '}' && base != inArray:
 		frames, names = frames[:top], names[:base]
-		s.leave(top)
+		s.dropNameTable(top)
 		i++
 		goto after
 	case base == inArray:
-		return s.fail(i, "expected a comma or the end of the array")
+		return s.failAt(i, "expected a comma or the end of the array")
 	}
-	return s.fail(i, "expected a comma or the end of the object")
+	return s.failAt(i, "expected a comma or the end of the object")
 member:
 	if i >= len(d) || d[i] != '"' {
-		return s.fail(i, "expected a member name in double quotes")
+		return s.failAt(i, "expected a member name in double quotes")
 	}
 	start = i + 1
-	if i = s.str(start); i < 0 {
+	if i = s.scanString(start); i < 0 {
 		return failed
 	}
 	if s.strict {
 		top = len(frames) - 1
-		n, fine := s.newName(start, i-1, top, names[frames[top]:])
+		n, fine := s.readUniqueName(start, i-1, top, names[frames[top]:])
 		if !fine {
 			return failed
 		}
 		names = append(names, n)
 	}
 	if i = skipSpace(d, i); i >= len(d) || d[i] != ':' {
-		return s.fail(i, "expected a colon after the member name")
+		return s.failAt(i, "expected a colon after the member name")
 	}
 	i = skipSpace(d, i+1)
 	goto value
 }
 
-// skip scans a value without its names, and without a stack for scalars.
-func (s *scanner) skip(i int) int {
+// skipValue scans a value without its names, and without a stack for scalars.
+func (s *scanner) skipValue(i int) int {
 	if i < len(s.data) && (s.data[i] == '{' || s.data[i] == '[') {
 		var frames [inlineDepth]int
-		return s.value(i, frames[:0], nil)
+		return s.scanValue(i, frames[:0], nil)
 	}
-	return s.value(i, nil, nil)
+	return s.scanValue(i, nil, nil)
 }
 
-func (s *scanner) tooDeep(i int) int {
+func (s *scanner) failTooDeep(i int) int {
 	s.overLimit = true
-	return s.fail(i, "arrays and objects are nested deeper than "+strconv.Itoa(s.depth)+" levels")
+	return s.failAt(i, "arrays and objects are nested deeper than "+strconv.Itoa(s.depth)+" levels")
 }
 
-func (s *scanner) literal(i int, word string) int {
+func (s *scanner) scanLiteral(i int, word string) int {
 	if end := i + len(word); end <= len(s.data) && string(s.data[i:end]) == word {
 		return end
 	}
-	return s.fail(i, "expected a value")
+	return s.failAt(i, "expected a value")
 }
 
-// number scans -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?.
-func (s *scanner) number(start int) int {
+// scanNumber scans -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?.
+func (s *scanner) scanNumber(start int) int {
 	d, i := s.data, start
 	if d[i] == '-' {
 		i++
 	}
-	whole := digits(d, i)
+	whole := skipDigits(d, i)
 	switch {
 	case whole == i && i == start:
-		return s.fail(i, "expected a value")
+		return s.failAt(i, "expected a value")
 	case whole == i:
-		return s.fail(i, "expected a digit after the minus sign")
+		return s.failAt(i, "expected a digit after the minus sign")
 	case d[i] == '0' && whole > i+1:
-		return s.fail(i, "a number has a leading zero")
+		return s.failAt(i, "a number has a leading zero")
 	}
 	i = whole
 	if i < len(d) && d[i] == '.' {
-		end := digits(d, i+1)
+		end := skipDigits(d, i+1)
 		if end == i+1 {
-			return s.fail(end, "expected a digit after the decimal point")
+			return s.failAt(end, "expected a digit after the decimal point")
 		}
 		i = end
 	}
@@ -203,36 +203,36 @@ func (s *scanner) number(start int) int {
 		if i++; i < len(d) && (d[i] == '+' || d[i] == '-') {
 			i++
 		}
-		end := digits(d, i)
+		end := skipDigits(d, i)
 		if end == i {
-			return s.fail(end, "expected a digit in the exponent")
+			return s.failAt(end, "expected a digit in the exponent")
 		}
 		i = end
 	}
 	// Without an exponent, 308 digits are below the largest float64.
-	if s.strict && (exponent || i-start > 308) && outOfRange(d[start:i]) {
-		return s.fail(start, "a number is too large for a 64-bit float")
+	if s.strict && (exponent || i-start > 308) && exceedsFloat64(d[start:i]) {
+		return s.failAt(start, "a number is too large for a 64-bit float")
 	}
 	return i
 }
 
-func digits(d []byte, i int) int {
+func skipDigits(d []byte, i int) int {
 	for i < len(d) && d[i]-'0' <= 9 {
 		i++
 	}
 	return i
 }
 
-// outOfRange reports whether a number exceeds float64: parsers disagree about those (infinity, error,
+// exceedsFloat64 reports whether a number exceeds float64: parsers disagree about those (infinity, error,
 // exact).
-func outOfRange(number []byte) bool {
+func exceedsFloat64(number []byte) bool {
 	_, err := strconv.ParseFloat(unsafe.String(&number[0], len(number)), 64)
 	return err != nil
 }
 
-// str scans a string; i is after the opening quote. It returns the offset after the closing one. It
+// scanString scans a string; i is after the opening quote. It returns the offset after the closing one. It
 // handles eight bytes at a time, including quotes and simple escapes.
-func (s *scanner) str(i int) int {
+func (s *scanner) scanString(i int) int {
 	d := s.data
 	var keep uint64
 	if s.strict {
@@ -242,7 +242,7 @@ words:
 	for i+8 <= len(d) {
 		x := binary.LittleEndian.Uint64(d[i:])
 		next := i + 8
-		for m := special(x, keep); m != 0; {
+		for m := markSpecialBytes(x, keep); m != 0; {
 			k := bits.TrailingZeros64(m) &^ 7
 			switch c := byte(x >> k); {
 			case c == '"':
@@ -253,7 +253,7 @@ words:
 				next++
 				m = 0
 			default:
-				if i = s.stringChar(i + k>>3); i < 0 {
+				if i = s.scanStringChar(i + k>>3); i < 0 {
 					return failed
 				}
 				continue words
@@ -262,34 +262,34 @@ words:
 		i = next
 	}
 	for i < len(d) && d[i] != '"' {
-		if i = s.stringChar(i); i < 0 {
+		if i = s.scanStringChar(i); i < 0 {
 			return failed
 		}
 	}
 	if i >= len(d) {
-		return s.fail(len(d), "the text ends inside a string")
+		return s.failAt(len(d), "the text ends inside a string")
 	}
 	return i + 1
 }
 
-// stringChar scans one character of a string that is no closing quote.
-func (s *scanner) stringChar(i int) int {
+// scanStringChar scans one character of a string that is no closing quote.
+func (s *scanner) scanStringChar(i int) int {
 	switch c := s.data[i]; {
 	case c == '\\':
-		return s.escape(i)
+		return s.scanEscape(i)
 	case c < ' ':
-		return s.fail(i, "a control character stands unescaped in a string")
+		return s.failAt(i, "a control character stands unescaped in a string")
 	case c >= utf8.RuneSelf && s.strict:
-		return s.nonASCII(i)
+		return s.scanNonASCII(i)
 	}
 	return i + 1
 }
 
 const ones, high = 0x0101010101010101, 0x8080808080808080
 
-// special sets the high bits of the bytes of x that are a quote, a backslash, a control character or, if
+// markSpecialBytes sets the high bits of the bytes of x that are a quote, a backslash, a control character or, if
 // keep is high, non-ASCII.
-func special(x, keep uint64) uint64 {
+func markSpecialBytes(x, keep uint64) uint64 {
 	// Without its high bit no byte carries into the next: the additions set the high bit of bytes that are
 	// not special. x^2 maps the quote (0x22) to 0x20, so one addition finds it and the controls.
 	y := x &^ high
@@ -308,40 +308,40 @@ func isSimpleEscape(c byte) bool {
 	return c < 128 && set>>(c&63)&1 != 0
 }
 
-func (s *scanner) nonASCII(i int) int {
+func (s *scanner) scanNonASCII(i int) int {
 	for d := s.data; i < len(d) && d[i] >= utf8.RuneSelf; {
 		r, n := utf8.DecodeRune(d[i:])
 		if r == utf8.RuneError && n == 1 {
-			return s.fail(i, "a string is not valid UTF-8")
+			return s.failAt(i, "a string is not valid UTF-8")
 		}
 		i += n
 	}
 	return i
 }
 
-// escape scans the escape sequence at i.
-func (s *scanner) escape(i int) int {
+// scanEscape scans the escape sequence at i.
+func (s *scanner) scanEscape(i int) int {
 	d := s.data
 	switch {
 	case i+1 >= len(d):
-		return s.fail(len(d), "the text ends inside a string")
+		return s.failAt(len(d), "the text ends inside a string")
 	case isSimpleEscape(d[i+1]):
 		return i + 2
 	case d[i+1] != 'u':
-		return s.fail(i, "an escape sequence is unknown")
+		return s.failAt(i, "an escape sequence is unknown")
 	}
-	r := hex4(d, i+2)
+	r := decodeHex4(d, i+2)
 	switch {
 	case r < 0:
-		return s.fail(i, "\\u is not followed by four hexadecimal digits")
+		return s.failAt(i, "\\u is not followed by four hexadecimal digits")
 	case !s.strict || r < surrogates || r >= surrogatesEnd:
 		return i + 6
 	case r < lowSurrogates && i+7 < len(d) && d[i+6] == '\\' && d[i+7] == 'u':
-		if low := hex4(d, i+8); low >= lowSurrogates && low < surrogatesEnd {
+		if low := decodeHex4(d, i+8); low >= lowSurrogates && low < surrogatesEnd {
 			return i + 12
 		}
 	}
-	return s.fail(i, "a surrogate stands alone")
+	return s.failAt(i, "a surrogate stands alone")
 }
 
 const (
@@ -350,8 +350,8 @@ const (
 	surrogatesEnd = 0xe000
 )
 
-// hex4 decodes four hexadecimal digits; -1 if they are invalid.
-func hex4(d []byte, i int) rune {
+// decodeHex4 decodes four hexadecimal digits; -1 if they are invalid.
+func decodeHex4(d []byte, i int) rune {
 	if i+4 > len(d) {
 		return -1
 	}

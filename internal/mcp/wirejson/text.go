@@ -13,13 +13,13 @@ import (
 // AppendString appends text as a JSON string with the fewest escapes, as in ECMAScript and RFC 8785.
 // Invalid UTF-8 becomes U+FFFD.
 func AppendString[T ~string | ~[]byte](dst []byte, text T) []byte {
-	return append(appendEscaped(append(dst, '"'), []byte(text)), '"')
+	return append(appendEscapedText(append(dst, '"'), []byte(text)), '"')
 }
 
-// appendEscaped appends the content of a string without its quotes.
-func appendEscaped(dst, s []byte) []byte {
+// appendEscapedText appends the content of a string without its quotes.
+func appendEscapedText(dst, s []byte) []byte {
 	start := 0
-	for i := plainEnd(s, 0); i < len(s); {
+	for i := skipPlainBytes(s, 0); i < len(s); {
 		switch c := s[i]; {
 		case c >= utf8.RuneSelf:
 			r, n := utf8.DecodeRune(s[i:])
@@ -29,22 +29,22 @@ func appendEscaped(dst, s []byte) []byte {
 			}
 			i += n
 		case c < ' ' || c == '"' || c == '\\':
-			dst = appendEscape(append(dst, s[start:i]...), rune(c))
+			dst = appendEscapedChar(append(dst, s[start:i]...), rune(c))
 			i++
 			start = i
 		case i-start < 8: // with frequent escapes a look ahead does not pay
 			i++
 		default:
-			i = plainEnd(s, i+1)
+			i = skipPlainBytes(s, i+1)
 		}
 	}
 	return append(dst, s[start:]...)
 }
 
-// plainEnd returns the offset of the next byte that may need an escape.
-func plainEnd(s []byte, i int) int {
+// skipPlainBytes returns the offset of the next byte that may need an escape.
+func skipPlainBytes(s []byte, i int) int {
 	for ; i+8 <= len(s); i += 8 {
-		if m := special(binary.LittleEndian.Uint64(s[i:]), high); m != 0 {
+		if m := markSpecialBytes(binary.LittleEndian.Uint64(s[i:]), high); m != 0 {
 			return i + bits.TrailingZeros64(m)>>3
 		}
 	}
@@ -62,15 +62,15 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-// AppendRune appends a rune of a JSON string. A lone surrogate is escaped.
-func AppendRune(dst []byte, r rune) []byte {
+// AppendStringRune appends a rune of a JSON string. A lone surrogate is escaped.
+func AppendStringRune(dst []byte, r rune) []byte {
 	if r < ' ' || r == '"' || r == '\\' || utf16.IsSurrogate(r) {
-		return appendEscape(dst, r)
+		return appendEscapedChar(dst, r)
 	}
 	return utf8.AppendRune(dst, r)
 }
 
-func appendEscape(dst []byte, r rune) []byte {
+func appendEscapedChar(dst []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	switch r {
 	case '\b':
@@ -96,12 +96,12 @@ func Unescape(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw
 	}
-	return unescape(make([]byte, 0, len(raw)), raw)
+	return appendUnescaped(make([]byte, 0, len(raw)), raw)
 }
 
-// unescape appends the decoded text. Escapes are clustered, and most are of quotes: it copies single bytes
+// appendUnescaped appends the decoded text. Escapes are clustered, and most are of quotes: it copies single bytes
 // for a while, then blocks.
-func unescape(dst, raw []byte) []byte {
+func appendUnescaped(dst, raw []byte) []byte {
 	n := len(dst)
 	dst = slices.Grow(dst, len(raw))[:n+len(raw)] // no escape is shorter than its character
 	for last, i := 0, 0; i < len(raw); {
@@ -152,11 +152,11 @@ func DecodeEscape(raw []byte) (r rune, n int) {
 	case 't':
 		return '\t', 2
 	case 'u':
-		if r = hex4(raw, 2); r < 0 {
+		if r = decodeHex4(raw, 2); r < 0 {
 			break
 		}
 		if utf16.IsSurrogate(r) && len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u' {
-			if pair := utf16.DecodeRune(r, hex4(raw, 8)); pair != utf8.RuneError {
+			if pair := utf16.DecodeRune(r, decodeHex4(raw, 8)); pair != utf8.RuneError {
 				return pair, 12
 			}
 		}
@@ -165,8 +165,8 @@ func DecodeEscape(raw []byte) (r rune, n int) {
 	return '\\', 1
 }
 
-// Clip returns at most so many bytes of a text, in whole characters.
-func Clip[T ~string | ~[]byte](text T, most int) T {
+// ClipText returns at most so many bytes of a text, in whole characters.
+func ClipText[T ~string | ~[]byte](text T, most int) T {
 	if len(text) <= most {
 		return text
 	}
@@ -178,8 +178,8 @@ func Clip[T ~string | ~[]byte](text T, most int) T {
 	return text[:most] // invalid UTF-8
 }
 
-// AppendLine appends JSON as one line: line breaks, which are white space between tokens, become blanks.
-func AppendLine(dst, raw []byte) []byte {
+// AppendAsOneLine appends JSON as one line: line breaks, which are white space between tokens, become blanks.
+func AppendAsOneLine(dst, raw []byte) []byte {
 	start := len(dst)
 	dst = append(dst, raw...)
 	for _, end := range [...]byte{'\n', '\r'} {
@@ -197,5 +197,5 @@ func AppendLine(dst, raw []byte) []byte {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// PointerToken escapes a name for a JSON pointer (RFC 6901).
-func PointerToken(name string) string { return pointerEscapes.Replace(name) }
+// EscapePointerToken escapes a name for a JSON pointer (RFC 6901).
+func EscapePointerToken(name string) string { return pointerEscapes.Replace(name) }

@@ -35,7 +35,7 @@ func TestClip(t *testing.T) {
 		{"é€😀", 9, "é€😀"}, {"é€😀", 8, "é€"}, {"é€😀", 5, "é€"}, {"é€😀", 4, "é"}, {"é€😀", 1, ""},
 		{"\xbf\xbf\xbf\xbf\xbf\xbf", 5, "\xbf\xbf\xbf\xbf\xbf"},
 	} {
-		if got := Clip(c.text, c.most); got != c.want {
+		if got := ClipText(c.text, c.most); got != c.want {
 			t.Errorf("Clip(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
 		}
 	}

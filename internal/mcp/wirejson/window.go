@@ -30,9 +30,9 @@ const largeMessage = 1 << 20
 // largeBuffer is the size above which a buffer is dropped after use, in bytes.
 const largeBuffer = 64 << 10
 
-// window holds the unread bytes of a stream: buf[start:end]. It grows to little more than max, and shrinks
+// readWindow holds the unread bytes of a stream: buf[start:end]. It grows to little more than max, and shrinks
 // again.
-type window struct {
+type readWindow struct {
 	r          io.Reader
 	buf        []byte
 	start, end int
@@ -43,21 +43,21 @@ type window struct {
 	err        error      // final read error
 }
 
-func (w *window) bytes() []byte { return w.buf[w.start:w.end] }
+func (w *readWindow) unreadBytes() []byte { return w.buf[w.start:w.end] }
 
-func (w *window) len() int { return w.end - w.start }
+func (w *readWindow) unreadLen() int { return w.end - w.start }
 
-// drop discards the first n bytes.
-func (w *window) drop(n int) {
+// dropBytes discards the first n bytes.
+func (w *readWindow) dropBytes(n int) {
 	w.start += n
 	if w.start == w.end {
 		w.start, w.end = 0, 0
 	}
 }
 
-// fill reads more bytes. The unread bytes may move. It returns false at the end, with err, or without a
+// fillBuffer reads more bytes. The unread bytes may move. It returns false at the end, with err, or without a
 // buffer.
-func (w *window) fill() bool {
+func (w *readWindow) fillBuffer() bool {
 	if w.err != nil {
 		return false
 	}
@@ -83,14 +83,14 @@ func (w *window) fill() bool {
 }
 
 // makeRoom makes free space after end. It returns false if there is no buffer.
-func (w *window) makeRoom() bool {
+func (w *readWindow) makeRoom() bool {
 	size := len(w.buf)
 	switch room := size - w.end; {
-	case size > largeBuffer && w.len() <= w.small/2:
+	case size > largeBuffer && w.unreadLen() <= w.small/2:
 		w.resize(w.small)
 	case room > size/4:
 	case w.start > size/2:
-		w.end = copy(w.buf, w.bytes())
+		w.end = copy(w.buf, w.unreadBytes())
 		w.start = 0
 	case room == 0:
 		// A little above max, to detect messages over the limit.
@@ -103,7 +103,7 @@ func (w *window) makeRoom() bool {
 		if buf == nil {
 			return false
 		}
-		w.move(buf)
+		w.moveToBuffer(buf)
 		w.lent = true
 	}
 	if len(w.buf) > largeBuffer {
@@ -113,14 +113,14 @@ func (w *window) makeRoom() bool {
 	return true
 }
 
-func (w *window) resize(size int) {
+func (w *readWindow) resize(size int) {
 	buf := slices.Grow([]byte(nil), size)
-	w.move(buf[:cap(buf)])
+	w.moveToBuffer(buf[:cap(buf)])
 }
 
-// move replaces the buffer.
-func (w *window) move(buf []byte) {
-	w.end = copy(buf, w.bytes())
+// moveToBuffer replaces the buffer.
+func (w *readWindow) moveToBuffer(buf []byte) {
+	w.end = copy(buf, w.unreadBytes())
 	w.start = 0
 	if w.lent {
 		w.pool.Give(w.buf)
@@ -129,54 +129,54 @@ func (w *window) move(buf []byte) {
 	w.buf = buf
 }
 
-// skip discards all bytes and reads more. It returns false at the end.
-func (w *window) skip() bool {
-	w.drop(w.len())
+// discardAndFill discards all bytes and reads more. It returns false at the end.
+func (w *readWindow) discardAndFill() bool {
+	w.dropBytes(w.unreadLen())
 	runtime.Gosched() // as in makeRoom
-	if !w.fill() {
+	if !w.fillBuffer() {
 		return false
 	}
 	if w.pool != nil {
-		w.pool.Pace(w.len())
+		w.pool.Pace(w.unreadLen())
 	}
 	return true
 }
 
 // release drops the buffer.
-func (w *window) release() {
+func (w *readWindow) release() {
 	if w.lent {
 		w.pool.Give(w.buf)
 	}
 	w.buf, w.start, w.end, w.lent = nil, 0, 0, false
 }
 
-// keep gives a piece of the buffer to the caller: a large one with the whole buffer; a small one, or one
+// takePiece gives a piece of the buffer to the caller: a large one with the whole buffer; a small one, or one
 // of a pooled buffer, as a copy.
-func (w *window) keep(piece []byte) []byte {
+func (w *readWindow) takePiece(piece []byte) []byte {
 	if len(piece) < largeBuffer/2 {
 		return slices.Clone(piece)
 	}
 	if w.lent {
 		piece = slices.Clone(piece)
 	}
-	w.resize(max(w.small, w.len()))
+	w.resize(max(w.small, w.unreadLen()))
 	return slices.Clip(piece)
 }
 
-// frame is the common part of the message readers.
-type frame struct {
-	w    window
+// messageReader is the common part of the message readers.
+type messageReader struct {
+	w    readWindow
 	last []byte // result of Next
 }
 
 // Release returns the buffer to the pool. Nothing can be read afterwards, and what Next returned is
 // invalid.
-func (f *frame) Release() { f.w.release() }
+func (f *messageReader) Release() { f.w.release() }
 
-// Filter makes the result of Next the caller's own. It copies only small messages: for a large one the
+// KeepLast makes the result of Next the caller's own. It copies only small messages: for a large one the
 // caller gets the buffer.
-func (f *frame) Keep() []byte {
-	kept := f.w.keep(f.last)
+func (f *messageReader) KeepLast() []byte {
+	kept := f.w.takePiece(f.last)
 	f.last = nil
 	return kept
 }

@@ -77,7 +77,7 @@ func socketStale(f *Facts) []Finding {
 
 // removeStale removes a socket while no daemon can start.
 func removeStale(dataDir, socket string) error {
-	lock, err := ondisk.Lock(filepath.Join(dataDir, LockFile))
+	lock, err := ondisk.LockFile(filepath.Join(dataDir, LockFile))
 	if err != nil {
 		return fmt.Errorf("a daemon has begun to start: %w", err)
 	}

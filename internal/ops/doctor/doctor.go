@@ -103,7 +103,7 @@ func selectChecks(only []string) ([]check, error) {
 
 func unknownCheck(word string) error {
 	near := search.NearestNames(word, Codes(), 1)
-	return problem.Newf(problem.Usage, "There is no check '%s'.", problem.Brief(word)).
+	return problem.Newf(problem.Usage, "There is no check '%s'.", problem.ClipName(word)).
 		WithHint(cmp.Or(strings.Join(near, ""), "D101") + " is one; `mcpproxy doctor -o json` lists all.")
 }
 

@@ -250,7 +250,7 @@ func TestMendKeepsOff(t *testing.T) {
 	l.SetUnlinkOnClose(false)
 	l.Close()
 	r := examine(t, doctor.Gather(t.Context(), o))
-	lock, err := ondisk.Lock(filepath.Join(o.DataDir, "daemon.lock"))
+	lock, err := ondisk.LockFile(filepath.Join(o.DataDir, "daemon.lock"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -255,7 +255,7 @@ func (o Options) files(context.Context) func(*Facts) {
 		}
 	}
 	socket, earlier, keyError := statFile(o.Socket), earlierText(o.DataDir), keyError(o.DataDir)
-	free, known := ondisk.Free(existingParent(o.DataDir))
+	free, known := ondisk.FreeSpace(existingParent(o.DataDir))
 	return func(f *Facts) {
 		f.Files, f.MovedAside, f.FutureFile, f.SocketAt, f.Earlier, f.KeyError = found, aside, ahead, socket, earlier, keyError
 		f.Free, f.FreeKnown = free, known

@@ -101,5 +101,5 @@ func clipText(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	return strings.Clone(wirejson.Clip(s, most))
+	return strings.Clone(wirejson.ClipText(s, most))
 }

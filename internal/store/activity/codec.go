@@ -97,7 +97,7 @@ func (c *memberCodec) readOldTexts(head string, v *[]string) {
 }
 
 func (c *memberCodec) parseTexts(value []byte) (texts []string) {
-	c.setError(wirejson.Elements(value, func(value []byte) error {
+	c.setError(wirejson.EachElement(value, func(value []byte) error {
 		texts = append(texts, c.parseText(value))
 		return c.err
 	}))
@@ -163,7 +163,7 @@ func (c *memberCodec) enterObject(head string) bool {
 		c.out = append(append(c.out, head...), '{')
 	} else if c.isReadingMember(head) {
 		var rest []jsonMember
-		c.setError(wirejson.Members(c.value, func(name, value []byte) error {
+		c.setError(wirejson.EachMember(c.value, func(name, value []byte) error {
 			rest = append(rest, jsonMember{name, value})
 			return nil
 		}))

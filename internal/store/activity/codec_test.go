@@ -42,7 +42,7 @@ func drawJSON(t *rapid.T, name string) json.RawMessage {
 
 // toStoredJSON returns the stored form of raw JSON: without line ends, and as a string if it is invalid.
 func toStoredJSON(raw json.RawMessage) json.RawMessage {
-	return toValidJSON(wirejson.AppendLine(nil, raw))
+	return toValidJSON(wirejson.AppendAsOneLine(nil, raw))
 }
 
 func drawRecord(t *rapid.T) Record {

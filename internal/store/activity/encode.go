@@ -146,7 +146,7 @@ func (p *payload) fieldValues(all *[len(erasableFields)]fieldValue) []fieldValue
 func (v *fieldValue) appendJSON(dst []byte) []byte {
 	switch {
 	case v.raw != nil:
-		return wirejson.AppendLine(dst, v.raw)
+		return wirejson.AppendAsOneLine(dst, v.raw)
 	case v.texts != nil:
 		return appendTextArray(dst, v.texts)
 	}

@@ -82,7 +82,7 @@ func (e *ExportedEntry) AppendJSON(dst []byte) []byte {
 // check that AppendJSON would write the same bytes; callers that need this compare them.
 func ParseExportedEntry(data []byte) (e ExportedEntry, ok bool) {
 	ok = true
-	err := wirejson.Members(data, func(name, value []byte) error {
+	err := wirejson.EachMember(data, func(name, value []byte) error {
 		var text string
 		good := true
 		switch string(name) {
@@ -98,7 +98,7 @@ func ParseExportedEntry(data []byte) (e ExportedEntry, ok bool) {
 			text, good = wirejson.String(value)
 			e.Sealed = []byte(text)
 		case "open":
-			return wirejson.Members(value, func(name, value []byte) error {
+			return wirejson.EachMember(value, func(name, value []byte) error {
 				text, good := wirejson.String(value)
 				e.Fields = append(e.Fields, ExportedField{ErasableField(name), []byte(text)})
 				ok = ok && good

@@ -167,7 +167,7 @@ func (p *payload) ensureIntent() *Intent {
 // readSealed reads the members of a well-formed payload without its raw parts.
 func (p *payload) readSealed(head []byte) error {
 	c := memberCodec{reading: true}
-	err := wirejson.Members(head, func(name, value []byte) error {
+	err := wirejson.EachMember(head, func(name, value []byte) error {
 		c.name, c.value = name, value
 		c.codeText(`,"id":`, &p.ID)
 		c.codeNumber(`,"seq":`, &p.seq)

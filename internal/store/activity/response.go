@@ -36,7 +36,7 @@ func MaskAndCutJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncat
 
 // clipToJSONString returns the first max bytes of text as a JSON string, without splitting a character.
 func clipToJSONString(text []byte, max int) json.RawMessage {
-	text = wirejson.Clip(text, max)
+	text = wirejson.ClipText(text, max)
 	return wirejson.AppendString(make([]byte, 0, len(text)+len(text)/8+2), text)
 }
 

@@ -72,7 +72,7 @@ func (k *SigningKey) readFile() error {
 func (k *SigningKey) writeFile() error {
 	der, err := x509.MarshalPKCS8PrivateKey(k.key)
 	if err == nil {
-		err = ondisk.Replace(k.path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+		err = ondisk.ReplaceFile(k.path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	}
 	if err != nil {
 		return fmt.Errorf("keep the key of the activity log: %w", err)

@@ -28,7 +28,7 @@ func (d *spoolDir) lockDir() (lock *os.File, err error) {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if lock, err = ondisk.Lock(d.lockPath()); err != nil {
+	if lock, err = ondisk.LockFile(d.lockPath()); err != nil {
 		return nil, fmt.Errorf("another process writes to %s: %w", d.dir, err)
 	}
 	return lock, nil
@@ -44,7 +44,7 @@ func (d *spoolDir) probeDisk(lock *os.File) error {
 	if err := lock.Sync(); err != nil {
 		return err
 	}
-	if free, known := ondisk.Free(d.dir); known && free < minFreeBytes {
+	if free, known := ondisk.FreeSpace(d.dir); known && free < minFreeBytes {
 		return fmt.Errorf("the disk of %s is full: %d bytes are free", d.dir, free)
 	}
 	return nil

@@ -29,18 +29,18 @@ type credentialRules struct {
 
 // rules are the rules for credentials. They are read at program start because every word is checked
 // against them.
-var rules = parseCredentialRules(wordlist.Read(credentialsText))
+var rules = parseCredentialRules(wordlist.Parse(credentialsText))
 
 func parseCredentialRules(f wordlist.File) (k credentialRules) {
 	k = credentialRules{
-		harmlessBeforeToken: f.Of("harmless before token").Set(), types: f.Of("types").Words(),
-		placeholderBeginnings: f.Of("placeholder beginnings").Words(), placeholders: f.Of("placeholders").Words(),
+		harmlessBeforeToken: f.SectionByHead("harmless before token").WordSet(), types: f.SectionByHead("types").Words(),
+		placeholderBeginnings: f.SectionByHead("placeholder beginnings").Words(), placeholders: f.SectionByHead("placeholders").Words(),
 	}
-	for _, line := range f.Of("password flags").Lines {
+	for _, line := range f.SectionByHead("password flags").Lines {
 		k.flags = append(k.flags, parseFlagRule(strings.Fields(line)))
 	}
 	ends := append(slices.Clone(k.types), "value") // may stand between or instead of a name
-	for _, line := range f.Of("names").Lines {
+	for _, line := range f.SectionByHead("names").Lines {
 		r := parseNameRule(strings.Fields(line))
 		last := r.end[len(r.end)-1]
 		k.names[last] = append(k.names[last], r)
@@ -54,7 +54,7 @@ func parseCredentialRules(f wordlist.File) (k credentialRules) {
 	}
 	k.tokenStarts.add('e', 'y', 'J') // a JSON Web Token, and one in base64
 	k.tokenStarts.add('Z', 'X', 'l')
-	for _, line := range f.Of("tokens").Lines {
+	for _, line := range f.SectionByHead("tokens").Lines {
 		r := parseTokenRule(strings.Fields(line))
 		k.tokens[r.prefix[0]] = append(k.tokens[r.prefix[0]], r)
 		first := r.prefix + "\x00"

@@ -73,7 +73,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	m, err := wirejson.Parse(body)
+	m, err := wirejson.ParseServerMessage(body)
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
@@ -131,7 +131,7 @@ func (a *httpAnswer) finish(answer []byte) {
 		return
 	}
 	a.w.Header().Set("Content-Type", "application/json")
-	if m, err := wirejson.Parse(answer); a.statuses && err == nil && m.Error != nil {
+	if m, err := wirejson.ParseServerMessage(answer); a.statuses && err == nil && m.Error != nil {
 		status := http.StatusBadRequest
 		if m.Error.Code == wirejson.CodeMethodNotFound {
 			status = http.StatusNotFound

@@ -50,7 +50,7 @@ func (s *Server) ServeStdio(ctx context.Context, r io.Reader, w io.Writer) error
 		if err != nil {
 			return err
 		}
-		m, err := wirejson.Parse(bytes.Clone(line))
+		m, err := wirejson.ParseServerMessage(bytes.Clone(line))
 		if err != nil {
 			continue
 		}

@@ -260,7 +260,7 @@ func (t *tasks) listen(c *Call) (json.RawMessage, error) {
 		return nil, t.undeclared()
 	}
 	t.mu.Lock()
-	_ = wirejson.Elements(wanted, func(raw []byte) error {
+	_ = wirejson.EachElement(wanted, func(raw []byte) error {
 		if id, _ := wirejson.String(raw); t.byID[id] != nil {
 			ids = append(ids, id)
 		}

@@ -45,7 +45,7 @@ func TestNoCallWithoutTheProof(t *testing.T) {
 			for why, judged := range map[string]session.Permit{
 				"without proof": {}, "with the proof for another tool": session.NewPermit("other", nil, agreed), "with half a proof": session.NewPermit("count", nil, nil),
 			} {
-				for form, r := range map[string]session.Request{"as it is": {Params: params}, "in parts": {Call: &session.Call{Tool: "count"}}} {
+				for form, r := range map[string]session.Request{"as it is": {Params: params}, "in parts": {Call: &session.ToolCall{Tool: "count"}}} {
 					r.ID, r.Method, r.Caller, r.Permit = json.RawMessage("1"), mcp.CallTool, caller, judged
 					if reply, err := way.Do(t.Context(), &r); err == nil || ran.Load() != 0 {
 						t.Errorf("%s, %s, %s, %s: %+v, ran %d times", name, what, why, form, reply, ran.Load())

@@ -33,7 +33,7 @@ func BenchmarkCall(b *testing.B) {
 				b.ReportAllocs()
 				used, surface := cputime.Process(), f.Surface(server)
 				share(b, callers, func() error {
-					r := session.Request{Method: mcp.CallTool, Call: &session.Call{Tool: "echo", Arguments: args}, Permit: judged}
+					r := session.Request{Method: mcp.CallTool, Call: &session.ToolCall{Tool: "echo", Arguments: args}, Permit: judged}
 					_, err := surface.Do(b.Context(), &r)
 					return err
 				})

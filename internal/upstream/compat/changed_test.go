@@ -63,7 +63,7 @@ func TestNoCallOnWhatIsKnownToHaveChanged(t *testing.T) {
 		"a modern client": func(f *fixture, server string) call {
 			return func(tool, listed string) error {
 				r := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Caller: named("me"), Headers: []mcp.Header{{Name: mcp.HeaderMethod, Value: mcp.CallTool}, {Name: mcp.HeaderName, Value: tool}},
-					Params: transport.WithIdentity(json.RawMessage(`{"name":"`+tool+`","arguments":{}}`), "c")}
+					Params: transport.AddIdentityToParams(json.RawMessage(`{"name":"`+tool+`","arguments":{}}`), "c")}
 				_, err := f.Call(t.Context(), server, Call{Tool: tool, Listed: json.RawMessage(listed), Passed: &Passed{Request: r}})
 				return err
 			}

@@ -43,20 +43,20 @@ func TestCallsWaitForPersons(t *testing.T) {
 
 // callWithAnswerAfter makes a call whose server may take limit, and whose user answers after a time.
 func callWithAnswerAfter(t *testing.T, f *fixture, c *Session, server string, limit, after time.Duration) (session.Reply, error) {
-	var asks session.Asks // as the gate has them of each session
+	var asks session.ServerQuestions // as the gate has them of each session
 	ctx, clock, end := session.StartDeadline(t.Context(), limit)
 	defer end()
-	defer asks.Pausing(clock)()
+	defer asks.PauseWhileAsked(clock)()
 	var answering sync.WaitGroup
 	failed := make(chan error, 100) // of each answer, as many as may be asked
-	say, done := asks.Tracking(func(e session.Event) {
+	say, done := asks.TrackEvents(func(e session.Event) {
 		if e.ID == nil {
 			return
 		}
 		id, answer := bytes.Clone(e.ID), json.RawMessage(`{"got":"`+e.Method+`"}`)
 		answering.Go(func() {
 			time.Sleep(after)
-			asks.Answered(id)
+			asks.MarkAnswered(id)
 			failed <- c.Respond(t.Context(), id, session.Reply{Result: answer})
 		})
 	})

@@ -49,7 +49,7 @@ func NewSet(opt upstream.Options) *Set {
 
 // Surface returns a server's API for clients: modern requests, calls with input rounds,
 // and sessions. A tools/call without a permit is rejected.
-func (s *Set) Surface(server string) session.Surface { return serverSurface{s, server} }
+func (s *Set) Surface(server string) session.Endpoint { return serverSurface{s, server} }
 
 type serverSurface struct {
 	set  *Set
@@ -73,7 +73,7 @@ func (f serverSurface) Do(ctx context.Context, r *session.Request) (session.Repl
 		}
 		reply, err := sv.Clients.(*serverClients).modern.handleRequest(ctx, c, r)
 		switch {
-		case transport.NotExecuted(err): // pooled sessions are older, and discarded as well
+		case transport.IsNotExecuted(err): // pooled sessions are older, and discarded as well
 			sv.Clients.EndSessions(upstream.EndIdle)
 		case err != nil:
 			err = sv.ToProblem(ctx, r, err) // a problem is final: the request is not sent again

@@ -41,7 +41,7 @@ func (s *Set) Call(ctx context.Context, server string, call Call) (session.Reply
 	if call.Passed != nil {
 		r, c = call.Passed.Request, call.Passed.Session
 	} else {
-		r.Call = &session.Call{Tool: call.Tool, Arguments: call.Arguments}
+		r.Call = &session.ToolCall{Tool: call.Tool, Arguments: call.Arguments}
 		if notify := call.Notify; notify != nil {
 			r.Say = func(e session.Event) { notify(e.Method, e.Params) }
 		}

@@ -23,12 +23,12 @@ import (
 // initialize. When the server requires input before it answers, the client is asked with
 // legacy requests, as often as the server wants.
 type legacyClient struct {
-	*session.End
+	*session.EndSignal
 	sv   *upstream.Server
 	ids  uint64 // last id of a request to the client
 	info struct{ capabilities, client json.RawMessage }
 
-	questions session.Questions
+	questions session.ProxyQuestions
 
 	mu         sync.Mutex // guards the fields below, and ids
 	level      json.RawMessage
@@ -37,11 +37,11 @@ type legacyClient struct {
 }
 
 func newLegacyClient(sv *upstream.Server) *legacyClient {
-	return &legacyClient{End: session.NewEnd(), sv: sv, resources: resourceSubscriptions{}, subscribed: make(chan struct{})}
+	return &legacyClient{EndSignal: session.NewEndSignal(), sv: sv, resources: resourceSubscriptions{}, subscribed: make(chan struct{})}
 }
 
 // Stop implements peer.
-func (l *legacyClient) Stop(<-chan struct{}) { l.Fail(transport.ErrStopped) }
+func (l *legacyClient) Stop(<-chan struct{}) { l.Signal(transport.ErrStopped) }
 
 // Notify drops notifications that the modern protocol does not have, such as
 // notifications/initialized.
@@ -86,7 +86,7 @@ func (l *legacyClient) answerInitialize(ctx context.Context, r *session.Request)
 	if !c.IsModern() {
 		return session.Reply{}, &session.NotSentError{Cause: errServerChanged}
 	}
-	l.info.capabilities = mcp.WithoutTaskCapability(cloneObjectOrEmpty(wirejson.Find(r.Params, "capabilities")))
+	l.info.capabilities = mcp.RemoveTasksFromCapabilities(cloneObjectOrEmpty(wirejson.Find(r.Params, "capabilities")))
 	l.info.client = cloneObjectOrEmpty(wirejson.Find(r.Params, "clientInfo"))
 	version, _ := wirejson.String(wirejson.Find(r.Params, "protocolVersion"))
 	if !mcp.IsLegacy(version) {
@@ -97,7 +97,7 @@ func (l *legacyClient) answerInitialize(ctx context.Context, r *session.Request)
 	if wirejson.Kind(info) != '{' {
 		info = newJSONObject(jsonField{"name", encodeJSONString(l.sv.Spec.Name)}, jsonField{"version", encodeJSONString("unknown")})
 	}
-	capabilities := mcp.WithoutTaskCapability(cloneObjectOrEmpty(g.Capabilities))
+	capabilities := mcp.RemoveTasksFromCapabilities(cloneObjectOrEmpty(g.Capabilities))
 	return session.Reply{Result: newJSONObject(jsonField{"protocolVersion", encodeJSONString(version)}, jsonField{"capabilities", capabilities}, jsonField{"serverInfo", info}, instructionsField(g))}, nil
 }
 
@@ -105,7 +105,7 @@ func (l *legacyClient) answerInitialize(ctx context.Context, r *session.Request)
 func (l *legacyClient) storeLogLevel(r *session.Request) session.Reply {
 	level := wirejson.Find(r.Params, "level")
 	text, _ := wirejson.String(level)
-	if mcp.Level(text) < 0 {
+	if mcp.LogLevelRank(text) < 0 {
 		return invalidParamsReply("params.level is no log level")
 	}
 	l.mu.Lock()
@@ -191,7 +191,7 @@ func (l *legacyClient) sendRound(ctx context.Context, r *session.Request, params
 	q := session.Request{ID: l.sv.NextID(), Method: r.Method, Params: params, Say: r.Say, Permit: r.Permit}
 	return l.sv.SendWhenReady(ctx, &q, func(c *upstream.Connection) (session.Reply, error) {
 		if !c.IsModern() { // the server has been replaced
-			l.Fail(transport.ErrSessionGone)
+			l.Signal(transport.ErrSessionGone)
 			return session.Reply{}, l.sv.SessionEndedError(l.Cause())
 		}
 		if waited {
@@ -239,7 +239,7 @@ func (l *legacyClient) askClient(ctx context.Context, r *session.Request, method
 	l.ids++
 	id := json.RawMessage(`"input-` + strconv.FormatUint(l.ids, 10) + `"`)
 	l.mu.Unlock()
-	answer, forget := l.questions.Open(id)
+	answer, forget := l.questions.Register(id)
 	defer forget()
 	r.Say(session.Event{Method: method, ID: id, Params: params})
 	select {
@@ -254,7 +254,7 @@ func (l *legacyClient) askClient(ctx context.Context, r *session.Request, method
 
 // Respond receives the client's response.
 func (l *legacyClient) Respond(_ context.Context, id json.RawMessage, r session.Reply) error {
-	l.questions.Answer(id, r)
+	l.questions.DeliverAnswer(id, r)
 	return l.Cause()
 }
 
@@ -292,7 +292,7 @@ func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), open
 // holdSubscription holds one subscription. again reports that it ended because the client's
 // subscriptions changed; a nil error that the server rejects it.
 func (l *legacyClient) holdSubscription(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
-	lctx, stop := session.WithDone(ctx, changed, l.Done())
+	lctx, stop := session.WithDoneChannels(ctx, changed, l.Done())
 	defer stop()
 	list, err := json.Marshal(uris)
 	if err != nil {

@@ -30,7 +30,7 @@ type modernServer struct {
 
 func (s *modernServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	m, err := wirejson.Parse(body)
+	m, err := wirejson.ParseServerMessage(body)
 	if r.Method != http.MethodPost || err != nil || r.Header.Get("Mcp-Protocol-Version") != mcp.Modern || r.Header.Get("Mcp-Method") != m.Method {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)

@@ -47,7 +47,7 @@ type heldRequest struct {
 
 	mu      sync.Mutex // guards the fields below, and orders events
 	emit    func(session.Event)
-	queued  session.Queue            // while the client is away
+	queued  session.EventQueue       // while the client is away
 	asked   map[string]session.Event // by the key for the client
 	asks    int
 	arrived chan struct{} // cap 1: the server sent a request
@@ -108,7 +108,7 @@ func (m *modernClients) takeSession(ctx context.Context, key string, a requestMe
 	case err != nil:
 		return nil, err
 	case s == nil:
-		return nil, &transport.AnswerError{Code: reply.Error.Code}
+		return nil, &transport.ServerRPCError{Code: reply.Error.Code}
 	}
 	s.key = key
 	if err := s.sessionPeer.Notify(ctx, mcp.Initialized, nil); err != nil && s.Cause() != nil {
@@ -118,7 +118,7 @@ func (m *modernClients) takeSession(ctx context.Context, key string, a requestMe
 	// On stdio requests always arrive; over HTTP they need an open stream.
 	asked := asks && a.canBeAsked()
 	if pipe := m.sv.Spec.Transport == upstream.Stdio || m.sv.UsesSSE(); s.own != nil && (asked || pipe && !listens) {
-		s.queued = &session.Queue{Max: maxQueuedEvents, Bytes: maxQueuedBytes, DropOldest: true}
+		s.queued = &session.EventQueue{Max: maxQueuedEvents, Bytes: maxQueuedBytes, DropOldest: true}
 		m.keepStreamOpen(ctx, s)
 	}
 	return s, nil
@@ -131,7 +131,7 @@ func (m *modernClients) keepStreamOpen(ctx context.Context, s *Session) {
 	open := sync.OnceFunc(func() { close(opened) })
 	m.wg.Go(func() {
 		defer open()
-		run, stop := session.WithDone(context.WithoutCancel(ctx), s.Done(), nil)
+		run, stop := session.WithDoneChannels(context.WithoutCancel(ctx), s.Done(), nil)
 		defer stop()
 		for {
 			err := s.sessionPeer.Listen(run, func(e session.Event) {

@@ -31,7 +31,7 @@ func (m *modernClients) startRequest(ctx context.Context, c *upstream.Connection
 		a.capabilities = json.RawMessage("{}")
 	}
 	h := &heldRequest{method: r.Method, params: bytes.Clone(r.Params), principal: callerPrincipal(r), noQuestions: quiet != "", greeting: c.HandshakeResult(),
-		logs: a.level != "", token: bytes.Clone(transport.ProgressToken(r.Params)), done: make(chan struct{}), queued: session.Queue{Max: maxQueuedEvents, Bytes: maxQueuedBytes}, asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
+		logs: a.level != "", token: bytes.Clone(transport.ProgressTokenOf(r.Params)), done: make(chan struct{}), queued: session.EventQueue{Max: maxQueuedEvents, Bytes: maxQueuedBytes}, asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
 	key := h.principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet
 	s, err := m.takeSession(ctx, key, a, !h.noQuestions, false)
 	if err != nil {
@@ -78,12 +78,12 @@ func (s *Session) runDetached(ctx context.Context, c *upstream.Connection, q *se
 	rctx, stop := context.WithCancel(ctx)
 	go func() {
 		defer close(ended)
-		_ = s.queued.Read(rctx, s.Done(), q.Say, func() {}, s.Cause) // the request reports why it ends
+		_ = s.queued.PassEvents(rctx, s.Done(), q.Say, func() {}, s.Cause) // the request reports why it ends
 	}()
 	reply, err := s.sessionPeer.Do(ctx, q)
 	stop()
 	<-ended
-	for _, e := range s.queued.Take() { // sent before the response
+	for _, e := range s.queued.TakeAll() { // sent before the response
 		q.Say(e)
 	}
 	return reply, err
@@ -108,7 +108,7 @@ func (h *heldRequest) receiveEvent(run context.Context, e session.Event) {
 		}
 	case e.Method == mcp.Cancelled: // the server has withdrawn its request
 		id := wirejson.Find(e.Params, "requestId")
-		maps.DeleteFunc(h.asked, func(_ string, asked session.Event) bool { return transport.SameID(id, asked.ID) })
+		maps.DeleteFunc(h.asked, func(_ string, asked session.Event) bool { return transport.EqualIDs(id, asked.ID) })
 	}
 }
 
@@ -135,7 +135,7 @@ func (h *heldRequest) ownsNotification(e *session.Event) bool {
 	case mcp.LogMessage:
 		return h.logs
 	case mcp.Progress:
-		return h.token != nil && transport.SameID(wirejson.Find(e.Params, "progressToken"), h.token)
+		return h.token != nil && transport.EqualIDs(wirejson.Find(e.Params, "progressToken"), h.token)
 	case mcp.Cancelled, mcp.ToolsChanged, mcp.PromptsChanged, mcp.ResourcesChanged, mcp.ResourceUpdated,
 		mcp.Elicited, mcp.Acknowledged:
 		return false
@@ -151,7 +151,7 @@ func (h *heldRequest) setListener(say func(session.Event)) {
 	if say == nil {
 		return
 	}
-	for _, e := range h.queued.Take() {
+	for _, e := range h.queued.TakeAll() {
 		say(e)
 	}
 }

@@ -70,7 +70,7 @@ func (m *modernClients) subscribeResources(ctx context.Context, s *Session, g *u
 	}
 	var list [][]byte
 	n := 0
-	err = wirejson.Elements(uris, func(uri []byte) error {
+	err = wirejson.EachElement(uris, func(uri []byte) error {
 		if n++; n > maxSubscriptions {
 			return nil
 		}

@@ -26,7 +26,7 @@ func (f *fixture) askModern(ctx context.Context, server, principal string, n int
 	params := fmt.Sprintf(`{"name":"ask","arguments":{"n":%d}%s,"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"info"}}`, n, more)
 	reply, err := f.Call(ctx, server, Call{Tool: "ask", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"), Caller: named(principal),
-		Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.Append(nil))) }}}})
+		Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.AppendMessage(nil))) }}}})
 	return reply, events, err
 }
 
@@ -210,7 +210,7 @@ func TestOnlyWhatIsAboutTheRequest(t *testing.T) {
 			params := `{"name":"chatter","_meta":{"progressToken":"mine","io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 				`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"info"}}`
 			reply, err := f.Call(t.Context(), server, Call{Tool: "chatter", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"), Caller: named("me"),
-				Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.Append(nil))) }}}})
+				Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.AppendMessage(nil))) }}}})
 			if err != nil || !strings.Contains(string(reply.Result), `"content":[]`) {
 				t.Fatalf("%s: %s %v", server, reply.Result, err)
 			}

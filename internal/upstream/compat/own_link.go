@@ -33,23 +33,23 @@ func newOwnLink(sv *upstream.Server) *ownLink { return &ownLink{sv: sv, sem: mak
 // ownLinkReports receives the reports of a client's link: changed tools may concern every
 // client, but the health and the messages of the link concern only its own.
 type ownLinkReports struct {
-	transport.Reports
+	transport.Reporter
 	announced *atomic.Uint64
 }
 
 func (r ownLinkReports) ToolsChanged() {
 	r.announced.Add(1)
-	r.Reports.ToolsChanged()
+	r.Reporter.ToolsChanged()
 }
 
 func (ownLinkReports) Notification(string, json.RawMessage) bool { return false }
-func (ownLinkReports) Missed()                                   {}
-func (ownLinkReports) Doubt()                                    {}
+func (ownLinkReports) NotificationsMissed()                      {}
+func (ownLinkReports) ConnectionDoubtful()                       {}
 
 // checkCall rejects a call of a tool that may have changed in this session since the
 // decision. The lookup counts as a wait, so the decision is repeated.
 func (l *ownLink) checkCall(ctx context.Context, c *upstream.Connection, r *session.Request) error {
-	if r.Permit.Listed() == nil || l.announced.Load() == 0 {
+	if r.Permit.ListedDefinition() == nil || l.announced.Load() == 0 {
 		return nil
 	}
 	if err := l.checkToolUnchanged(ctx, r); err != nil {
@@ -62,7 +62,7 @@ func (l *ownLink) checkToolUnchanged(ctx context.Context, r *session.Request) er
 	select {
 	case l.sem <- struct{}{}:
 	case <-ctx.Done():
-		if session.TimedOut(ctx) {
+		if session.IsTimedOut(ctx) {
 			return upstream.ErrUnlisted
 		}
 		return ctx.Err()
@@ -75,7 +75,7 @@ func (l *ownLink) checkToolUnchanged(ctx context.Context, r *session.Request) er
 		}
 		l.listedChange, l.listed = announced, listed
 	}
-	d, err := tool.ParseDefinition(l.sv.Spec.Name, bytes.Clone(r.Permit.Listed()))
+	d, err := tool.ParseDefinition(l.sv.Spec.Name, bytes.Clone(r.Permit.ListedDefinition()))
 	if err != nil {
 		return l.sv.ToolChangedError(r)
 	}
@@ -98,7 +98,7 @@ func (l *ownLink) listToolFingerprints(ctx context.Context) (map[tool.Fingerprin
 	switch {
 	case l.Cause() != nil:
 		return nil, l.sv.SessionEndedError(l.Cause())
-	case sent != nil && ctx.Err() != nil && !session.TimedOut(ctx):
+	case sent != nil && ctx.Err() != nil && !session.IsTimedOut(ctx):
 		return nil, sent
 	case err != nil:
 		return nil, upstream.ErrUnlisted

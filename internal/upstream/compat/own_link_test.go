@@ -9,23 +9,23 @@ import (
 
 // reportCounter counts the reports that it receives.
 type reportCounter struct {
-	transport.Reports
+	transport.Reporter
 	received int
 }
 
 func (c *reportCounter) Notification(string, json.RawMessage) bool { c.received++; return true }
-func (c *reportCounter) Missed()                                   { c.received++ }
-func (c *reportCounter) Doubt()                                    { c.received++ }
+func (c *reportCounter) NotificationsMissed()                      { c.received++ }
+func (c *reportCounter) ConnectionDoubtful()                       { c.received++ }
 
 // Messages and health of one client's link concern no other client.
 func TestOwnLinkReportsStayWithTheClient(t *testing.T) {
 	var all reportCounter
-	own := ownLinkReports{Reports: &all}
+	own := ownLinkReports{Reporter: &all}
 	if own.Notification("notifications/prompts/list_changed", nil) {
 		t.Error("a notification of one client's link may concern other clients")
 	}
-	own.Missed()
-	own.Doubt()
+	own.NotificationsMissed()
+	own.ConnectionDoubtful()
 	if all.received != 0 {
 		t.Errorf("the server received %d reports of one client's link", all.received)
 	}

@@ -24,7 +24,7 @@ func (s *Session) Do(ctx context.Context, r *session.Request) (session.Reply, er
 		defer s.sv.EndUse(r)
 	}
 	reply, err := s.sendToPeer(ctx, r)
-	if reply.Status == http.StatusNotFound && (s.own == nil || !s.own.HasID()) {
+	if reply.Status == http.StatusNotFound && (s.own == nil || !s.own.HasSessionID()) {
 		reply.Status = 0 // it would mean that the client's session has ended
 	}
 	return reply, s.toProblem(ctx, r, err)
@@ -56,7 +56,7 @@ func (s *Session) toProblem(ctx context.Context, r *session.Request, err error) 
 		return err
 	}
 	if cause := s.Cause(); cause != nil && ctx.Err() == nil {
-		if transport.NotExecuted(err) || session.NotSent(err) {
+		if transport.IsNotExecuted(err) || session.IsNotSent(err) {
 			return s.sv.SessionEndedBeforeSendError(cause)
 		}
 		return s.sv.SessionEndedError(cause)

@@ -61,7 +61,7 @@ func (f *fixture) passed(t testing.TB, server string, c *Session, id, params str
 	t.Helper()
 	r := session.Request{ID: json.RawMessage(id), Method: mcp.CallTool, Params: json.RawMessage(params)}
 	r.Say = func(e session.Event) {
-		events = append(events, string(e.Append(nil)))
+		events = append(events, string(e.AppendMessage(nil)))
 		if e.ID != nil {
 			answer := json.RawMessage(`{"action":"accept","content":` + string(wirejson.Find(e.Params, "message")) + `}`)
 			id := slices.Clone(e.ID)
@@ -199,7 +199,7 @@ func TestProcessesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var open sessionSet
-	another := func() *Session { return &Session{sv: sv, ending: session.NewEnd()} }
+	another := func() *Session { return &Session{sv: sv, ending: session.NewEndSignal()} }
 	for range maxProcesses {
 		s := another()
 		s.beginUse()
@@ -289,7 +289,7 @@ func TestCancelledInTheClientsWords(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r := session.Request{ID: json.RawMessage(`"x"`), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"ask"}`), Say: func(e session.Event) {
 		if e.ID != nil {
-			cancel(&session.Cancelled{Params: json.RawMessage(`{"requestId":"x","reason":"enough","_meta":{"a":1}}`)})
+			cancel(&session.ClientCancelledError{Params: json.RawMessage(`{"requestId":"x","reason":"enough","_meta":{"a":1}}`)})
 		}
 	}}
 	if _, err := f.Call(ctx, "s", Call{Tool: "ask", Passed: &Passed{Request: r, Session: c}}); !errors.Is(err, context.Canceled) {
@@ -317,7 +317,7 @@ func TestModernRelay(t *testing.T) {
 		for i := range 32 {
 			wg.Go(func() {
 				text := fmt.Sprint("text ", i)
-				params := transport.WithIdentity(json.RawMessage(`{"name":"echo","arguments":{"text":"`+text+`","steps":3},"_meta":{"progressToken":1}}`), "c")
+				params := transport.AddIdentityToParams(json.RawMessage(`{"name":"echo","arguments":{"text":"`+text+`","steps":3},"_meta":{"progressToken":1}}`), "c")
 				progress := 0
 				reply, err := f.Call(t.Context(), name, Call{Tool: "echo", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"),
 					Method: mcp.CallTool, Params: params, Headers: []mcp.Header{{Name: mcp.HeaderMethod, Value: mcp.CallTool}, {Name: mcp.HeaderName, Value: "echo"}},
@@ -334,10 +334,10 @@ func TestModernRelay(t *testing.T) {
 		wg.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := f.Relay(ctx, name, nil, session.Request{ID: json.RawMessage(`"mine"`), Method: mcp.Listen, Headers: []mcp.Header{{Name: mcp.HeaderMethod, Value: mcp.Listen}},
-			Params: transport.WithIdentity(json.RawMessage(`{"notifications":{"toolsListChanged":true}}`), "c"), Say: func(e session.Event) {
+			Params: transport.AddIdentityToParams(json.RawMessage(`{"notifications":{"toolsListChanged":true}}`), "c"), Say: func(e session.Event) {
 				id := wirejson.Find(wirejson.Find(e.Params, "_meta"), mcp.MetaSubscription)
 				if e.Method != mcp.Acknowledged || string(id) != `"mine"` {
-					t.Errorf("%s: %s", name, e.Append(nil))
+					t.Errorf("%s: %s", name, e.AppendMessage(nil))
 				}
 				cancel()
 			}})
@@ -352,7 +352,7 @@ func TestMirrored(t *testing.T) {
 	definition := json.RawMessage(`{"name":"x","inputSchema":{"type":"object","properties":{
 		"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"off":{"type":"boolean","x-mcp-header":"Off"},
 		"deep":{"type":"object","properties":{"name":{"type":"string","x-mcp-header":"Deep"}}},"none":{"type":"string","x-mcp-header":"None"},"plain":{"type":"string"}}}}`)
-	got := fmt.Sprint(mcp.MirroredHeaders(definition, json.RawMessage(`{"region":"é","n":9007199254740993,"off":false,"deep":{"name":" a"},"none":null,"plain":"b"}`)))
+	got := fmt.Sprint(mcp.ParamHeaders(definition, json.RawMessage(`{"region":"é","n":9007199254740993,"off":false,"deep":{"name":" a"},"none":null,"plain":"b"}`)))
 	if want := `[{Mcp-Param-Region =?base64?w6k=?=} {Mcp-Param-N 9007199254740993} {Mcp-Param-Off false} {Mcp-Param-Deep =?base64?IGE=?=}]`; got != want {
 		t.Errorf("%s", got)
 	}
@@ -364,7 +364,7 @@ func TestMirrored(t *testing.T) {
 		"Mcp-Param-Off is given, but the argument is not":                           {{Name: "Mcp-Param-Region", Value: "=?base64?w6k=?="}, {Name: "Mcp-Param-N", Value: "7"}, {Name: "Mcp-Param-Off", Value: "true"}},
 		"Mcp-Param-Region has invalid characters or a broken =?base64?…?= encoding": {{Name: "Mcp-Param-Region", Value: "é"}, {Name: "Mcp-Param-N", Value: "7"}},
 	} {
-		if got := mcp.HeaderMismatch(definition, arguments, fields); got != want {
+		if got := mcp.ParamHeaderMismatch(definition, arguments, fields); got != want {
 			t.Errorf("%v: %q, want %q", fields, got, want)
 		}
 	}

@@ -44,21 +44,21 @@ type Session struct {
 	sessionPeer
 	sv     *upstream.Server
 	kind   peerKind
-	own    *ownLink      // the peer if it is the client's own; else nil
-	ending *session.End  // set when it is asked to end
-	ended  chan struct{} // closed when it has ended
+	own    *ownLink           // the peer if it is the client's own; else nil
+	ending *session.EndSignal // set when it is asked to end
+	ended  chan struct{}      // closed when it has ended
 
-	level    string         // log level sent to the server, if MCPProxy sends it
-	queued   *session.Queue // messages outside of requests, for the next request of a modern client
-	key      string         // pool key: which modern requests may use it
-	pooled   bool           // not in use; guarded by sessionSet.mu
-	busy     atomic.Int64   // number of requests and streams
-	started  time.Time      // reference for monotonic times
-	lastUsed atomic.Int64   // end of the last use, in nanoseconds since started
+	level    string              // log level sent to the server, if MCPProxy sends it
+	queued   *session.EventQueue // messages outside of requests, for the next request of a modern client
+	key      string              // pool key: which modern requests may use it
+	pooled   bool                // not in use; guarded by sessionSet.mu
+	busy     atomic.Int64        // number of requests and streams
+	started  time.Time           // reference for monotonic times
+	lastUsed atomic.Int64        // end of the last use, in nanoseconds since started
 }
 
 // Close ends the session. It returns at once.
-func (s *Session) Close() { s.ending.Fail(transport.ErrStopped) }
+func (s *Session) Close() { s.ending.Signal(transport.ErrStopped) }
 
 // isEnding reports whether the session is ending.
 func (s *Session) isEnding() bool { return s.ending.Cause() != nil }
@@ -116,10 +116,10 @@ func (t *sessionSet) openSessionOfKind(ctx context.Context, initialize *session.
 	var place *process.StartSlot
 	if w == kindOwn && t.sv.Spec.Transport == upstream.Stdio {
 		switch err := t.waitToStartProcess(ctx); {
-		case err != nil && !session.TimedOut(ctx):
+		case err != nil && !session.IsTimedOut(ctx):
 			return nil, session.Reply{}, err
 		case err != nil:
-			return nil, session.Reply{}, t.sv.UnreachableError(problem.Ownf("its process has ended by itself a moment ago"), err)
+			return nil, session.Reply{}, t.sv.UnreachableError(problem.OwnTextErrorf("its process has ended by itself a moment ago"), err)
 		}
 		var err error
 		if place, err = t.sv.WaitStartSlot(ctx); err != nil {
@@ -135,9 +135,9 @@ func (t *sessionSet) openSessionOfKind(ctx context.Context, initialize *session.
 	if err == nil && reply.Error == nil {
 		if s.own != nil {
 			version, _ := wirejson.String(wirejson.Find(reply.Result, "protocolVersion"))
-			s.own.Settled()
-			s.own.Agree(version)
-			if named := mcp.ClientVersion(version); named != version {
+			s.own.StartComplete()
+			s.own.SetVersion(version)
+			if named := mcp.VersionForClient(version); named != version {
 				reply.Result = wirejson.SetMember(reply.Result, "protocolVersion", encodeJSONString(named))
 			}
 		}
@@ -155,7 +155,7 @@ func (t *sessionSet) openSessionOfKind(ctx context.Context, initialize *session.
 
 // newSession creates a session with its peer and watches it. Nothing is sent yet.
 func (t *sessionSet) newSession(w peerKind, place *process.StartSlot) (*Session, error) {
-	s := &Session{sv: t.sv, kind: w, ending: session.NewEnd(), ended: make(chan struct{}), started: time.Now()}
+	s := &Session{sv: t.sv, kind: w, ending: session.NewEndSignal(), ended: make(chan struct{}), started: time.Now()}
 	if err := t.addSession(s); err != nil {
 		return nil, err
 	}

@@ -13,13 +13,13 @@ import (
 )
 
 func newSharedClient(sh *sharedConnection) *sharedClient {
-	return &sharedClient{End: session.NewEnd(), sharing: sh, uris: resourceSubscriptions{},
-		inbox: session.Queue{Max: maxQueuedEvents, Bytes: maxQueuedBytes, DropOldest: true, Unique: true}}
+	return &sharedClient{EndSignal: session.NewEndSignal(), sharing: sh, uris: resourceSubscriptions{},
+		inbox: session.EventQueue{Max: maxQueuedEvents, Bytes: maxQueuedBytes, DropOldest: true, Unique: true}}
 }
 
 // Stop removes the client; subscriptions that only it had are ended at the server.
 func (l *sharedClient) Stop(<-chan struct{}) {
-	l.Fail(transport.ErrStopped)
+	l.Signal(transport.ErrStopped)
 	l.sharing.removeClient(l)
 }
 
@@ -100,7 +100,7 @@ func (l *sharedClient) wantsLogMessage(params json.RawMessage) bool {
 	wanted := l.level
 	l.sharing.mu.Unlock()
 	said, _ := wirejson.String(wirejson.Find(params, "level"))
-	return wanted == "" || mcp.Level(said) < 0 || moreVerbose(wanted, said) == wanted
+	return wanted == "" || mcp.LogLevelRank(said) < 0 || moreVerbose(wanted, said) == wanted
 }
 
 // answerInitialize responds with the server's result for MCPProxy.
@@ -113,7 +113,7 @@ func (l *sharedClient) answerInitialize(c *upstream.Connection, r *session.Reque
 	if !l.sharing.addClient(l, c) {
 		return session.Reply{}, &session.NotSentError{Cause: transport.ErrStopped}
 	}
-	version := mcp.ClientVersion(g.Version)
+	version := mcp.VersionForClient(g.Version)
 	if asked, _ := wirejson.String(wirejson.Find(r.Params, "protocolVersion")); mcp.IsLegacy(asked) && asked < version {
 		version = asked // clients ignore members of later versions
 	}
@@ -127,7 +127,7 @@ func (l *sharedClient) answerInitialize(c *upstream.Connection, r *session.Reque
 // updateLogLevel stores the client's log level, and changes the server's if that differs.
 func (l *sharedClient) updateLogLevel(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	level, _ := wirejson.String(wirejson.Find(r.Params, "level"))
-	if mcp.Level(level) < 0 {
+	if mcp.LogLevelRank(level) < 0 {
 		return invalidParamsReply("params.level is no log level"), nil
 	}
 	sh := l.sharing
@@ -211,5 +211,5 @@ func (l *sharedClient) setSubscription(uri string, on bool) bool {
 
 // Listen delivers messages that belong to no request.
 func (l *sharedClient) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	return l.inbox.Read(ctx, l.Done(), say, opened, l.Cause)
+	return l.inbox.PassEvents(ctx, l.Done(), say, opened, l.Cause)
 }

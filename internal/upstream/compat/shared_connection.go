@@ -32,17 +32,17 @@ import (
 // It outlives the connection, unless the server returns with a different handshake
 // result.
 type sharedClient struct {
-	*session.End
+	*session.EndSignal
 	sharing   *sharedConnection
-	owner     session.Owner
-	inbox     session.Queue
+	owner     session.ClientRef
+	inbox     session.EventQueue
 	handshake *upstream.HandshakeResult // the handshake result for the client; set by initialize
 
 	level string                // wanted log level, "" if unset; guarded by sharedConnection.mu
 	uris  resourceSubscriptions // guarded by sharedConnection.mu
 }
 
-var errServerChanged = problem.Ownf("the server has come back with another revision, other capabilities or other instructions")
+var errServerChanged = problem.OwnTextErrorf("the server has come back with another revision, other capabilities or other instructions")
 
 // sharedConnection has the clients that share MCPProxy's own connection to a server, and
 // synchronizes the server with their subscriptions and log levels, also after a
@@ -168,7 +168,7 @@ func (sh *sharedConnection) moveClients(c *upstream.Connection) {
 	for l := range sh.clients {
 		if !l.handshake.HasSameCapabilities(c.HandshakeResult()) {
 			delete(sh.clients, l)
-			l.Fail(errServerChanged)
+			l.Signal(errServerChanged)
 			continue
 		}
 		for _, list := range listNotifications {
@@ -255,7 +255,7 @@ func moreVerbose(a, b string) string {
 	switch {
 	case a == "":
 		return b
-	case b == "" || mcp.Level(a) < mcp.Level(b):
+	case b == "" || mcp.LogLevelRank(a) < mcp.LogLevelRank(b):
 		return a
 	}
 	return b

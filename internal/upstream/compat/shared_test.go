@@ -136,7 +136,7 @@ func (f *fixture) join(t testing.TB, server string) *member {
 		defer close(m.done)
 		_ = m.c.Listen(ctx, func(e session.Event) {
 			m.mu.Lock()
-			m.heard = append(m.heard, string(e.Append(nil)))
+			m.heard = append(m.heard, string(e.AppendMessage(nil)))
 			m.mu.Unlock()
 			select {
 			case m.told <- struct{}{}:
@@ -181,7 +181,7 @@ func count(heard []string, part string) (n int) {
 func (m *member) use(ctx context.Context, tool, arguments string) (result string, events []string, err error) {
 	params := fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{"progressToken":"same"}}`, tool, arguments)
 	reply, err := m.f.Call(ctx, m.server, Call{Tool: tool, Passed: &Passed{Session: m.c, Request: session.Request{ID: json.RawMessage("1"),
-		Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.Append(nil))) }}}})
+		Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.AppendMessage(nil))) }}}})
 	if err == nil && reply.Error != nil {
 		err = reply.Error
 	}
@@ -202,7 +202,7 @@ func (m *member) seen(t testing.TB, method string) []string {
 	t.Helper()
 	result, _ := m.mustUse(t, "seen", `{"method":"`+method+`"}`)
 	var all []string
-	_ = wirejson.Elements(wirejson.Find([]byte(result), "seen"), func(raw []byte) error {
+	_ = wirejson.EachElement(wirejson.Find([]byte(result), "seen"), func(raw []byte) error {
 		all = append(all, string(raw))
 		return nil
 	})
@@ -273,7 +273,7 @@ func TestSharedServerRunsOnce(t *testing.T) {
 						params := fmt.Sprintf(`{"name":"busy","arguments":{"n":%d},"_meta":{"progressToken":"same","io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 							`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"info"}}`, n)
 						reply, err := f.Call(t.Context(), server, Call{Tool: "busy", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"), Caller: named(fmt.Sprint(client)),
-							Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.Append(nil))) }}}})
+							Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.AppendMessage(nil))) }}}})
 						check(n, string(reply.Result), events, err)
 					}
 				})
@@ -393,7 +393,7 @@ func TestKeptForManyIsKeptOnce(t *testing.T) {
 		t.Error("there is nobody")
 	}
 	copy(heard, "the reader's buffer has something else now")
-	x, y := a.inbox.Take()[0].Params, b.inbox.Take()[0].Params
+	x, y := a.inbox.TakeAll()[0].Params, b.inbox.TakeAll()[0].Params
 	if string(x) != `{"_meta":{"n":1}}` || &x[0] != &y[0] {
 		t.Errorf("%s and %s", x, y)
 	}
@@ -413,7 +413,7 @@ func TestSharedCancel(t *testing.T) {
 		go func() { _, _, err := a.use(ctx, "hang", "{}"); cancelled <- err }()
 		go func() { _, _, err := b.use(t.Context(), "late", "{}"); other <- err }()
 		a.untilSeenCalls(t, 2)
-		cancel(&session.Cancelled{Params: json.RawMessage(`{"requestId":1,"reason":"enough"}`)})
+		cancel(&session.ClientCancelledError{Params: json.RawMessage(`{"requestId":1,"reason":"enough"}`)})
 		if err := <-cancelled; !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", server, err)
 		}
@@ -772,8 +772,8 @@ func TestSharedModernSubscription(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		events, done := make(chan string, 100), make(chan error, 1)
 		go func() {
-			_, err := f.Relay(ctx, server, nil, session.Request{ID: json.RawMessage(`"s"`), Method: mcp.Listen, Say: func(e session.Event) { events <- string(e.Append(nil)) },
-				Params: transport.WithIdentity(json.RawMessage(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///x"]}}`), "c")})
+			_, err := f.Relay(ctx, server, nil, session.Request{ID: json.RawMessage(`"s"`), Method: mcp.Listen, Say: func(e session.Event) { events <- string(e.AppendMessage(nil)) },
+				Params: transport.AddIdentityToParams(json.RawMessage(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///x"]}}`), "c")})
 			done <- err
 		}()
 		if first := <-events; !strings.Contains(first, mcp.Acknowledged) || !strings.Contains(first, `"file:///x"`) {

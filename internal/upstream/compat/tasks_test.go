@@ -76,7 +76,7 @@ func TestTasksAreNotBridged(t *testing.T) {
 func TestNamesWithEscapes(t *testing.T) {
 	t.Parallel()
 	params := json.RawMessage(`{"_meta":{"io.modelcontextprotocol\/clientCapabilities":{"extensions":{"io.modelcontextprotocol\/tasks":{}}}}}`)
-	if got := string(mcp.WithoutTasks(params)); strings.Contains(got, "tasks") {
+	if got := string(mcp.RemoveTasksExtension(params)); strings.Contains(got, "tasks") {
 		t.Errorf("it knows tasks: %s", got)
 	}
 }

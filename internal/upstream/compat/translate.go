@@ -56,7 +56,7 @@ type requestMeta struct {
 
 func parseRequestMeta(params json.RawMessage) requestMeta {
 	a := requestMeta{params: params, capabilities: json.RawMessage("{}")}
-	meta, err := mcp.SplitMeta(wirejson.Find(params, "_meta"))
+	meta, err := mcp.SplitRequestMeta(wirejson.Find(params, "_meta"))
 	if err != nil {
 		return a
 	}

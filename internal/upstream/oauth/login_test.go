@@ -396,7 +396,7 @@ func TestOneRenewal(t *testing.T) {
 	first, leave := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if w.account.Refused(first, c.authorizationHeader(), 401, "Bearer") {
+		if w.account.HandleRefusal(first, c.authorizationHeader(), 401, "Bearer") {
 			t.Error("who has left is told of a new token")
 		}
 	})
@@ -405,7 +405,7 @@ func TestOneRenewal(t *testing.T) {
 	wg.Wait()
 	for range 50 {
 		wg.Go(func() {
-			if !w.account.Refused(context.Background(), c.authorizationHeader(), 401, "Bearer") {
+			if !w.account.HandleRefusal(context.Background(), c.authorizationHeader(), 401, "Bearer") {
 				t.Error("no new token")
 			}
 		})
@@ -425,7 +425,7 @@ func TestNoEndlessRenewal(t *testing.T) {
 	if w.ask() != 401 || w.times("/token") != 1 || !w.account.NeedsLogin() {
 		t.Errorf("%d tokens were asked for", w.times("/token"))
 	}
-	if w.account.Refused(context.Background(), "", 403, `Bearer error="other"`) {
+	if w.account.HandleRefusal(context.Background(), "", 403, `Bearer error="other"`) {
 		t.Error("403 for another reason is taken for a challenge")
 	}
 }

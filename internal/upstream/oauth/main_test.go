@@ -105,7 +105,7 @@ func (w *world) ask() int {
 			w.t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode < 400 || !w.account.Refused(context.Background(), auth, resp.StatusCode, resp.Header.Get("WWW-Authenticate")) {
+		if resp.StatusCode < 400 || !w.account.HandleRefusal(context.Background(), auth, resp.StatusCode, resp.Header.Get("WWW-Authenticate")) {
 			return resp.StatusCode
 		}
 	}

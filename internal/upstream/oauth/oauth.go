@@ -222,10 +222,10 @@ func (a *Account) Authorization(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("the login could not be renewed: %w", err)
 }
 
-// Refused handles a 401 or 403 response with a challenge to a request with the
+// HandleRefusal handles a 401 or 403 response with a challenge to a request with the
 // authorization used. It reports whether there is a new authorization, so that the
 // request can be sent again.
-func (a *Account) Refused(ctx context.Context, used string, status int, challenge string) bool {
+func (a *Account) HandleRefusal(ctx context.Context, used string, status int, challenge string) bool {
 	asked := parseChallenge(challenge)
 	if status == 403 && asked.err != "insufficient_scope" {
 		return false // a login would not help

@@ -195,7 +195,7 @@ func (g urlGuard) checkURL(u *url.URL) error {
 		return fmt.Errorf("%s cannot be used: it is not https (http is for this machine only)", redactURL(u.String()))
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
-		return g.Check(addr)
+		return g.CheckAddr(addr)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (w *PipeWriter) Send(msg []byte) error {
 		w.failLocked(ErrNotReading)
 		return ErrNotReading
 	}
-	w.queue = append(wirejson.AppendLine(w.queue, msg), '\n')
+	w.queue = append(wirejson.AppendAsOneLine(w.queue, msg), '\n')
 	if w.writing {
 		w.mu.Unlock()
 		return nil

@@ -80,9 +80,9 @@ func (s *StartWatch) WatchUntilReady(done <-chan struct{}) error {
 			}
 			switch {
 			case since >= s.waitLimit:
-				return problem.Slowf("it did not answer within %v", s.waitLimit)
+				return problem.OwnTimeoutErrorf("it did not answer within %v", s.waitLimit)
 			case now.Sub(s.began) >= LongestStart:
-				return problem.Slowf("it was not ready after %v", LongestStart)
+				return problem.OwnTimeoutErrorf("it was not ready after %v", LongestStart)
 			case since >= yields:
 				s.slot.yieldCapacity()
 			}

@@ -33,7 +33,7 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	look := time.NewTicker(lockPollInterval)
 	defer look.Stop()
 	for {
-		f, err := ondisk.Lock(path)
+		f, err := ondisk.LockFile(path)
 		if err == nil {
 			return func() { _ = f.Close() }, nil
 		}
@@ -150,7 +150,7 @@ func (s *encryptedFile) writeAll(all map[string][]byte) error {
 	if err := errors.Join(err, w.Close()); err != nil {
 		return fmt.Errorf("seal the %s: %w", s.kind, err)
 	}
-	return ondisk.Replace(s.filePath(".age"), out.Bytes())
+	return ondisk.ReplaceFile(s.filePath(".age"), out.Bytes())
 }
 
 // loadOrCreateIdentity returns the key of the file. It creates one if there is none and mayMake is
@@ -172,5 +172,5 @@ func (s *encryptedFile) loadOrCreateIdentity(mayMake bool) (*age.X25519Identity,
 	if err != nil {
 		return nil, fmt.Errorf("make a key for the %s: %w", s.kind, err)
 	}
-	return id, ondisk.Replace(path, []byte(id.String()+"\n"))
+	return id, ondisk.ReplaceFile(path, []byte(id.String()+"\n"))
 }

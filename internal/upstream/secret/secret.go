@@ -228,5 +228,5 @@ func (s *Store) changeIndex(ctx context.Context, do func(all map[string]SecretIn
 	if err != nil {
 		return err
 	}
-	return ondisk.Replace(filepath.Join(s.dir, indexName), append(raw, '\n'))
+	return ondisk.ReplaceFile(filepath.Join(s.dir, indexName), append(raw, '\n'))
 }

@@ -18,13 +18,13 @@ const (
 	maxResumes   = 100
 )
 
-// follow reads the events of a reply stream and passes each message to take, until take reports the
+// followReplyStream reads the events of a reply stream and passes each message to take, until take reports the
 // response. If the server ends the stream early, after an event with an ID, the stream is resumed there.
-func (l *HTTP) follow(ctx context.Context, a *Response, take func(m wirejson.Message, kept bool) bool) error {
+func (l *HTTPLink) followReplyStream(ctx context.Context, a *HTTPResponse, take func(m wirejson.Message, kept bool) bool) error {
 	state, lastID, retry := l.state.Load(), "", defaultRetry
 	for resumes := 0; ; resumes++ {
-		events := wirejson.NewEventReaderIn(a.Body, l.Budget.Max(), l.Budget.Until(ctx.Done()))
-		heard, err := l.readAll(events, take)
+		events := wirejson.NewEventReaderWithPool(a.Body, l.Budget.MaxMessage(), l.Budget.ForReader(ctx.Done()))
+		heard, err := l.readEvents(events, take)
 		events.Release()
 		if resumes > 0 {
 			a.Body.Close() // the caller closes the first one
@@ -33,9 +33,9 @@ func (l *HTTP) follow(ctx context.Context, a *Response, take func(m wirejson.Mes
 		case err == nil:
 			return nil
 		case err != io.EOF:
-			return bounded(l.Budget, err)
+			return toBudgetError(l.Budget, err)
 		}
-		if id := events.LastID(); id != "" {
+		if id := events.LastEventID(); id != "" {
 			lastID = id
 		}
 		if lastID == "" || l.modern.Load() || resumes == maxResumes {
@@ -44,18 +44,18 @@ func (l *HTTP) follow(ctx context.Context, a *Response, take func(m wirejson.Mes
 		if heard {
 			resumes = 0
 		}
-		if events.Retry() > 0 {
-			retry = max(minRetry, events.Retry())
+		if events.RetryDelay() > 0 {
+			retry = max(minRetry, events.RetryDelay())
 		}
-		if a, err = l.resume(ctx, state, lastID, retry); err != nil {
+		if a, err = l.resumeStream(ctx, state, lastID, retry); err != nil {
 			return err
 		}
 	}
 }
 
-// readAll reads events until take reports the response or the stream ends. heard reports whether a message
+// readEvents reads events until take reports the response or the stream ends. heard reports whether a message
 // arrived.
-func (l *HTTP) readAll(events *wirejson.EventReader, take func(m wirejson.Message, kept bool) bool) (heard bool, err error) {
+func (l *HTTPLink) readEvents(events *wirejson.EventReader, take func(m wirejson.Message, kept bool) bool) (heard bool, err error) {
 	for {
 		ev, err := events.Next()
 		if err != nil {
@@ -66,10 +66,10 @@ func (l *HTTP) readAll(events *wirejson.EventReader, take func(m wirejson.Messag
 			continue
 		}
 		heard = true
-		data, kept := owned(ev.Data, events)
+		data, kept := takeOwnership(ev.Data, events)
 		found := false
-		if split(data, func(m wirejson.Message) { found = found || take(m, kept) }) != nil {
-			l.Reports.Odd("it sends events that are not JSON-RPC messages")
+		if eachMessage(data, func(m wirejson.Message) { found = found || take(m, kept) }) != nil {
+			l.Reports.ProtocolViolation("it sends events that are not JSON-RPC messages")
 		}
 		if found {
 			return heard, nil
@@ -77,8 +77,8 @@ func (l *HTTP) readAll(events *wirejson.EventReader, take func(m wirejson.Messag
 	}
 }
 
-// resume requests the rest of a stream.
-func (l *HTTP) resume(ctx context.Context, state *httpState, lastID string, after time.Duration) (*Response, error) {
+// resumeStream requests the rest of a stream.
+func (l *HTTPLink) resumeStream(ctx context.Context, state *httpState, lastID string, after time.Duration) (*HTTPResponse, error) {
 	pause := time.NewTimer(after)
 	defer pause.Stop()
 	select {
@@ -88,11 +88,11 @@ func (l *HTTP) resume(ctx context.Context, state *httpState, lastID string, afte
 		return nil, l.Cause()
 	case <-pause.C:
 	}
-	fields := fromEvent(&lastID)
+	fields := lastEventIDHeader(&lastID)
 	if fields == nil {
 		return nil, ErrNoAnswer
 	}
-	a, err := l.stream(ctx, state, fields)
+	a, err := l.requestEventStream(ctx, state, fields)
 	if unsent, ok := errors.AsType[*session.NotSentError](err); ok {
 		return nil, unsent.Cause // the request itself was sent
 	}

@@ -19,10 +19,10 @@ const (
 	onePiece = 32 << 10
 )
 
-// outlet writes events and replies of several goroutines to one client. Events are queued and written by
+// clientWriter writes events and replies of several goroutines to one client. Events are queued and written by
 // the next writer: the reader of a server's connection never waits for a client unless it asks to. Replies
 // are written by the goroutine that has them, so a client that does not read delays only its own requests.
-type outlet struct {
+type clientWriter struct {
 	to     io.Writer
 	frame  func(session.Event) []byte
 	failed func() // called when writing fails
@@ -41,8 +41,8 @@ type outlet struct {
 	writers sync.WaitGroup
 }
 
-// flush writes the queue and then the pieces. It returns when they are written or writing has failed.
-func (o *outlet) flush(pieces ...[]byte) {
+// writeQueued writes the queue and then the pieces. It returns when they are written or writing has failed.
+func (o *clientWriter) writeQueued(pieces ...[]byte) {
 	select {
 	case o.writeSlot <- struct{}{}:
 		defer func() { <-o.writeSlot }()
@@ -50,7 +50,7 @@ func (o *outlet) flush(pieces ...[]byte) {
 		return
 	}
 	var room [9][]byte
-	all := append(append(room[:0], o.take()), pieces...)
+	all := append(append(room[:0], o.takeQueue()), pieces...)
 	size := 0
 	for _, p := range all {
 		size += len(p)
@@ -67,14 +67,14 @@ func (o *outlet) flush(pieces ...[]byte) {
 			continue
 		}
 		if _, err := o.to.Write(p); err != nil {
-			o.end()
+			o.abandonClient()
 			return
 		}
 	}
 }
 
-// end gives up the client: later events are discarded.
-func (o *outlet) end() {
+// abandonClient gives up the client: later events are discarded.
+func (o *clientWriter) abandonClient() {
 	o.ending.Do(func() {
 		o.mu.Lock()
 		o.closed = true
@@ -84,8 +84,8 @@ func (o *outlet) end() {
 	})
 }
 
-// take removes and returns the queue.
-func (o *outlet) take() []byte {
+// takeQueue removes and returns the queue.
+func (o *clientWriter) takeQueue() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	events := o.queue
@@ -97,30 +97,30 @@ func (o *outlet) take() []byte {
 	return events
 }
 
-// pass queues an event that a slow client may miss.
-func (o *outlet) pass(e session.Event) { o.offer(e) }
+// queueOptional queues an event that a slow client may miss.
+func (o *clientWriter) queueOptional(e session.Event) { o.tryQueue(e) }
 
-// offer queues an event without waiting and reports whether there is room.
-func (o *outlet) offer(e session.Event) bool { return o.put(e, 0) }
+// tryQueue queues an event without waiting and reports whether there is room.
+func (o *clientWriter) tryQueue(e session.Event) bool { return o.queueEvent(e, 0) }
 
-// deliver queues an event of a request. It waits while the client is slow, and reports success.
-func (o *outlet) deliver(e session.Event) bool { return o.put(e, writeTimeout) }
+// queueOrWait queues an event of a request. It waits while the client is slow, and reports success.
+func (o *clientWriter) queueOrWait(e session.Event) bool { return o.queueEvent(e, writeTimeout) }
 
-// put queues an event if there is room within that time.
-func (o *outlet) put(e session.Event, within time.Duration) bool {
+// queueEvent queues an event if there is room within that time.
+func (o *clientWriter) queueEvent(e session.Event, within time.Duration) bool {
 	event := o.frame(e)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for !o.closed && len(o.queue) > 0 && len(o.queue)+len(event) > maxQueued {
-		if within == 0 || !o.wait(within) {
+		if within == 0 || !o.waitUntilTaken(within) {
 			return false
 		}
 	}
-	return o.push(event)
+	return o.appendToQueue(event)
 }
 
-// push queues a text, unless the outlet is closed. The lock is held.
-func (o *outlet) push(text []byte) bool {
+// appendToQueue queues a text, unless the writer is closed. The lock is held.
+func (o *clientWriter) appendToQueue(text []byte) bool {
 	if o.closed {
 		return false
 	}
@@ -128,15 +128,15 @@ func (o *outlet) push(text []byte) bool {
 		o.writeSlot, o.ended = make(chan struct{}, 1), make(chan struct{})
 	}
 	if o.opened = true; o.queue == nil {
-		o.writers.Go(func() { o.flush() })
+		o.writers.Go(func() { o.writeQueued() })
 	}
 	o.queue = append(o.queue, text...)
 	return true
 }
 
-// wait waits until the queue is taken, and reports whether that was in time. The lock is held before and
+// waitUntilTaken waits until the queue is taken, and reports whether that was in time. The lock is held before and
 // after.
-func (o *outlet) wait(limit time.Duration) bool {
+func (o *clientWriter) waitUntilTaken(limit time.Duration) bool {
 	if o.taken == nil {
 		o.taken = make(chan struct{})
 	}
@@ -154,19 +154,19 @@ func (o *outlet) wait(limit time.Duration) bool {
 	return false
 }
 
-// settle reports whether anything was queued. If not, it closes the queue.
-func (o *outlet) settle() bool {
+// closeIfUnused reports whether anything was queued. If not, it closes the queue.
+func (o *clientWriter) closeIfUnused() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = o.closed || !o.opened
 	return o.opened
 }
 
-// close closes the queue, and waits until it and the last pieces are written or writing has failed.
-func (o *outlet) close(last ...[]byte) {
+// closeAndWait closes the queue, and waits until it and the last pieces are written or writing has failed.
+func (o *clientWriter) closeAndWait(last ...[]byte) {
 	o.mu.Lock()
 	o.closed = true
 	o.mu.Unlock()
-	o.flush(last...)
+	o.writeQueued(last...)
 	o.writers.Wait()
 }

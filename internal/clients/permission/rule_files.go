@@ -12,8 +12,8 @@ import (
 // maxFilesPerDir bounds the files read of a directory.
 const maxFilesPerDir = 100
 
-// filesIn returns the files of a directory with an extension, by name.
-func filesIn(f clients.File, extension string) []clients.File {
+// listFilesWithExtension returns the files of a directory with an extension, by name.
+func listFilesWithExtension(f clients.File, extension string) []clients.File {
 	names, _ := filepath.Glob(filepath.Join(f.Path, "*"+extension))
 	slices.Sort(names)
 	var all []clients.File
@@ -33,12 +33,12 @@ func jsonFile(scope clients.Scope, path string) clients.File {
 func claudeRuleFiles(e clients.Env) []clients.File {
 	managed := e.SystemPath("/etc/claude-code", "/Library/Application Support/ClaudeCode", `C:\Program Files\ClaudeCode`)
 	files := []clients.File{
-		jsonFile(clients.User, filepath.Join(e.VariableOrHome("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")),
+		jsonFile(clients.User, filepath.Join(e.DirFromVariableOrHome("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")),
 		jsonFile(clients.Project, e.InDir(".claude", "settings.json")),
 		jsonFile(clients.Local, e.InDir(".claude", "settings.local.json")),
 		jsonFile(clients.Managed, filepath.Join(managed, "managed-settings.json")),
 	}
-	return append(files, filesIn(jsonFile(clients.Managed, filepath.Join(managed, "managed-settings.d")), ".json")...)
+	return append(files, listFilesWithExtension(jsonFile(clients.Managed, filepath.Join(managed, "managed-settings.d")), ".json")...)
 }
 
 func cursorRuleFiles(e clients.Env) []clients.File {
@@ -53,28 +53,28 @@ func geminiRuleFiles(e clients.Env) []clients.File {
 	for _, dir := range []clients.File{
 		{Scope: clients.User, Path: e.InHome(".gemini", "policies"), Format: textedit.TOML},
 		{Scope: clients.Project, Path: e.InDir(".gemini", "policies"), Format: textedit.TOML},
-		{Scope: clients.Managed, Path: filepath.Join(clients.GeminiSystem(e), "policies"), Format: textedit.TOML},
+		{Scope: clients.Managed, Path: filepath.Join(clients.GeminiSystemDir(e), "policies"), Format: textedit.TOML},
 	} {
-		files = append(files, filesIn(dir, ".toml")...)
+		files = append(files, listFilesWithExtension(dir, ".toml")...)
 	}
 	return files
 }
 
-// geminiSwitches returns the file that `gemini mcp disable` writes.
-func geminiSwitches(e clients.Env) clients.File {
+// geminiSwitchesFile returns the file that `gemini mcp disable` writes.
+func geminiSwitchesFile(e clients.Env) clients.File {
 	return jsonFile(clients.User, e.InHome(".gemini", "mcp-server-enablement.json"))
 }
 
-// geminiFolders returns the file with trusted folders.
-func geminiFolders(e clients.Env) clients.File {
+// geminiTrustedFoldersFile returns the file with trusted folders.
+func geminiTrustedFoldersFile(e clients.Env) clients.File {
 	if set := e.Getenv("GEMINI_CLI_TRUSTED_FOLDERS_PATH"); set != "" {
 		return jsonFile(clients.User, set)
 	}
 	return jsonFile(clients.User, e.InHome(".gemini", "trustedFolders.json"))
 }
 
-// geminiTarget returns MCPProxy's own policy file.
-func geminiTarget(e clients.Env) clients.File {
+// geminiPolicyFile returns MCPProxy's own policy file.
+func geminiPolicyFile(e clients.Env) clients.File {
 	return clients.File{Scope: clients.User, Path: e.InHome(".gemini", "policies", "mcpproxy.toml"), Format: textedit.TOML}
 }
 
@@ -88,11 +88,11 @@ func vscodeRuleFiles(e clients.Env) []clients.File {
 }
 
 func copilotRuleFiles(e clients.Env) []clients.File {
-	return []clients.File{jsonFile(clients.User, filepath.Join(e.VariableOrHome("COPILOT_HOME", ".copilot"), "permissions-config.json"))}
+	return []clients.File{jsonFile(clients.User, filepath.Join(e.DirFromVariableOrHome("COPILOT_HOME", ".copilot"), "permissions-config.json"))}
 }
 
-// isWithin reports whether a directory is outer or below it.
-func isWithin(dir, outer string) bool {
+// isSameOrBelow reports whether a directory is outer or below it.
+func isSameOrBelow(dir, outer string) bool {
 	outer = strings.TrimRight(outer, `/\`)
 	return dir != "" && (dir == outer || strings.HasPrefix(dir, outer+"/") || strings.HasPrefix(dir, outer+`\`))
 }

@@ -29,17 +29,17 @@ func Check(data []byte, lim Limits) error {
 	if len(data) > lim.Bytes {
 		return &Error{lim.Bytes, "the text is longer than " + strconv.Itoa(lim.Bytes) + " bytes", true}
 	}
-	var names [inlineNames]name
+	var names [inlineNames]memberName
 	var frames [inlineDepth]int
 	s := scanner{data: data, depth: lim.Depth, strict: true, seed: [2]uint64{rand.Uint64(), rand.Uint64()}}
-	i := s.value(skipSpace(data, 0), frames[:0], names[:0])
+	i := s.scanValue(skipSpace(data, 0), frames[:0], names[:0])
 	if i >= 0 {
 		if i = skipSpace(data, i); i < len(data) {
-			i = s.fail(i, "there is something after the value")
+			i = s.failAt(i, "there is something after the value")
 		}
 	}
 	if i < 0 {
-		return s.error()
+		return s.toError()
 	}
 	return nil
 }

@@ -8,21 +8,21 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// mirror returns the headers of a modern request that repeat its body.
-func mirror(r *session.Request) []mcp.Header {
+// modernHeaders returns the headers of a modern request that repeat its body.
+func modernHeaders(r *session.Request) []mcp.Header {
 	fields := []mcp.Header{{Name: mcp.HeaderMethod, Value: r.Method}}
-	name, arguments := about(r)
+	name, arguments := subjectOf(r)
 	if name != "" {
-		fields = append(fields, mcp.Header{Name: mcp.HeaderName, Value: mcp.EncodeHeader(name)})
+		fields = append(fields, mcp.Header{Name: mcp.HeaderName, Value: mcp.EncodeHeaderValue(name)})
 	}
 	if r.Method == mcp.CallTool {
-		fields = append(fields, mcp.MirroredHeaders(r.Permit.Listed(), arguments)...)
+		fields = append(fields, mcp.ParamHeaders(r.Permit.ListedDefinition(), arguments)...)
 	}
 	return fields
 }
 
-// about returns the subject of a request, and the arguments of a call.
-func about(r *session.Request) (name string, arguments json.RawMessage) {
+// subjectOf returns the subject of a request, and the arguments of a call.
+func subjectOf(r *session.Request) (name string, arguments json.RawMessage) {
 	switch {
 	case r.Call != nil:
 		return r.Call.Tool, r.Call.Arguments

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Doc is a client's file that was read.
-type Doc struct {
+// ClientDoc is a client's file that was read.
+type ClientDoc struct {
 	File
 	Text []byte
 	Tree Tree
@@ -23,9 +23,9 @@ type Doc struct {
 }
 
 // Read reads a file; ok is false if it does not exist.
-func (f File) Read() (d Doc, ok bool) {
-	d = Doc{File: f}
-	text, err := readRegular(f.Path)
+func (f File) Read() (d ClientDoc, ok bool) {
+	d = ClientDoc{File: f}
+	text, err := readRegularFile(f.Path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoPath) {
 		return d, false
 	}
@@ -41,30 +41,30 @@ func (f File) Read() (d Doc, ok bool) {
 
 // Parse parses a text as this file. The error is a *problem.Problem INVALID_CONFIG that
 // names the file.
-func (f File) Parse(text []byte) (Doc, error) {
+func (f File) Parse(text []byte) (ClientDoc, error) {
 	tree, err := ParseTree(text, f.Format)
 	if err != nil {
 		p := problem.From(err)
-		return Doc{}, problem.New(p.Code, f.Path+": "+p.Message, p.Hint)
+		return ClientDoc{}, problem.New(p.Code, f.Path+": "+p.Message, p.Hint)
 	}
-	return Doc{File: f, Text: text, Tree: tree}, nil
+	return ClientDoc{File: f, Text: text, Tree: tree}, nil
 }
 
-// ServersKey returns the path of the servers object: in opencode 2 it is one level below
+// ServersPath returns the path of the servers object: in opencode 2 it is one level below
 // the file's key.
-func (d Doc) ServersKey() []string {
+func (d ClientDoc) ServersPath() []string {
 	if len(d.Key) == 1 && d.Key[0] == "mcp" {
-		if inner := d.Tree.Get("mcp", "servers"); inner.IsObject() && !isServer(inner) {
+		if inner := d.Tree.Get("mcp", "servers"); inner.IsObject() && !isServerTree(inner) {
 			return []string{"mcp", "servers"}
 		}
 	}
 	return d.Key
 }
 
-// Entry returns a server's entry.
-func (d Doc) Entry(server string) Tree { return d.Tree.Get(d.ServersKey()...).Get(server) }
+// ServerEntry returns a server's entry.
+func (d ClientDoc) ServerEntry(server string) Tree { return d.Tree.Get(d.ServersPath()...).Get(server) }
 
-func isServer(entry Tree) bool {
+func isServerTree(entry Tree) bool {
 	for _, key := range []string{"command", "cmd", "url", "type"} {
 		if entry.Get(key).Exists() && !entry.Get(key).IsObject() {
 			return true
@@ -75,21 +75,21 @@ func isServer(entry Tree) bool {
 
 // Registration is MCPProxy's entry in a client.
 type Registration struct {
-	Server string // name of the entry
-	Doc    Doc    // the file
+	Server string    // name of the entry
+	Doc    ClientDoc // the file
 	Entry  Tree
 }
 
 // FindRegistration finds MCPProxy in files, lowest precedence first: in the highest one
 // by its own name, or else the first entry that points to it.
-func FindRegistration(docs []Doc, address func(url string) bool) (Registration, bool) {
+func FindRegistration(docs []ClientDoc, address func(url string) bool) (Registration, bool) {
 	var other *Registration
 	for i := len(docs) - 1; i >= 0; i-- {
 		d := docs[i]
-		if entry := d.Entry(DefaultServerName); entry.IsObject() {
+		if entry := d.ServerEntry(DefaultServerName); entry.IsObject() {
 			return Registration{DefaultServerName, d, entry}, true
 		}
-		for name, entry := range d.Tree.Get(d.ServersKey()...).Members() {
+		for name, entry := range d.Tree.Get(d.ServersPath()...).Members() {
 			if other == nil && PointsToMCPProxy(entry, address) {
 				other = &Registration{name, d, entry}
 			}
@@ -125,11 +125,11 @@ func EntryURL(entry Tree) string {
 // EntryCommand returns the command of an entry, and its arguments.
 func EntryCommand(entry Tree) (command string, args []string) {
 	for _, key := range []string{"command", "cmd"} {
-		for _, text := range entry.Get(key).Texts() {
+		for _, text := range entry.Get(key).StringItems() {
 			args = append(args, text.Text())
 		}
 	}
-	for _, text := range entry.Get("args").Texts() {
+	for _, text := range entry.Get("args").StringItems() {
 		args = append(args, text.Text())
 	}
 	if len(args) == 0 {
@@ -150,8 +150,8 @@ func DescribeEntry(entry Tree) string {
 // errNoPath is for a file without a path on this system.
 var errNoPath = errors.New("no path")
 
-// readRegular reads a regular file within bounds.
-func readRegular(path string) ([]byte, error) {
+// readRegularFile reads a regular file within bounds.
+func readRegularFile(path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
 		return nil, errNoPath
 	}

@@ -12,20 +12,20 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Address is the URL of an HTTP server, with headers and credentials.
-type Address struct {
+// ServerAddress is the URL of an HTTP server, with headers and credentials.
+type ServerAddress struct {
 	URL     string
 	Headers map[string]string
-	Account Account // nil: no authorization
-	Dial    func(*url.URL) (Client, error)
+	Account ServerAccount // nil: no authorization
+	Dial    func(*url.URL) (HTTPClient, error)
 }
 
-// site is an HTTP server with its current session state. One goroutine sends background messages.
-type site struct {
+// httpSite is an HTTP server with its current session state. One goroutine sends background messages.
+type httpSite struct {
 	url       *url.URL // changes only during the handshake
 	redirects int
 	fields    http.Header // configured headers
-	client    Client
+	client    HTTPClient
 	state     atomic.Pointer[httpState]
 
 	outbox *outbox            // drops messages when full
@@ -37,22 +37,22 @@ type site struct {
 type httpState struct {
 	session   string
 	version   string
-	post, get *Head
+	post, get *RequestHead
 }
 
-// newSite prepares a server without sending anything.
-func newSite(a Address, o Options) (*site, error) {
+// newHTTPSite prepares a server without sending anything.
+func newHTTPSite(a ServerAddress, o LinkOptions) (*httpSite, error) {
 	u, err := url.Parse(a.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, problem.Ownf("the url is not an absolute http or https URL")
+		return nil, problem.OwnTextErrorf("the url is not an absolute http or https URL")
 	}
-	l := &site{url: u, fields: http.Header{}, cancel: func() {}, outbox: newOutbox()}
+	l := &httpSite{url: u, fields: http.Header{}, cancel: func() {}, outbox: newOutbox()}
 	l.fields.Set("User-Agent", "mcpproxy/"+o.Version)
 	if u.User != nil {
 		password, _ := u.User.Password()
 		r := http.Request{Header: l.fields}
 		r.SetBasicAuth(u.User.Username(), password)
-		l.url = stripUser(u)
+		l.url = stripUserInfo(u)
 	}
 	for name, value := range a.Headers {
 		l.fields.Set(name, value)
@@ -64,18 +64,18 @@ func newSite(a Address, o Options) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.client = withAccount(client, a.Account)
+	l.client = wrapWithAccount(client, a.Account)
 	return l, nil
 }
 
-func stripUser(u *url.URL) *url.URL {
+func stripUserInfo(u *url.URL) *url.URL {
 	v := *u
 	v.User = nil
 	return &v
 }
 
 // setState renders the heads.
-func (l *site) setState(id, version string) error {
+func (l *httpSite) setState(id, version string) error {
 	common := l.fields.Clone()
 	if id != "" {
 		common.Set(mcp.HeaderSession, id)
@@ -89,10 +89,10 @@ func (l *site) setState(id, version string) error {
 	common.Set("Content-Type", "application/json")
 	s := &httpState{session: id, version: version}
 	var err error
-	if s.post, err = newHead(l.url, common); err != nil {
+	if s.post, err = newRequestHead(l.url, common); err != nil {
 		return err
 	}
-	if s.get, err = newHead(l.url, get); err != nil {
+	if s.get, err = newRequestHead(l.url, get); err != nil {
 		return err
 	}
 	l.state.Store(s)
@@ -102,40 +102,40 @@ func (l *site) setState(id, version string) error {
 // maxRedirects limits the redirects of the first request.
 const maxRedirects = 3
 
-// redirected follows a redirect within the same origin during the handshake: many servers redirect /mcp to
+// followRedirect follows a redirect within the same origin during the handshake: many servers redirect /mcp to
 // /mcp/. Headers and credentials never go to another origin.
-func (l *site) redirected(location string) bool {
+func (l *httpSite) followRedirect(location string) bool {
 	to, err := l.url.Parse(location)
 	if err != nil || location == "" || !sameOrigin(to, l.url) || l.redirects >= maxRedirects {
 		return false
 	}
 	l.redirects++
-	l.url = stripUser(to)
+	l.url = stripUserInfo(to)
 	state := l.state.Load()
 	return l.setState(state.session, state.version) == nil
 }
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// stream requests an event stream; a StatusError says that the response is none.
-func (l *site) stream(ctx context.Context, state *httpState, fields []mcp.Header) (*Response, error) {
-	a, err := l.client.Do(ctx, &Request{Method: http.MethodGet, Head: state.get, Headers: fields})
+// requestEventStream requests an event stream; a StatusError says that the response is none.
+func (l *httpSite) requestEventStream(ctx context.Context, state *httpState, fields []mcp.Header) (*HTTPResponse, error) {
+	a, err := l.client.Do(ctx, &HTTPRequest{Method: http.MethodGet, Head: state.get, Headers: fields})
 	if err != nil || a.Status == http.StatusOK && a.Media == events && !a.Encoded {
 		return a, err
 	}
 	defer a.Body.Close()
-	return nil, statusOf(a)
+	return nil, newStatusError(a)
 }
 
-// send posts a message without a response.
-func (l *site) send(ctx context.Context, state *httpState, msg []byte) error {
-	a, err := l.client.Do(ctx, &Request{Method: http.MethodPost, Head: state.post, Body: msg})
+// postToServer posts a message without a response.
+func (l *httpSite) postToServer(ctx context.Context, state *httpState, msg []byte) error {
+	a, err := l.client.Do(ctx, &HTTPRequest{Method: http.MethodPost, Head: state.post, Body: msg})
 	if err != nil {
 		return err
 	}
 	defer a.Body.Close()
 	if a.Status < 200 || a.Status > 299 {
-		return statusOf(a)
+		return newStatusError(a)
 	}
 	if a.Media != events {
 		_, _ = readBody(a, maxErrorBody) // so that the connection is reusable
@@ -143,5 +143,5 @@ func (l *site) send(ctx context.Context, state *httpState, msg []byte) error {
 	return nil
 }
 
-// Tidy implements Link.
-func (l *site) Tidy(now time.Time) { l.client.Reap(now) }
+// CloseIdle implements Link.
+func (l *httpSite) CloseIdle(now time.Time) { l.client.CloseIdle(now) }

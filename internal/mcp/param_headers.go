@@ -12,34 +12,34 @@ import (
 // A tool may require that some arguments are repeated in headers (x-mcp-header in its schema), for
 // intermediaries that route by headers. The headers must match the body.
 
-// maxMirrorDepth limits the depth in a schema at which x-mcp-header is honored.
-const maxMirrorDepth = 16
+// maxParamHeaderDepth limits the depth in a schema at which x-mcp-header is honored.
+const maxParamHeaderDepth = 16
 
 // Header is one header line.
 type Header struct{ Name, Value string }
 
-// MirroredHeaders returns the headers that a tool requires for its arguments.
-func MirroredHeaders(definition, arguments json.RawMessage) []Header {
+// ParamHeaders returns the headers that a tool requires for its arguments.
+func ParamHeaders(definition, arguments json.RawMessage) []Header {
 	var fields []Header
-	eachMirrored(definition, arguments, func(header string, value json.RawMessage) {
+	eachParamHeader(definition, arguments, func(header string, value json.RawMessage) {
 		if value != nil {
-			fields = append(fields, Header{Name: HeaderParam + header, Value: EncodeHeader(scalarText(value))})
+			fields = append(fields, Header{Name: HeaderParam + header, Value: EncodeHeaderValue(argumentHeaderText(value))})
 		}
 	})
 	return fields
 }
 
-// HeaderMismatch says which of the headers of a call does not match its arguments; "" if all match.
-func HeaderMismatch(definition, arguments json.RawMessage, given []Header) string {
+// ParamHeaderMismatch says which of the headers of a call does not match its arguments; "" if all match.
+func ParamHeaderMismatch(definition, arguments json.RawMessage, given []Header) string {
 	what := ""
-	eachMirrored(definition, arguments, func(header string, value json.RawMessage) {
+	eachParamHeader(definition, arguments, func(header string, value json.RawMessage) {
 		name, text, there := HeaderParam+header, "", false
 		for _, f := range given {
 			if strings.EqualFold(f.Name, name) {
 				text, there = f.Value, true
 			}
 		}
-		decoded, sound := DecodeHeader(text)
+		decoded, sound := DecodeHeaderValue(text)
 		switch {
 		case what != "":
 		case value == nil && there:
@@ -48,37 +48,37 @@ func HeaderMismatch(definition, arguments json.RawMessage, given []Header) strin
 			what = name + " is missing"
 		case there && !sound:
 			what = name + " has invalid characters or a broken =?base64?…?= encoding"
-		case there && !sameValue(decoded, value):
+		case there && !headerMatchesArgument(decoded, value):
 			what = name + " does not match the argument"
 		}
 	})
 	return what
 }
 
-// eachMirrored calls each for every parameter with an x-mcp-header; value is nil if the argument is
+// eachParamHeader calls each for every parameter with an x-mcp-header; value is nil if the argument is
 // missing or null.
-func eachMirrored(definition, arguments json.RawMessage, each func(header string, value json.RawMessage)) {
+func eachParamHeader(definition, arguments json.RawMessage, each func(header string, value json.RawMessage)) {
 	if bytes.Contains(definition, []byte("x-mcp-header")) {
-		eachMirroredIn(wirejson.Find(definition, "inputSchema"), arguments, 0, each)
+		eachParamHeaderInSchema(wirejson.Find(definition, "inputSchema"), arguments, 0, each)
 	}
 }
 
-func eachMirroredIn(schema, arguments json.RawMessage, depth int, each func(string, json.RawMessage)) {
-	if depth == maxMirrorDepth || wirejson.Kind(schema) != '{' {
+func eachParamHeaderInSchema(schema, arguments json.RawMessage, depth int, each func(string, json.RawMessage)) {
+	if depth == maxParamHeaderDepth || wirejson.Kind(schema) != '{' {
 		return
 	}
 	properties := wirejson.Find(schema, "properties")
 	if wirejson.Kind(properties) != '{' {
 		return
 	}
-	_ = wirejson.Members(properties, func(name, property []byte) error {
+	_ = wirejson.EachMember(properties, func(name, property []byte) error {
 		if wirejson.Kind(property) != '{' {
 			return nil
 		}
 		value := wirejson.Find(arguments, string(name))
 		header, ok := wirejson.String(wirejson.Find(property, "x-mcp-header"))
 		if !ok {
-			eachMirroredIn(property, value, depth+1, each)
+			eachParamHeaderInSchema(property, value, depth+1, each)
 			return nil
 		}
 		switch wirejson.Kind(value) {
@@ -90,17 +90,17 @@ func eachMirroredIn(schema, arguments json.RawMessage, depth int, each func(stri
 	})
 }
 
-// scalarText returns a value as it appears in a header.
-func scalarText(value json.RawMessage) string {
+// argumentHeaderText returns a value as it appears in a header.
+func argumentHeaderText(value json.RawMessage) string {
 	if text, ok := wirejson.String(value); ok {
 		return text
 	}
 	return string(value)
 }
 
-// sameValue compares a header with an argument. Numbers may be written differently.
-func sameValue(header string, value json.RawMessage) bool {
-	if header == scalarText(value) {
+// headerMatchesArgument compares a header with an argument. Numbers may be written differently.
+func headerMatchesArgument(header string, value json.RawMessage) bool {
+	if header == argumentHeaderText(value) {
 		return true
 	}
 	if wirejson.Kind(value) != '0' {

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// instructions is the first part of the instructions for the model: a model does not search for tools that
+// instructionsJSON is the first part of the instructions for the model: a model does not search for tools that
 // it does not know of.
 const instructions = "MCPProxy gives you the tools of many MCP servers. Find one with retrieve_tools by saying what you want to do, " +
 	"then call it by its name (server:tool) with the variant that its call_with names: call_tool_read, call_tool_write or call_tool_destructive. "
@@ -25,19 +25,19 @@ const maxNamed = 600
 // clientView is the changeable part of what a client sees: the built-in tools, and the servers whose tools
 // they find.
 type clientView struct {
-	listing listKey
+	listing toolListKey
 	servers []ops.UsableServer
 }
 
-// instructions returns the instructions as JSON.
-func (w clientView) instructions(calls map[string]int64) []byte {
-	return wirejson.AppendString(nil, instructions+w.sentence(calls))
+// instructionsJSON returns the instructions as JSON.
+func (w clientView) instructionsJSON(calls map[string]int64) []byte {
+	return wirejson.AppendString(nil, instructions+w.serversSentence(calls))
 }
 
-// sentence names the servers with their numbers of callable tools, most called first, then by number of
+// serversSentence names the servers with their numbers of callable tools, most called first, then by number of
 // tools, and counts servers whose tools are unknown. The names are from the configuration; no text is from
 // a server.
-func (w clientView) sentence(calls map[string]int64) string {
+func (w clientView) serversSentence(calls map[string]int64) string {
 	if len(w.servers) == 0 {
 		const none = "No server can be used yet. The user adds one with `mcpproxy upstream add`"
 		if w.listing.management == config.ManagePropose {
@@ -47,7 +47,7 @@ func (w clientView) sentence(calls map[string]int64) string {
 	}
 	const rest, unlisted = " and 1000000000 more.", " 1000000000 servers have not listed their tools yet." // longest possible
 	known := slices.DeleteFunc(slices.Clone(w.servers), func(s ops.UsableServer) bool { return !s.Listed })
-	yet := notListed(len(w.servers) - len(known))
+	yet := notListedSentence(len(w.servers) - len(known))
 	if len(known) == 0 {
 		return strings.TrimSpace(yet)
 	}
@@ -71,8 +71,8 @@ func (w clientView) sentence(calls map[string]int64) string {
 	return out.String() + yet
 }
 
-// notListed counts the servers whose tools are unknown; "" for none.
-func notListed(n int) string {
+// notListedSentence counts the servers whose tools are unknown; "" for none.
+func notListedSentence(n int) string {
 	switch n {
 	case 0:
 		return ""
@@ -82,8 +82,8 @@ func notListed(n int) string {
 	return fmt.Sprintf(" %d servers have not listed their tools yet.", n)
 }
 
-// digest returns a hash for comparing views.
-func (w clientView) digest() [sha256.Size]byte { return sha256.Sum256(fmt.Append(nil, w)) }
+// viewHash returns a hash for comparing views.
+func (w clientView) viewHash() [sha256.Size]byte { return sha256.Sum256(fmt.Append(nil, w)) }
 
 // lastView is the view that a client knows.
 type lastView struct {
@@ -91,9 +91,9 @@ type lastView struct {
 	last [sha256.Size]byte
 }
 
-// update records the view that the client gets, and reports whether it is new.
-func (k *lastView) update(w clientView) (news bool) {
-	now := w.digest()
+// replaceView records the view that the client gets, and reports whether it is new.
+func (k *lastView) replaceView(w clientView) (news bool) {
+	now := w.viewHash()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	news, k.last = k.last != now, now
