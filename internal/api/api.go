@@ -97,10 +97,10 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 	r = r.WithContext(presence.With(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
 	answer, err := o.head().answer(&s.deps, plan, r, from)
 	if stream, ok := answer.(ops.Stream); ok && err == nil {
-		serveStream(w, r, ops.File{Type: o.head().contentType, Stream: stream})
+		serveStream(w, r, ops.Download{Type: o.head().contentType, Stream: stream})
 		return
 	}
-	if file, ok := answer.(ops.File); ok && err == nil {
+	if file, ok := answer.(ops.Download); ok && err == nil {
 		serveStream(w, r, file)
 		return
 	}

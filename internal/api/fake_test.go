@@ -25,7 +25,7 @@ import (
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*ops.Access)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}
+var homes = []any{(*ops.AccessOperations)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.EventHub)(nil), (*ops.ActivityHistory)(nil), (*ops.Inspector)(nil), (*ops.ConfigOperations)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}
 
 var nobody = Deps{Implementations: homes}
 
@@ -43,7 +43,7 @@ type fake struct {
 	lines    []int
 
 	decisions []string
-	added     []ops.NewServer
+	added     []ops.AddServerRequest
 
 	answer  gate.Result
 	failure error
@@ -192,7 +192,7 @@ func (f *fake) Tools(_ context.Context, _ ops.Caller, filter ops.ToolQuery) (ops
 func testList() ops.ToolList {
 	v := testTool("delete_repo")
 	return ops.ToolList{Tools: []ops.ToolRow{{Name: v.Name, Server: v.Server, Tool: v.Tool, CallWith: v.CallWith, Lane: "destructive",
-		ToolMore: &ops.ToolMore{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations}}}, Total: 1,
+		FullToolFields: &ops.FullToolFields{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations}}}, Total: 1,
 		Facets: ops.Facets{Lane: map[string]int{"destructive": 1}, Status: map[string]int{}, Server: map[string]int{}}}
 }
 
@@ -246,9 +246,9 @@ func (f *fake) Activity(_ context.Context, _ ops.Caller, in ops.RecordRef) (acti
 }
 
 // Export writes two lines, or fails before the first.
-func (f *fake) Export(_ context.Context, _ ops.Caller, in ops.ExportQuery) (ops.File, error) {
+func (f *fake) Export(_ context.Context, _ ops.Caller, in ops.ExportQuery) (ops.Download, error) {
 	f.filters = append(f.filters, in.Filter)
-	return ops.File{Type: "text/csv; charset=utf-8", Name: "log.csv", Stream: func(_ context.Context, w io.Writer) error {
+	return ops.Download{Type: "text/csv; charset=utf-8", Name: "log.csv", Stream: func(_ context.Context, w io.Writer) error {
 		if f.failure != nil {
 			return f.failure
 		}

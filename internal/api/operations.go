@@ -12,9 +12,9 @@ var (
 	ListServers      = declare("GET /servers", "listServers", Look, "All servers", (*ops.Inspector).Servers)
 	GetServer        = declare("GET /servers/{name}", "getServer", Look, "One server, with how it is configured", (*ops.Inspector).Server)
 	RestartServer    = declare("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*ops.Admin).RestartServer).withTimeout(restartTimeout)
-	LoginServer      = declare("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*ops.Admin).LoginServer).withTimeout(loginTimeout)
+	LoginServer      = declare("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*ops.Admin).LoginToServer).withTimeout(loginTimeout)
 	GetLogin         = declare("GET /servers/{name}/login", "getLogin", Look, "How far the last login to a server is", (*ops.Admin).LoginProgress)
-	LogoutServer     = declare("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*ops.Admin).LogoutServer).withTimeout(loginTimeout)
+	LogoutServer     = declare("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*ops.Admin).LogoutFromServer).withTimeout(loginTimeout)
 	GetServerLogs    = declare("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*ops.Inspector).ServerLogs)
 	FollowServerLogs = declare("GET /servers/{name}/logs/follow", "followServerLogs", Look, "The last lines of a server's log and those that come, each as the data of an event", (*ops.Inspector).FollowLogs).withContentType("text/event-stream")
 
@@ -37,14 +37,14 @@ var (
 	_ = declarePage("GET /openapi.json", "getDocument", Look, "This document", "application/openapi+json", document)
 	_ = declarePage("GET /docs", "readDocument", Open, "This document as a page", "text/html; charset=utf-8", docsPage)
 
-	ListApprovals    = declare("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*ops.Admin).Approvals)
+	ListApprovals    = declare("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*ops.Admin).PendingApprovals)
 	AddServer        = declare("POST /servers", "addServer", Decide, "Write a server into the configuration file", (*ops.Admin).AddServer).withTimeout(restartTimeout)
 	ChangeServer     = declare("PATCH /servers/{name}", "changeServer", Decide, "Change one thing about a server; null takes a key out of the file", changeServer).withTimeout(restartTimeout)
 	RemoveServer     = declare("DELETE /servers/{name}", "removeServer", Decide, "Take a server out of the configuration file, or drop one that was proposed", (*ops.Admin).RemoveServer).withTimeout(restartTimeout)
 	EnableServer     = declare("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*ops.Admin).EnableServer).withTimeout(restartTimeout)
 	DisableServer    = declare("POST /servers/{name}/disable", "disableServer", Decide, "Disable a server: it is stopped", (*ops.Admin).DisableServer).withTimeout(restartTimeout)
 	QuarantineServer = declare("POST /servers/{name}/quarantine", "quarantineServer", Decide, "Put a server back into quarantine: it is stopped until it is approved", (*ops.Admin).QuarantineServer).withTimeout(restartTimeout)
-	ReviewServer     = declare("GET /servers/{name}/review", "reviewServer", Look, "What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*ops.Admin).ReviewServer)
+	ReviewServer     = declare("GET /servers/{name}/review", "reviewServer", Look, "What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*ops.Admin).ServerReview)
 	ApproveServer    = declare("POST /servers/{name}/approve", "approveServer", Decide, "Approve the stage of a review that has this fingerprint", (*ops.Admin).ApproveServer).withTimeout(restartTimeout)
 
 	EnableTool  = declare("POST "+oneTool+"/enable", "enableTool", Decide, "Switch a tool on", (*ops.Admin).EnableTool)

@@ -81,7 +81,7 @@ func (d *daemon) applyShared(ctx context.Context, s store.Shared) error {
 	}
 	if d.events.HasListeners() && (len(s.Log) > 0 || s.Missed) {
 		steps, missed, also := d.shared.Steps(ctx, s.Log)
-		d.events.AddRemoteSteps(steps, s.Missed || missed || also != nil)
+		d.events.AddRemoteEntries(steps, s.Missed || missed || also != nil)
 	}
 	return err
 }

@@ -51,13 +51,13 @@ func vocabulary(name string) []string {
 	case "kind":
 		return kindWords()
 	case "check":
-		return doctor.Codes()
+		return doctor.CodesAndNames()
 	case "tool status":
 		return api.ListTools.Words("status")
 	case "field":
 		return activity.Field("").Words()
 	case "export format":
-		return ops.Format("").Words()
+		return ops.ExportFormat("").Words()
 	case "group":
 		return activity.Group("").Words()
 	case "record status":

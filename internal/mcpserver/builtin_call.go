@@ -53,7 +53,7 @@ var noArguments = []byte("{}") // never modified
 
 // retrieveTools searches for tools.
 func (q *builtinRequest) retrieveTools(ctx context.Context) session.Reply {
-	r := ops.RetrieveRequest{Caller: *q.Caller, Told: q.told}
+	r := ops.RetrieveRequest{Caller: *q.Caller, UsageSeen: q.told}
 	a := arguments{tool: toolRetrieve, raw: q.args}
 	r.Query = a.optional("query") // without a query the answer explains what to do
 	r.Limit = a.clamped("limit", 1, 100)
@@ -63,13 +63,13 @@ func (q *builtinRequest) retrieveTools(ctx context.Context) session.Reply {
 	if a.bad != nil {
 		return q.refuse(ctx, a.bad)
 	}
-	found, err := q.gateway.Retrieve(ctx, r)
+	found, err := q.gateway.RetrieveTools(ctx, r)
 	return q.answered(ctx, found, err)
 }
 
 // readResult returns the next part of a large result.
 func (q *builtinRequest) readResult(ctx context.Context) session.Reply {
-	r := ops.ReadRequest{Caller: *q.Caller}
+	r := ops.ReadResultRequest{Caller: *q.Caller}
 	a := arguments{tool: toolReadResult, raw: q.args}
 	r.Handle = a.text("handle", "the handle that the cut result names")
 	r.Path = a.optional("path")

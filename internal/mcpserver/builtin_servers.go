@@ -28,7 +28,7 @@ const (
 func (q *builtinRequest) upstreamServers(ctx context.Context) session.Reply {
 	a := arguments{tool: toolUpstreamServers, raw: q.args}
 	operation := q.operation(&a)
-	var s ops.NewServer
+	var s ops.AddServerRequest
 	switch operation {
 	case getServer:
 		s.Name = a.name("name", "the server to get")
@@ -72,8 +72,8 @@ func (q *builtinRequest) operation(a *arguments) string {
 }
 
 // proposal reads the proposed server. The gateway validates it.
-func proposal(a *arguments) ops.NewServer {
-	s := ops.NewServer{Name: a.name("name", "a name for the new server")}
+func proposal(a *arguments) ops.AddServerRequest {
+	s := ops.AddServerRequest{Name: a.name("name", "a name for the new server")}
 	s.URL, s.Command = a.optional("url"), a.optional("command")
 	if (s.URL == "") == (s.Command == "") {
 		a.missing("url or command", "one of the two")
@@ -203,5 +203,5 @@ func entryOf(v ops.ServerView) serverEntry {
 		v.Failure = "" // agents do not need the review state
 	}
 	// Text of the server itself is for users only.
-	return serverEntry{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, v.Tools.ForAgents()}
+	return serverEntry{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, v.Tools.BlockedAsPending()}
 }

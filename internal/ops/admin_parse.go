@@ -6,5 +6,5 @@ import (
 
 // ParseServers parses servers from a pasted text into the form that AddServer takes. It adds, stores and records nothing.
 func (a *Admin) ParseServers(_ context.Context, _ Caller, in PastedText) (Parsed, error) {
-	return parseServers(in, a.Config(), a.editor.CheckNotSelf)
+	return parsePastedServers(in, a.Config(), a.editor.CheckNotSelf)
 }

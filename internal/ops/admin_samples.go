@@ -11,11 +11,11 @@ import (
 // SampleServers adds the sample servers that come with the program, for users who want to try it before they add their own.
 type SampleServers struct {
 	admin *Admin
-	all   []NewServer
+	all   []AddServerRequest
 }
 
 // NewSampleServers returns SampleServers for these servers; there may be none.
-func NewSampleServers(a *Admin, all []NewServer) *SampleServers {
+func NewSampleServers(a *Admin, all []AddServerRequest) *SampleServers {
 	return &SampleServers{a, all}
 }
 
@@ -38,7 +38,7 @@ func (t *SampleServers) Add(ctx context.Context, c Caller, _ Nothing) (AddedToys
 		}
 	}
 	done := AddedToys{Added: []string{}}
-	var missing []NewServer
+	var missing []AddServerRequest
 	for _, s := range t.all {
 		if t.admin.Config().Server(s.Name) == nil {
 			missing = append(missing, s)

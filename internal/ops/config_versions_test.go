@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/config"
 )
 
-func kept(t *testing.T) *history {
-	return newHistory(filepath.Join(t.TempDir(), "config-history"), slog.New(slog.NewTextHandler(t.Output(), nil)))
+func kept(t *testing.T) *versionStore {
+	return newVersionStore(filepath.Join(t.TempDir(), "config-history"), slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
 func applied(text string) config.AppliedText {
@@ -88,7 +88,7 @@ func TestHistoryOfABadFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(h.path(all[1].ID), []byte(`{"id":"`+all[1].ID+`","etag":"x"}`+"\nchanged"), 0o600); err != nil {
+	if err := os.WriteFile(h.filePath(all[1].ID), []byte(`{"id":"`+all[1].ID+`","etag":"x"}`+"\nchanged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := h.read(all[1].ID, true); err == nil {
@@ -98,7 +98,7 @@ func TestHistoryOfABadFolder(t *testing.T) {
 	if v, text, ok := h.newest(); !ok || string(text) != `{"tools_limit": 3}` || h.err != nil {
 		t.Errorf("%+v %s %v", v, text, h.err)
 	}
-	again := newHistory(h.dir, h.logger) // as after a restart, with a clock that went back
+	again := newVersionStore(h.dir, h.logger) // as after a restart, with a clock that went back
 	again.add(later)
 	if _, text, ok := again.newest(); !ok || string(text) != string(later.Data) {
 		t.Errorf("the newest is %s", text)
@@ -107,8 +107,8 @@ func TestHistoryOfABadFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.add(applied("{}"))
-	if _, _, ok := h.newest(); !ok || h.failure() != nil {
-		t.Errorf("a folder that is gone is not made again: %v", h.failure())
+	if _, _, ok := h.newest(); !ok || h.lastWriteError() != nil {
+		t.Errorf("a folder that is gone is not made again: %v", h.lastWriteError())
 	}
 	if err := os.RemoveAll(h.dir); err != nil {
 		t.Fatal(err)
@@ -117,14 +117,14 @@ func TestHistoryOfABadFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.add(applied("{}"))
-	if _, _, ok := h.newest(); ok || h.failure() == nil {
+	if _, _, ok := h.newest(); ok || h.lastWriteError() == nil {
 		t.Error("a file in the place of the folder is not told of")
 	}
 }
 
 func TestClock(t *testing.T) {
 	for clock, want := range map[time.Duration]CheckState{time.Hour: stateOK, 59*time.Minute + time.Second: stateOK, 10 * time.Hour: stateOK, 30 * time.Minute: stateWarn, -time.Hour: stateWarn} {
-		if got := clockCheck(clock, time.Hour); got.State != want {
+		if got := checkClock(clock, time.Hour); got.State != want {
 			t.Errorf("an hour is %s by the clock: %+v", clock, got)
 		}
 	}

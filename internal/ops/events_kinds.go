@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// Servers lists the servers for events.
-type Servers interface {
+// ServerLister lists the servers for events.
+type ServerLister interface {
 	Servers(context.Context, Caller, Nothing) (ServerViews, error)
 }

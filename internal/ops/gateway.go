@@ -26,8 +26,8 @@ type Upstreams interface {
 	Deviations(server string) []string
 }
 
-// Log is implemented by activity.Log.
-type Log interface {
+// ActivityLog is implemented by activity.Log.
+type ActivityLog interface {
 	Begin(r *activity.Record) error
 	End(id string, o activity.Outcome) error
 	Append(r *activity.Record) error
@@ -42,26 +42,26 @@ type GatewayDeps struct {
 	*gate.Gate // calls tools; has the configuration and the catalog
 	Book       *approval.Book
 	Upstreams  Upstreams
-	Log        Log
+	Log        ActivityLog
 	Logins     *oauth.Accounts // nil: no server needs a login
 	About      DaemonInfo
 	Presence   *presence.Gate // requires proof of presence; nil requires none
 	// Timed is called with the duration of each search.
-	Timed func(time.Duration)
+	ObserveSearch func(time.Duration)
 }
 
 // DaemonInfo describes the process for Status. Its functions are called each time.
 type DaemonInfo struct {
-	Version      string
-	StartedAt    time.Time
-	ConfigPath   string
-	Surfaces     func() []Surface
-	ConfigError  func() error
-	NeedsRestart func() []string
-	Unconfirmed  func() config.Unconfirmed // nil: nothing waits for confirmation
-	Warnings     func() []string
-	Held         func(ctx context.Context) StatusHeld
-	Loaded       func() int // size in bytes of the tool list that agents get on /mcp
+	Version         string
+	StartedAt       time.Time
+	ConfigPath      string
+	Surfaces        func() []Surface
+	ConfigError     func() error
+	NeedsRestart    func() []string
+	Unconfirmed     func() config.Unconfirmed // nil: nothing waits for confirmation
+	Warnings        func() []string
+	CountHeld       func(ctx context.Context) StatusHeld
+	LoadedToolBytes func() int // size in bytes of the tool list that agents get on /mcp
 }
 
 // Gateway has the operations that read state and call tools.
@@ -81,8 +81,8 @@ func NewActionRecord(c Caller, kind activity.Type, id tool.ID, action, detail st
 	return r
 }
 
-// recordServerAction records an action on a server.
-func (g *Gateway) recordServerAction(c Caller, server, action string) error {
+// recordActionOnServer records an action on a server.
+func (g *Gateway) recordActionOnServer(c Caller, server, action string) error {
 	r := NewActionRecord(c, activity.ServerChange, tool.ID{Server: server}, action, "")
 	r.Status = activity.Success
 	return g.Log.Append(&r)
@@ -93,7 +93,7 @@ func (g *Gateway) FindServer(name string) (*catalog.Server, error) {
 	if s := g.Catalog.Current().Server(name); s != nil {
 		return s, nil
 	}
-	return nil, g.ServerNotFound(name)
+	return nil, g.ServerNotFoundError(name)
 }
 
 // findServerInScope is FindServer within the caller's scope. A server outside of it is OUT_OF_SCOPE, whether or not it exists.
@@ -108,8 +108,10 @@ func (g *Gateway) findServerInScope(c *Caller, name string) (*catalog.Server, er
 	return nil, gate.NoServer(snapshot, name)
 }
 
-// ServerNotFound returns the problem for an unknown server name.
-func (g *Gateway) ServerNotFound(name string) error { return gate.NoServer(g.Catalog.Current(), name) }
+// ServerNotFoundError returns the problem for an unknown server name.
+func (g *Gateway) ServerNotFoundError(name string) error {
+	return gate.NoServer(g.Catalog.Current(), name)
+}
 
 // FindTool returns a tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
 func (g *Gateway) FindTool(id tool.ID) (*catalog.Tool, error) {
@@ -119,7 +121,7 @@ func (g *Gateway) FindTool(id tool.ID) (*catalog.Tool, error) {
 	case t != nil:
 		return t, nil
 	case snapshot.Server(id.Server) == nil:
-		return nil, g.ServerNotFound(id.Server)
+		return nil, g.ServerNotFoundError(id.Server)
 	}
 	p := problem.Newf(problem.ToolNotFound, "Tool '%s' not found", problem.Brief(id.String())).
 		WithHint("See the tools with `mcpproxy tools list --server " + id.Server + "`.")

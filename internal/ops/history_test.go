@@ -21,7 +21,7 @@ import (
 )
 
 // open opens a real log over a real database.
-func open(t *testing.T) (*activity.Log, *ops.History) {
+func open(t *testing.T) (*activity.Log, *ops.ActivityHistory) {
 	t.Helper()
 	dir := t.TempDir()
 	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
@@ -34,7 +34,7 @@ func open(t *testing.T) (*activity.Log, *ops.History) {
 			t.Error(err)
 		}
 	})
-	return l, ops.NewHistory(l)
+	return l, ops.NewActivityHistory(l)
 }
 
 func put(t *testing.T, l *activity.Log, r activity.Record) activity.Record {
@@ -45,7 +45,7 @@ func put(t *testing.T, l *activity.Log, r activity.Record) activity.Record {
 	return r
 }
 
-func export(t *testing.T, h *ops.History, q ops.ExportQuery) (string, ops.File) {
+func export(t *testing.T, h *ops.ActivityHistory, q ops.ExportQuery) (string, ops.Download) {
 	t.Helper()
 	f, err := h.Export(t.Context(), ops.Caller{}, q)
 	if err != nil {

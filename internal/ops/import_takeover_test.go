@@ -216,7 +216,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	path := w.write(".cursor/mcp.json", `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}`)
 	h := w.look("")
 	seen := ids(h)
-	if other, err := ops.NewImportAccount(w.env(), w.journal).FindServers(t.Context(), w.here, ""); err != nil || other.Found[0].ID == seen[0] {
+	if other, err := ops.NewImporter(w.env(), w.journal).FindServers(t.Context(), w.here, ""); err != nil || other.Found[0].ID == seen[0] {
 		t.Error("the ids of another process are the same: they tell of secrets", err)
 	}
 	w.write(".cursor/mcp.json", `{"mcpServers": {"a": {"command": "evil"}, "b": {"command": "b"}}}`)
@@ -255,7 +255,7 @@ func TestUndoInAChangedFile(t *testing.T) {
 			path := w.write(".claude.json", before)
 			w.take(w.look(""), ops.ImportOptions{Keyring: true, Remove: true})
 			w.write(".claude.json", c.now)
-			undone, err := w.account.Undo("")
+			undone, err := w.account.UndoLastImport("")
 			if c.says != "" {
 				if p := problem.From(err); err == nil || !strings.Contains(p.Message, c.says) || len(undone) != 0 || w.read(path) != c.now {
 					t.Errorf("%v, %s", err, w.read(path))
@@ -501,7 +501,7 @@ func TestTwoAtOnce(t *testing.T) {
 		}
 	}
 	for range 2 {
-		_, _ = w.account.Undo("") // of the second there may be none
+		_, _ = w.account.UndoLastImport("") // of the second there may be none
 	}
 	if w.read(path) != text {
 		t.Error(w.read(path))

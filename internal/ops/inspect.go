@@ -34,7 +34,7 @@ type Inspector struct {
 	gateway   *Gateway
 	log       InspectorLog
 	upstreams InspectorUpstreams
-	lists     listCache
+	lists     toolListCache
 	follows   chan struct{} // semaphore of the followed logs
 	closed    chan struct{}
 	close     sync.Once
@@ -54,6 +54,6 @@ func (i *Inspector) Close() { i.close.Do(func() { close(i.closed) }) }
 // logTimeout limits how long a list waits for the log. Afterwards it is shown without usage.
 const logTimeout = time.Second
 
-// tokenCount estimates the tokens of JSON of this size: a quarter of the bytes. For tool definitions tokenizers differ between 3.5 and 4.5 bytes per
+// estimateTokens estimates the tokens of JSON of this size: a quarter of the bytes. For tool definitions tokenizers differ between 3.5 and 4.5 bytes per
 // token.
-func tokenCount(bytes int) int { return (bytes + 3) / 4 }
+func estimateTokens(bytes int) int { return (bytes + 3) / 4 }

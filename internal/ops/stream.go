@@ -9,8 +9,8 @@ import (
 // the answer; a later one truncates it.
 type Stream func(ctx context.Context, w io.Writer) error
 
-// File is a Stream to save under a name, with its media type.
-type File struct {
+// Download is a Stream to save under a name, with its media type.
+type Download struct {
 	Type, Name string
 	Stream     Stream
 }
