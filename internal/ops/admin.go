@@ -14,7 +14,7 @@ type ConfigEditor interface {
 	RemoveServer(name string) error
 	SetServer(permit config.Permit, name, field string, value json.RawMessage) error
 	OverrideHints(permit config.Permit, name, tool string, hints json.RawMessage) error
-	// Itself rejects a launch that connects back to this MCPProxy.
+	// CheckNotSelf rejects a launch that connects back to this MCPProxy.
 	CheckNotSelf(config.Launch) error
 }
 

@@ -22,6 +22,7 @@ type definitionUnderReview struct {
 	forClients bool
 }
 
+// newDefinitionUnderReview evaluates a listed definition against the decision about it.
 func newDefinitionUnderReview(c approval.Candidate, server, status string, e approval.Entry) definitionUnderReview {
 	return definitionUnderReview{Candidate: c, server: server, status: status, evaluation: approval.Evaluate(approval.Rules{}, e, c), pin: e.Pin}
 }
@@ -114,6 +115,7 @@ func (a *Admin) compareToApproved(ctx context.Context, d *definitionUnderReview)
 	return c, nil
 }
 
+// definitionFingerprint returns the fingerprint of a stored definition.
 func definitionFingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, error) {
 	if kind == tool.KindTool {
 		d, err := tool.ParseDefinition(server, raw)
@@ -200,6 +202,7 @@ func configuredTrust(c *config.Config, server string) approval.Trust {
 	return approval.Manual
 }
 
+// setEnabledDecision returns the decision that enables or disables a tool.
 func setEnabledDecision(on bool) decisionFunc {
 	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		return b.Switch(ctx, d.toolID(), on, by)
@@ -299,6 +302,7 @@ func UnblockPrimitive(a *Admin, ctx context.Context, c Caller, in PrimitiveDecis
 	return a.applyPrimitiveDecision(ctx, c, in, "unblock_", &in.SeenFingerprint, unblockDecision(configuredTrust(a.Config(), in.Server)))
 }
 
+// applyPrimitiveDecision applies and records a decision about a prompt, resource, template or instructions. action is a prefix of the recorded action.
 func (a *Admin) applyPrimitiveDecision(ctx context.Context, c Caller, in PrimitiveDecision, action string, seen *SeenFingerprint, decide decisionFunc) (OfferDiff, error) {
 	detail := problem.Brief(in.Fingerprint)
 	if in.Kind != tool.KindInstructions {

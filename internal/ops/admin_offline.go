@@ -12,10 +12,10 @@ import (
 // hand, nothing is recorded, and decisions about servers stay.
 type OfflineAdmin struct{ live *config.Live }
 
-// NewOfflineAdmin returns a OfflineAdmin for a configuration that no daemon uses.
+// NewOfflineAdmin returns an OfflineAdmin for a configuration that no daemon uses.
 func NewOfflineAdmin(live *config.Live) OfflineAdmin { return OfflineAdmin{live} }
 
-// offlineWarning is the warning that each change carries.
+// offlineWarning returns the warning that every answer carries: the change takes effect when MCPProxy starts.
 func (f OfflineAdmin) offlineWarning() string {
 	text := "MCPProxy is not running: this stands in " + f.live.Path() + " and takes effect when MCPProxy starts"
 	if f.live.Current().Presence != config.PresenceNone {

@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// adminRecorder records the decisions of an Admin and their authors.
+// adminRecorder is an ActionRecorder whose methods are not part of the API of Admin.
 type adminRecorder struct {
 	log    ActivityLog
 	logger *slog.Logger

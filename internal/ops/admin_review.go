@@ -144,6 +144,7 @@ func (a *Admin) ServerReview(ctx context.Context, _ Caller, in ServerRef) (Serve
 	return r, nil
 }
 
+// toServerReview returns the review of the server, without its tools and primitives.
 func (s *serverUnderReview) toServerReview() ServerReview {
 	r := ServerReview{
 		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(), Launch: s.launchView(),

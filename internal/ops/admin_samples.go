@@ -19,7 +19,7 @@ func NewSampleServers(a *Admin, all []AddServerRequest) *SampleServers {
 	return &SampleServers{a, all}
 }
 
-// AddedToys is the result of SampleServers.Add.
+// AddedToys is the result of SampleServers.Add: the sample servers.
 type AddedToys struct {
 	Added   []string     `json:"added" doc:"The names of those that were not there before."`
 	Servers []ServerView `json:"servers" doc:"All of them."`

@@ -32,7 +32,7 @@ type serverUnderReview struct {
 	primitivesLoaded bool // whether the server's prompts, resources and templates were loaded
 }
 
-// proposalUnderReview returns a proposal as a review subject.
+// proposalUnderReview returns a proposed server for review.
 func proposalUnderReview(p Proposal) *serverUnderReview {
 	return &serverUnderReview{name: p.Config.Name, config: p.Config, proposal: &p}
 }

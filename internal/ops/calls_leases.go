@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// GrantLeaseRequest describes a lease to grant.
+// GrantLeaseRequest is a request for a lease.
 type GrantLeaseRequest struct {
 	Server string `json:"server" required:"true" doc:"The server whose calls are not asked about."`
 	Lane   string `json:"lane" enum:"read,write,destructive" doc:"The worst that a call may count as: write when it is left out."`

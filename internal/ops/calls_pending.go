@@ -148,6 +148,7 @@ func (c *CallApprovals) Deny(ctx context.Context, by Caller, in Denial) (Pending
 	return c.answerByUser(ctx, by, in.ID, ask.Answer{Why: in.Reason})
 }
 
+// answerByUser answers the question about a pending call. It rejects callers that are not users.
 func (c *CallApprovals) answerByUser(ctx context.Context, by Caller, id string, a ask.Answer) (PendingCall, error) {
 	q, err := c.pending.Question(ctx, id)
 	if err != nil {

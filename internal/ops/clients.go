@@ -46,6 +46,7 @@ func (o *ClientOperations) DisconnectClient(ctx context.Context, c Caller, in Cl
 	return o.changeFile(ctx, c, "disconnect_client", in, func() (ConnectPlan, error) { return o.Account.PlanDisconnect(in.Client) })
 }
 
+// changeFile prepares a change of a client's file, applies it unless it is a dry run, and records it.
 func (o *ClientOperations) changeFile(ctx context.Context, c Caller, action string, in ClientRef, prepare func() (ConnectPlan, error)) (FileChange, error) {
 	plan, err := prepare()
 	if err != nil || in.DryRun || !plan.Changed {

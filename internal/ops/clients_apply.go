@@ -89,7 +89,7 @@ func (a *LocalClients) applyWithToken(ctx context.Context, by Caller, p ConnectP
 // isDisconnect reports whether the plan removes MCPProxy.
 func (p ConnectPlan) isDisconnect() bool { return strings.HasPrefix(p.what, "disconnect ") }
 
-// writeFile edits the file.
+// writeFile writes the edited text, or removes the file that connecting created.
 func (p ConnectPlan) writeFile(j *clients.Journal) (FileChange, error) {
 	if p.text == nil && p.isDisconnect() {
 		change, err := j.Remove(p.from, p.what, p.entryKeyPath())
@@ -111,6 +111,7 @@ func (p ConnectPlan) entryKeyPath() []string {
 	return append(slices.Clone(p.before.ServersKey()), p.Server)
 }
 
+// writtenChange returns the change marked as written, with its id and backup.
 func (p ConnectPlan) writtenChange(change clients.Change) FileChange {
 	p.Written, p.Change, p.Backup = true, change.ID, change.Backup
 	return p.FileChange

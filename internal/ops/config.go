@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// ConfigDeps are the dependencies of Settings.
+// ConfigDeps are the dependencies of ConfigOperations.
 type ConfigDeps struct {
 	Live    *config.Live
 	Gateway *Gateway
@@ -31,7 +31,7 @@ type ConfigOperations struct {
 	logger  *slog.Logger
 }
 
-// NewConfigOperations returns Settings. It adds the text in force to the history, unless it is the newest version there.
+// NewConfigOperations returns ConfigOperations. It adds the text in force to the history, unless it is the newest version there.
 func NewConfigOperations(d ConfigDeps) *ConfigOperations {
 	key := sha256.Sum256([]byte("placeholders of the configuration\n" + d.Key))
 	s := &ConfigOperations{d.Live, d.Gateway, ActionRecorder{Log: d.Gateway.Log, Logger: d.Logger}, d.DataDir, secretMasker{key[:]},

@@ -39,7 +39,7 @@ type ConfigReplacement struct {
 	Text string `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
 }
 
-// ValidateRequest is a text to validate.
+// ValidateRequest is a request to validate a text.
 type ValidateRequest struct {
 	IfMatch string `header:"If-Match" doc:"The etag of the file that the text is made from; without it, the file as it is now counts."`
 	ConfigDraft
@@ -176,6 +176,7 @@ func (s *ConfigOperations) Validate(_ context.Context, _ Caller, in ValidateRequ
 	return v, err
 }
 
+// validateText checks a text with placeholders and compares it with the text in force.
 func (s *ConfigOperations) validateText(match, text string) (Validation, error) {
 	whole, shown, err := s.restoreSecrets(Precondition{match}.etag(), text)
 	v := Validation{Mistakes: []Mistake{}, Warnings: []string{}, Changes: []KeyDifference{}, Widens: []string{}, NeedsRestart: []string{}}

@@ -63,7 +63,7 @@ func (m secretMasker) mask(text, before []byte) maskedConfig {
 	return shown
 }
 
-// mergeSpans sorts places and merges those that overlap.
+// mergeSpans sorts spans and merges those that overlap.
 func mergeSpans(places []config.Span) (out []config.Span) {
 	slices.SortFunc(places, func(a, b config.Span) int { return a.From - b.From })
 	for _, p := range places {
@@ -108,7 +108,7 @@ func (m secretMasker) placeholderFor(secret string, taken map[string]string) str
 	}
 }
 
-// setLinesAndColumns sets the lines and columns of swaps, which are sorted.
+// setLinesAndColumns sets the lines and columns of secrets, which are sorted by offset.
 func setLinesAndColumns(swaps []maskedSecret, text []byte) {
 	at, line, start := 0, 1, 0
 	for i := range swaps {
@@ -127,13 +127,13 @@ func (t maskedConfig) unmask(text string) (whole []byte, unknown []Mistake) {
 	return back.whole, unknown
 }
 
-// unmaskedConfig is a text with secrets, and the places where they were restored.
+// unmaskedConfig is a text with secrets, and the positions where they were restored.
 type unmaskedConfig struct {
 	whole []byte
 	maskedConfig
 }
 
-// unmaskWithPositions is unmask, with the places.
+// unmaskWithPositions does the work of unmask. It also returns the positions of the restored secrets.
 func (t maskedConfig) unmaskWithPositions(text string) (unmaskedConfig, []Mistake) {
 	out := unmaskedConfig{maskedConfig: maskedConfig{text: text, secrets: t.secrets}}
 	var unknown []maskedSecret

@@ -19,7 +19,7 @@ type Credential struct {
 	Place    string // env.NAME, headers.NAME, args.INDEX, command or url
 	Name     string // the suggested name of a variable or stored secret
 	Kind     string // such as github-token; secret when unknown
-	From, To int    // byte range in the text at the place
+	From, To int    // byte range in the text at Place
 	Value    string
 }
 

@@ -88,7 +88,7 @@ func sameTools(a, b []*catalog.Tool) bool {
 	})
 }
 
-// allChanges reports that everything may have changed.
+// allChanges returns the changes that make a listener reload everything.
 func allChanges() changeSet {
 	return changeSet{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true}
 }

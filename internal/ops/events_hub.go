@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"sync"
 
 	"mcpproxy/internal/catalog"
@@ -8,13 +9,18 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// EventHubDeps are the dependencies of a Hub.
+// EventHubDeps are the dependencies of an EventHub.
 type EventHubDeps struct {
 	Log     *activity.Log
 	Catalog *catalog.Catalog
 	Servers ServerLister
 	// SharedLog reports whether other instances write to the log. Their events are not in this instance's chain, so a listener that reconnects must reload.
 	SharedLog bool
+}
+
+// ServerLister lists the servers for events.
+type ServerLister interface {
+	Servers(context.Context, Caller, Nothing) (ServerViews, error)
 }
 
 // maxListeners limits the concurrent listeners.
@@ -33,7 +39,7 @@ type EventHub struct {
 	changes   changeSet
 }
 
-// NewEventHub returns a Hub.
+// NewEventHub returns an EventHub.
 func NewEventHub(d EventHubDeps) *EventHub {
 	return &EventHub{EventHubDeps: d, wake: make(chan struct{}, 1), closed: make(chan struct{}), buffer: eventBuffer{more: make(chan struct{})}}
 }

@@ -46,7 +46,7 @@ type GatewayDeps struct {
 	Logins     *oauth.Accounts // nil: no server needs a login
 	About      DaemonInfo
 	Presence   *presence.Gate // requires proof of presence; nil requires none
-	// Timed is called with the duration of each search.
+	// ObserveSearch is called with the duration of each search.
 	ObserveSearch func(time.Duration)
 }
 

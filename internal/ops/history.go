@@ -27,7 +27,7 @@ type ActivityHistory struct {
 	now func() time.Time
 }
 
-// NewActivityHistory returns a History.
+// NewActivityHistory returns an ActivityHistory.
 func NewActivityHistory(l HistoryLog) *ActivityHistory {
 	return &ActivityHistory{log: l, now: time.Now}
 }

@@ -81,6 +81,7 @@ func encodeStoredRecord(s *activity.Stored, n int64, bodies bool) ([]byte, error
 	return encodeRecordLine(&r, n, s.Export(bodies), bodies)
 }
 
+// encodeRecordLine encodes a record as line n of an export, with the log entries that prove it.
 func encodeRecordLine(r *activity.Record, n int64, entries []activity.Exported, bodies bool) ([]byte, error) {
 	fillIntentOperation(r)
 	if !bodies {
@@ -398,7 +399,7 @@ func (v *exportVerifier) parseEndLine(line []byte) {
 	}
 }
 
-// finishPass ends each of the two passes.
+// finishPass ends a pass. After the first it checks that the end line is usable, after the second that the export is complete.
 func (v *exportVerifier) finishPass() *activity.Break {
 	if v.checking {
 		if !v.closed {
@@ -418,7 +419,7 @@ func (v *exportVerifier) finishPass() *activity.Break {
 	}
 	v.found.Filtered, v.found.Bodies, v.found.Written, v.found.Signer = e.Filtered, e.Bodies, e.Time, e.Signer
 	if v.key != "" && v.key != e.Signer {
-		return &activity.Break{Seq: e.Seq, Reason: fmt.Sprintf("The export is signed with the key %s, and not with %s.", orNone(e.Signer), v.key)}
+		return &activity.Break{Seq: e.Seq, Reason: fmt.Sprintf("The export is signed with the key %s, and not with %s.", noneIfEmpty(e.Signer), v.key)}
 	}
 	v.audit = activity.NewAudit(e.Filtered, signer, at)
 	for _, p := range v.chainParts {
@@ -429,7 +430,7 @@ func (v *exportVerifier) finishPass() *activity.Break {
 	return nil
 }
 
-func orNone(s string) string {
+func noneIfEmpty(s string) string {
 	if s == "" {
 		return "(none)"
 	}

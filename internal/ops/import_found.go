@@ -47,22 +47,22 @@ type Findings struct {
 
 // ImportTarget is the access of an import to this MCPProxy.
 type ImportTarget struct {
-	// Text returns the configuration file, nil without one.
+	// ConfigText returns the configuration file, nil without one.
 	ConfigText func() ([]byte, error)
-	// Names returns the names of all servers, including proposed ones.
+	// ServerNames returns the names of all servers, including proposed ones.
 	ServerNames func(ctx context.Context) ([]string, error)
-	// Itself rejects a launch that connects back to this MCPProxy.
+	// CheckNotSelf rejects a launch that connects back to this MCPProxy.
 	CheckNotSelf func(config.Launch) error
-	// Secret returns the value of a secret, or secret.ErrMissing.
+	// ReadSecret returns the value of a secret, or secret.ErrMissing.
 	ReadSecret   func(ctx context.Context, name string) (string, error)
 	StoreSecret  func(ctx context.Context, name, value string) error
 	DeleteSecret func(ctx context.Context, name string) error
-	// Add adds servers. refused has the error of each server, by index; the others are added. If err is not nil, none is added.
+	// AddServers adds servers. refused has the error of each server, by index; the others are added. If err is not nil, none is added.
 	AddServers   func(context.Context, []AddServerRequest) (views []ServerView, refused []error, err error)
 	ChangeServer func(context.Context, ServerChange) error
 }
 
-// AddOneByOne returns an Add that adds servers one after the other.
+// AddOneByOne returns an ImportTarget.AddServers that adds servers one after the other.
 func AddOneByOne(add func(AddServerRequest) (ServerView, error)) func(context.Context, []AddServerRequest) ([]ServerView, []error, error) {
 	return func(_ context.Context, all []AddServerRequest) ([]ServerView, []error, error) {
 		views, refused := make([]ServerView, len(all)), make([]error, len(all))
@@ -73,7 +73,7 @@ func AddOneByOne(add func(AddServerRequest) (ServerView, error)) func(context.Co
 	}
 }
 
-// Importer has the MCP clients of one OS account and the journal of changes to their files.
+// Importer finds and imports the servers in the files of MCP clients. It has the MCP clients of one OS account and the journal of changes to their files.
 type Importer struct {
 	env  clients.Env
 	open func() (*clients.Journal, error)

@@ -16,9 +16,9 @@ type ImportOperations struct {
 	importMu  sync.Mutex // serializes imports: each sees what the previous one has added
 }
 
-// NewImportOperations returns ImportOperations. here gives access to the daemon for a caller; record runs an action with a begin record.
-func NewImportOperations(a *Importer, here func(Caller) ImportTarget, record func(c Caller, servers string, do func() error) error) *ImportOperations {
-	return &ImportOperations{account: a, targetFor: here, record: record}
+// NewImportOperations returns ImportOperations. targetFor gives access to the daemon for a caller; record runs an action with a begin record.
+func NewImportOperations(a *Importer, targetFor func(Caller) ImportTarget, record func(c Caller, servers string, do func() error) error) *ImportOperations {
+	return &ImportOperations{account: a, targetFor: targetFor, record: record}
 }
 
 // ImportRequest selects the servers to import.

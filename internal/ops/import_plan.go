@@ -25,7 +25,7 @@ type FoundServers struct {
 }
 
 // FindServers finds the servers of one client; "" is all clients. The error is a *problem.Problem: NOT_FOUND for an unknown client.
-func (a *Importer) FindServers(ctx context.Context, here ImportTarget, client string) (*FoundServers, error) {
+func (a *Importer) FindServers(ctx context.Context, target ImportTarget, client string) (*FoundServers, error) {
 	all := clients.ImportSources()
 	if client != "" {
 		one, err := clients.FindImportSource(client)
@@ -38,12 +38,12 @@ func (a *Importer) FindServers(ctx context.Context, here ImportTarget, client st
 	for _, c := range all {
 		s.scanClient(c)
 	}
-	return s.toFoundServers(ctx, here)
+	return s.toFoundServers(ctx, target)
 }
 
 // ParseServers finds the servers in a text that a user gave: a client's file, a part of it, a command or a URL. Nothing can be removed from it. The
 // error is a *problem.Problem.
-func (a *Importer) ParseServers(ctx context.Context, here ImportTarget, name string, text []byte) (*FoundServers, error) {
+func (a *Importer) ParseServers(ctx context.Context, target ImportTarget, name string, text []byte) (*FoundServers, error) {
 	found, _, err := clients.ParsePasted(text)
 	if err != nil {
 		return nil, err
@@ -55,16 +55,16 @@ func (a *Importer) ParseServers(ctx context.Context, here ImportTarget, name str
 	for _, server := range found.Servers {
 		s.addCandidate(importCandidate{Found: Found{ClientName: found.Client, Path: name, Scope: clients.User}}, server)
 	}
-	return s.toFoundServers(ctx, here)
+	return s.toFoundServers(ctx, target)
 }
 
 // toFoundServers assigns names to the candidates.
-func (s *clientFileScan) toFoundServers(ctx context.Context, here ImportTarget) (*FoundServers, error) {
-	p, err := newImportPlanner(ctx, here)
+func (s *clientFileScan) toFoundServers(ctx context.Context, target ImportTarget) (*FoundServers, error) {
+	p, err := newImportPlanner(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	h := &FoundServers{Findings{[]Found{}, append([]BrokenFile{}, s.broken...)}, s.account, here, s.all}
+	h := &FoundServers{Findings{[]Found{}, append([]BrokenFile{}, s.broken...)}, s.account, target, s.all}
 	for i := range h.all {
 		if err := p.planCandidate(ctx, h.all, i); err != nil {
 			return nil, err
@@ -74,7 +74,7 @@ func (s *clientFileScan) toFoundServers(ctx context.Context, here ImportTarget) 
 	return h, nil
 }
 
-// importPlanner has what is known about this MCPProxy while candidates get their names.
+// importPlanner finds duplicates among the candidates and assigns names to them and their secrets. It caches the facts about this MCPProxy.
 type importPlanner struct {
 	target   ImportTarget
 	existing []clients.ServerEntry
@@ -85,8 +85,8 @@ type importPlanner struct {
 	unknown  map[string]bool    // secrets that could not be read
 }
 
-func newImportPlanner(ctx context.Context, here ImportTarget) (*importPlanner, error) {
-	text, err := here.ConfigText()
+func newImportPlanner(ctx context.Context, target ImportTarget) (*importPlanner, error) {
+	text, err := target.ConfigText()
 	if err != nil {
 		return nil, err
 	}
@@ -98,11 +98,11 @@ func newImportPlanner(ctx context.Context, here ImportTarget) (*importPlanner, e
 	if err != nil {
 		return nil, err
 	}
-	names, err := here.ServerNames(ctx)
+	names, err := target.ServerNames(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &importPlanner{here, file.Servers, clients.ServerNames{}, map[string]int{}, map[string]*string{}, map[string]*string{}, map[string]bool{}}
+	p := &importPlanner{target, file.Servers, clients.ServerNames{}, map[string]int{}, map[string]*string{}, map[string]*string{}, map[string]bool{}}
 	for _, name := range names {
 		p.names.Add(name)
 	}

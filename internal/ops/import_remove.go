@@ -38,7 +38,7 @@ func (h *FoundServers) canStillRemove(i int, r Result) bool {
 	return !h.all[i].isNeverRemovable() && r.Problem == nil && !r.Removed
 }
 
-// isNeverRemovable reports whether a server is in a file that is not the user's alone: a project's file, or a pasted text.
+// isNeverRemovable reports whether a server is in a text that MCPProxy never edits: a project's file, or a pasted text.
 func (c importCandidate) isNeverRemovable() bool { return c.Client == "" || c.Scope == clients.Project }
 
 // removeFromFile removes all selected servers of one file in one change.

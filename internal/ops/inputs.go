@@ -52,7 +52,7 @@ type RetrieveRequest struct {
 	Detail          config.Detail    // "" = the configured one
 	IncludeDisabled bool
 	Caller          Caller
-	// Told records the usage instructions of the answer, and reports whether the client has received the same before. Nil: unknown.
+	// UsageSeen records the usage instructions of the answer, and reports whether the client has received the same before. Nil: unknown.
 	UsageSeen func(usage string) bool
 }
 

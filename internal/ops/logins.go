@@ -55,7 +55,7 @@ func (g *Gateway) RemoveServerAndLogin(ctx context.Context, name string, remove 
 	return nil
 }
 
-// oauthAccountForUser is account for operations that only a user may do.
+// oauthAccountForUser is oauthAccount for operations that only a user may do.
 func (g *Gateway) oauthAccountForUser(c Caller, name, what string) (*oauth.Account, error) {
 	if c.Actor.Kind != auth.Admin {
 		return nil, problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")

@@ -28,7 +28,7 @@ func formatSignature(name string, inputSchema json.RawMessage) string {
 	return formatLimitedSignature(name, inputSchema, maxSignature)
 }
 
-// formatLimitedSignature is a signature with at most most bytes of optional parameters.
+// formatLimitedSignature is formatSignature with at most most bytes of optional parameters.
 func formatLimitedSignature(name string, inputSchema json.RawMessage, most int) string {
 	if len(inputSchema) == 0 {
 		return name + "()"

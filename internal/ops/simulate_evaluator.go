@@ -26,6 +26,7 @@ type trialEvaluator struct {
 	tools      map[definitionKey]*catalog.Tool
 }
 
+// tokenScope is what a token may reach, and since when it exists.
 type tokenScope struct {
 	rule    *policy.ScopeRule
 	created time.Time

@@ -24,7 +24,7 @@ type AccessOperations struct {
 	tokens  *auth.Tokens
 }
 
-// NewAccessOperations returns an Access.
+// NewAccessOperations returns AccessOperations.
 func NewAccessOperations(g *Gateway, t *auth.Tokens) *AccessOperations {
 	return &AccessOperations{g, t}
 }
@@ -194,7 +194,7 @@ func tokenError(err error, name string) error {
 	return err
 }
 
-// buildToken validates the input.
+// buildToken validates a request and returns the token to create.
 func (a *AccessOperations) buildToken(in CreateTokenRequest, now time.Time) (t auth.Token, err error) {
 	t = auth.Token{Name: in.Name, Profile: in.Profile, Servers: nilIfEmpty(in.Servers), Lanes: nilIfEmpty(in.Lanes)}
 	if err := tool.CheckServerName(in.Name); err != nil {

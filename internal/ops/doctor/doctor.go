@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// CheckResult is a finding with its check. A check without findings has one Result with state OK or Skipped.
+// CheckResult is a finding with its check. A check without findings has one CheckResult with state OK or Skipped.
 type CheckResult struct {
 	Code  string     `json:"code"`
 	Name  string     `json:"name"`

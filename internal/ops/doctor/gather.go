@@ -41,13 +41,13 @@ type GatherOptions struct {
 // ErrAbsent means that no daemon runs.
 var ErrAbsent = errors.New("no daemon is there")
 
-// gatherPart is one part of gathering. gather returns a function that stores the result; nil stores nothing.
+// gatherPart collects one part of the facts. gather returns a function that stores the result; nil stores nothing.
 type gatherPart struct {
 	name   string
 	gather func(ctx context.Context) func(*Facts)
 }
 
-// GatherFacts collects the facts. It takes at most TotalTime, even if a disk or a daemon hangs: Facts.Late names the missing parts.
+// GatherFacts collects the facts. It takes at most TotalTime, even if a disk or a daemon hangs: Facts.TimedOut names the missing parts.
 func GatherFacts(ctx context.Context, o GatherOptions) *Facts {
 	ctx, cancel := context.WithTimeout(ctx, TotalTime)
 	defer cancel()
@@ -62,7 +62,7 @@ func GatherFacts(ctx context.Context, o GatherOptions) *Facts {
 	return f
 }
 
-// runParts runs parts concurrently and waits at most PartTime. The result of a late part is dropped.
+// runParts runs gatherParts concurrently and waits at most PartTime. The result of a late part is dropped.
 func (f *Facts) runParts(ctx context.Context, parts []gatherPart) {
 	ctx, cancel := context.WithTimeout(ctx, PartTime)
 	defer cancel()
@@ -162,7 +162,7 @@ func (o GatherOptions) gatherDatabase(ctx context.Context) func(*Facts) {
 // readTime limits the check of the whole database or log.
 const readTime = PartTime - 500*time.Millisecond
 
-// onlyWithoutDaemon runs a check of the whole database only when no daemon uses it.
+// onlyWithoutDaemon returns a gather function that runs look only when no daemon uses the database.
 func (f *Facts) onlyWithoutDaemon(o GatherOptions, look func(ctx context.Context) func(*Facts)) func(ctx context.Context) func(*Facts) {
 	return func(ctx context.Context) func(*Facts) {
 		path := filepath.Join(o.DataDir, databaseName)
@@ -176,7 +176,7 @@ func (f *Facts) onlyWithoutDaemon(o GatherOptions, look func(ctx context.Context
 	}
 }
 
-// gatherPageDamage checks the whole database.
+// gatherPageDamage checks all pages of the database.
 func (o GatherOptions) gatherPageDamage(ctx context.Context) func(*Facts) {
 	damage, err := store.CheckPages(ctx, filepath.Join(o.DataDir, databaseName))
 	return func(f *Facts) { f.PagesExtent = toReadExtent(ctx, err); f.Damage = damage }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,16 +66,7 @@ func findDuplicate(s config.Server, all []config.Server) string {
 // isSameLaunch compares launches with resolved references: two servers that differ only in a token are two accounts.
 func isSameLaunch(a, b config.Launch) bool {
 	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.WorkingDir == b.WorkingDir && a.URL == b.URL &&
-		equalMaps(a.Env, b.Env) && equalMaps(a.Headers, b.Headers)
-}
-
-func equalMaps(a, b map[string]string) bool {
-	for name, value := range a {
-		if other, ok := b[name]; !ok || other != value {
-			return false
-		}
-	}
-	return len(a) == len(b)
+		maps.Equal(a.Env, b.Env) && maps.Equal(a.Headers, b.Headers)
 }
 
 // missingPrerequisites returns what a launch needs and cannot find: a program, in its PATH or else in that of this process, and a directory.

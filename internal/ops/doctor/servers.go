@@ -28,7 +28,7 @@ func checkEachServer(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) 
 	}
 }
 
-// checkEachLiveServer is each for checks that need a running daemon.
+// checkEachLiveServer is checkEachServer for checks that need a running daemon.
 func checkEachLiveServer(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) []Finding {
 		if f.Daemon == nil {

@@ -1,6 +1,13 @@
 // Package telemetry exports metrics for Prometheus on /metrics and, if the configuration names an endpoint, the same metrics and a trace of each call
 // over OTLP.
 //
+// Files:
+//   - telemetry.go: starts and stops the export, and serves /metrics
+//   - metrics.go: counts calls and searches
+//   - state.go: collects gauges of servers, tools, sessions and the log
+//   - traces.go: makes the spans of a call
+//   - otlp.go: converts metrics to OTLP and sends them and the spans
+//
 // Guarantees:
 //   - Nothing is sent without an endpoint.
 //   - No argument, result, header, token or text of a client or server is in a metric or a trace.
@@ -8,8 +15,6 @@
 //   - Tracing never blocks a call: spans that the endpoint does not accept in time are dropped.
 //
 // It makes no decisions and stores nothing that calls need.
-//
-// metrics.go counts calls, state.go collects gauges, traces.go has the spans, otlp.go sends.
 package telemetry
 
 import (

@@ -52,6 +52,7 @@ type callSpan struct {
 	server trace.Span // nil before the call is sent to the server
 }
 
+// startSpan starts the span of a call. parent and state are the traceparent and tracestate of its client.
 func (t *callTracer) startSpan(began time.Time, parent, state string) *callSpan {
 	ctx := t.w3c.Extract(context.Background(), propagation.MapCarrier{parentKey: parent, stateKey: state})
 	s := &callSpan{of: t}
