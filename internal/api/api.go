@@ -96,7 +96,7 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 	from.Bounds = auth.CallerBounds(who.token, "", s.deps.Profiles)
 	r = r.WithContext(presence.With(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
 	answer, err := o.head().answer(&s.deps, plan, r, from)
-	if stream, ok := answer.(ops.Stream); ok && err == nil {
+	if stream, ok := answer.(ops.StreamFunc); ok && err == nil {
 		serveStream(w, r, ops.Download{Type: o.head().contentType, Stream: stream})
 		return
 	}

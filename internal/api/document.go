@@ -54,7 +54,7 @@ func (o *operation) document(all schemas, failure map[string]any) map[string]any
 		d["security"] = []any{}
 	}
 	answer := responseSpec("OK", o.contentType, nil)
-	if slices.Contains([]reflect.Type{reflect.TypeFor[rawBody](), reflect.TypeFor[ops.Stream](), reflect.TypeFor[ops.Download]()}, o.out) {
+	if slices.Contains([]reflect.Type{reflect.TypeFor[rawBody](), reflect.TypeFor[ops.StreamFunc](), reflect.TypeFor[ops.Download]()}, o.out) {
 		answer["headers"] = map[string]any{"Content-Type": map[string]any{"schema": schema{"type": "string"}}}
 	} else {
 		answer = responseSpec("OK", o.contentType, all.schemaOf(o.out))

@@ -8,7 +8,7 @@ import (
 
 // eventSource implements the event stream. ops.EventHub does.
 type eventSource interface {
-	Events(context.Context, ops.Caller, ops.EventQuery) (ops.Stream, error)
+	Events(context.Context, ops.Caller, ops.EventQuery) (ops.StreamFunc, error)
 }
 
 // StreamEvents is GET /events.

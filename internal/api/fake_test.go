@@ -52,7 +52,7 @@ type fake struct {
 	left    chan struct{} // closed when its caller left
 }
 
-func (f *fake) Events(context.Context, ops.Caller, ops.EventQuery) (ops.Stream, error) {
+func (f *fake) Events(context.Context, ops.Caller, ops.EventQuery) (ops.StreamFunc, error) {
 	return func(_ context.Context, w io.Writer) error {
 		_, err := io.WriteString(w, ": ping\n\n")
 		return err
@@ -171,7 +171,7 @@ func (f *fake) ServerLogs(_ context.Context, _ ops.Caller, in ops.LogQuery) (ops
 	return ops.LogTail{Server: in.Name, Lines: []string{"started", "ready"}, Entries: []ops.LogLine{{Stream: "stderr", Text: "started"}, {Stream: "stderr", Text: "ready"}}}, nil
 }
 
-func (f *fake) FollowLogs(_ context.Context, _ ops.Caller, in ops.LogQuery) (ops.Stream, error) {
+func (f *fake) FollowLogs(_ context.Context, _ ops.Caller, in ops.LogQuery) (ops.StreamFunc, error) {
 	if _, err := f.server(in.Name); err != nil {
 		return nil, err
 	}

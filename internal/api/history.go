@@ -10,8 +10,8 @@ import (
 var (
 	GetSummary     = declare("GET /activity/summary", "getActivitySummary", Look, "What calls came to: by time, and by lane, server, tool or client", (*ops.ActivityHistory).Summary).omitParams("limit", "offset", "cursor").withValidation(checkSummary)
 	ExportActivity = declare("GET /activity/export", "exportActivity", Look, "The log as a file, newest first: what is in it when the export begins", (*ops.ActivityHistory).Export).omitParams("limit", "offset", "cursor").withContentType("application/x-ndjson").withValidation(checkExport)
-	VerifyActivity = declare("GET /activity/verify", "verifyActivity", Look, "Whether the log is as it was written: the whole of it is read", (*ops.ActivityHistory).Verify).withTimeout(0)
-	RedactActivity = declare("POST /activity/{id}/redact", "redactActivity", Decide, "Erases fields of a record for good; that it was done is on record", (*ops.ActivityHistory).Redact).withTimeout(0)
+	VerifyActivity = declare("GET /activity/verify", "verifyActivity", Look, "Whether the log is as it was written: the whole of it is read", (*ops.ActivityHistory).VerifyLog).withTimeout(0)
+	RedactActivity = declare("POST /activity/{id}/redact", "redactActivity", Decide, "Erases fields of a record for good; that it was done is on record", (*ops.ActivityHistory).RedactRecord).withTimeout(0)
 	ListSessions   = declare("GET /sessions", "listSessions", Look, "The sessions of clients, by the log, the newest first", (*ops.ActivityHistory).Sessions)
 )
 

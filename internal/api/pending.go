@@ -6,8 +6,8 @@ import "mcpproxy/internal/ops"
 var (
 	ListPending = declare("GET /pending", "listPending", Look, "The calls that wait for a person, the oldest first", (*ops.CallApprovals).PendingCalls)
 	GetPending  = declare("GET /pending/{id}", "getPending", Look, "One call that waits for a person, or has, with its arguments", (*ops.CallApprovals).PendingCall)
-	ApproveCall = declare("POST /pending/{id}/approve", "approveCall", Decide, "Approve a call that waits: this very one, once, within a quarter of an hour", (*ops.CallApprovals).Approve)
-	DenyCall    = declare("POST /pending/{id}/deny", "denyCall", Decide, "Deny a call that waits; the agent is told the reason", (*ops.CallApprovals).Deny)
+	ApproveCall = declare("POST /pending/{id}/approve", "approveCall", Decide, "Approve a call that waits: this very one, once, within a quarter of an hour", (*ops.CallApprovals).ApproveCall)
+	DenyCall    = declare("POST /pending/{id}/deny", "denyCall", Decide, "Deny a call that waits; the agent is told the reason", (*ops.CallApprovals).DenyCall)
 	ListLeases  = declare("GET /leases", "listLeases", Look, "The leases that run: calls that are not asked about for a while", (*ops.CallApprovals).Leases)
 	GrantLease  = declare("POST /leases", "grantLease", Decide, "Give a lease: calls within it are not asked about", (*ops.CallApprovals).GrantLease)
 	RevokeLease = declare("DELETE /leases/{id}", "revokeLease", Decide, "End a lease", (*ops.CallApprovals).RevokeLease)

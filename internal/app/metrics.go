@@ -23,7 +23,7 @@ func (d *daemon) telemetryState() telemetry.ProxyState {
 		}
 		s.Servers[ops.DisplayedServerState(server)]++
 		for _, t := range server.Tools {
-			tools.Add(t)
+			tools.AddTool(t)
 		}
 	}
 	s.Tools = tools.ByStatus()

@@ -103,7 +103,7 @@ func newConnector(r *run, cmd *cobra.Command, args []string, f connectFlags) (*c
 
 // found returns the known clients that match.
 func (c *connector) found(wanted func(ops.ClientView) bool, none string) ([]string, error) {
-	all, err := c.account.List()
+	all, err := c.account.ListClients()
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (d doctorClients) Examine(address string) ([]doctor.ClientFacts, error) {
 		return nil, err
 	}
 	account := accountAt(d.r, env, ops.ProxyEndpoint{Base: ops.ListenerURL(address)})
-	all, err := account.List()
+	all, err := account.ListClients()
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func importServers(r *run, ctx context.Context, c *api.Client, from string, f im
 			return err
 		}
 	}
-	out, err := h.Import(ctx, idsToImport(h.Found, o.Remove), o)
+	out, err := h.ImportServers(ctx, idsToImport(h.Found, o.Remove), o)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func findServers(r *run, ctx context.Context, c *api.Client, from string, f impo
 	if from == "-" {
 		from = "stdin"
 	}
-	return account.ParseServers(ctx, here, from, text)
+	return account.FindServersInText(ctx, here, from, text)
 }
 
 // readText reads a file, or stdin for "-", up to the size limit of clients' files.

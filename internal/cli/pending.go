@@ -117,7 +117,7 @@ func pendingApprove(r *run) command {
 
 func pendingDeny(r *run) command {
 	var said consent
-	in := ops.Denial{}
+	in := ops.DenyCallRequest{}
 	return command{flags: map[string]any{"yes": &said.yes, "reason": &in.Reason}, complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		said.yes = said.yes || in.Reason != "" // a reason implies that the user has looked
 		return r.decidePending(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {

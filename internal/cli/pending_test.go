@@ -52,7 +52,7 @@ func (f *fake) askOps() []api.Operation {
 			}
 			return given(q, ask.Approved, ""), err
 		}),
-		api.DenyCall.WithHandler(func(_ context.Context, _ ops.Caller, in ops.Denial) (ops.PendingCall, error) {
+		api.DenyCall.WithHandler(func(_ context.Context, _ ops.Caller, in ops.DenyCallRequest) (ops.PendingCall, error) {
 			q, err := find(in.ID)
 			return given(q, ask.Denied, in.Reason), err
 		}),

@@ -147,7 +147,7 @@ func (a *Admin) ServerReview(ctx context.Context, _ Caller, in ServerRef) (Serve
 // toServerReview returns the review of the server, without its tools and primitives.
 func (s *serverUnderReview) toServerReview() ServerReview {
 	r := ServerReview{
-		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(), Launch: s.launchView(),
+		Name: s.name, Stage: s.reviewStage(), Fingerprint: s.fingerprint(), Launch: s.launchView(),
 		State: DisplayedServerState(s.listed), LastError: maskedLastError(s.listed), Listed: s.hasCurrentTools(), Instructions: s.instructions(),
 		Tools: []ReviewedTool{}, Offers: []ReviewedOffer{}, TotalOffers: len(s.primitives) + s.omitted,
 	}
@@ -172,7 +172,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	if err != nil {
 		return ServerReview{}, err
 	}
-	stage, approve := s.stage(), a.approveDefinitions
+	stage, approve := s.reviewStage(), a.approveDefinitions
 	detail := problem.Brief(in.Fingerprint)
 	if stage == StageLaunch {
 		detail, approve = s.describeLaunch(), a.approveLaunch

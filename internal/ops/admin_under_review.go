@@ -50,7 +50,7 @@ func (s *serverUnderReview) limitPrimitives() {
 	s.primitives = s.primitives[:len(s.primitives)-s.omitted]
 }
 
-func (s *serverUnderReview) stage() ReviewStage {
+func (s *serverUnderReview) reviewStage() ReviewStage {
 	if s.proposal != nil {
 		return StageLaunch
 	}
@@ -66,7 +66,7 @@ func (s *serverUnderReview) fingerprint() string {
 		for _, name := range slices.Sorted(maps.Keys(s.config.Env)) {
 			fmt.Fprintf(h, "%q %q\n", name, s.config.Env[name])
 		}
-	case s.stage() == StageLaunch:
+	case s.reviewStage() == StageLaunch:
 		return launch.String()
 	default:
 		fmt.Fprintf(h, "mcpproxy review %s\n%x\n", launch, sha256.Sum256([]byte(s.instructions())))
@@ -89,7 +89,7 @@ func sortedDefinitions(all []definitionUnderReview) []definitionUnderReview {
 // hasCurrentTools reports whether the tools are those that the server lists now. Tools listed by another launch, and restored tools, count only once
 // approved.
 func (s *serverUnderReview) hasCurrentTools() bool {
-	return s.listed != nil && s.listed.Listed && (s.listed.ListedThisRun && s.primitivesLoaded || s.stage() == StageApproved)
+	return s.listed != nil && s.listed.Listed && (s.listed.ListedThisRun && s.primitivesLoaded || s.reviewStage() == StageApproved)
 }
 
 func (s *serverUnderReview) instructions() string {
@@ -101,13 +101,13 @@ func (s *serverUnderReview) instructions() string {
 
 func (s *serverUnderReview) toWaitingServer() WaitingServer {
 	w := WaitingServer{
-		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(),
+		Name: s.name, Stage: s.reviewStage(), Fingerprint: s.fingerprint(),
 		Launch: s.launchView(), ToolCount: len(s.tools), OfferCount: len(s.primitives) + s.omitted,
 	}
 	if s.proposal != nil {
 		w.ProposedBy, w.ProposedAt, w.Since = s.proposal.By, &s.proposal.At, &s.proposal.At
 		w.ClientName, w.SessionID = s.proposal.Client, s.proposal.Session
-	} else if launch := s.decided.Launch(); launch != nil && s.stage() == StageDefinitions {
+	} else if launch := s.decided.Launch(); launch != nil && s.reviewStage() == StageDefinitions {
 		w.Since = &launch.At
 	}
 	for _, list := range [][]definitionUnderReview{s.tools, s.primitives} {
@@ -146,7 +146,7 @@ func (s *serverUnderReview) claimsToSign(stage ReviewStage, lost bool) (all []pr
 
 // launchView returns the launch as the user sees it. It is not masked while it waits for review, because a command can look like a secret.
 func (s *serverUnderReview) launchView() LaunchView {
-	if s.stage() == StageLaunch {
+	if s.reviewStage() == StageLaunch {
 		return LaunchView(s.config.ExactLaunch())
 	}
 	return LaunchView(s.config.ShownLaunch())
@@ -164,7 +164,7 @@ func (s *serverUnderReview) describeLaunch() string {
 // launchToApprove returns the launch to approve together with the definitions. It is nil for a server that the user wrote into the file: its launch and
 // later edits of it need no review. After approvals were lost it is pinned, to mark the server as known.
 func (s *serverUnderReview) launchToApprove(lost bool) *tool.Fingerprint {
-	if s.stage() == StageApproved && s.decided.Launch() == nil && !lost {
+	if s.reviewStage() == StageApproved && s.decided.Launch() == nil && !lost {
 		return nil
 	}
 	launch := s.config.LaunchFingerprint()

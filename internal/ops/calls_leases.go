@@ -66,7 +66,7 @@ func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseL
 	now := time.Now()
 	all, err := c.pending.Leases(ctx, now)
 	if err != nil {
-		return LeaseList{}, pendingStoreError(err)
+		return LeaseList{}, toPendingStoreProblem(err)
 	}
 	list := LeaseList{[]LeaseView{}}
 	for i := range all {
@@ -97,7 +97,7 @@ func (c *CallApprovals) GrantLease(ctx context.Context, by Caller, in GrantLease
 			return err
 		}
 		if err := c.pending.AddLease(ctx, l); err != nil {
-			return pendingStoreError(err)
+			return toPendingStoreProblem(err)
 		}
 		view = c.leaseView(&l, l.Given)
 		c.waiters.WakeAll() // a waiting call may be covered
@@ -111,7 +111,7 @@ func (c *CallApprovals) RevokeLease(ctx context.Context, by Caller, in LeaseRef)
 	return view, c.runUserAction(by, tool.ID{}, "revoke_lease", problem.Brief(in.ID), func() error {
 		l, err := c.pending.Revoke(ctx, in.ID, time.Now())
 		if err != nil {
-			return pendingStoreError(err)
+			return toPendingStoreProblem(err)
 		}
 		c.gateway.Presence.Exhaust(ask.LeaseClaim(&l))
 		view = c.leaseView(&l, time.Now())

@@ -83,14 +83,14 @@ type PendingCallRef struct {
 	ID string `path:"id" doc:"The id of the call that waits."`
 }
 
-// Denial denies a pending call.
-type Denial struct {
+// DenyCallRequest denies a pending call.
+type DenyCallRequest struct {
 	PendingCallRef
 	Reason string `json:"reason" doc:"What the agent is told, at most 2,000 bytes."`
 }
 
 // Example returns an example for the OpenAPI document.
-func (Denial) Example() string { return `{"reason": "Not on a Friday."}` }
+func (DenyCallRequest) Example() string { return `{"reason": "Not on a Friday."}` }
 
 // maxListedArguments limits the arguments of each call in a list, in bytes.
 const maxListedArguments = 4 << 10
@@ -99,7 +99,7 @@ const maxListedArguments = 4 << 10
 func (c *CallApprovals) PendingCalls(ctx context.Context, _ Caller, _ Nothing) (PendingList, error) {
 	all, err := c.pending.Waiting(ctx, time.Now())
 	if err != nil {
-		return PendingList{}, pendingStoreError(err)
+		return PendingList{}, toPendingStoreProblem(err)
 	}
 	list := PendingList{[]PendingCall{}}
 	for i := range all {
@@ -129,18 +129,18 @@ func (c *CallApprovals) CountPendingAndLeases(ctx context.Context) (n StatusHeld
 func (c *CallApprovals) PendingCall(ctx context.Context, _ Caller, in PendingCallRef) (PendingCall, error) {
 	q, err := c.pending.Question(ctx, in.ID)
 	if err != nil {
-		return PendingCall{}, pendingStoreError(err)
+		return PendingCall{}, toPendingStoreProblem(err)
 	}
 	return c.pendingCallView(&q), nil
 }
 
-// Approve approves this exact call once. A call with any difference needs its own approval.
-func (c *CallApprovals) Approve(ctx context.Context, by Caller, in PendingCallRef) (PendingCall, error) {
+// ApproveCall approves this exact call once. A call with any difference needs its own approval.
+func (c *CallApprovals) ApproveCall(ctx context.Context, by Caller, in PendingCallRef) (PendingCall, error) {
 	return c.answerByUser(ctx, by, in.ID, ask.Answer{Approve: true})
 }
 
-// Deny denies the call and identical calls for a quarter of an hour.
-func (c *CallApprovals) Deny(ctx context.Context, by Caller, in Denial) (PendingCall, error) {
+// DenyCall denies the call and identical calls for a quarter of an hour.
+func (c *CallApprovals) DenyCall(ctx context.Context, by Caller, in DenyCallRequest) (PendingCall, error) {
 	if len(in.Reason) > ask.MaxReason {
 		return PendingCall{}, problem.Newf(problem.InvalidParameter, "The reason has %d bytes, at most %d can be taken.", len(in.Reason), ask.MaxReason).
 			WithHint("Say it in fewer words.").With("parameter", "reason")
@@ -152,7 +152,7 @@ func (c *CallApprovals) Deny(ctx context.Context, by Caller, in Denial) (Pending
 func (c *CallApprovals) answerByUser(ctx context.Context, by Caller, id string, a ask.Answer) (PendingCall, error) {
 	q, err := c.pending.Question(ctx, id)
 	if err != nil {
-		return PendingCall{}, pendingStoreError(err)
+		return PendingCall{}, toPendingStoreProblem(err)
 	}
 	a.Via = string(by.Source)
 	return c.applyAnswer(ctx, by, &q, a, c.recorder().RunUserAction)
@@ -164,7 +164,7 @@ func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id s
 	q, err := c.pending.Question(ctx, id)
 	switch {
 	case err != nil:
-		return pendingStoreError(err)
+		return toPendingStoreProblem(err)
 	case q.Key != k:
 		return problem.Newf(problem.Conflict, "The question %s is about another call.", problem.Brief(id)).WithHint("Each call is answered by itself.")
 	}
@@ -199,7 +199,7 @@ func (c *CallApprovals) applyAnswer(ctx context.Context, by Caller, q *ask.Quest
 		}
 		answered, err := c.pending.Answer(ctx, q.ID, a)
 		if err != nil {
-			return pendingStoreError(err)
+			return toPendingStoreProblem(err)
 		}
 		view = c.pendingCallView(&answered)
 		c.waiters.Answered(answered.Key)
@@ -231,8 +231,8 @@ func newAnswerRecord(by Caller, id tool.ID, action, detail, parent string) activ
 	return r
 }
 
-// pendingStoreError returns err as it is if it has a code, and otherwise reports that the store is unavailable.
-func pendingStoreError(err error) error {
+// toPendingStoreProblem returns err as it is if it has a code, and otherwise reports that the store is unavailable.
+func toPendingStoreProblem(err error) error {
 	if p := problem.From(err); p.Code != problem.Internal {
 		return p
 	}

@@ -72,8 +72,8 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 	withKey := catalogtest.AdminCaller
 	withKey.Source = auth.MCP // as an MCP client that presents the key
 	for _, c := range []Caller{catalogtest.AgentCaller, withKey, {}} {
-		_, approve := w.Approve(t.Context(), c, PendingCallRef{"q1"})
-		_, deny := w.Deny(t.Context(), c, Denial{PendingCallRef{"q1"}, "no"})
+		_, approve := w.ApproveCall(t.Context(), c, PendingCallRef{"q1"})
+		_, deny := w.DenyCall(t.Context(), c, DenyCallRequest{PendingCallRef{"q1"}, "no"})
 		_, grant := w.GrantLease(t.Context(), c, GrantLeaseRequest{Server: "s"})
 		_, revoke := w.RevokeLease(t.Context(), c, LeaseRef{"x"})
 		for what, err := range map[string]error{"approve": approve, "deny": deny, "grant": grant, "revoke": revoke} {
@@ -89,7 +89,7 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 	if refused != 12 || w.Appended[0].Status != activity.Blocked || w.Appended[0].Metadata.Action != "approve_call" {
 		t.Errorf("%d on record: %+v", refused, w.Appended[0])
 	}
-	done, err := w.Approve(t.Context(), catalogtest.AdminCaller, PendingCallRef{"q1"})
+	done, err := w.ApproveCall(t.Context(), catalogtest.AdminCaller, PendingCallRef{"q1"})
 	if err != nil || done.State != ask.Approved || done.AnsweredBy != "admin" || done.Answered != "cli" || w.changes != 1 || done.WaitsUntil != nil {
 		t.Errorf("%+v, %v", done, err)
 	}
@@ -97,10 +97,10 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 	if r.Type != activity.Approval || r.ParentID != "held" || r.ServerName != "s" || r.ToolName != "a" || !strings.HasPrefix(r.Metadata.Detail, "q1, 1m") || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked") || w.Ended[0].Status != activity.Success {
 		t.Errorf("on record: %+v, %+v", r, w.Ended[0])
 	}
-	if _, err := w.Deny(t.Context(), catalogtest.AdminCaller, Denial{PendingCallRef{"q1"}, "no"}); problem.From(err).Code != problem.Conflict || w.Ended[1].Status != activity.Failed {
+	if _, err := w.DenyCall(t.Context(), catalogtest.AdminCaller, DenyCallRequest{PendingCallRef{"q1"}, "no"}); problem.From(err).Code != problem.Conflict || w.Ended[1].Status != activity.Failed {
 		t.Errorf("a second answer: %v, %+v", err, w.Ended[1])
 	}
-	if _, err := w.Deny(t.Context(), catalogtest.AdminCaller, Denial{PendingCallRef{"q1"}, strings.Repeat("x", ask.MaxReason+1)}); problem.From(err).Code != problem.InvalidParameter {
+	if _, err := w.DenyCall(t.Context(), catalogtest.AdminCaller, DenyCallRequest{PendingCallRef{"q1"}, strings.Repeat("x", ask.MaxReason+1)}); problem.From(err).Code != problem.InvalidParameter {
 		t.Errorf("a long reason: %v", err)
 	}
 }

@@ -33,7 +33,7 @@ type ClientChangeRef struct {
 
 // ListClients returns every known client and its connection to MCPProxy.
 func (o *ClientOperations) ListClients(context.Context, Caller, Nothing) (ClientList, error) {
-	return o.Account.List()
+	return o.Account.ListClients()
 }
 
 // ConnectClient writes MCPProxy into a client's file.

@@ -73,7 +73,7 @@ const tokenPlaceholder = "mcpp_t_made-when-this-is-written"
 // PlanConnect plans to write MCPProxy into a client's file. The error is a *problem.Problem: NOT_FOUND for an unknown client, INVALID_CONFIG or CONFLICT for
 // a file that cannot be changed.
 func (a *LocalClients) PlanConnect(word string, w ConnectOptions) (ConnectPlan, error) {
-	p, err := a.newPlan(word, "connect")
+	p, err := a.newConnectPlan(word, "connect")
 	if err != nil {
 		return ConnectPlan{}, err
 	}
@@ -91,7 +91,7 @@ func (a *LocalClients) PlanConnect(word string, w ConnectOptions) (ConnectPlan, 
 		}
 		shown.Token = tokenPlaceholder
 	}
-	a.addWarnings(&p)
+	a.addConnectWarnings(&p)
 	if p.endpoint.Locked && w.Token == "" {
 		p.Warnings = append(p.Warnings, "MCPProxy wants a token of every client (require_mcp_auth): give --token NAME.")
 	}
@@ -109,7 +109,7 @@ func (a *LocalClients) PlanConnect(word string, w ConnectOptions) (ConnectPlan, 
 
 // PlanDisconnect plans to remove MCPProxy from a client's file. It returns NOT_FOUND if MCPProxy is not in it.
 func (a *LocalClients) PlanDisconnect(word string) (ConnectPlan, error) {
-	p, err := a.newPlan(word, "disconnect")
+	p, err := a.newConnectPlan(word, "disconnect")
 	if err != nil {
 		return ConnectPlan{}, err
 	}
@@ -182,8 +182,8 @@ func (p *ConnectPlan) textWithoutEntry(d clients.Doc, first *clients.Change) ([]
 	return append([]byte{}, text...), nil
 }
 
-// newPlan reads the client's file.
-func (a *LocalClients) newPlan(word, what string) (ConnectPlan, error) {
+// newConnectPlan reads the client's file.
+func (a *LocalClients) newConnectPlan(word, what string) (ConnectPlan, error) {
 	c, err := clients.Find(word)
 	if err != nil {
 		return ConnectPlan{}, err
@@ -221,8 +221,8 @@ func checkFilePrivate(f clients.UserFile) error {
 		WithHint("Take it from them with chmod 600, then try again.")
 }
 
-// addWarnings adds warnings about the change.
-func (a *LocalClients) addWarnings(p *ConnectPlan) {
+// addConnectWarnings adds warnings about the change.
+func (a *LocalClients) addConnectWarnings(p *ConnectPlan) {
 	there := p.before.Entry(p.Server)
 	if there.IsObject() && !clients.PointsToMCPProxy(there, p.endpoint.isOwnURL) {
 		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.DescribeEntry(there)+" so far; credentials for that are taken out.")

@@ -257,7 +257,7 @@ func TestList(t *testing.T) {
 	write(t, a, ".kiro/settings/mcp.json", `{`, 0o600)
 	write(t, a, ".lmstudio/mcp.json", `{"mcpServers": {"proxy": {"command": "/gone/mcpproxy", "args": ["stdio"]}}}`, 0o600)
 	write(t, a, ".codeium/windsurf/mcp_config.json", `{"mcpServers": {"mcpproxy": {"serverUrl": "http://localhost:8080/mcp/p/research"}}}`, 0o600)
-	list, err := a.List()
+	list, err := a.ListClients()
 	if err != nil || len(list.Clients) != 15 {
 		t.Fatal(err, len(list.Clients))
 	}

@@ -50,8 +50,8 @@ type ClientPermissions struct {
 	Writable bool `json:"writable" doc:"Whether there is a file for them"`
 }
 
-// List returns every known client.
-func (a *LocalClients) List() (ClientList, error) {
+// ListClients returns every known client.
+func (a *LocalClients) ListClients() (ClientList, error) {
 	out := ClientList{Clients: []ClientView{}, Changes: []PastChange{}}
 	for _, c := range clients.All() {
 		v, err := a.clientView(c)

@@ -37,28 +37,28 @@ func NewConfigOperations(d ConfigDeps) *ConfigOperations {
 	s := &ConfigOperations{d.Live, d.Gateway, ActionRecorder{Log: d.Gateway.Log, Logger: d.Logger}, d.DataDir, secretMasker{key[:]},
 		newVersionStore(filepath.Join(d.DataDir, "config-history"), d.Logger), d.Logger}
 	inForce := d.Live.AppliedText()
-	if newest, text, ok := s.history.newest(); ok {
+	if newest, text, ok := s.history.newestVersion(); ok {
 		if newest.ETag == inForce.ETag() {
 			return s
 		}
 		inForce.Keys = d.Live.KeysBetween(text, inForce.Data)
 	}
-	s.history.add(inForce)
+	s.history.addVersion(inForce)
 	return s
 }
 
 // AddToHistory adds a text that has come into force to the history. See config.Options.
-func (s *ConfigOperations) AddToHistory(f config.AppliedText) { s.history.add(f) }
+func (s *ConfigOperations) AddToHistory(f config.AppliedText) { s.history.addVersion(f) }
 
 // Config returns the configuration file.
 func (s *ConfigOperations) Config(context.Context, Caller, Nothing) (Config, error) {
 	text, err := s.live.Read()
 	inForce := s.live.AppliedText()
 	c := Config{Path: s.live.Path(), ETag: config.ETag(text), InForceSince: inForce.Since, InForceETag: inForce.ETag(), NeedsRestart: s.live.NeedsRestart()}
-	if newest, _, ok := s.history.newest(); ok && newest.ETag == c.InForceETag {
+	if newest, _, ok := s.history.newestVersion(); ok && newest.ETag == c.InForceETag {
 		c.InForceSince = newest.At
 	}
-	shown := s.masker.mask(text, inForce.Data)
+	shown := s.masker.maskText(text, inForce.Data)
 	c.Text = shown.text
 	if text == nil {
 		c.Text = "{}\n"

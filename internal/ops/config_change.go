@@ -14,17 +14,19 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Precondition names the version of the file that a change is based on.
-type Precondition struct {
+// IfMatchPrecondition names the version of the file that a change is based on.
+type IfMatchPrecondition struct {
 	IfMatch string `header:"If-Match" required:"true" doc:"The etag of the file that the change is made from, as GET /config gives it."`
 }
 
 // etag returns the etag without quotes.
-func (m Precondition) etag() string { return strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`) }
+func (m IfMatchPrecondition) etag() string {
+	return strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`)
+}
 
 // SettingChanges changes single settings.
 type SettingChanges struct {
-	Precondition
+	IfMatchPrecondition
 	SettingValues
 }
 
@@ -35,7 +37,7 @@ type SettingValues struct {
 
 // ConfigReplacement replaces the whole file.
 type ConfigReplacement struct {
-	Precondition
+	IfMatchPrecondition
 	Text string `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
 }
 
@@ -76,7 +78,7 @@ func (s *ConfigOperations) ChangeSettings(ctx context.Context, c Caller, in Sett
 		if err == nil {
 			return nil
 		}
-		shown := s.masker.mask(text, s.live.AppliedText().Data)
+		shown := s.masker.maskText(text, s.live.AppliedText().Data)
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
 		return s.toMaskedProblem(err, shown.toMaskedMistakes(mistakes), shown)
 	})
@@ -148,7 +150,7 @@ func (s *ConfigOperations) restoreSecrets(match, text string) ([]byte, maskedCon
 			WithHint("Read it again, and make the change there.").With("etag", etag)
 	}
 	before := s.live.AppliedText().Data
-	back, mistakes := s.masker.mask(file, before).unmaskWithPositions(text)
+	back, mistakes := s.masker.maskText(file, before).unmaskWithPositions(text)
 	if mistakes == nil {
 		mistakes = back.findExposedSecrets(before)
 	}
@@ -178,7 +180,7 @@ func (s *ConfigOperations) Validate(_ context.Context, _ Caller, in ValidateRequ
 
 // validateText checks a text with placeholders and compares it with the text in force.
 func (s *ConfigOperations) validateText(match, text string) (Validation, error) {
-	whole, shown, err := s.restoreSecrets(Precondition{match}.etag(), text)
+	whole, shown, err := s.restoreSecrets(IfMatchPrecondition{match}.etag(), text)
 	v := Validation{Mistakes: []Mistake{}, Warnings: []string{}, Changes: []KeyDifference{}, Widens: []string{}, NeedsRestart: []string{}}
 	if err != nil {
 		mistakes, ok := problem.From(err).Detail("mistakes").([]Mistake)
@@ -233,7 +235,7 @@ func (s *ConfigOperations) ConfirmChanges(ctx context.Context, c Caller, _ Nothi
 		if err == nil {
 			return nil
 		}
-		shown := s.masker.mask(text, s.live.AppliedText().Data)
+		shown := s.masker.maskText(text, s.live.AppliedText().Data)
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
 		return s.toMaskedProblem(err, shown.toMaskedMistakes(mistakes), shown)
 	})

@@ -192,7 +192,7 @@ func (s *ConfigOperations) checkListenAddress(status Status) Check {
 		check.Detail = "Clients connect to " + status.Surfaces[0].Address + "."
 		_, rest, _ := strings.Cut(status.Surfaces[0].Address, "://")
 		at, _, _ := strings.Cut(rest, "/")
-		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && portOf(wanted) != portOf(at) && len(status.NeedsRestart) == 0 {
+		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && portOfAddress(wanted) != portOfAddress(at) && len(status.NeedsRestart) == 0 {
 			check.State, check.Fix = stateWarn, "Free the port, then start MCPProxy anew."
 			check.Detail += " It should be " + wanted + ", which was in use."
 		}
@@ -200,7 +200,7 @@ func (s *ConfigOperations) checkListenAddress(status Status) Check {
 	return check
 }
 
-func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+func portOfAddress(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
 // checkClock compares the wall clock with the monotonic clock. It reports only jumps backwards, because a machine that slept jumps forward.
 func checkClock(clock, steady time.Duration) Check {

@@ -36,7 +36,7 @@ type VersionText struct {
 func (s *ConfigOperations) ListVersions(_ context.Context, _ Caller, in ConfigHistoryQuery) (VersionList, error) {
 	s.history.mu.Lock()
 	defer s.history.mu.Unlock()
-	all := s.history.versions()
+	all := s.history.listVersions()
 	from := min(in.Offset, len(all))
 	return VersionList{append([]Version{}, all[from:min(from+in.Limit, len(all))]...), len(all), in.Limit, in.Offset}, nil
 }
@@ -48,11 +48,11 @@ func (s *ConfigOperations) VersionText(_ context.Context, _ Caller, in ConfigVer
 	err := error(fs.ErrNotExist)
 	var text []byte
 	if idPattern.MatchString(in.ID) {
-		_, text, err = s.history.read(in.ID, true)
+		_, text, err = s.history.readVersion(in.ID, true)
 	}
 	if err != nil {
 		return VersionText{}, problem.Newf(problem.NotFound, "There is no version '%s' of the configuration.", problem.Brief(in.ID)).
 			WithHint("GET /config/history lists them.")
 	}
-	return VersionText{in.ID, s.masker.mask(text, nil).text}, nil
+	return VersionText{in.ID, s.masker.maskText(text, nil).text}, nil
 }

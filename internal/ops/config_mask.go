@@ -38,8 +38,8 @@ type maskedSecret struct {
 	secret, placeholder string
 }
 
-// mask replaces the secrets of a text with placeholders. before is an earlier text, which is used to find the secrets of a text that cannot be parsed.
-func (m secretMasker) mask(text, before []byte) maskedConfig {
+// maskText replaces the secrets of a text with placeholders. before is an earlier text, which is used to find the secrets of a text that cannot be parsed.
+func (m secretMasker) maskText(text, before []byte) maskedConfig {
 	places := config.SecretSpans(text, before)
 	for _, p := range placeholder.FindAllIndex(text, -1) { // that a user has saved
 		places = append(places, config.Span{From: p[0], To: p[1]})

@@ -99,7 +99,7 @@ func TestNoSecretIsShown(t *testing.T) {
 				s := &secrets{Rand: rand.New(rand.NewPCG(seed, 7))}
 				whole := s.file()
 				text := breaks(s.Rand, whole)
-				shown := m.mask([]byte(text), []byte(whole))
+				shown := m.maskText([]byte(text), []byte(whole))
 				said := placeholder.ReplaceAllString(shown.text, "#")
 				for i, secret := range s.made {
 					if (i == 1 || i == 3) && !strings.Contains("whole CRLF BOM", way) {
@@ -136,7 +136,7 @@ func TestWhatIsShown(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x", "env": {"A": "***masked:5***"}}}} // ***masked:1***`:                 `{"mcpServers": {"a": {"command": "x", "env": {"A": "#"}}}} // #`,
 		`{"mcpServers": {"new": {"command" "node", "env": {"A": "x"}, "lazy": true, "call_timeout": "2m"}}, "a": 7`: `{"mcpServers": {"new": {"command" "#", "env": {"#": "#"}, "lazy": true, "call_timeout": "#"}}, "#": 7`,
 	} {
-		if got := placeholder.ReplaceAllString(m.mask([]byte(text), []byte(before)).text, "#"); got != want {
+		if got := placeholder.ReplaceAllString(m.maskText([]byte(text), []byte(before)).text, "#"); got != want {
 			t.Errorf("shown\n%s\nwant\n%s", got, want)
 		}
 	}
@@ -145,12 +145,12 @@ func TestWhatIsShown(t *testing.T) {
 // A secret has the same placeholder in every text, and no other secret has it.
 func TestPlaceholdersAreOfSecrets(t *testing.T) {
 	m := secretMasker{[]byte("key")}
-	one := m.mask([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"A": "first", "B": "second"}}}}`), nil)
-	two := m.mask([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"B": "second", "C": "third"}}}}`), nil)
+	one := m.maskText([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"A": "first", "B": "second"}}}}`), nil)
+	two := m.maskText([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"B": "second", "C": "third"}}}}`), nil)
 	if one.replacements[1].placeholder != two.replacements[0].placeholder || one.replacements[0].placeholder == one.replacements[1].placeholder {
 		t.Errorf("%v, %v", one.replacements, two.replacements)
 	}
-	other := secretMasker{[]byte("other")}.mask([]byte(`{"api_key": "second"}`), nil)
+	other := secretMasker{[]byte("other")}.maskText([]byte(`{"api_key": "second"}`), nil)
 	if other.replacements[0].placeholder == one.replacements[1].placeholder {
 		t.Error("the placeholder does not depend on the key")
 	}
@@ -164,7 +164,7 @@ func TestPlaceholdersAreOfSecrets(t *testing.T) {
 // A secret is not put back where it would be shown.
 func TestSecretsAreNotMoved(t *testing.T) {
 	text := []byte(`{"mcpServers": {"a": {"command": "x", "args": [], "env": {"A": "hidden words"}}}}`)
-	shown := secretMasker{[]byte("key")}.mask(text, nil)
+	shown := secretMasker{[]byte("key")}.maskText(text, nil)
 	sign := shown.replacements[0].placeholder
 	for moved, ok := range map[string]bool{
 		shown.text: true,
@@ -192,7 +192,7 @@ func TestSecretsAreNotMoved(t *testing.T) {
 // Places of a text with secrets become those of the text that is shown.
 func TestPlacesAreShifted(t *testing.T) {
 	text := "{\n" + `"mcpServers": {"a": {"command": "ä", "env": {"A": "kürzer", "B": "` + strings.Repeat("ß1", 40) + `"}, "oops": 1}}}`
-	shown := secretMasker{[]byte("key")}.mask([]byte(text), nil)
+	shown := secretMasker{[]byte("key")}.maskText([]byte(text), nil)
 	at := func(text, what string) int {
 		line := strings.Split(text, "\n")[1]
 		return len([]rune(line[:strings.Index(line, what)])) + 1
@@ -216,7 +216,7 @@ func FuzzHide(f *testing.F) {
 	f.Add((&secrets{Rand: rand.New(rand.NewPCG(1, 2))}).file())
 	m := secretMasker{[]byte("key")}
 	f.Fuzz(func(t *testing.T, text string) {
-		shown := m.mask([]byte(text), nil)
+		shown := m.maskText([]byte(text), nil)
 		if back, mistakes := shown.unmask(shown.text); string(back) != text || mistakes != nil {
 			t.Fatalf("%q became %q", text, back)
 		}
@@ -233,12 +233,12 @@ func BenchmarkHide(b *testing.B) {
 	text := []byte(`{"mcpServers": {` + strings.Join(servers, "\n,") + "}}")
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		secretMasker{[]byte("key")}.mask(text, nil)
+		secretMasker{[]byte("key")}.maskText(text, nil)
 	}
 	b.Run("broken", func(b *testing.B) {
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {
-			secretMasker{[]byte("key")}.mask(text[:len(text)-1], text)
+			secretMasker{[]byte("key")}.maskText(text[:len(text)-1], text)
 		}
 	})
 }

@@ -61,8 +61,8 @@ func newVersionStore(dir string, logger *slog.Logger) *versionStore {
 	return &versionStore{dir: dir, logger: logger}
 }
 
-// add stores a text, unless it is nil.
-func (h *versionStore) add(f config.AppliedText) {
+// addVersion stores a text, unless it is nil.
+func (h *versionStore) addVersion(f config.AppliedText) {
 	if f.Data == nil {
 		return
 	}
@@ -79,7 +79,7 @@ func (h *versionStore) writeVersion(f config.AppliedText) error {
 		return err
 	}
 	v := Version{At: f.Since.UTC(), By: f.By, Keys: f.Keys[:min(len(f.Keys), maxKeys)], Bytes: len(f.Data), ETag: f.ETag()}
-	if all := h.versions(); len(all) > 0 {
+	if all := h.listVersions(); len(all) > 0 {
 		h.last = max(h.last, all[0].ID)
 	}
 	v.ID = v.At.Format(idForm)
@@ -104,7 +104,7 @@ func (h *versionStore) writeVersion(f config.AppliedText) error {
 	}
 	_ = ondisk.SyncDir(h.dir) // not every file system supports it; the file itself is synced
 	h.last = v.ID
-	h.prune()
+	h.pruneOldest()
 	return nil
 }
 
@@ -127,10 +127,10 @@ func (h *versionStore) ensureFolder() error {
 
 func (h *versionStore) filePath(id string) string { return filepath.Join(h.dir, id+extension) }
 
-// prune removes the oldest texts above the limits. The newest stays.
-func (h *versionStore) prune() {
+// pruneOldest removes the oldest texts above the limits. The newest stays.
+func (h *versionStore) pruneOldest() {
 	size := int64(0)
-	for i, id := range h.ids() {
+	for i, id := range h.versionIDs() {
 		info, err := os.Lstat(h.filePath(id))
 		if err != nil {
 			continue
@@ -142,8 +142,8 @@ func (h *versionStore) prune() {
 	}
 }
 
-// ids returns the stored ids, newest first.
-func (h *versionStore) ids() (ids []string) {
+// versionIDs returns the stored ids, newest first.
+func (h *versionStore) versionIDs() (ids []string) {
 	entries, _ := os.ReadDir(h.dir) // an unreadable folder has no versions
 	for _, e := range entries {
 		if id, ok := strings.CutSuffix(e.Name(), extension); ok && idPattern.MatchString(id) && e.Type().IsRegular() {
@@ -155,18 +155,18 @@ func (h *versionStore) ids() (ids []string) {
 	return ids[:min(len(ids), 2*maxVersions)]
 }
 
-// versions returns all readable versions, newest first.
-func (h *versionStore) versions() (all []Version) {
-	for _, id := range h.ids() {
-		if v, _, err := h.read(id, false); err == nil {
+// listVersions returns all readable versions, newest first.
+func (h *versionStore) listVersions() (all []Version) {
+	for _, id := range h.versionIDs() {
+		if v, _, err := h.readVersion(id, false); err == nil {
 			all = append(all, v)
 		}
 	}
 	return all
 }
 
-// read reads one version, with its text if whole is set.
-func (h *versionStore) read(id string, whole bool) (v Version, text []byte, err error) {
+// readVersion reads one version, with its text if whole is set.
+func (h *versionStore) readVersion(id string, whole bool) (v Version, text []byte, err error) {
 	if info, err := os.Lstat(h.filePath(id)); err != nil || !info.Mode().IsRegular() || info.Size() > maxHistory+maxHead {
 		return v, nil, errors.Join(err, fs.ErrNotExist)
 	}
@@ -208,12 +208,12 @@ func readFirstLine(r *bufio.Reader) (line []byte, err error) {
 	return nil, errors.New("the first line is too long")
 }
 
-// newest returns the newest version with its text.
-func (h *versionStore) newest() (Version, []byte, bool) {
+// newestVersion returns the newest version with its text.
+func (h *versionStore) newestVersion() (Version, []byte, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, id := range h.ids() {
-		if v, text, err := h.read(id, true); err == nil {
+	for _, id := range h.versionIDs() {
+		if v, text, err := h.readVersion(id, true); err == nil {
 			return v, text, true
 		}
 	}

@@ -41,8 +41,8 @@ func statusWord(s policy.Status, blocked bool) string {
 	return s.String()
 }
 
-// Add counts a tool.
-func (c *Counts) Add(t *catalog.Tool) {
+// AddTool counts a tool.
+func (c *Counts) AddTool(t *catalog.Tool) {
 	switch DisplayedStatus(t) {
 	case ForClients:
 		c[CountForClients]++
@@ -85,7 +85,7 @@ func (c *Counts) ByStatus() map[string]int {
 func countByStatus(tools []*catalog.Tool) *Counts {
 	var c Counts
 	for _, t := range tools {
-		c.Add(t)
+		c.AddTool(t)
 	}
 	if c[policy.Callable] == len(tools) {
 		return nil

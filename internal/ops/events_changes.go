@@ -34,7 +34,7 @@ type changeSet struct {
 
 func (c *changeSet) isEmpty() bool { return len(c.servers) == 0 && !c.config && !c.pending }
 
-func (c *changeSet) addServer(server string, what changeScope) {
+func (c *changeSet) addServerChange(server string, what changeScope) {
 	if c.servers == nil {
 		c.servers = map[string]changeScope{}
 	}
@@ -47,7 +47,7 @@ const removed = "removed"
 // eventsMaxKeys limits the keys in an event.
 const eventsMaxKeys = 1000
 
-func (c *changeSet) addConfig(keys []string, refused error) {
+func (c *changeSet) addConfigChange(keys []string, refused error) {
 	c.config, c.refused = true, ""
 	if refused != nil {
 		c.refused = redact.Text(refused.Error())
@@ -64,20 +64,20 @@ func (c *changeSet) addDifferences(old, now *catalog.Snapshot) {
 	for _, s := range now.Servers() {
 		was := old.Server(s.Name)
 		if was == nil {
-			c.addServer(s.Name, serverChanged|toolsChanged)
+			c.addServerChange(s.Name, serverChanged|toolsChanged)
 			continue
 		}
 		if !sameTools(was.Tools, s.Tools) {
-			c.addServer(s.Name, serverChanged|toolsChanged) // a list of servers shows their number
+			c.addServerChange(s.Name, serverChanged|toolsChanged) // a list of servers shows their number
 		}
 		a, b := *was, *s
 		if a.Tools, b.Tools = nil, nil; !reflect.DeepEqual(a, b) {
-			c.addServer(s.Name, serverChanged)
+			c.addServerChange(s.Name, serverChanged)
 		}
 	}
 	for _, s := range old.Servers() {
 		if now.Server(s.Name) == nil {
-			c.addServer(s.Name, serverChanged|toolsChanged)
+			c.addServerChange(s.Name, serverChanged|toolsChanged)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (h *EventHub) DecisionChanged(server string) {
 	if h.listeners == 0 {
 		return // a new listener reloads everything
 	}
-	h.changes.addServer(server, serverChanged|toolsChanged)
+	h.changes.addServerChange(server, serverChanged|toolsChanged)
 	h.wakeRun()
 }
 
@@ -72,7 +72,7 @@ func (h *EventHub) ConfigChanged(keys []string, refused error) {
 	if h.listeners == 0 {
 		return
 	}
-	h.changes.addConfig(keys, refused)
+	h.changes.addConfigChange(keys, refused)
 	h.wakeRun()
 }
 

@@ -17,8 +17,8 @@ const (
 )
 
 // Events streams events until the listener disconnects. It returns an OVERLOADED problem when there are too many listeners.
-func (h *EventHub) Events(_ context.Context, _ Caller, in EventQuery) (Stream, error) {
-	return newEventListener(h, in).listen, nil
+func (h *EventHub) Events(_ context.Context, _ Caller, in EventQuery) (StreamFunc, error) {
+	return newEventListener(h, in).streamEvents, nil
 }
 
 // eventListener is one stream of events.
@@ -43,8 +43,8 @@ func newEventListener(h *EventHub, in EventQuery) *eventListener {
 	return l
 }
 
-// listen runs the stream. It is a Stream.
-func (l *eventListener) listen(ctx context.Context, w io.Writer) error {
+// streamEvents runs the stream. It is a StreamFunc.
+func (l *eventListener) streamEvents(ctx context.Context, w io.Writer) error {
 	if err := l.hub.addListener(); err != nil {
 		return err
 	}
@@ -136,15 +136,15 @@ func (l *eventListener) replayFromLog(ctx context.Context) error {
 			return err
 		}
 		l.position = r.At()
-		if joined, err := l.joinLive(ctx); joined || err != nil {
+		if joined, err := l.joinLiveChunks(ctx); joined || err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// joinLive continues with the chunks if they cover the position. The hub adds a chunk slightly later than the log has its entries.
-func (l *eventListener) joinLive(ctx context.Context) (joined bool, err error) {
+// joinLiveChunks continues with the chunks if they cover the position. The hub adds a chunk slightly later than the log has its entries.
+func (l *eventListener) joinLiveChunks(ctx context.Context) (joined bool, err error) {
 	for l.isActive(ctx) {
 		next, ok, ahead, more := l.hub.findNextChunk(l.position)
 		switch {

@@ -203,11 +203,11 @@ func (p *Explainer) findCaller(ctx context.Context, word string) (explainedCalle
 	}
 	switch {
 	case profile && (kind == "" || kind == "profile"):
-		return p.withScope(explainedCaller{ProspectWho: ProspectWho{Kind: "profile", Name: name}}, name), nil
+		return p.withCallerScope(explainedCaller{ProspectWho: ProspectWho{Kind: "profile", Name: name}}, name), nil
 	case clientErr == nil && (kind == "" || kind == "client"):
-		return p.clientCaller(ctx, client)
+		return p.callerForClient(ctx, client)
 	case token != nil && (kind == "" || kind == "agent"):
-		return p.withScope(explainedCaller{ProspectWho: ProspectWho{Kind: "agent", Name: name}, token: token}, ""), nil
+		return p.withCallerScope(explainedCaller{ProspectWho: ProspectWho{Kind: "agent", Name: name}, token: token}, ""), nil
 	}
 	names := clients.IDs()
 	for _, one := range p.Gateway.Config().Profiles {
@@ -223,8 +223,8 @@ func (p *Explainer) findCaller(ctx context.Context, word string) (explainedCalle
 	return explainedCaller{}, problem.Newf(problem.NotFound, "No client, profile or token is called '%s'.", problem.Brief(word)).WithHint(hint).With("parameter", "who")
 }
 
-// withScope sets the caller's scope, at the address of a profile ("" is none).
-func (p *Explainer) withScope(w explainedCaller, profile string) explainedCaller {
+// withCallerScope sets the caller's scope, at the address of a profile ("" is none).
+func (p *Explainer) withCallerScope(w explainedCaller, profile string) explainedCaller {
 	w.caller = auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: auth.MCP}
 	if w.token != nil {
 		w.Token = w.token.Name
@@ -238,8 +238,8 @@ func (p *Explainer) withScope(w explainedCaller, profile string) explainedCaller
 	return w
 }
 
-// clientCaller returns a client as its files connect it.
-func (p *Explainer) clientCaller(ctx context.Context, c clients.Client) (explainedCaller, error) {
+// callerForClient returns a client as its files connect it.
+func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (explainedCaller, error) {
 	env := p.Account.Env
 	report, err := permission.Check(env, c.ID, p.Account.Tools())
 	if err != nil {
@@ -254,7 +254,7 @@ func (p *Explainer) clientCaller(ctx context.Context, c clients.Client) (explain
 	}
 	at, connected := clients.FindRegistration(docs, nil)
 	if w.Connected = connected; !connected {
-		return p.withScope(w, ""), nil
+		return p.withCallerScope(w, ""), nil
 	}
 	use := clients.ConnectionOf(at.Entry)
 	w.Address = use.Path
@@ -267,7 +267,7 @@ func (p *Explainer) clientCaller(ctx context.Context, c clients.Client) (explain
 	case use.Token == "" && use.HTTP && p.Gateway.Config().RequireMCPAuth:
 		w.notes = append([]string{"MCPProxy wants a token of every client (require_mcp_auth), and there is none in " + at.Doc.Path + ": it is let in only if it has one elsewhere."}, w.notes...)
 	}
-	return p.withScope(w, use.Profile), nil
+	return p.withCallerScope(w, use.Profile), nil
 }
 
 // servesCallTools reports whether an address serves the calling tools.

@@ -18,15 +18,15 @@ import (
 	"mcpproxy/internal/upstream/oauth"
 )
 
-// Upstreams is implemented by upstream.Set.
-type Upstreams interface {
+// ServerSupervisor restarts servers and reports how their starts progress. upstream.Set implements it.
+type ServerSupervisor interface {
 	Restart(server string) error
 	RestartQuietly(ctx context.Context, server string, begin func() error) error
 	Progress(server string) upstream.Progress
 	Deviations(server string) []string
 }
 
-// ActivityLog is implemented by activity.Log.
+// ActivityLog writes and reads activity records. activity.Log implements it.
 type ActivityLog interface {
 	Begin(r *activity.Record) error
 	End(id string, o activity.Outcome) error
@@ -41,7 +41,7 @@ type ActivityLog interface {
 type GatewayDeps struct {
 	*gate.Gate // calls tools; has the configuration and the catalog
 	Book       *approval.Book
-	Upstreams  Upstreams
+	Upstreams  ServerSupervisor
 	Log        ActivityLog
 	Logins     *oauth.Accounts // nil: no server needs a login
 	About      DaemonInfo

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// HistoryLog is implemented by activity.Log.
+// HistoryLog reads, verifies and redacts the whole activity log. activity.Log implements it.
 type HistoryLog interface {
 	List(ctx context.Context, f activity.Filter) (activity.Page, error)
 	Each(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error
@@ -35,8 +35,8 @@ func NewActivityHistory(l HistoryLog) *ActivityHistory {
 // maxCountedRecords limits the records that one request counts, newest first.
 const maxCountedRecords = 2_000_000
 
-// Verify checks the whole log.
-func (h *ActivityHistory) Verify(ctx context.Context, _ Caller, _ Nothing) (activity.Verification, error) {
+// VerifyLog checks the whole log.
+func (h *ActivityHistory) VerifyLog(ctx context.Context, _ Caller, _ Nothing) (activity.Verification, error) {
 	return h.log.Verify(ctx)
 }
 
@@ -46,8 +46,8 @@ type RedactRequest struct {
 	Fields []activity.Field `json:"fields" required:"true" doc:"What to erase of it, for good."`
 }
 
-// Redact erases fields of a record, and records that.
-func (h *ActivityHistory) Redact(ctx context.Context, c Caller, in RedactRequest) (activity.Record, error) {
+// RedactRecord erases fields of a record, and records that.
+func (h *ActivityHistory) RedactRecord(ctx context.Context, c Caller, in RedactRequest) (activity.Record, error) {
 	by := activity.Record{}
 	by.By(&c)
 	r, err := h.log.Redact(ctx, by, in.ID, in.Fields)

@@ -64,7 +64,7 @@ func (h *ActivityHistory) writeExport(ctx context.Context, in *ExportQuery, w io
 	}
 	err := h.log.Each(ctx, in.Filter, func(r *activity.Record) error {
 		fillIntentOperation(r)
-		if err := table.Write(csvCells(r, in.Bodies)); err != nil {
+		if err := table.Write(csvRow(r, in.Bodies)); err != nil {
 			return err
 		}
 		table.Flush()
@@ -140,8 +140,8 @@ func csvColumns(bodies bool) []string {
 	return all
 }
 
-// csvCells returns the cells of a record, in the order of csvColumns.
-func csvCells(r *activity.Record, bodies bool) []string {
+// csvRow returns the cells of a record, in the order of csvColumns.
+func csvRow(r *activity.Record, bodies bool) []string {
 	intent := activity.Intent{}
 	if r.Metadata.Intent != nil {
 		intent = *r.Metadata.Intent

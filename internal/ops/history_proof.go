@@ -355,13 +355,13 @@ func (b *lineBatch) checkRecords(known, bodies bool) {
 	for i, line := range b.lines {
 		if s := &b.checks[i]; bytes.HasPrefix(line, []byte(recordStart)) {
 			s.parseProof(line)
-			s.matches = !s.valid || !known || s.reencodesTo(line, bodies)
+			s.matches = !s.valid || !known || s.matchesReencoded(line, bodies)
 		}
 	}
 }
 
-// reencodesTo reports whether encoding the entries again gives the same line.
-func (s *recordLineCheck) reencodesTo(line []byte, bodies bool) bool {
+// matchesReencoded reports whether encoding the entries again gives the same line.
+func (s *recordLineCheck) matchesReencoded(line []byte, bodies bool) bool {
 	again, err := []byte(nil), error(nil)
 	if r, proven := activity.RecordOf(s.entries); proven {
 		again, err = encodeRecordLine(&r, s.n, s.entries, bodies)

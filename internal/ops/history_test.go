@@ -271,7 +271,7 @@ func TestSessions(t *testing.T) {
 	if _, err := h.Sessions(t.Context(), ops.Caller{}, ops.SessionQuery{Period: "x"}); problem.From(err).Code != problem.InvalidParameter {
 		t.Errorf("%v", err)
 	}
-	if v, err := h.Verify(t.Context(), ops.Caller{}, ops.Nothing{}); err != nil || !v.OK || v.Records != 30 {
+	if v, err := h.VerifyLog(t.Context(), ops.Caller{}, ops.Nothing{}); err != nil || !v.OK || v.Records != 30 {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

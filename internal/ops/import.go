@@ -48,9 +48,9 @@ type Results struct {
 	Results []Result `json:"results"`
 }
 
-// Import imports the servers with these ids. A failure of one is in its result and does not stop the others. It returns an error, and does nothing, for
+// ImportServers imports the servers with these ids. A failure of one is in its result and does not stop the others. It returns an error, and does nothing, for
 // unknown ids or without the required permission. The error is a *problem.Problem.
-func (h *FoundServers) Import(ctx context.Context, ids []string, o ImportOptions) (Results, error) {
+func (h *FoundServers) ImportServers(ctx context.Context, ids []string, o ImportOptions) (Results, error) {
 	chosen, err := h.selectByIDs(ids)
 	if err != nil {
 		return Results{}, err
@@ -125,7 +125,7 @@ type preparedServer struct {
 func (t *importRun) prepareServer(ctx context.Context, c importCandidate, r *Result) {
 	launch := c.entry.Launch
 	if t.Keyring {
-		launch = replaceClearTextSecrets(launch, c.secrets, keyringReference)
+		launch = replaceLaunchSecrets(launch, c.secrets, keyringReference)
 		for _, s := range c.secrets {
 			r.Secrets = append(r.Secrets, s.name)
 		}

@@ -54,14 +54,14 @@ func (o *ImportOperations) ImportServers(ctx context.Context, c Caller, in Impor
 		return Results{}, err
 	}
 	if in.DryRun {
-		return h.Import(ctx, in.IDs, in.ImportOptions)
+		return h.ImportServers(ctx, in.IDs, in.ImportOptions)
 	}
 	var names []string
 	for _, i := range chosen {
 		names = append(names, h.all[i].Name)
 	}
 	err = o.record(c, problem.Brief(strings.Join(names, ", ")), func() error {
-		out, err = h.Import(ctx, in.IDs, in.ImportOptions)
+		out, err = h.ImportServers(ctx, in.IDs, in.ImportOptions)
 		return err
 	})
 	return out, err

@@ -41,9 +41,9 @@ func (a *Importer) FindServers(ctx context.Context, target ImportTarget, client 
 	return s.toFoundServers(ctx, target)
 }
 
-// ParseServers finds the servers in a text that a user gave: a client's file, a part of it, a command or a URL. Nothing can be removed from it. The
+// FindServersInText finds the servers in a text that a user gave: a client's file, a part of it, a command or a URL. Nothing can be removed from it. The
 // error is a *problem.Problem.
-func (a *Importer) ParseServers(ctx context.Context, target ImportTarget, name string, text []byte) (*FoundServers, error) {
+func (a *Importer) FindServersInText(ctx context.Context, target ImportTarget, name string, text []byte) (*FoundServers, error) {
 	found, _, err := clients.ParsePasted(text)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *clientFileScan) toFoundServers(ctx context.Context, target ImportTarget
 	}
 	h := &FoundServers{Findings{[]Found{}, append([]BrokenFile{}, s.broken...)}, s.account, target, s.all}
 	for i := range h.all {
-		if err := p.planCandidate(ctx, h.all, i); err != nil {
+		if err := p.planImport(ctx, h.all, i); err != nil {
 			return nil, err
 		}
 		h.Found = append(h.Found, h.all[i].Found)
@@ -112,15 +112,15 @@ func newImportPlanner(ctx context.Context, target ImportTarget) (*importPlanner,
 	return p, nil
 }
 
-// planCandidate detects whether a candidate exists here or is a duplicate, and otherwise assigns names to it and its secrets.
-func (p *importPlanner) planCandidate(ctx context.Context, all []importCandidate, i int) error {
+// planImport finds out whether a candidate exists already or is a duplicate. Otherwise it assigns names to it and its secrets.
+func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i int) error {
 	c := &all[i]
 	launch, err := wirejson.Marshal(c.entry.Launch)
 	if err != nil {
 		return err
 	}
-	c.secrets = findClearTextSecrets(c.Name, c.entry.Launch)
-	c.Launch = replaceClearTextSecrets(c.entry.Launch, c.secrets, maskPlaceholder)
+	c.secrets = findLaunchSecrets(c.Name, c.entry.Launch)
+	c.Launch = replaceLaunchSecrets(c.entry.Launch, c.secrets, maskPlaceholder)
 	if isMCPProxyItself(*c, p.target.CheckNotSelf) {
 		c.Ours, c.secrets = true, nil
 		return nil
@@ -167,7 +167,7 @@ func (c *importCandidate) markDuplicateOf(all []importCandidate, first int) {
 const maxSecretNames = 50
 
 // assignSecretName gives a secret a name that no other value has.
-func (p *importPlanner) assignSecretName(ctx context.Context, server string, c *clearTextSecret) {
+func (p *importPlanner) assignSecretName(ctx context.Context, server string, c *launchSecret) {
 	longer := ToSecretName(server + "_" + c.Name)
 	for n := range maxSecretNames {
 		switch n {

@@ -24,10 +24,10 @@ type importCandidate struct {
 
 	entry       clients.Entry
 	file        clients.File
-	entryPath   []string          // path of its entry in the file; nil when it is in a list
-	exactlyHere bool              // this exact server exists here
-	duplicateOf int               // index of the earlier candidate that is the same server; -1 for none
-	secrets     []clearTextSecret // secrets to store
+	entryPath   []string       // path of its entry in the file; nil when it is in a list
+	exactlyHere bool           // this exact server exists here
+	duplicateOf int            // index of the earlier candidate that is the same server; -1 for none
+	secrets     []launchSecret // secrets to store
 }
 
 // clientFileScan collects candidates from clients' files.

@@ -7,22 +7,22 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// clearTextSecret is a secret in clear text in a launch.
-type clearTextSecret struct {
+// launchSecret is a secret in clear text in a launch.
+type launchSecret struct {
 	Credential
 	name string // name in the keyring
 }
 
-// findClearTextSecrets returns the secrets of a launch.
-func findClearTextSecrets(server string, l config.Launch) (all []clearTextSecret) {
+// findLaunchSecrets returns the secrets of a launch.
+func findLaunchSecrets(server string, l config.Launch) (all []launchSecret) {
 	for _, c := range FindCredentials(server, l) {
-		all = append(all, clearTextSecret{Credential: c})
+		all = append(all, launchSecret{Credential: c})
 	}
 	return all
 }
 
-// replaceClearTextSecrets returns a launch with its secrets replaced.
-func replaceClearTextSecrets(l config.Launch, all []clearTextSecret, instead func(clearTextSecret) string) config.Launch {
+// replaceLaunchSecrets returns a launch with its secrets replaced.
+func replaceLaunchSecrets(l config.Launch, all []launchSecret, instead func(launchSecret) string) config.Launch {
 	found := make([]Credential, len(all))
 	for i, c := range all {
 		found[i] = c.Credential
@@ -31,10 +31,10 @@ func replaceClearTextSecrets(l config.Launch, all []clearTextSecret, instead fun
 }
 
 // hasSecretInCommand reports whether a masked text is in the command or its arguments, where it could be what is executed instead of a secret.
-func hasSecretInCommand(all []clearTextSecret) bool {
-	return slices.ContainsFunc(all, func(c clearTextSecret) bool { return c.Place == "command" || strings.HasPrefix(c.Place, "args.") })
+func hasSecretInCommand(all []launchSecret) bool {
+	return slices.ContainsFunc(all, func(c launchSecret) bool { return c.Place == "command" || strings.HasPrefix(c.Place, "args.") })
 }
 
-func maskPlaceholder(clearTextSecret) string { return "[masked]" }
+func maskPlaceholder(launchSecret) string { return "[masked]" }
 
-func keyringReference(c clearTextSecret) string { return "${keyring:" + c.name + "}" }
+func keyringReference(c launchSecret) string { return "${keyring:" + c.name + "}" }

@@ -111,7 +111,7 @@ func ids(h *ops.FoundServers) (all []string) {
 // take imports everything that was found.
 func (w *world) take(h *ops.FoundServers, o ops.ImportOptions) []ops.Result {
 	w.t.Helper()
-	out, err := h.Import(w.t.Context(), ids(h), o)
+	out, err := h.ImportServers(w.t.Context(), ids(h), o)
 	if err != nil {
 		w.t.Fatal(err)
 	}

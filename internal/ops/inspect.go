@@ -9,15 +9,15 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// InspectorLog is implemented by activity.Log.
-type InspectorLog interface {
+// UsageLog reads how servers and tools were used. activity.Log implements it.
+type UsageLog interface {
 	List(ctx context.Context, f activity.Filter) (activity.Page, error)
 	ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUse, error)
 	ToolUse(ctx context.Context) (map[[2]string]activity.Use, error)
 }
 
-// InspectorUpstreams is implemented by upstream.Set.
-type InspectorUpstreams interface {
+// ServerLogSource reads the logs of servers. upstream.Set implements it.
+type ServerLogSource interface {
 	LogTail(server string, lines int) ([]process.LogLine, error)
 	ReadLog(server string) *process.LogReader
 }
@@ -25,15 +25,15 @@ type InspectorUpstreams interface {
 // InspectorDeps are the dependencies of an Inspector.
 type InspectorDeps struct {
 	*Gateway
-	Log       InspectorLog
-	Upstreams InspectorUpstreams
+	Log       UsageLog
+	Upstreams ServerLogSource
 }
 
 // Inspector has the read-only operations for the web UI: servers and tools with their use, logs, search.
 type Inspector struct {
 	gateway   *Gateway
-	log       InspectorLog
-	upstreams InspectorUpstreams
+	log       UsageLog
+	upstreams ServerLogSource
 	lists     toolListCache
 	follows   chan struct{} // semaphore of the followed logs
 	closed    chan struct{}

@@ -61,7 +61,7 @@ const (
 )
 
 // FollowLogs streams the last lines of a server's log and new ones as events. It ends when the server is removed.
-func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream, error) {
+func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (StreamFunc, error) {
 	if _, err := i.gateway.FindServer(in.Name); err != nil {
 		return nil, err
 	}

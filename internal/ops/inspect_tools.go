@@ -50,9 +50,9 @@ func (i *Inspector) Tool(ctx context.Context, _ Caller, in ToolRef) (ToolDetail,
 }
 
 // selectTools filters, counts and sorts the tools of the current snapshot.
-func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *toolListing {
+func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *filteredTools {
 	snapshot := i.gateway.Catalog.Current()
-	l := &toolListing{filter: f, facets: Facets{Lane: map[string]int{}, Hints: map[string]int{}, Use: map[string]int{}, Server: map[string]int{}}, tools: make([]*catalog.Tool, 0, snapshot.ToolCount()), use: i.loadToolUsage(ctx)}
+	l := &filteredTools{filter: f, facets: Facets{Lane: map[string]int{}, Hints: map[string]int{}, Use: map[string]int{}, Server: map[string]int{}}, tools: make([]*catalog.Tool, 0, snapshot.ToolCount()), use: i.loadToolUsage(ctx)}
 	text, servers, lately := strings.ToLower(f.Text), []*catalog.Server{}, time.Now().Add(-recent)
 	lanes, statuses := map[policy.Variant]int{}, Counts{}
 	for _, s := range snapshot.Servers() {
@@ -86,7 +86,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *toolListing 
 				lanes[t.CallWith]++
 			}
 			if counts(2) {
-				statuses.Add(t)
+				statuses.AddTool(t)
 			}
 			if counts(3) {
 				l.facets.Hints[hints]++
@@ -133,7 +133,7 @@ func (i *Inspector) loadToolUsage(ctx context.Context) usageByTool {
 }
 
 // sortCalledFirst moves the called tools to the front, in order. The sort is stable.
-func (l *toolListing) sortCalledFirst(order func(a, b activity.Use) int) {
+func (l *filteredTools) sortCalledFirst(order func(a, b activity.Use) int) {
 	type called struct {
 		*catalog.Tool
 		activity.Use
@@ -167,7 +167,7 @@ func hintSource(t *catalog.Tool) string {
 // maxSummary limits the description in a list, in bytes.
 const maxSummary = 240
 
-func (l *toolListing) toolRow(t *catalog.Tool) ToolRow {
+func (l *filteredTools) toolRow(t *catalog.Tool) ToolRow {
 	summary, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
 	if cut := wirejson.Clip(summary, maxSummary); cut != summary {
 		summary = cut + "…"

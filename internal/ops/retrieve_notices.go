@@ -98,7 +98,7 @@ func appendNotConnectedServers(out []byte, s *catalog.Snapshot, r *RetrieveReque
 	start := len(out)
 	before := `,"not_connected":[`
 	for _, server := range s.Servers() {
-		if isConnected(server) || !server.Enabled || server.Quarantined || !fits(server.Name) {
+		if isServerConnected(server) || !server.Enabled || server.Quarantined || !fits(server.Name) {
 			continue
 		}
 		entry := appendJSONMember(appendJSONMember([]byte(before), `{"server":`, server.Name), `,"state":`, state(server))
@@ -114,8 +114,8 @@ func appendNotConnectedServers(out []byte, s *catalog.Snapshot, r *RetrieveReque
 	return out
 }
 
-// isConnected reports whether the server's tools are known and its connection allows calls. An idle server connects on use.
-func isConnected(s *catalog.Server) bool {
+// isServerConnected reports whether the server's tools are known and its connection allows calls. An idle server connects on use.
+func isServerConnected(s *catalog.Server) bool {
 	return s.State.Phase == upstream.Ready || s.State.Phase == upstream.Idle && s.Listed
 }
 

@@ -54,7 +54,7 @@ func (s SecretManager) List(ctx context.Context) (SecretViews, error) {
 	defer cancel()
 	index, err := s.Store.List()
 	if err != nil {
-		return SecretViews{}, secretError(err)
+		return SecretViews{}, toSecretProblem(err)
 	}
 	names := secret.SortedNames(index)
 	for _, server := range s.Servers() {
@@ -66,7 +66,7 @@ func (s SecretManager) List(ctx context.Context) (SecretViews, error) {
 		info, there := index[name]
 		v, err := s.secretView(ctx, name, info, there)
 		if err != nil {
-			return SecretViews{}, secretError(err)
+			return SecretViews{}, toSecretProblem(err)
 		}
 		all.Secrets = append(all.Secrets, v)
 	}
@@ -108,7 +108,7 @@ func (s SecretManager) Set(ctx context.Context, in SetSecretRequest) (SecretView
 	}
 	info, err := s.Store.Set(ctx, in.Name, in.Value)
 	if err != nil {
-		return SecretView{}, secretError(err)
+		return SecretView{}, toSecretProblem(err)
 	}
 	return SecretView{Name: in.Name, State: "set", Kept: string(info.Place), UsedBy: s.serversUsing(in.Name), SetAt: &info.SetAt}, nil
 }
@@ -119,7 +119,7 @@ func (s SecretManager) Delete(ctx context.Context, in SecretRef) (SecretView, er
 		return SecretView{}, err
 	}
 	if err := s.Store.Delete(ctx, in.Name); err != nil {
-		return SecretView{}, secretError(err)
+		return SecretView{}, toSecretProblem(err)
 	}
 	return SecretView{Name: in.Name, State: "missing", UsedBy: s.serversUsing(in.Name)}, nil
 }
@@ -143,8 +143,8 @@ func checkSecretName(name string) error {
 	return nil
 }
 
-// secretError converts an error of the store.
-func secretError(err error) error {
+// toSecretProblem converts an error of the store.
+func toSecretProblem(err error) error {
 	switch {
 	case errors.Is(err, secret.ErrMissing):
 		return problem.New(problem.NotFound, "There is no secret of that name.", "See `mcpproxy secrets list`.").Because(err)

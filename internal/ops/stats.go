@@ -47,7 +47,7 @@ type ToolUse struct {
 // ToolStats evaluates the calls since a time, at most the latest 20,000.
 func (g *Gateway) ToolStats(ctx context.Context, _ Caller, in StatsQuery) (ToolStats, error) {
 	t := newCallStats()
-	err := forEachCall(ctx, g.Log, in.Since, func(r *activity.Record) { t.add(r) })
+	err := forEachCall(ctx, g.Log, in.Since, func(r *activity.Record) { t.addCall(r) })
 	if err != nil {
 		return ToolStats{}, err
 	}
@@ -101,7 +101,7 @@ func newCallStats() *callStats {
 	return &callStats{tools: map[tool.ID]*ToolUse{}, searches: map[searchKey]map[tool.ID]int{}}
 }
 
-func (t *callStats) add(r *activity.Record) {
+func (t *callStats) addCall(r *activity.Record) {
 	t.calls++
 	t.first = r.Timestamp // records come latest first
 	id := tool.ID{Server: r.ServerName, Tool: r.ToolName}

@@ -53,7 +53,7 @@ func TestTally(t *testing.T) {
 		if c.query != "" {
 			r.Metadata.Search = &activity.Search{Query: c.query, Rank: c.rank}
 		}
-		tl.add(&r)
+		tl.addCall(&r)
 	}
 	s := tl.toToolStats()
 	near := func(name string, got, want float64) {

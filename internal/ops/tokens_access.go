@@ -89,7 +89,7 @@ const (
 func (a *AccessOperations) Tokens(ctx context.Context, _ Caller, _ Nothing) (TokenList, error) {
 	all, err := a.tokens.All(ctx)
 	if err != nil {
-		return TokenList{}, tokenError(err, "")
+		return TokenList{}, toTokenProblem(err, "")
 	}
 	views := make([]TokenView, len(all))
 	for i, t := range all {
@@ -111,7 +111,7 @@ func (a *AccessOperations) CreateToken(ctx context.Context, c Caller, in CreateT
 		if err == nil {
 			made = CreatedToken{a.tokenView(t), text}
 		}
-		return tokenError(err, in.Name)
+		return toTokenProblem(err, in.Name)
 	})
 }
 
@@ -133,14 +133,14 @@ func AllTokenClaims(ctx context.Context, tokens *auth.Tokens) (all []presence.Cl
 	for i := range list {
 		all = append(all, NewTokenClaim(&list[i]))
 	}
-	return all, tokenError(err, "")
+	return all, toTokenProblem(err, "")
 }
 
 // RevokeToken revokes a token permanently and ends its sessions.
 func (a *AccessOperations) RevokeToken(ctx context.Context, c Caller, in TokenRef) (RevokedToken, error) {
 	return RevokedToken{in.Name}, a.runUserAction(c, "revoke_token", problem.Brief(in.Name), func() error {
 		_, err := a.tokens.Revoke(ctx, in.Name)
-		if err = tokenError(err, in.Name); err != nil && problem.From(err).Code == problem.Internal {
+		if err = toTokenProblem(err, in.Name); err != nil && problem.From(err).Code == problem.Internal {
 			return problem.Newf(problem.Internal, "The token '%s' is revoked, but that could not be stored: it may be good again after a restart.", problem.Brief(in.Name)).
 				WithHint("Revoke it once more; see the log of the daemon for the cause.").Because(err)
 		}
@@ -174,8 +174,8 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// tokenError converts an error of package auth.
-func tokenError(err error, name string) error {
+// toTokenProblem converts an error of package auth.
+func toTokenProblem(err error, name string) error {
 	name = problem.Brief(name)
 	switch {
 	case err == nil:

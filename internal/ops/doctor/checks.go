@@ -14,8 +14,8 @@ const (
 	GroupMachine       CheckGroup = "log and machine"
 )
 
-// check is one row of the table.
-type check struct {
+// checkRow is one row of the table.
+type checkRow struct {
 	Code  string // stable
 	Name  string // stable, names the fault
 	Group CheckGroup
@@ -27,7 +27,7 @@ type check struct {
 }
 
 // checks has all checks by code. Codes are never reused.
-var checks = []check{
+var checks = []checkRow{
 	{"D101", "daemon-not-running", GroupDaemon, "No daemon runs for this data directory.", "It runs and answers.",
 		"Clients that connect over HTTP find nothing. Clients that use `mcpproxy stdio` start one by themselves.", "", checkDaemonNotRunning},
 	{"D102", "daemon-silent", GroupDaemon, "A process has the data directory and does not answer.", "What runs answers.",

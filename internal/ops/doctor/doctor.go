@@ -55,7 +55,7 @@ func RunChecks(f *Facts, only []string) (Report, error) {
 	return r, nil
 }
 
-func (r *Report) addFinding(c check, f Finding) {
+func (r *Report) addFinding(c checkRow, f Finding) {
 	result := CheckResult{Code: c.Code, Name: c.Name, Group: c.Group, Finding: f, Fixable: f.fix != nil}
 	switch f.State {
 	case Bad:
@@ -86,19 +86,19 @@ func ApplyFixes(r Report) []FixResult {
 }
 
 // selectChecks returns the checks with these codes or names, in the order of the table.
-func selectChecks(only []string) ([]check, error) {
+func selectChecks(only []string) ([]checkRow, error) {
 	if len(only) == 0 {
 		return checks, nil
 	}
 	wanted := map[string]bool{}
 	for _, word := range only {
-		at := slices.IndexFunc(checks, func(c check) bool { return strings.EqualFold(c.Code, word) || strings.EqualFold(c.Name, word) })
+		at := slices.IndexFunc(checks, func(c checkRow) bool { return strings.EqualFold(c.Code, word) || strings.EqualFold(c.Name, word) })
 		if at < 0 {
 			return nil, unknownCheckError(word)
 		}
 		wanted[checks[at].Code] = true
 	}
-	return slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return !wanted[c.Code] }), nil
+	return slices.DeleteFunc(slices.Clone(checks), func(c checkRow) bool { return !wanted[c.Code] }), nil
 }
 
 func unknownCheckError(word string) error {

@@ -231,7 +231,7 @@ func (o GatherOptions) gatherFiles(context.Context) func(*Facts) {
 	var found, aside []FileFacts
 	var ahead FileFacts
 	add := func(path string) {
-		if f := statFile(path); f.Path != "" {
+		if f := newFileFacts(path); f.Path != "" {
 			found = append(found, f)
 		}
 	}
@@ -240,7 +240,7 @@ func (o GatherOptions) gatherFiles(context.Context) func(*Facts) {
 	names := directoryNames(o.DataDir)
 	for _, name := range names {
 		path := filepath.Join(o.DataDir, name)
-		switch f := statFile(path); {
+		switch f := newFileFacts(path); {
 		case f.Path == "" || path == o.ConfigPath || path == o.Socket || isSymlink(path):
 		case isMovedAsideDatabase(name):
 			aside = append(aside, f)
@@ -254,7 +254,7 @@ func (o GatherOptions) gatherFiles(context.Context) func(*Facts) {
 			found = append(found, f)
 		}
 	}
-	socket, earlier, keyError := statFile(o.Socket), newestConfigVersion(o.DataDir), keyFileProblem(o.DataDir)
+	socket, earlier, keyError := newFileFacts(o.Socket), newestConfigVersion(o.DataDir), keyFileProblem(o.DataDir)
 	free, known := ondisk.Free(existingParent(o.DataDir))
 	return func(f *Facts) {
 		f.Files, f.MovedAside, f.FutureFile, f.SocketFile, f.EarlierConfig, f.KeyError = found, aside, ahead, socket, earlier, keyError
@@ -284,7 +284,7 @@ func isMovedAsideDatabase(name string) bool {
 func newestModTime(dir FileFacts) time.Time {
 	newest := dir.Changed
 	for _, name := range directoryNames(dir.Path) {
-		if f := statFile(filepath.Join(dir.Path, name)); f.Changed.After(newest) {
+		if f := newFileFacts(filepath.Join(dir.Path, name)); f.Changed.After(newest) {
 			newest = f.Changed
 		}
 	}
@@ -297,8 +297,8 @@ func isSymlink(path string) bool {
 	return err == nil && info.Mode().Type() == fs.ModeSymlink
 }
 
-// statFile returns a file, following links.
-func statFile(path string) FileFacts {
+// newFileFacts returns a file, following links.
+func newFileFacts(path string) FileFacts {
 	info, err := os.Stat(path)
 	if err != nil {
 		return FileFacts{}
