@@ -108,11 +108,11 @@ func (s *Server) serveOperation(o Operation, plan *inputSpec, w http.ResponseWri
 	from.Bounds = auth.NewCallerBounds(who.token, "", s.deps.Profiles)
 	r = r.WithContext(presence.WithProof(r.Context(), &presence.Proof{For: r.Method + " " + r.URL.RequestURI(), Text: r.Header.Get(presence.Header)}))
 	answer, err := o.base().answerRequest(&s.deps, plan, r, from)
-	if stream, ok := answer.(ops.Stream); ok && err == nil {
-		serveStream(w, r, ops.File{Type: o.base().contentType, Stream: stream})
+	if stream, ok := answer.(ops.StreamFunc); ok && err == nil {
+		serveStream(w, r, ops.Download{Type: o.base().contentType, Stream: stream})
 		return
 	}
-	if file, ok := answer.(ops.File); ok && err == nil {
+	if file, ok := answer.(ops.Download); ok && err == nil {
 		serveStream(w, r, file)
 		return
 	}

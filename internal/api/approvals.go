@@ -9,7 +9,7 @@ import (
 // Approve several definitions, and withdraw an approval.
 var (
 	ApproveTools = declareOperation("POST /approvals/approve", "approveTools", Decide, "Approve many definitions, each by itself; what is not clean, or loosens a hint, is left to be looked at", approveTools).withTimeout(restartTimeout)
-	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again, and the definition that was approved before is approved", (*ops.Admin).WithdrawTool)
+	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again, and the definition that was approved before is approved", (*ops.Admin).WithdrawToolApproval)
 )
 
 // ApprovedTools lists the result of each approval, in order.
@@ -33,7 +33,7 @@ func approveTools(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.ToolsA
 }
 
 // NewApprovedTools converts the results of a batch approval.
-func NewApprovedTools(all []ops.DecidedTool) (out ApprovedTools) {
+func NewApprovedTools(all []ops.BatchDecision) (out ApprovedTools) {
 	for _, one := range all {
 		result := ApprovedTool{Name: one.Name, OK: one.Problem == nil}
 		if one.Problem != nil {

@@ -15,7 +15,7 @@ type Change struct{ ops.ServerChange }
 // Example returns an example for the OpenAPI document.
 func (Change) Example() string { return `one of them, such as {"enabled": false}` }
 
-func (*Change) bodyType() any { return ops.Changeable{} }
+func (*Change) bodyType() any { return ops.ChangeableServerSettings{} }
 
 func (in *Change) readMembers(of *inputSpec, body []byte) error {
 	members, asked := 0, inputField{}

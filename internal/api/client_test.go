@@ -125,7 +125,7 @@ func TestClientGetsProblems(t *testing.T) {
 
 // What became of one of many is read whole, as a problem is that stands alone.
 func TestClientGetsProblemsOfSome(t *testing.T) {
-	raw, err := json.Marshal(NewApprovedTools([]ops.DecidedTool{{Name: "s:a"}, {Name: "s:b", Problem: conflict()}}))
+	raw, err := json.Marshal(NewApprovedTools([]ops.BatchDecision{{Name: "s:a"}, {Name: "s:b", Problem: conflict()}}))
 	if err != nil {
 		t.Fatal(err)
 	}

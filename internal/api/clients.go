@@ -13,5 +13,5 @@ var (
 	UndoClientChange = declareOperation("POST /clients/undo", "undoClientChange", Decide,
 		"Take a change of a client's file back, byte for byte; of a file that was changed since its entries alone", (*ops.ClientOperations).UndoClientChange)
 	WritePermissions = declareOperation("POST /clients/{client}/permissions", "writePermissions", Decide,
-		"Write the rules into a client's file with which reads run unasked and the rest asks, or say what would change", (*ops.ClientOperations).WritePermissions)
+		"Write the rules into a client's file with which reads run unasked and the rest asks, or say what would change", (*ops.ClientOperations).WritePermissionRules)
 )

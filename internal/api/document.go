@@ -54,7 +54,7 @@ func (o *operation) operationObject(all schemaSet, failure map[string]any) map[s
 		d["security"] = []any{}
 	}
 	answer := responseObject("OK", o.contentType, nil)
-	if slices.Contains([]reflect.Type{reflect.TypeFor[rawBody](), reflect.TypeFor[ops.Stream](), reflect.TypeFor[ops.File]()}, o.out) {
+	if slices.Contains([]reflect.Type{reflect.TypeFor[rawBody](), reflect.TypeFor[ops.StreamFunc](), reflect.TypeFor[ops.Download]()}, o.out) {
 		answer["headers"] = map[string]any{"Content-Type": map[string]any{"schema": schema{"type": "string"}}}
 	} else {
 		answer = responseObject("OK", o.contentType, all.schemaOf(o.out))

@@ -6,9 +6,9 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// eventSource implements the event stream. ops.Hub does.
+// eventSource implements the event stream. ops.EventHub does.
 type eventSource interface {
-	Events(context.Context, ops.Caller, ops.EventQuery) (ops.Stream, error)
+	Events(context.Context, ops.Caller, ops.EventQuery) (ops.StreamFunc, error)
 }
 
 // StreamEvents is GET /events.

@@ -25,7 +25,7 @@ import (
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*ops.Access)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}
+var homes = []any{(*ops.AccessOperations)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.EventHub)(nil), (*ops.ActivityHistory)(nil), (*ops.Inspector)(nil), (*ops.ConfigOperations)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}
 
 var nobody = Deps{Implementations: homes}
 
@@ -43,7 +43,7 @@ type fake struct {
 	lines    []int
 
 	decisions []string
-	added     []ops.NewServer
+	added     []ops.AddServerRequest
 
 	answer  gate.CallResult
 	failure error
@@ -52,7 +52,7 @@ type fake struct {
 	left    chan struct{} // closed when its caller left
 }
 
-func (f *fake) Events(context.Context, ops.Caller, ops.EventQuery) (ops.Stream, error) {
+func (f *fake) Events(context.Context, ops.Caller, ops.EventQuery) (ops.StreamFunc, error) {
 	return func(_ context.Context, w io.Writer) error {
 		_, err := io.WriteString(w, ": ping\n\n")
 		return err
@@ -171,7 +171,7 @@ func (f *fake) ServerLogs(_ context.Context, _ ops.Caller, in ops.LogQuery) (ops
 	return ops.LogTail{Server: in.Name, Lines: []string{"started", "ready"}, Entries: []ops.LogLine{{Stream: "stderr", Text: "started"}, {Stream: "stderr", Text: "ready"}}}, nil
 }
 
-func (f *fake) FollowLogs(_ context.Context, _ ops.Caller, in ops.LogQuery) (ops.Stream, error) {
+func (f *fake) FollowLogs(_ context.Context, _ ops.Caller, in ops.LogQuery) (ops.StreamFunc, error) {
 	if _, err := f.server(in.Name); err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (f *fake) Tools(_ context.Context, _ ops.Caller, filter ops.ToolQuery) (ops
 func testList() ops.ToolList {
 	v := testTool("delete_repo")
 	return ops.ToolList{Tools: []ops.ToolRow{{Name: v.Name, Server: v.Server, Tool: v.Tool, CallWith: v.CallWith, Lane: "destructive",
-		ToolMore: &ops.ToolMore{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations}}}, Total: 1,
+		FullToolFields: &ops.FullToolFields{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations}}}, Total: 1,
 		Facets: ops.Facets{Lane: map[string]int{"destructive": 1}, Status: map[string]int{}, Server: map[string]int{}}}
 }
 
@@ -246,9 +246,9 @@ func (f *fake) Activity(_ context.Context, _ ops.Caller, in ops.RecordRef) (acti
 }
 
 // Export writes two lines, or fails before the first.
-func (f *fake) Export(_ context.Context, _ ops.Caller, in ops.ExportQuery) (ops.File, error) {
+func (f *fake) Export(_ context.Context, _ ops.Caller, in ops.ExportQuery) (ops.Download, error) {
 	f.filters = append(f.filters, in.Filter)
-	return ops.File{Type: "text/csv; charset=utf-8", Name: "log.csv", Stream: func(_ context.Context, w io.Writer) error {
+	return ops.Download{Type: "text/csv; charset=utf-8", Name: "log.csv", Stream: func(_ context.Context, w io.Writer) error {
 		if f.failure != nil {
 			return f.failure
 		}

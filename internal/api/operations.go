@@ -12,9 +12,9 @@ var (
 	ListServers      = declareOperation("GET /servers", "listServers", Look, "All servers", (*ops.Inspector).Servers)
 	GetServer        = declareOperation("GET /servers/{name}", "getServer", Look, "One server, with how it is configured", (*ops.Inspector).Server)
 	RestartServer    = declareOperation("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*ops.Admin).RestartServer).withTimeout(restartTimeout)
-	LoginServer      = declareOperation("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*ops.Admin).LoginServer).withTimeout(loginTimeout)
+	LoginServer      = declareOperation("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*ops.Admin).LoginToServer).withTimeout(loginTimeout)
 	GetLogin         = declareOperation("GET /servers/{name}/login", "getLogin", Look, "How far the last login to a server is", (*ops.Admin).LoginProgress)
-	LogoutServer     = declareOperation("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*ops.Admin).LogoutServer).withTimeout(loginTimeout)
+	LogoutServer     = declareOperation("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*ops.Admin).LogoutFromServer).withTimeout(loginTimeout)
 	GetServerLogs    = declareOperation("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*ops.Inspector).ServerLogs)
 	FollowServerLogs = declareOperation("GET /servers/{name}/logs/follow", "followServerLogs", Look, "The last lines of a server's log and those that come, each as the data of an event", (*ops.Inspector).FollowLogs).withContentType("text/event-stream")
 
@@ -37,14 +37,14 @@ var (
 	_ = declarePage("GET /openapi.json", "getDocument", Look, "This document", "application/openapi+json", openAPIDocument)
 	_ = declarePage("GET /docs", "readDocument", Open, "This document as a page", "text/html; charset=utf-8", docsPage)
 
-	ListApprovals    = declareOperation("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*ops.Admin).Approvals)
+	ListApprovals    = declareOperation("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*ops.Admin).PendingApprovals)
 	AddServer        = declareOperation("POST /servers", "addServer", Decide, "Write a server into the configuration file", (*ops.Admin).AddServer).withTimeout(restartTimeout)
 	ChangeServer     = declareOperation("PATCH /servers/{name}", "changeServer", Decide, "Change one thing about a server; null takes a key out of the file", changeServer).withTimeout(restartTimeout)
 	RemoveServer     = declareOperation("DELETE /servers/{name}", "removeServer", Decide, "Take a server out of the configuration file, or drop one that was proposed", (*ops.Admin).RemoveServer).withTimeout(restartTimeout)
 	EnableServer     = declareOperation("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*ops.Admin).EnableServer).withTimeout(restartTimeout)
 	DisableServer    = declareOperation("POST /servers/{name}/disable", "disableServer", Decide, "Disable a server: it is stopped", (*ops.Admin).DisableServer).withTimeout(restartTimeout)
 	QuarantineServer = declareOperation("POST /servers/{name}/quarantine", "quarantineServer", Decide, "Put a server back into quarantine: it is stopped until it is approved", (*ops.Admin).QuarantineServer).withTimeout(restartTimeout)
-	ReviewServer     = declareOperation("GET /servers/{name}/review", "reviewServer", Look, "What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*ops.Admin).ReviewServer)
+	ReviewServer     = declareOperation("GET /servers/{name}/review", "reviewServer", Look, "What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*ops.Admin).ServerReview)
 	ApproveServer    = declareOperation("POST /servers/{name}/approve", "approveServer", Decide, "Approve the stage of a review that has this fingerprint", (*ops.Admin).ApproveServer).withTimeout(restartTimeout)
 
 	EnableTool  = declareOperation("POST "+oneTool+"/enable", "enableTool", Decide, "Switch a tool on", (*ops.Admin).EnableTool)

@@ -9,16 +9,16 @@ import (
 
 // PrimitiveOps are the operations on the definitions of one kind of prompts, resources, templates or instructions.
 type PrimitiveOps struct {
-	Approve, Block, Unblock, Withdraw *Op[ops.OfferDecision, ops.OfferDiff]
-	Diff                              *Op[ops.OfferRef, ops.OfferDiff]
+	Approve, Block, Unblock, Withdraw *Op[ops.PrimitiveDecision, ops.OfferDiff]
+	Diff                              *Op[ops.PrimitiveRef, ops.OfferDiff]
 }
 
 // declarePrimitives declares the operations for one kind. As with tools, a name is one path segment.
 func declarePrimitives(kind tool.DefinitionKind, path, id, doc string) PrimitiveOps {
 	path, doc = "/servers/{name}/"+path, doc+", percent-encoded as one segment: a slash in it is %2F."
 	what := "the definition of the " + kind.Label()
-	ofKind := func(in *ops.OfferRef, _ url.Values) error { in.Kind = kind; return nil }
-	about := func(in *ops.OfferDecision, given url.Values) error { return ofKind(&in.OfferRef, given) }
+	ofKind := func(in *ops.PrimitiveRef, _ url.Values) error { in.Kind = kind; return nil }
+	about := func(in *ops.PrimitiveDecision, given url.Values) error { return ofKind(&in.PrimitiveRef, given) }
 	return PrimitiveOps{
 		Approve: declareOperation("POST "+path+"/approve", "approve"+id, Decide,
 			"Approve "+what+" that has this fingerprint", (*ops.Admin).ApprovePrimitive).describeParam("item", doc).withValidation(about),
@@ -27,7 +27,7 @@ func declarePrimitives(kind tool.DefinitionKind, path, id, doc string) Primitive
 		Unblock: declareOperation("POST "+path+"/unblock", "unblock"+id, Decide,
 			"End the refusal of "+what+" that has this fingerprint: it waits again", ops.UnblockPrimitive).describeParam("item", doc).withValidation(about),
 		Withdraw: declareOperation("POST "+path+"/withdraw", "withdraw"+id, Decide,
-			"Take back the approval of "+what+" that has this fingerprint: it waits again, and what was approved before is approved", (*ops.Admin).WithdrawPrimitive).describeParam("item", doc).withValidation(about),
+			"Take back the approval of "+what+" that has this fingerprint: it waits again, and what was approved before is approved", (*ops.Admin).WithdrawPrimitiveApproval).describeParam("item", doc).withValidation(about),
 		Diff: declareOperation("GET "+path+"/diff", "diff"+id, Look,
 			"T"+what[1:]+" beside the approved one, word by word", (*ops.Admin).DiffPrimitive).describeParam("item", doc).withValidation(ofKind),
 	}

@@ -21,7 +21,7 @@ type ServerResult struct {
 	Problem *problemDocument `json:"problem,omitempty" doc:"Why it was not."`
 }
 
-func addServers(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.NewServers) (AddedServers, error) {
+func addServers(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.AddServersRequest) (AddedServers, error) {
 	views, refused, err := a.AddServers(ctx, c, in.Servers)
 	if err != nil {
 		return AddedServers{}, err

@@ -10,23 +10,23 @@ import (
 
 // The operations on the configuration file.
 var (
-	GetConfig        = declareOperation("GET /config", "getConfig", Look, "The configuration file, what is in force of it, and all settings", (*ops.Settings).Config)
+	GetConfig        = declareOperation("GET /config", "getConfig", Look, "The configuration file, what is in force of it, and all settings", (*ops.ConfigOperations).Config)
 	ChangeConfig     = declareOperation("PATCH /config", "changeConfig", Decide, "Set settings in the configuration file; null takes one out", changeConfig).withTimeout(restartTimeout)
-	ReplaceConfig    = declareOperation("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*ops.Settings).Replace).withTimeout(restartTimeout)
+	ReplaceConfig    = declareOperation("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*ops.ConfigOperations).ReplaceFile).withTimeout(restartTimeout)
 	ValidateConfig   = declareOperation("POST /config/validate", "validateConfig", Look, "What would come of a text of the configuration file; nothing is applied", validateConfig)
-	ConfirmConfig    = declareOperation("POST /config/confirm", "confirmConfig", Decide, "Have all of the configuration file in force, what widens too: with presence a person permits it", (*ops.Settings).Confirm).withTimeout(restartTimeout)
-	ListConfigs      = declareOperation("GET /config/history", "listConfigs", Look, "The texts that were in force, newest first", (*ops.Settings).History)
-	GetEarlierConfig = declareOperation("GET /config/history/{id}", "getEarlierConfig", Look, "A text that was in force", (*ops.Settings).Version)
-	GetDiagnostics   = declareOperation("GET /diagnostics", "getDiagnostics", Look, "What is wrong with this installation, and what to do about it", (*ops.Settings).Diagnostics)
+	ConfirmConfig    = declareOperation("POST /config/confirm", "confirmConfig", Decide, "Have all of the configuration file in force, what widens too: with presence a person permits it", (*ops.ConfigOperations).ConfirmChanges).withTimeout(restartTimeout)
+	ListConfigs      = declareOperation("GET /config/history", "listConfigs", Look, "The texts that were in force, newest first", (*ops.ConfigOperations).ListVersions)
+	GetEarlierConfig = declareOperation("GET /config/history/{id}", "getEarlierConfig", Look, "A text that was in force", (*ops.ConfigOperations).VersionText)
+	GetDiagnostics   = declareOperation("GET /diagnostics", "getDiagnostics", Look, "What is wrong with this installation, and what to do about it", (*ops.ConfigOperations).RunDiagnostics)
 )
 
 // KeyChanges changes settings. A null value removes a setting; in other bodies null means absent.
-type KeyChanges struct{ ops.KeyChanges }
+type KeyChanges struct{ ops.SettingChanges }
 
 // Example returns an example for the OpenAPI document.
 func (KeyChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 
-func (*KeyChanges) bodyType() any { return ops.Keys{} }
+func (*KeyChanges) bodyType() any { return ops.SettingValues{} }
 
 func (in *KeyChanges) readMembers(of *inputSpec, body []byte) error {
 	err := of.eachMember(body, func(name string, value []byte) (err error) {
@@ -62,17 +62,17 @@ func (in KeyChanges) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"set": in.Set})
 }
 
-func changeConfig(s *ops.Settings, ctx context.Context, c ops.Caller, in KeyChanges) (ops.Config, error) {
-	return s.Change(ctx, c, in.KeyChanges)
+func changeConfig(s *ops.ConfigOperations, ctx context.Context, c ops.Caller, in KeyChanges) (ops.Config, error) {
+	return s.ChangeSettings(ctx, c, in.SettingChanges)
 }
 
 // Candidate is a text to validate, with changes of settings as in KeyChanges.
-type Candidate struct{ ops.Candidate }
+type Candidate struct{ ops.ValidateRequest }
 
 // Example returns an example for the OpenAPI document.
 func (Candidate) Example() string { return `{"text": "{}", "set": {"tools_limit": 15}}` }
 
-func (*Candidate) bodyType() any { return ops.Draft{} }
+func (*Candidate) bodyType() any { return ops.ConfigDraft{} }
 
 func (in *Candidate) readMembers(of *inputSpec, body []byte) error {
 	given := false
@@ -104,6 +104,6 @@ func (in Candidate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(body)
 }
 
-func validateConfig(s *ops.Settings, ctx context.Context, c ops.Caller, in Candidate) (ops.Validation, error) {
-	return s.Validate(ctx, c, in.Candidate)
+func validateConfig(s *ops.ConfigOperations, ctx context.Context, c ops.Caller, in Candidate) (ops.Validation, error) {
+	return s.Validate(ctx, c, in.ValidateRequest)
 }

@@ -272,9 +272,9 @@ func TestGuessing(t *testing.T) {
 // What runs for a page ends with its session, and does not look whole then.
 func TestStreamsEndWithTheSession(t *testing.T) {
 	t.Parallel()
-	stream := &Op[ops.Nothing, ops.Stream]{operation: GetStatus.operation}
-	stream.in, stream.out, stream.contentType = reflect.TypeFor[ops.Nothing](), reflect.TypeFor[ops.Stream](), "text/event-stream"
-	s := serveSignIn(t, &fake{}, stream.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.Stream, error) {
+	stream := &Op[ops.Nothing, ops.StreamFunc]{operation: GetStatus.operation}
+	stream.in, stream.out, stream.contentType = reflect.TypeFor[ops.Nothing](), reflect.TypeFor[ops.StreamFunc](), "text/event-stream"
+	s := serveSignIn(t, &fake{}, stream.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.StreamFunc, error) {
 		return func(ctx context.Context, w io.Writer) error {
 			if _, err := io.WriteString(w, ": ping\n\n"); err != nil {
 				return err

@@ -15,7 +15,7 @@ import (
 const stallTimeout = 30 * time.Second
 
 // serveStream sends an answer while it is produced. An error after the first byte can only truncate it.
-func serveStream(w http.ResponseWriter, r *http.Request, f ops.File) {
+func serveStream(w http.ResponseWriter, r *http.Request, f ops.Download) {
 	w.Header().Set("Content-Type", f.Type)
 	if f.Name != "" {
 		w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))

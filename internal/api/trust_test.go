@@ -33,7 +33,7 @@ func (f *fake) decided(c ops.Caller, format string, args ...any) {
 	f.decisions = append(f.decisions, fmt.Sprintf(format, args...))
 }
 
-func (f *fake) AddServer(_ context.Context, c ops.Caller, s ops.NewServer) (ops.ServerView, error) {
+func (f *fake) AddServer(_ context.Context, c ops.Caller, s ops.AddServerRequest) (ops.ServerView, error) {
 	f.added = append(f.added, s)
 	f.decided(c, "add %s", s.Name)
 	return ops.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, State: "connecting"}, f.failure
@@ -135,10 +135,10 @@ func (f *fake) BlockTool(_ context.Context, c ops.Caller, in ops.ToolDecision) (
 
 func testDiff(id tool.ID) ops.ToolDiff {
 	return ops.ToolDiff{Name: id.String(), Server: id.Server, Tool: id.Tool, Status: "pending_approval", Reason: "changed", Fingerprint: seenPrint,
-		Compared: ops.Compared{Definition: json.RawMessage(`{"name":"x"}`),
+		Comparison: ops.Comparison{Definition: json.RawMessage(`{"name":"x"}`),
 			Approved: &ops.ApprovedView{Fingerprint: otherPrint, By: "trust:scan", At: time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)},
 			Changes:  []approval.Difference{{Path: "/annotations/readOnlyHint", Kind: "changed", Old: json.RawMessage("true"), New: json.RawMessage("false"), Hint: true}}},
-		Scanned: ops.Scanned{Verdict: scan.Clean}}
+		ScanResult: ops.ScanResult{Verdict: scan.Clean}}
 }
 
 func (f *fake) DiffTool(_ context.Context, _ ops.Caller, in ops.ToolRef) (ops.ToolDiff, error) {
@@ -146,33 +146,33 @@ func (f *fake) DiffTool(_ context.Context, _ ops.Caller, in ops.ToolRef) (ops.To
 	return testDiff(id), nil
 }
 
-func (f *fake) DiffOffer(_ context.Context, _ ops.Caller, in ops.OfferRef) (ops.OfferDiff, error) {
+func (f *fake) DiffOffer(_ context.Context, _ ops.Caller, in ops.PrimitiveRef) (ops.OfferDiff, error) {
 	server, kind, name := in.Server, in.Kind, in.Name
-	return ops.OfferDiff{Kind: kind, Server: server, Name: name, Fingerprint: seenPrint, Compared: ops.Compared{Definition: json.RawMessage(`{}`)}}, nil
+	return ops.OfferDiff{Kind: kind, Server: server, Name: name, Fingerprint: seenPrint, Comparison: ops.Comparison{Definition: json.RawMessage(`{}`)}}, nil
 }
 
-func (f *fake) ApproveOffer(ctx context.Context, c ops.Caller, in ops.OfferDecision) (ops.OfferDiff, error) {
+func (f *fake) ApproveOffer(ctx context.Context, c ops.Caller, in ops.PrimitiveDecision) (ops.OfferDiff, error) {
 	return f.decideOffer(ctx, "approve", c, in)
 }
 
-func (f *fake) BlockOffer(ctx context.Context, c ops.Caller, in ops.OfferDecision) (ops.OfferDiff, error) {
+func (f *fake) BlockOffer(ctx context.Context, c ops.Caller, in ops.PrimitiveDecision) (ops.OfferDiff, error) {
 	return f.decideOffer(ctx, "block", c, in)
 }
 
-func (f *fake) decideOffer(ctx context.Context, verb string, c ops.Caller, in ops.OfferDecision) (ops.OfferDiff, error) {
+func (f *fake) decideOffer(ctx context.Context, verb string, c ops.Caller, in ops.PrimitiveDecision) (ops.OfferDiff, error) {
 	server, kind, name, fingerprint := in.Server, in.Kind, in.Name, in.Fingerprint
 	f.decided(c, "%s %s %s:%s", verb, kind, server, name)
 	if fingerprint != seenPrint {
 		return ops.OfferDiff{}, conflict()
 	}
-	return f.DiffOffer(ctx, c, in.OfferRef)
+	return f.DiffOffer(ctx, c, in.PrimitiveRef)
 }
 
-func (f *fake) Approvals(context.Context, ops.Caller, ops.WaitingQuery) (ops.Waiting, error) {
+func (f *fake) Approvals(context.Context, ops.Caller, ops.PendingApprovalsQuery) (ops.Waiting, error) {
 	if f.failure != nil {
 		return ops.Waiting{}, f.failure
 	}
-	return ops.Waiting{Tools: []ops.WaitingTool{{Name: "github:x", Server: "github", Tool: "x", Pending: ops.Pending{Reason: "new", Fingerprint: seenPrint}}}}, nil
+	return ops.Waiting{Tools: []ops.WaitingTool{{Name: "github:x", Server: "github", Tool: "x", PendingInfo: ops.PendingInfo{Reason: "new", Fingerprint: seenPrint}}}}, nil
 }
 
 // Whatever a tool is called, an action is done with that tool and no other.
@@ -191,8 +191,8 @@ func TestActionsOnToolsOfAllNames(t *testing.T) {
 			if one, err := GetTool.Call(t.Context(), c, ops.ToolRef(id)); err != nil || one.Tool != name {
 				t.Errorf("the tool %q: %q, %v", name, one.Tool, err)
 			}
-			_, err = ApproveTool.Call(t.Context(), c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: ops.ToolRef(id), Seen: ops.Seen{Fingerprint: seenPrint}}})
-			_, err2 := BlockTool.Call(t.Context(), c, ops.ToolDecision{ToolRef: ops.ToolRef(id), Seen: ops.Seen{Fingerprint: seenPrint}})
+			_, err = ApproveTool.Call(t.Context(), c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: ops.ToolRef(id), SeenFingerprint: ops.SeenFingerprint{Fingerprint: seenPrint}}})
+			_, err2 := BlockTool.Call(t.Context(), c, ops.ToolDecision{ToolRef: ops.ToolRef(id), SeenFingerprint: ops.SeenFingerprint{Fingerprint: seenPrint}})
 			_, err3 := EnableTool.Call(t.Context(), c, ops.ToolRef(id))
 			_, err4 := DisableTool.Call(t.Context(), c, ops.ToolRef(id))
 			want := []string{"approve " + id.String(), "block " + id.String(), "switch " + id.String() + " true", "switch " + id.String() + " false"}
@@ -214,17 +214,17 @@ func TestActionsOnOffersOfAllNames(t *testing.T) {
 					name = ""
 				}
 				f.decisions = nil
-				diff, err := Primitives[kind].Diff.Call(t.Context(), c, ops.OfferRef{Server: "github", Kind: kind, Name: name})
+				diff, err := Primitives[kind].Diff.Call(t.Context(), c, ops.PrimitiveRef{Server: "github", Kind: kind, Name: name})
 				if err != nil || diff.Name != name || diff.Kind != kind || diff.Changes == nil || diff.Findings == nil {
 					t.Errorf("the difference of %q: %+v, %v", name, diff, err)
 				}
-				_, err = Primitives[kind].Approve.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: seenPrint}})
-				_, err2 := Primitives[kind].Block.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: seenPrint}})
+				_, err = Primitives[kind].Approve.Call(t.Context(), c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef{Server: "github", Name: name}, SeenFingerprint: ops.SeenFingerprint{Fingerprint: seenPrint}})
+				_, err2 := Primitives[kind].Block.Call(t.Context(), c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef{Server: "github", Name: name}, SeenFingerprint: ops.SeenFingerprint{Fingerprint: seenPrint}})
 				want := fmt.Sprintf("approve %[1]s github:%[2]s|block %[1]s github:%[2]s", kind, name)
 				if err != nil || err2 != nil || strings.Join(f.decisions, "|") != want {
 					t.Errorf("%q: %q, %v %v", name, f.decisions, err, err2)
 				}
-				_, err = Primitives[kind].Approve.Call(t.Context(), c, ops.OfferDecision{OfferRef: ops.OfferRef{Server: "github", Name: name}, Seen: ops.Seen{Fingerprint: otherPrint}})
+				_, err = Primitives[kind].Approve.Call(t.Context(), c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef{Server: "github", Name: name}, SeenFingerprint: ops.SeenFingerprint{Fingerprint: otherPrint}})
 				if p := problem.From(err); p == nil || p.Code != problem.Conflict {
 					t.Errorf("%q with another fingerprint: %v", name, err)
 				}
@@ -290,7 +290,7 @@ func TestServersAreAddedAsSent(t *testing.T) {
 	if r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	same(t, "server", f.added[0], ops.NewServer{Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y", "<x>"}, Env: map[string]string{"T": "${env:T}"}, WorkingDir: "~/w"}, Trust: "manual", Quarantined: true}, nil)
+	same(t, "server", f.added[0], ops.AddServerRequest{Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y", "<x>"}, Env: map[string]string{"T": "${env:T}"}, WorkingDir: "~/w"}, Trust: "manual", Quarantined: true}, nil)
 	const secret = "hunter2-hunter2"
 	for body, parameter := range map[string]string{
 		`{}`:            "name",
@@ -374,7 +374,7 @@ func TestDecisionsNameTheirCaller(t *testing.T) {
 	both(t, f, func(t *testing.T, c *Client) {
 		ctx, id, github := t.Context(), tool.ID{Server: "github", Tool: "x"}, ops.ServerRef{Name: "github"}
 		f.callers = nil
-		_, err := AddServer.Call(ctx, c, ops.NewServer{Name: "new", Launch: config.Launch{URL: "https://example.com/mcp", Headers: map[string]string{"A": "<b>"}}})
+		_, err := AddServer.Call(ctx, c, ops.AddServerRequest{Name: "new", Launch: config.Launch{URL: "https://example.com/mcp", Headers: map[string]string{"A": "<b>"}}})
 		ok(t, err)
 		_, err = DisableServer.Call(ctx, c, github)
 		ok(t, err)
@@ -386,17 +386,17 @@ func TestDecisionsNameTheirCaller(t *testing.T) {
 		ok(t, err)
 		review, err := ReviewServer.Call(ctx, c, github)
 		same(t, "review", review, listed(testReview()), err)
-		_, err = ApproveServer.Call(ctx, c, ops.ServerDecision{ServerRef: github, Seen: ops.Seen{Fingerprint: seenPrint}})
+		_, err = ApproveServer.Call(ctx, c, ops.ServerDecision{ServerRef: github, SeenFingerprint: ops.SeenFingerprint{Fingerprint: seenPrint}})
 		ok(t, err)
-		_, err = ApproveServer.Call(ctx, c, ops.ServerDecision{ServerRef: github, Seen: ops.Seen{Fingerprint: otherPrint}})
+		_, err = ApproveServer.Call(ctx, c, ops.ServerDecision{ServerRef: github, SeenFingerprint: ops.SeenFingerprint{Fingerprint: otherPrint}})
 		if p := problem.From(err); p == nil || p.Code != problem.Conflict {
 			t.Errorf("got %v", err)
 		}
-		_, err = ApproveTool.Call(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: ops.ToolRef(id), Seen: ops.Seen{Fingerprint: seenPrint}}})
+		_, err = ApproveTool.Call(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: ops.ToolRef(id), SeenFingerprint: ops.SeenFingerprint{Fingerprint: seenPrint}}})
 		ok(t, err)
 		removed, err := RemoveServer.Call(ctx, c, github)
 		same(t, "removed", removed, ops.Removed{Removed: "github"}, err)
-		waiting, err := ListApprovals.Call(ctx, c, ops.WaitingQuery{})
+		waiting, err := ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{})
 		if err != nil || waiting.Servers == nil || len(waiting.Tools) != 1 {
 			t.Errorf("%+v %v", waiting, err)
 		}

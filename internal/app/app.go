@@ -82,7 +82,7 @@ type Options struct {
 	AnyPort bool
 	Version string
 	// SampleServers are the servers that a user can add to try MCPProxy.
-	SampleServers []ops.NewServer
+	SampleServers []ops.AddServerRequest
 	Stderr        io.Writer
 	// Terminal writes lines for a user to Stderr instead of the text log.
 	Terminal bool
@@ -131,8 +131,8 @@ type daemon struct {
 	gateway      *ops.Gateway
 	inspect      *ops.Inspector
 	builtin      *mcpserver.BuiltinTools
-	events       *ops.Hub
-	settings     *ops.Settings
+	events       *ops.EventHub
+	settings     *ops.ConfigOperations
 	mcp          *mcpserver.Server
 	servers      []*http.Server         // of TCP and of the socket
 	listeners    []*httpserver.Listener // that the servers accept from
@@ -212,7 +212,7 @@ func (d *daemon) openConfig() error {
 	var err error
 	d.live, err = config.OpenLiveConfig(d.opt.ConfigPath, config.Options{
 		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.recordConfigChange, Addresses: d.listenAddresses,
-		Applied: func(f config.AppliedText) { d.settings.Applied(f) }, Presence: true,
+		Applied: func(f config.AppliedText) { d.settings.AddToHistory(f) }, Presence: true,
 	})
 	if err != nil {
 		return err
@@ -345,22 +345,22 @@ func (d *daemon) createServices() error {
 	})
 	d.gateway = ops.NewGateway(ops.GatewayDeps{
 		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams,
-		Log: d.log, Logins: d.logins, Timed: telemeter.Searched,
+		Log: d.log, Logins: d.logins, ObserveSearch: telemeter.ObserveSearch,
 		About: ops.DaemonInfo{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.endpoints, ConfigError: d.live.LastError,
-			Held:         func(ctx context.Context) ops.StatusHeld { return d.consent.Counts(ctx) },
+			CountHeld:    func(ctx context.Context) ops.StatusHeld { return d.consent.CountPendingAndLeases(ctx) },
 			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: func() []string {
 				return slices.Concat(d.loopback.withWarning(d.live.Warnings()), ops.MissingTokenWarnings(d.live.Current(), d.tokens))
-			}, Loaded: func() int { return d.builtin.ToolListSize() },
+			}, LoadedToolBytes: func() int { return d.builtin.ToolListSize() },
 		},
 	})
 	operations := ops.NewAdmin(d.gateway, d.live)
 	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
-	d.events = ops.NewHub(ops.HubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
+	d.events = ops.NewEventHub(ops.EventHubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
 	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
 	d.tokens = auth.NewAgentTokens(verifiedTokens{store.TokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
-		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.TokenClaim(t)) })
+		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.NewTokenClaim(t)) })
 	authenticator := auth.NewWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
 	replies := session.NewReplyWriter(d.opt.Version, d.logger)
@@ -370,18 +370,18 @@ func (d *daemon) createServices() error {
 		All:   gate.NewAggregateSurface(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instanceName(), Logger: d.logger,
 	})
-	d.settings = ops.NewSettings(ops.SettingsDeps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
-	tokens := ops.NewAccess(d.gateway, d.tokens)
+	d.settings = ops.NewConfigOperations(ops.ConfigDeps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
+	tokens := ops.NewAccessOperations(d.gateway, d.tokens)
 	d.consent = ops.NewCallApprovals(d.gateway, asks, d.approvals, d.tokens, d.events.PendingChanged)
 	people, err := d.newClientOperations(cfg.DataDir, tokens)
 	if err != nil {
 		return err
 	}
-	kept := ops.NewSecretOperations(ops.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
-		ops.Journal{Log: d.log, Logger: d.logger}, d.values.requestRead)
-	trials := ops.NewTrials(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now})
+	kept := ops.NewSecretOperations(ops.SecretManager{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
+		ops.ActionRecorder{Log: d.log, Logger: d.logger}, d.values.requestRead)
+	trials := ops.NewTrialOperations(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.ParseMaskedText, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now})
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.ClientAccount}
-	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewHistory(signedLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.ClientAccount, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(signedLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.ClientAccount, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -410,7 +410,7 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	d.running.Go(func() { d.restoreOnReopen(ctx) })
 	d.running.Go(func() { d.tokens.Run(ctx) })
 	d.running.Go(func() { d.followInstances(ctx) })
-	d.running.Go(func() { d.gateway.Learn(ctx) })
+	d.running.Go(func() { d.gateway.RunLearning(ctx) })
 	d.running.Go(func() { d.recreateFiles(ctx) })
 	d.running.Go(func() { d.recordAnchor(ctx) })
 	d.running.Go(func() { d.configSignal.followPresence(ctx, d.live, d.signedChanged) })

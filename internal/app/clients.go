@@ -19,10 +19,10 @@ import (
 )
 
 // accessTokens creates tokens for clients.
-type accessTokens struct{ *ops.Access }
+type accessTokens struct{ *ops.AccessOperations }
 
 func (t accessTokens) Make(ctx context.Context, by ops.Caller, name, profile string) (string, error) {
-	made, err := t.CreateToken(ctx, by, ops.NewToken{Name: name, Profile: profile})
+	made, err := t.CreateToken(ctx, by, ops.CreateTokenRequest{Name: name, Profile: profile})
 	return made.Token, err
 }
 
@@ -32,11 +32,11 @@ func (t accessTokens) Revoke(ctx context.Context, by ops.Caller, name string) er
 }
 
 // newClientOperations returns the operations on MCP clients of the account that runs MCPProxy. A daemon belongs to no project, so it reads only global files.
-func (d *daemon) newClientOperations(dataDir string, tokens *ops.Access) (*ops.ClientOperations, error) {
+func (d *daemon) newClientOperations(dataDir string, tokens *ops.AccessOperations) (*ops.ClientOperations, error) {
 	env, err := clients.SystemEnv(runtime.GOOS)
 	env.Dir = ""
 	self, selfErr := autostart.ExecutablePath()
-	account := &ops.ClientAccount{
+	account := &ops.LocalClients{
 		ClientAccount: &permission.ClientAccount{
 			Env: env,
 			Tools: func() []permission.ProxyTool {
@@ -47,7 +47,7 @@ func (d *daemon) newClientOperations(dataDir string, tokens *ops.Access) (*ops.C
 		Endpoint: func() ops.ProxyEndpoint {
 			now := d.live.Current()
 			p := ops.ProxyEndpoint{
-				Base: ops.BaseURL(d.tcp.Addr().String()), Command: self, Args: config.PathFlags(d.live.Path(), dataDir, nil), NoCommand: selfErr, Locked: now.RequireMCPAuth,
+				Base: ops.ListenerURL(d.tcp.Addr().String()), Command: self, Args: config.PathFlags(d.live.Path(), dataDir, nil), NoCommand: selfErr, Locked: now.RequireMCPAuth,
 			}
 			for _, profile := range now.Profiles {
 				p.Profiles = append(p.Profiles, profile.Name)
@@ -59,38 +59,38 @@ func (d *daemon) newClientOperations(dataDir string, tokens *ops.Access) (*ops.C
 		},
 		Tokens: accessTokens{tokens},
 	}
-	return &ops.ClientOperations{Account: account, Journal: ops.Journal{Log: d.log, Logger: d.logger}}, err
+	return &ops.ClientOperations{Account: account, Journal: ops.ActionRecorder{Log: d.log, Logger: d.logger}}, err
 }
 
 // newImportOperations returns the operations that import the servers of the account's clients.
 func (d *daemon) newImportOperations(account *permission.ClientAccount, a *ops.Admin, store *secret.Store, kept *ops.SecretOperations) *ops.ImportOperations {
-	return ops.NewImportOperations(ops.NewImportAccount(account.Env, account.Open), func(c ops.Caller) ops.ImportTarget {
+	return ops.NewImportOperations(ops.NewImporter(account.Env, account.Open), func(c ops.Caller) ops.ImportTarget {
 		return ops.ImportTarget{
-			Text: d.live.ReadFile, Itself: d.live.CheckNotSelfReference, Secret: store.Get,
-			Names: func(ctx context.Context) (names []string, err error) {
+			ConfigText: d.live.ReadFile, CheckNotSelf: d.live.CheckNotSelfReference, ReadSecret: store.Get,
+			ServerNames: func(ctx context.Context) (names []string, err error) {
 				all, err := a.Servers(ctx, c, ops.Nothing{})
 				for _, s := range all.Servers {
 					names = append(names, s.Name)
 				}
 				return names, err
 			},
-			Keep: func(ctx context.Context, name, value string) error {
-				_, err := kept.SetSecret(ctx, c, ops.NewSecret{Name: name, Value: value})
+			StoreSecret: func(ctx context.Context, name, value string) error {
+				_, err := kept.SetSecret(ctx, c, ops.SetSecretRequest{Name: name, Value: value})
 				return err
 			},
-			Forget: func(ctx context.Context, name string) error {
+			DeleteSecret: func(ctx context.Context, name string) error {
 				_, err := kept.DeleteSecret(ctx, c, ops.SecretRef{Name: name})
 				return err
 			},
-			Add: func(ctx context.Context, all []ops.NewServer) ([]ops.ServerView, []error, error) {
+			AddServers: func(ctx context.Context, all []ops.AddServerRequest) ([]ops.ServerView, []error, error) {
 				return a.AddServers(ctx, c, all)
 			},
-			Change: func(ctx context.Context, in ops.ServerChange) error {
+			ChangeServer: func(ctx context.Context, in ops.ServerChange) error {
 				_, err := a.ChangeServer(ctx, c, in)
 				return err
 			},
 		}
 	}, func(c ops.Caller, servers string, do func() error) error {
-		return ops.Journal{Log: d.log, Logger: d.logger}.RunUserAction(c, ops.NewActionRecord(c, activity.ConfigChange, tool.ID{}, "import_servers", servers), do)
+		return ops.ActionRecorder{Log: d.log, Logger: d.logger}.RunUserAction(c, ops.NewActionRecord(c, activity.ConfigChange, tool.ID{}, "import_servers", servers), do)
 	})
 }

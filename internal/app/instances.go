@@ -81,7 +81,7 @@ func (d *daemon) applyShared(ctx context.Context, s store.RemoteChanges) error {
 	}
 	if d.events.HasListeners() && (len(s.LogNotices) > 0 || s.LogMissed) {
 		steps, missed, also := d.shared.ReadRemoteSteps(ctx, s.LogNotices)
-		d.events.AddRemoteSteps(steps, s.LogMissed || missed || also != nil)
+		d.events.AddRemoteEntries(steps, s.LogMissed || missed || also != nil)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ func (d *daemon) newListenError(address string, err error) error {
 		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: %v", address, err).
 			WithHint("C" + hint[1:])
 	}
-	other, _ := doctor.HolderOfPort(portOf(address))
+	other, _ := doctor.FindPortHolder(portOf(address))
 	dataDir := other.DataDir
 	if dataDir == "" {
 		dataDir = d.defaultDaemonDir(address)

@@ -9,9 +9,9 @@ import (
 )
 
 // telemetryState returns the current values of the gauges.
-func (d *daemon) telemetryState() telemetry.State {
+func (d *daemon) telemetryState() telemetry.ProxyState {
 	health := d.log.Health()
-	s := telemetry.State{
+	s := telemetry.ProxyState{
 		Waiting: d.gate.QueueLength(), Sessions: d.mcp.SessionCount(), Servers: map[string]int{},
 		Degraded: health.Degraded, Backlog: health.Backlog, SpoolBytes: health.Spool, Records: health.Records,
 	}
@@ -21,12 +21,12 @@ func (d *daemon) telemetryState() telemetry.State {
 			s.Servers["disabled"]++
 			continue
 		}
-		s.Servers[ops.StateOf(server)]++
+		s.Servers[ops.DisplayedServerState(server)]++
 		for _, t := range server.Tools {
-			tools.Add(t)
+			tools.AddTool(t)
 		}
 	}
-	s.Tools = tools.ByWord()
+	s.Tools = tools.ByStatus()
 	return s
 }
 

@@ -20,7 +20,7 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 		if err := d.presence.EnsureLoaded(ctx); err != nil {
 			return err
 		}
-		return d.live.SetVerifier(ops.SignedClaims{Gate: d.presence}, d.instanceName())
+		return d.live.SetVerifier(ops.ConfigClaimChecker{Gate: d.presence}, d.instanceName())
 	}
 	d.signedChanged = func(ctx context.Context) {
 		d.loopback.openMissing(d.tcp.Addr())
@@ -44,7 +44,7 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 // claimsInForce returns the claims of everything that is in force now. Before the first anchor it returns the claims of everything decided, because the
 // configuration may already require presence.
 func (d *daemon) claimsInForce(ctx context.Context, first bool) ([]presence.Claim, error) {
-	all, err := ops.TokenClaims(ctx, d.tokens)
+	all, err := ops.AllTokenClaims(ctx, d.tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (d *daemon) claimsInForce(ctx context.Context, first bool) ([]presence.Clai
 		return all, nil
 	}
 	file, err := d.live.PrepareConfirmation()
-	return append(all, ops.Claims(file)...), err
+	return append(all, ops.ToPresenceClaims(file)...), err
 }
 
 // anchorInterval is how often the anchor's fingerprint is recorded, so that retention never deletes it.

@@ -10,7 +10,7 @@ import (
 // signedLog is a log whose verification also requires valid signatures of all decisions.
 type signedLog struct {
 	*activity.Log
-	access *ops.Access
+	access *ops.AccessOperations
 }
 
 // Verify implements ops.HistoryLog.

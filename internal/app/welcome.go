@@ -31,7 +31,7 @@ func (d *daemon) logPendingReviews(ctx context.Context) {
 		return
 	case <-d.book.Loaded():
 	}
-	for _, warning := range d.gateway.TrustWarnings() {
+	for _, warning := range d.gateway.MissingApprovalWarnings() {
 		d.logger.Warn(warning)
 	}
 	for _, s := range d.live.Current().Servers {

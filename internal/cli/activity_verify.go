@@ -27,7 +27,7 @@ func activityExport(r *run) command {
 		if q.Filter, err = filter(r, q.Filter, flags); err != nil {
 			return err
 		}
-		q.Format = ops.Format(format)
+		q.Format = ops.ExportFormat(format)
 		if path == "" {
 			return api.ExportActivity.Stream(ctx, c, q, r.Stdout)
 		}
@@ -90,7 +90,7 @@ func verifyFile(r *run, path, key string) error {
 		return problem.Newf(problem.Usage, "The export cannot be read: %v.", err)
 	}
 	defer func() { _ = f.Close() }()
-	v, err := ops.VerifyFile(f, key)
+	v, err := ops.VerifyExport(f, key)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func verifyFile(r *run, path, key string) error {
 	return verificationError(v.OK, v.FirstBreak, "The export is not as it was written.")
 }
 
-func writeFileVerification(p *printer, v ops.FileVerification) {
+func writeFileVerification(p *printer, v ops.ExportVerification) {
 	p.line("%d records, %d entries, of which %d were held against the one before.", v.Records, v.Entries, v.Linked)
 	if v.Filtered {
 		p.line("The export is filtered: what it has is as it was written, and nothing is said of the rest of the log.")
@@ -144,7 +144,7 @@ func activityRedact(r *run) command {
 		if len(fields) == 0 {
 			return usage("Say which fields to erase: --field", "They are "+strings.Join(activity.ErasableField("").Words(), ", ")+".")
 		}
-		in := ops.RedactInput{ID: strings.TrimRight(args[0], "….")}
+		in := ops.RedactRequest{ID: strings.TrimRight(args[0], "….")}
 		for _, f := range fields {
 			in.Fields = append(in.Fields, activity.ErasableField(f))
 		}

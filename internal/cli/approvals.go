@@ -47,13 +47,13 @@ func writeWaiting(p *printer, waiting ops.Waiting) {
 
 // waitingTools completes the names of tools that wait for approval.
 func waitingTools(ctx context.Context, c *api.Client, _ string) []string {
-	waiting, _ := api.ListApprovals.Call(ctx, c, ops.WaitingQuery{})
+	waiting, _ := api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{})
 	return mapStrings(waiting.Tools, func(t ops.WaitingTool) string { return t.Name })
 }
 
 // waitingServers completes the names of servers that wait for approval, or of all servers when none does.
 func waitingServers(ctx context.Context, c *api.Client, typed string) []string {
-	waiting, _ := api.ListApprovals.Call(ctx, c, ops.WaitingQuery{})
+	waiting, _ := api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{})
 	if len(waiting.Servers) == 0 {
 		return serverNames(ctx, c, typed)
 	}

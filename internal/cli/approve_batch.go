@@ -86,7 +86,7 @@ func waitingDefinitions(all ops.Waiting) []waitingDefinition {
 		out = append(out, waitingDefinition{definition{t.Server, tool.KindTool, t.Tool}, t, t})
 	}
 	for _, o := range all.Offers {
-		out = append(out, waitingDefinition{definition{o.Server, o.Kind, o.Name}, ops.WaitingTool{Name: o.Name, Pending: o.Pending, Scanned: o.Scanned}, o})
+		out = append(out, waitingDefinition{definition{o.Server, o.Kind, o.Name}, ops.WaitingTool{Name: o.Name, PendingInfo: o.PendingInfo, ScanResult: o.ScanResult}, o})
 	}
 	return out
 }
@@ -123,7 +123,7 @@ func (b *batchApproval) approve(ctx context.Context, c *api.Client, all []waitin
 		}
 	}
 	for _, w := range alone {
-		_, _, err := w.definition.approve(ctx, c, ops.Seen{Fingerprint: w.Fingerprint})
+		_, _, err := w.definition.approve(ctx, c, ops.SeenFingerprint{Fingerprint: w.Fingerprint})
 		done(w, err)
 	}
 }
@@ -133,7 +133,7 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Definition
 	if _, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: server}); err != nil {
 		return err
 	}
-	waiting, err := api.ListApprovals.Call(ctx, c, ops.WaitingQuery{})
+	waiting, err := api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{})
 	if err != nil {
 		return err
 	}

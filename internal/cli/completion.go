@@ -51,13 +51,13 @@ func vocabulary(name string) []string {
 	case "kind":
 		return kindWords()
 	case "check":
-		return doctor.Codes()
+		return doctor.CodesAndNames()
 	case "tool status":
 		return api.ListTools.AllowedValues("status")
 	case "field":
 		return activity.ErasableField("").Words()
 	case "export format":
-		return ops.Format("").Words()
+		return ops.ExportFormat("").Words()
 	case "group":
 		return activity.GroupBy("").Words()
 	case "record status":

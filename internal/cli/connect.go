@@ -46,7 +46,7 @@ func connectCommand(r *run) command {
 					return err
 				}
 			}
-			done, err := c.change(cmd.Context(), args, func(client string) (ops.ConnectPlan, error) { return c.account.Connect(client, f.wish) }, "Connect")
+			done, err := c.change(cmd.Context(), args, func(client string) (ops.ConnectPlan, error) { return c.account.PlanConnect(client, f.wish) }, "Connect")
 			err = errors.Join(err, c.offerRules(cmd.Context(), done))
 			if len(done) > 0 && daemonURL(cmd.Context(), r) == "" {
 				r.say(notRunning)
@@ -75,7 +75,7 @@ func disconnectCommand(r *run) command {
 					return err
 				}
 			}
-			_, err = c.change(cmd.Context(), args, c.account.Disconnect, "Disconnect")
+			_, err = c.change(cmd.Context(), args, c.account.PlanDisconnect, "Disconnect")
 			return err
 		},
 	}
@@ -85,7 +85,7 @@ func disconnectCommand(r *run) command {
 type connector struct {
 	*run
 	flags   connectFlags
-	account *ops.ClientAccount
+	account *ops.LocalClients
 }
 
 func newConnector(r *run, cmd *cobra.Command, args []string, f connectFlags) (*connector, error) {
@@ -103,7 +103,7 @@ func newConnector(r *run, cmd *cobra.Command, args []string, f connectFlags) (*c
 
 // found returns the known clients that match.
 func (c *connector) found(wanted func(ops.ClientView) bool, none string) ([]string, error) {
-	all, err := c.account.List()
+	all, err := c.account.ListClients()
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (c *connector) change(ctx context.Context, ids []string, prepare func(strin
 		if plan.Command != nil { // some take ten seconds
 			c.say("Running `%s`.", printable(strings.Join(plan.Command, " ")))
 		}
-		done, err := c.account.Apply(ctx, ops.Caller{}, plan)
+		done, err := c.account.ApplyPlan(ctx, ops.Caller{}, plan)
 		if err != nil {
 			fail(plan.Client, err)
 			continue
@@ -272,7 +272,7 @@ func (c *connector) offerRules(ctx context.Context, ids []string) error {
 func (c *connector) undo(args []string) error {
 	all := []ops.PastChange{}
 	for _, client := range args {
-		done, err := c.account.UndoLast(client)
+		done, err := c.account.UndoLastConnect(client)
 		if all = append(all, done...); err != nil {
 			return errors.Join(c.printUndone(all), err)
 		}
@@ -296,7 +296,7 @@ const notRunning = "MCPProxy is not running: `mcpproxy service install` has it r
 const statusTimeout = 2 * time.Second
 
 // clientAccount returns the clients of the user and the address of MCPProxy: of a running daemon, otherwise from the configuration.
-func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
+func clientAccount(ctx context.Context, r *run) (*ops.LocalClients, error) {
 	env, err := clientsEnv(r)
 	if err != nil {
 		return nil, err
@@ -305,7 +305,7 @@ func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
 	if err != nil {
 		return nil, err
 	}
-	place := ops.ProxyEndpoint{Base: ops.BaseURL(live.Current().Listen), Locked: live.Current().RequireMCPAuth}
+	place := ops.ProxyEndpoint{Base: ops.ListenerURL(live.Current().Listen), Locked: live.Current().RequireMCPAuth}
 	for _, profile := range live.Current().Profiles {
 		place.Profiles = append(place.Profiles, profile.Name)
 	}
@@ -316,12 +316,12 @@ func clientAccount(ctx context.Context, r *run) (*ops.ClientAccount, error) {
 }
 
 // accountAt returns the clients of the user for an MCPProxy at a place.
-func accountAt(r *run, env clients.Env, place ops.ProxyEndpoint) *ops.ClientAccount {
+func accountAt(r *run, env clients.Env, place ops.ProxyEndpoint) *ops.LocalClients {
 	var err error
 	if place.Command, place.Args, err = r.self(); err != nil {
 		place.NoCommand = err
 	}
-	return &ops.ClientAccount{
+	return &ops.LocalClients{
 		ClientAccount: &permission.ClientAccount{
 			Env: env, Tools: func() []permission.ProxyTool { tools, _ := builtinTools(r); return tools }, Open: func() (*clients.Journal, error) { return clientChanges(r) },
 		},
@@ -348,7 +348,7 @@ func daemonURL(ctx context.Context, r *run) string {
 	}
 	for _, surface := range s.Surfaces {
 		if at, ok := strings.CutSuffix(surface.Address, "/mcp"); ok {
-			return ops.BaseURL(strings.TrimPrefix(at, "http://"))
+			return ops.ListenerURL(strings.TrimPrefix(at, "http://"))
 		}
 	}
 	return ""
@@ -363,7 +363,7 @@ func (d daemonTokens) Make(ctx context.Context, _ ops.Caller, name, profile stri
 		return "", err
 	}
 	defer c.Close()
-	made, err := api.CreateToken.Call(ctx, c, ops.NewToken{Name: name, Profile: profile})
+	made, err := api.CreateToken.Call(ctx, c, ops.CreateTokenRequest{Name: name, Profile: profile})
 	return made.Token, err
 }
 

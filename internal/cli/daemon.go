@@ -68,7 +68,7 @@ func runOperationAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(arg
 }
 
 // changeOrOffline runs an operation that changes the configuration file: in the daemon, or without one in this process with the same checks.
-func changeOrOffline[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.ConfigFile, In) (Out, error)) (Out, error) {
+func changeOrOffline[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.OfflineAdmin, In) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.IsDaemonAbsent(err) {
 		return out, err
@@ -81,11 +81,11 @@ func changeOrOffline[In, Out any](r *run, ctx context.Context, c *api.Client, op
 	if err != nil {
 		return out, err
 	}
-	return offline(ops.NewConfigFile(live), in)
+	return offline(ops.NewOfflineAdmin(live), in)
 }
 
 // runChange returns the run function of a command that runs such an operation and shows the answer.
-func runChange[In, Out any](r *run, op *api.Op[In, Out], offline func(ops.ConfigFile, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+func runChange[In, Out any](r *run, op *api.Op[In, Out], offline func(ops.OfflineAdmin, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
 	return r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
 		if err != nil {

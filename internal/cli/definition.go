@@ -35,7 +35,7 @@ func (k kindFlag) definition(arg string) (definition, error) {
 }
 
 // definition names the definition of a tool, prompt, resource, template or instructions. Instructions have no name.
-type definition ops.OfferRef
+type definition ops.PrimitiveRef
 
 // parseDefinition parses server:name; for instructions the server alone.
 func parseDefinition(kind tool.DefinitionKind, arg string) (definition, error) {
@@ -43,7 +43,7 @@ func parseDefinition(kind tool.DefinitionKind, arg string) (definition, error) {
 		id, err := toolID(arg)
 		return definition{id.Server, kind, id.Tool}, err
 	}
-	ref, err := ops.NamedDefinition{Name: arg, Kind: kind}.Ref()
+	ref, err := ops.NamedDefinition{Name: arg, Kind: kind}.ParseRef()
 	if p := problem.From(err); p != nil {
 		return definition{}, usage(printable(p.Message), p.Hint)
 	}
@@ -108,39 +108,39 @@ func (d definition) diff(ctx context.Context, c *api.Client) (difference, error)
 		t, err := api.DiffTool.Call(ctx, c, d.toolRef())
 		return difference{"Tool", t.Name, t, t}, err
 	}
-	o, err := api.Primitives[d.Kind].Diff.Call(ctx, c, ops.OfferRef(d))
+	o, err := api.Primitives[d.Kind].Diff.Call(ctx, c, ops.PrimitiveRef(d))
 	return difference{sentence(o.Kind.Label()), definition{o.Server, o.Kind, o.Name}.id(), ops.ToolDiff{
-		Status: o.Status, Reason: o.Reason, Fingerprint: o.Fingerprint, Compared: o.Compared, Scanned: o.Scanned,
+		Status: o.Status, Reason: o.Reason, Fingerprint: o.Fingerprint, Comparison: o.Comparison, ScanResult: o.ScanResult,
 	}, o}, err
 }
 
 // approve returns the daemon's answer, and the status of a tool that is still locked.
-func (d definition) approve(ctx context.Context, c *api.Client, s ops.Seen) (answer any, status string, err error) {
+func (d definition) approve(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, status string, err error) {
 	if d.Kind == tool.KindTool {
-		v, err := api.ApproveTool.Call(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: d.toolRef(), Seen: s}})
+		v, err := api.ApproveTool.Call(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: d.toolRef(), SeenFingerprint: s}})
 		return v, v.Status, err
 	}
-	answer, err = api.Primitives[d.Kind].Approve.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
+	answer, err = api.Primitives[d.Kind].Approve.Call(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef(d), SeenFingerprint: s})
 	return answer, "", err
 }
 
-func (d definition) block(ctx context.Context, c *api.Client, s ops.Seen) (answer any, err error) {
+func (d definition) block(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, err error) {
 	if d.Kind == tool.KindTool {
-		return api.BlockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toolRef(), Seen: s})
+		return api.BlockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toolRef(), SeenFingerprint: s})
 	}
-	return api.Primitives[d.Kind].Block.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
+	return api.Primitives[d.Kind].Block.Call(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef(d), SeenFingerprint: s})
 }
 
-func (d definition) unblock(ctx context.Context, c *api.Client, s ops.Seen) (answer any, err error) {
+func (d definition) unblock(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, err error) {
 	if d.Kind == tool.KindTool {
-		return api.UnblockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toolRef(), Seen: s})
+		return api.UnblockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toolRef(), SeenFingerprint: s})
 	}
-	return api.Primitives[d.Kind].Unblock.Call(ctx, c, ops.OfferDecision{OfferRef: ops.OfferRef(d), Seen: s})
+	return api.Primitives[d.Kind].Unblock.Call(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef(d), SeenFingerprint: s})
 }
 
 // approveOne shows a definition, asks, and approves what was shown.
 func approveOne(r *run, ctx context.Context, c *api.Client, of definition, given consent) error {
-	seen := ops.Seen{Fingerprint: given.fingerprint}
+	seen := ops.SeenFingerprint{Fingerprint: given.fingerprint}
 	if seen.Fingerprint == "" {
 		d, err := of.diff(ctx, c)
 		if err != nil {
@@ -169,7 +169,7 @@ func approveOne(r *run, ctx context.Context, c *api.Client, of definition, given
 }
 
 // blockOne blocks a definition: the listed one, unless a fingerprint is given.
-func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen ops.Seen) error {
+func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen ops.SeenFingerprint) error {
 	if seen.Fingerprint == "" {
 		d, err := of.diff(ctx, c)
 		if err != nil {
@@ -187,7 +187,7 @@ func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen op
 }
 
 // unblockOne unblocks a definition: the listed one, unless a fingerprint is given.
-func unblockOne(r *run, ctx context.Context, c *api.Client, of definition, seen ops.Seen) error {
+func unblockOne(r *run, ctx context.Context, c *api.Client, of definition, seen ops.SeenFingerprint) error {
 	if seen.Fingerprint == "" {
 		d, err := of.diff(ctx, c)
 		if err != nil {

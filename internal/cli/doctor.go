@@ -30,14 +30,14 @@ func doctorCommand(r *run) command {
 				return err
 			}
 			options.Thorough = true
-			facts := doctor.Gather(cmd.Context(), options)
-			report, err := doctor.Examine(facts, only)
+			facts := doctor.GatherFacts(cmd.Context(), options)
+			report, err := doctor.RunChecks(facts, only)
 			if err != nil {
 				return err
 			}
 			if fix {
 				done := doctor.ApplyFixes(report)
-				if report, err = doctor.Examine(doctor.Gather(cmd.Context(), options), only); err != nil {
+				if report, err = doctor.RunChecks(doctor.GatherFacts(cmd.Context(), options), only); err != nil {
 					return err
 				}
 				report.Fixed = done
@@ -61,14 +61,14 @@ func fixHint(r doctor.Report) string {
 }
 
 // doctorOptions returns where the doctor gathers facts.
-func (r *run) doctorOptions() (doctor.Options, error) {
+func (r *run) doctorOptions() (doctor.GatherOptions, error) {
 	path, err := r.configFile()
 	if err != nil {
-		return doctor.Options{}, err
+		return doctor.GatherOptions{}, err
 	}
 	dir, err := r.dataDirectory()
 	if err != nil {
-		return doctor.Options{}, err
+		return doctor.GatherOptions{}, err
 	}
 	flags := ""
 	if r.configPath != "" {
@@ -77,18 +77,18 @@ func (r *run) doctorOptions() (doctor.Options, error) {
 	if r.dataDir != "" {
 		flags += " --data-dir " + doctor.ShellQuote(dir)
 	}
-	return doctor.Options{
+	return doctor.GatherOptions{
 		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookup, Now: r.Now, Ask: r.daemonFacts, Clients: doctorClients{r},
 		Entries: doctorEntries,
 	}, nil
 }
 
 // doctorEntries reads the servers' entries in the configuration file.
-func doctorEntries(text []byte) (all []doctor.Entry) {
+func doctorEntries(text []byte) (all []doctor.ServerEntry) {
 	for _, e := range ops.ReadEntryReferences(text) {
-		one := doctor.Entry{Server: e.Server, Variables: e.Variables}
+		one := doctor.ServerEntry{Server: e.Server, Variables: e.Variables}
 		for _, c := range e.Clear {
-			one.Clear = append(one.Clear, doctor.InClear{Place: c.Place, Secret: c.Name})
+			one.Clear = append(one.Clear, doctor.ClearTextSecret{Place: c.Place, Secret: c.Name})
 		}
 		all = append(all, one)
 	}
@@ -99,12 +99,12 @@ func doctorEntries(text []byte) (all []doctor.Entry) {
 const daemonFactsTimeout = doctor.PartTime - 500*time.Millisecond
 
 // presenceFacts returns the state of presence. Without the database no signature can be read, so nothing counts.
-func presenceFacts(ctx context.Context, c *api.Client) (doctor.Presence, error) {
+func presenceFacts(ctx context.Context, c *api.Client) (doctor.PresenceFacts, error) {
 	v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 	if why := problem.From(err); why != nil && why.Code == problem.ServerUnavailable {
-		return doctor.Presence{Void: why.Message, Remedy: why.Hint}, nil
+		return doctor.PresenceFacts{Void: why.Message, Remedy: why.Hint}, nil
 	}
-	p := doctor.Presence{On: v.On, Void: v.Void, Remedy: v.Remedy, Bad: v.Bad, Unsigned: v.Unsigned}
+	p := doctor.PresenceFacts{On: v.On, Void: v.Void, Remedy: v.Remedy, Bad: v.Bad, Unsigned: v.Unsigned}
 	for _, place := range v.Places {
 		if v.On && v.Anchor != nil && place.State != presence.Matches && place.State != presence.Behind {
 			p.Anchor = append(p.Anchor, place.Name+" ("+string(place.State)+")")
@@ -114,7 +114,7 @@ func presenceFacts(ctx context.Context, c *api.Client) (doctor.Presence, error) 
 }
 
 // daemonFacts requests the daemon's facts.
-func (r *run) daemonFacts(ctx context.Context) (*doctor.Daemon, error) {
+func (r *run) daemonFacts(ctx context.Context) (*doctor.DaemonFacts, error) {
 	ctx, cancel := context.WithTimeout(ctx, daemonFactsTimeout)
 	defer cancel()
 	c, err := r.client()
@@ -122,21 +122,21 @@ func (r *run) daemonFacts(ctx context.Context) (*doctor.Daemon, error) {
 		return nil, err
 	}
 	defer c.Close()
-	d := &doctor.Daemon{}
+	d := &doctor.DaemonFacts{}
 	if d.Status, err = api.GetStatus.Call(ctx, c, ops.Nothing{}); err != nil {
 		if api.IsDaemonAbsent(err) {
 			return nil, doctor.ErrAbsent
 		}
 		return nil, err
 	}
-	d.Executable = doctor.Executable(d.PID)
+	d.Executable = doctor.ExecutableOf(d.PID)
 	d.Mine, _ = os.Executable()
 	said, err := api.GetDiagnostics.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range said.Checks {
-		d.Diagnostics = append(d.Diagnostics, doctor.Diagnostic{Code: s.Code, State: doctor.State(s.State), Detail: s.Detail, Fix: s.Fix})
+		d.Diagnostics = append(d.Diagnostics, doctor.Diagnostic{Code: s.Code, State: doctor.CheckState(s.State), Detail: s.Detail, Fix: s.Fix})
 	}
 	if d.Presence, err = presenceFacts(ctx, c); err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (r *run) daemonFacts(ctx context.Context) (*doctor.Daemon, error) {
 const maxMatched = 1000
 
 // findIdlePatterns finds configured patterns that match none of a server's tools.
-func findIdlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.Server) error {
+func findIdlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.ServerFacts) error {
 	path, err := r.configFile()
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func findIdlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.S
 	}
 	for _, s := range live.Current().Servers {
 		patterns := slices.Concat(s.EnabledTools, s.DisabledTools)
-		at := slices.IndexFunc(all, func(one doctor.Server) bool { return one.Name == s.Name })
+		at := slices.IndexFunc(all, func(one doctor.ServerFacts) bool { return one.Name == s.Name })
 		if len(patterns) == 0 || at < 0 || all[at].Tools == 0 {
 			continue
 		}
@@ -200,12 +200,12 @@ const (
 	lastLines       = 5
 )
 
-func serversFacts(ctx context.Context, c *api.Client) ([]doctor.Server, error) {
+func serversFacts(ctx context.Context, c *api.Client) ([]doctor.ServerFacts, error) {
 	all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return nil, err
 	}
-	servers, asked := make([]doctor.Server, 0, len(all.Servers)), 0
+	servers, asked := make([]doctor.ServerFacts, 0, len(all.Servers)), 0
 	for _, v := range all.Servers {
 		s := serverFacts(v)
 		if notWell := s.State != string(upstream.Ready) && s.State != string(upstream.Idle) || s.Tools == 0; v.Enabled && notWell && asked < maxServersAsked {
@@ -220,7 +220,7 @@ func serversFacts(ctx context.Context, c *api.Client) ([]doctor.Server, error) {
 }
 
 // addServerFacts requests a server's launch and the end of its log.
-func addServerFacts(ctx context.Context, c *api.Client, s *doctor.Server) error {
+func addServerFacts(ctx context.Context, c *api.Client, s *doctor.ServerFacts) error {
 	d, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: s.Name})
 	if err != nil {
 		return err
@@ -246,9 +246,9 @@ func addServerFacts(ctx context.Context, c *api.Client, s *doctor.Server) error 
 }
 
 // serverFacts converts a server of the daemon.
-func serverFacts(v ops.ServerRow) doctor.Server {
+func serverFacts(v ops.ServerRow) doctor.ServerFacts {
 	code, _, _ := strings.Cut(v.Failure, ":")
-	s := doctor.Server{
+	s := doctor.ServerFacts{
 		Name: v.Name, Command: v.Command, Args: v.Args, URL: v.URL, Enabled: v.Enabled, Quarantined: v.Quarantined, ProposedBy: v.ProposedBy,
 		Live: true, State: v.State, NeedsLogin: v.NeedsLogin, Failure: code, Said: v.LastError, Installing: v.Step == upstream.Installing || v.Step == upstream.Queued,
 		Tools: v.ToolCount, Offers: v.Offers != nil, Unhinted: v.Unhinted, Waits: v.Waiting, Warnings: v.Warnings,
@@ -263,7 +263,7 @@ func serverFacts(v ops.ServerRow) doctor.Server {
 }
 
 // marks are the sign, word and colour of each state.
-var marks = map[doctor.State]struct {
+var marks = map[doctor.CheckState]struct {
 	sign, word string
 	hue        hue
 }{
@@ -301,7 +301,7 @@ func plainNumber(n int) string {
 	return fmt.Sprint(n)
 }
 
-func writeGroup(p *printer, all []doctor.Result) {
+func writeGroup(p *printer, all []doctor.CheckResult) {
 	well, skipped := 0, 0
 	fmt.Fprintln(p, sentence(string(all[0].Group)))
 	for _, c := range all {
@@ -324,7 +324,7 @@ func writeGroup(p *printer, all []doctor.Result) {
 }
 
 // whySkipped returns the reasons of skipped checks, each once.
-func whySkipped(all []doctor.Result) string {
+func whySkipped(all []doctor.CheckResult) string {
 	var why []string
 	for _, c := range all {
 		if what := oneLine(c.What); c.State == doctor.Skipped && (len(why) == 0 || why[len(why)-1] != what) {
@@ -334,7 +334,7 @@ func whySkipped(all []doctor.Result) string {
 	return strings.Join(why, " ")
 }
 
-func writeResult(p *printer, c doctor.Result) {
+func writeResult(p *printer, c doctor.CheckResult) {
 	m := marks[c.State]
 	p.text("  ", p.paint(m.hue, m.sign+" "+m.word)+"  "+c.Code+" "+c.Name+": "+oneLine(c.What))
 	for _, line := range c.Lines {

@@ -16,18 +16,18 @@ import (
 type doctorClients struct{ r *run }
 
 // Examine returns how clients are connected to the MCPProxy at an address.
-func (d doctorClients) Examine(address string) ([]doctor.Client, error) {
+func (d doctorClients) Examine(address string) ([]doctor.ClientFacts, error) {
 	env, err := clientsEnv(d.r)
 	if err != nil {
 		return nil, err
 	}
-	account := accountAt(d.r, env, ops.ProxyEndpoint{Base: ops.BaseURL(address)})
-	all, err := account.List()
+	account := accountAt(d.r, env, ops.ProxyEndpoint{Base: ops.ListenerURL(address)})
+	all, err := account.ListClients()
 	if err != nil {
 		return nil, err
 	}
 	direct := d.direct(env)
-	var found []doctor.Client
+	var found []doctor.ClientFacts
 	for _, v := range all.Clients {
 		if !v.Found {
 			continue
@@ -55,11 +55,11 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 		return out
 	}
 	here := ops.ImportTarget{
-		Text: live.ReadFile, Itself: live.CheckNotSelfReference,
-		Names:  func(context.Context) ([]string, error) { return nil, nil },
-		Secret: func(context.Context, string) (string, error) { return "", secret.ErrMissing },
+		ConfigText: live.ReadFile, CheckNotSelf: live.CheckNotSelfReference,
+		ServerNames: func(context.Context) ([]string, error) { return nil, nil },
+		ReadSecret:  func(context.Context, string) (string, error) { return "", secret.ErrMissing },
 	}
-	all, err := ops.NewImportAccount(env, nil).FindServers(context.Background(), here, "")
+	all, err := ops.NewImporter(env, nil).FindServers(context.Background(), here, "")
 	if err != nil {
 		return out
 	}
@@ -72,14 +72,14 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 	return out
 }
 
-func clientFacts(v ops.ClientView) doctor.Client {
-	c := doctor.Client{ID: v.ID, Name: v.Name, Path: v.Path, Entry: v.LeadsTo, Foreign: v.Foreign, Missing: v.Missing, Broken: v.Broken}
+func clientFacts(v ops.ClientView) doctor.ClientFacts {
+	c := doctor.ClientFacts{ID: v.ID, Name: v.Name, Path: v.Path, Entry: v.LeadsTo, Foreign: v.Foreign, Missing: v.Missing, Broken: v.Broken}
 	if !v.Connected || !v.Permissions.Writable {
 		return c
 	}
 	for _, lane := range v.Permissions.Lanes {
 		if !lane.Right {
-			c.Lanes = append(c.Lanes, doctor.Lane{Name: lane.Tool, Does: lane.Verdict.Words(), Want: lane.Wanted.Words(), Rule: ruleWithPosition(lane.Rule), Denied: lane.Verdict == permission.Denied})
+			c.Lanes = append(c.Lanes, doctor.LaneDeviation{Name: lane.Tool, Does: lane.Verdict.Words(), Want: lane.Wanted.Words(), Rule: ruleWithPosition(lane.Rule), Denied: lane.Verdict == permission.Denied})
 		}
 	}
 	return c

@@ -50,7 +50,7 @@ func TestStatusWithoutADaemon(t *testing.T) {
 		Running *bool
 		Servers struct {
 			Total, Enabled int
-			NotReady       []doctor.Unavailable `json:"not_ready"`
+			NotReady       []doctor.UnavailableServer `json:"not_ready"`
 		}
 		Waiting doctor.PendingReviews
 	}

@@ -41,7 +41,7 @@ type fake struct {
 
 	reviews   int // of the server soon, which is listed in the third
 	decisions []string
-	added     []ops.NewServer
+	added     []ops.AddServerRequest
 	looks     int      // at servers that were added
 	warnings  []string // of the server that is added
 }
@@ -115,7 +115,7 @@ func (f *fake) Server(_ context.Context, _ ops.Caller, in ops.ServerRef) (ops.Se
 }
 
 // cameUp is how a server is that was added, the second time that it is looked at.
-func (f *fake) cameUp(s ops.NewServer) ops.ServerView {
+func (f *fake) cameUp(s ops.AddServerRequest) ops.ServerView {
 	v := ops.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: s.Quarantined, State: "connecting", Detail: "starting"}
 	f.looks++
 	switch {
@@ -188,7 +188,7 @@ func (f *fake) Tools(_ context.Context, _ ops.Caller, filter ops.ToolQuery) (ops
 		if !f.empty && (filter.Server == "" || v.Server == filter.Server) && (filter.Operation == "" || v.CallWith == "call_tool_"+filter.Operation) {
 			row := ops.ToolRow{Name: v.Name, Server: v.Server, Tool: v.Tool, Title: v.Title, CallWith: v.CallWith, Status: v.Status}
 			if filter.Detail == ops.Full {
-				row.ToolMore = &ops.ToolMore{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations}
+				row.FullToolFields = &ops.FullToolFields{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations}
 			}
 			out.Tools = append(out.Tools, row)
 		}
@@ -326,7 +326,7 @@ func (f *fake) instead() []api.Operation {
 				Groups: []activity.Tally{{Key: string(in.Group) + " github:create_issue", Calls: 30, Refused: 3, Failed: 3, P50: 15, P95: 500, OwnP50: 200, Last: at("2026-01-15T09:00:00Z")}, {Key: "", Calls: 10}}}
 			return s, nil
 		}),
-		api.RedactActivity.WithHandler(func(ctx context.Context, c ops.Caller, in ops.RedactInput) (activity.Record, error) {
+		api.RedactActivity.WithHandler(func(ctx context.Context, c ops.Caller, in ops.RedactRequest) (activity.Record, error) {
 			return f.Activity(ctx, c, ops.RecordRef{ID: in.ID})
 		}),
 		api.ListServers.WithHandler(func(ctx context.Context, c ops.Caller, in ops.Nothing) (all ops.ServerList, err error) {
@@ -343,7 +343,7 @@ func (f *fake) instead() []api.Operation {
 		api.ListSecrets.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.SecretViews, error) {
 			return ops.SecretViews{Secrets: []ops.SecretView{fakeSecret("GITHUB_TOKEN", "set"), fakeSecret("TICKETS", "missing"), fakeSecret("DESK", "locked")}}, nil
 		}),
-		api.SetSecret.WithHandler(func(_ context.Context, _ ops.Caller, in ops.NewSecret) (ops.SecretView, error) {
+		api.SetSecret.WithHandler(func(_ context.Context, _ ops.Caller, in ops.SetSecretRequest) (ops.SecretView, error) {
 			return fakeSecret(in.Name, "set"), nil
 		}),
 		api.DeleteSecret.WithHandler(func(_ context.Context, _ ops.Caller, in ops.SecretRef) (ops.SecretView, error) {
@@ -403,7 +403,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := api.Deps{Implementations: []any{(*ops.Access)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.Hub)(nil), (*ops.History)(nil), (*ops.Inspector)(nil), (*ops.Settings)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}, Auth: auth.NewAuthenticator("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Replacements: f.instead()}
+	deps := api.Deps{Implementations: []any{(*ops.AccessOperations)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.EventHub)(nil), (*ops.ActivityHistory)(nil), (*ops.Inspector)(nil), (*ops.ConfigOperations)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}, Auth: auth.NewAuthenticator("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Replacements: f.instead()}
 	deps.Refuse = refuse
 	h, err := api.New(deps)
 	if err != nil {

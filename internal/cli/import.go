@@ -80,7 +80,7 @@ func importServers(r *run, ctx context.Context, c *api.Client, from string, f im
 			return err
 		}
 	}
-	out, err := h.Import(ctx, idsToImport(h.Found, o.Remove), o)
+	out, err := h.ImportServers(ctx, idsToImport(h.Found, o.Remove), o)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func countNew(found []ops.Found) (n newCounts) {
 }
 
 // askImport asks what to do. Without a question the user has not seen the launches, so they need a review.
-func askImport(r *run, ctx context.Context, f importFlags, h *ops.ImportSet, n newCounts, o *ops.ImportOptions) (err error) {
+func askImport(r *run, ctx context.Context, f importFlags, h *ops.FoundServers, n newCounts, o *ops.ImportOptions) (err error) {
 	const hint = "Look with --dry-run, then give --yes: what is imported without a question waits for review."
 	question := "Import " + counted(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
 	switch {
@@ -172,7 +172,7 @@ func owned(s ops.Found) bool {
 }
 
 // findServers finds the servers of all clients, of one client, of a file or of stdin.
-func findServers(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*ops.ImportSet, error) {
+func findServers(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*ops.FoundServers, error) {
 	env, err := clientsEnv(r)
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func findServers(r *run, ctx context.Context, c *api.Client, from string, f impo
 	if err != nil {
 		return nil, err
 	}
-	account := ops.NewImportAccount(env, func() (*clients.Journal, error) { return clientChanges(r) })
+	account := ops.NewImporter(env, func() (*clients.Journal, error) { return clientChanges(r) })
 	_, unknown := clients.FindImportSource(from)
 	if from == "" || unknown == nil {
 		return account.FindServers(ctx, here, from)
@@ -198,7 +198,7 @@ func findServers(r *run, ctx context.Context, c *api.Client, from string, f impo
 	if from == "-" {
 		from = "stdin"
 	}
-	return account.ParseServers(ctx, here, from, text)
+	return account.FindServersInText(ctx, here, from, text)
 }
 
 // readText reads a file, or stdin for "-", up to the size limit of clients' files.
@@ -229,8 +229,8 @@ func importTo(r *run, c *api.Client) (here ops.ImportTarget, err error) {
 		return here, err
 	}
 	return ops.ImportTarget{
-		Text: live.ReadFile, Itself: live.CheckNotSelfReference, Secret: kept.Store.Get,
-		Names: func(ctx context.Context) (names []string, err error) {
+		ConfigText: live.ReadFile, CheckNotSelf: live.CheckNotSelfReference, ReadSecret: kept.Store.Get,
+		ServerNames: func(ctx context.Context) (names []string, err error) {
 			all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 			if api.IsDaemonAbsent(err) {
 				for _, s := range live.Current().Servers {
@@ -243,26 +243,26 @@ func importTo(r *run, c *api.Client) (here ops.ImportTarget, err error) {
 			}
 			return names, err
 		},
-		Keep: func(ctx context.Context, name, value string) error {
-			in := ops.NewSecret{Name: name, Value: value}
-			_, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s ops.Secrets) (ops.SecretView, error) { return s.Set(ctx, in) })
+		StoreSecret: func(ctx context.Context, name, value string) error {
+			in := ops.SetSecretRequest{Name: name, Value: value}
+			_, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Set(ctx, in) })
 			return err
 		},
-		Forget: func(ctx context.Context, name string) error {
+		DeleteSecret: func(ctx context.Context, name string) error {
 			in := ops.SecretRef{Name: name}
-			_, err := secretsOp(r, ctx, c, api.DeleteSecret, in, func(s ops.Secrets) (ops.SecretView, error) { return s.Delete(ctx, in) })
+			_, err := secretsOp(r, ctx, c, api.DeleteSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Delete(ctx, in) })
 			return err
 		},
-		Add: func(ctx context.Context, all []ops.NewServer) ([]ops.ServerView, []error, error) {
-			added, err := api.AddServers.Call(ctx, c, ops.NewServers{Servers: all})
+		AddServers: func(ctx context.Context, all []ops.AddServerRequest) ([]ops.ServerView, []error, error) {
+			added, err := api.AddServers.Call(ctx, c, ops.AddServersRequest{Servers: all})
 			if api.IsDaemonAbsent(err) {
-				return ops.AddEach(ops.NewConfigFile(live).AddServer)(ctx, all)
+				return ops.AddOneByOne(ops.NewOfflineAdmin(live).AddServer)(ctx, all)
 			}
 			views, refused := added.ViewsAndErrors()
 			return views, refused, err
 		},
-		Change: func(ctx context.Context, in ops.ServerChange) error {
-			_, err := changeOrOffline(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f ops.ConfigFile, in api.Change) (ops.ServerView, error) {
+		ChangeServer: func(ctx context.Context, in ops.ServerChange) error {
+			_, err := changeOrOffline(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f ops.OfflineAdmin, in api.Change) (ops.ServerView, error) {
 				return f.ChangeServer(in.ServerChange)
 			})
 			return err
@@ -362,7 +362,7 @@ func secretsInClear(s ops.Found) string {
 }
 
 // writeImported writes the results of an import.
-func writeImported(p *printer, h *ops.ImportSet, all []ops.Result, o ops.ImportOptions, offline bool) {
+func writeImported(p *printer, h *ops.FoundServers, all []ops.Result, o ops.ImportOptions, offline bool) {
 	by := map[string]ops.Found{}
 	for _, s := range h.Found {
 		by[s.ID] = s
@@ -455,7 +455,7 @@ func undoImport(r *run, client string) error {
 	if err != nil {
 		return err
 	}
-	all, err := ops.NewImportAccount(env, func() (*clients.Journal, error) { return clientChanges(r) }).Undo(client)
+	all, err := ops.NewImporter(env, func() (*clients.Journal, error) { return clientChanges(r) }).UndoLastImport(client)
 	if len(all) == 0 && err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func findPendingCall(ctx context.Context, c *api.Client, begins string) (ops.Pen
 	case len(found) == 1:
 		begins = found[0]
 	}
-	return api.GetPending.Call(ctx, c, ops.PendingRef{ID: begins})
+	return api.GetPending.Call(ctx, c, ops.PendingCallRef{ID: begins})
 }
 
 func pendingShow(r *run) command {
@@ -110,14 +110,14 @@ func pendingApprove(r *run) command {
 	var said consent
 	return command{flags: map[string]any{"yes": &said.yes}, complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		return r.decidePending(ctx, c, args[0], "Approve this call, once?", said, func(id string) (ops.PendingCall, error) {
-			return api.ApproveCall.Call(ctx, c, ops.PendingRef{ID: id})
+			return api.ApproveCall.Call(ctx, c, ops.PendingCallRef{ID: id})
 		}, "Approved: %s may be called with these arguments, once, within 15 minutes.")
 	})}
 }
 
 func pendingDeny(r *run) command {
 	var said consent
-	in := ops.Denial{}
+	in := ops.DenyCallRequest{}
 	return command{flags: map[string]any{"yes": &said.yes, "reason": &in.Reason}, complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		said.yes = said.yes || in.Reason != "" // a reason implies that the user has looked
 		return r.decidePending(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
@@ -148,7 +148,7 @@ func writeLeases(p *printer, all ops.LeaseList) {
 }
 
 func leaseGrant(r *run) command {
-	in, said := ops.NewLease{}, consent{}
+	in, said := ops.GrantLeaseRequest{}, consent{}
 	return command{
 		flags: map[string]any{"lane": &in.Lane, "for": &in.For, "calls": &atMostFlag{to: &in.Calls, most: ask.MaxCalls}, "client": &in.Client, "tools": &in.Tools, "yes": &said.yes},
 		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {

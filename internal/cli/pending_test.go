@@ -42,24 +42,24 @@ func (f *fake) askOps() []api.Operation {
 		api.ListPending.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.PendingList, error) {
 			return ops.PendingList{Pending: []ops.PendingCall{one, two}}, nil
 		}),
-		api.GetPending.WithHandler(func(_ context.Context, _ ops.Caller, in ops.PendingRef) (ops.PendingCall, error) {
+		api.GetPending.WithHandler(func(_ context.Context, _ ops.Caller, in ops.PendingCallRef) (ops.PendingCall, error) {
 			return find(in.ID)
 		}),
-		api.ApproveCall.WithHandler(func(_ context.Context, _ ops.Caller, in ops.PendingRef) (ops.PendingCall, error) {
+		api.ApproveCall.WithHandler(func(_ context.Context, _ ops.Caller, in ops.PendingCallRef) (ops.PendingCall, error) {
 			q, err := find(in.ID)
 			if err == nil && q.State != ask.Waiting {
 				err = problem.New(problem.Conflict, "The question done was denied by admin.", "")
 			}
 			return given(q, ask.Approved, ""), err
 		}),
-		api.DenyCall.WithHandler(func(_ context.Context, _ ops.Caller, in ops.Denial) (ops.PendingCall, error) {
+		api.DenyCall.WithHandler(func(_ context.Context, _ ops.Caller, in ops.DenyCallRequest) (ops.PendingCall, error) {
 			q, err := find(in.ID)
 			return given(q, ask.Denied, in.Reason), err
 		}),
 		api.ListLeases.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.LeaseList, error) {
 			return ops.LeaseList{Leases: []ops.LeaseView{lease}}, nil
 		}),
-		api.GrantLease.WithHandler(func(_ context.Context, _ ops.Caller, in ops.NewLease) (ops.LeaseView, error) {
+		api.GrantLease.WithHandler(func(_ context.Context, _ ops.Caller, in ops.GrantLeaseRequest) (ops.LeaseView, error) {
 			made := lease
 			made.Lane = "write"
 			return made, nil

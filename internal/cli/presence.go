@@ -54,7 +54,7 @@ func presenceSet(r *run) command {
 		if err != nil {
 			return err
 		}
-		v, err := api.SetPresence.Call(ctx, c, ops.NewAnchor{Anchor: text})
+		v, err := api.SetPresence.Call(ctx, c, ops.SetAnchorRequest{Anchor: text})
 		if err != nil {
 			return err
 		}

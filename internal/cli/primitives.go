@@ -14,7 +14,7 @@ import (
 func reviewedDefinitions(v ops.ServerReview) []ops.ReviewedOffer {
 	var all []ops.ReviewedOffer
 	for _, t := range v.Tools {
-		all = append(all, ops.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, Standing: t.Standing, Definition: t.Definition, Scanned: t.Scanned})
+		all = append(all, ops.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, ApprovalStatus: t.ApprovalStatus, Definition: t.Definition, ScanResult: t.ScanResult})
 	}
 	return append(all, v.Offers...)
 }

@@ -43,16 +43,16 @@ func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) 
 }
 
 // localSecrets returns the secrets without a daemon.
-func (r *run) localSecrets() (ops.Secrets, error) {
+func (r *run) localSecrets() (ops.SecretManager, error) {
 	dir, err := r.dataDirectory()
 	if err != nil {
-		return ops.Secrets{}, err
+		return ops.SecretManager{}, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return ops.Secrets{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", printable(dir), err).
+		return ops.SecretManager{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", printable(dir), err).
 			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
 	}
-	return ops.Secrets{Store: secret.OpenStore(dir, nil), Servers: func() []config.Server {
+	return ops.SecretManager{Store: secret.OpenStore(dir, nil), Servers: func() []config.Server {
 		path, err := r.configFile()
 		if err != nil {
 			return nil
@@ -66,7 +66,7 @@ func (r *run) localSecrets() (ops.Secrets, error) {
 }
 
 // secretsOp runs an operation in the daemon, or without one in this process.
-func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(ops.Secrets) (Out, error)) (Out, error) {
+func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(ops.SecretManager) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.IsDaemonAbsent(err) {
 		return out, err
@@ -87,11 +87,11 @@ func secretsSet(r *run) command {
 		if err != nil {
 			return err
 		}
-		in := ops.NewSecret{Name: args[0], Value: value}
-		if err := ops.CheckSecret(in.Name, in.Value); err != nil {
+		in := ops.SetSecretRequest{Name: args[0], Value: value}
+		if err := ops.ValidateSecret(in.Name, in.Value); err != nil {
 			return err
 		}
-		v, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s ops.Secrets) (ops.SecretView, error) { return s.Set(ctx, in) })
+		v, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Set(ctx, in) })
 		if err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func secretsList(r *run) command {
 }
 
 func (r *run) listSecrets(ctx context.Context, c *api.Client) (ops.SecretViews, error) {
-	return secretsOp(r, ctx, c, api.ListSecrets, ops.Nothing{}, func(s ops.Secrets) (ops.SecretViews, error) { return s.List(ctx) })
+	return secretsOp(r, ctx, c, api.ListSecrets, ops.Nothing{}, func(s ops.SecretManager) (ops.SecretViews, error) { return s.List(ctx) })
 }
 
 func writeSecrets(p *printer, all ops.SecretViews) {
@@ -218,7 +218,7 @@ func secretsDelete(r *run) command {
 			return err
 		}
 		in := ops.SecretRef{Name: args[0]}
-		v, err := secretsOp(r, ctx, client, api.DeleteSecret, in, func(s ops.Secrets) (ops.SecretView, error) { return s.Delete(ctx, in) })
+		v, err := secretsOp(r, ctx, client, api.DeleteSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Delete(ctx, in) })
 		if err != nil {
 			return err
 		}

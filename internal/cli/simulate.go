@@ -46,7 +46,7 @@ func policyTry(r *run) command {
 			case err != nil:
 				return usage("The file cannot be read: "+err.Error(), "").Because(err)
 			}
-			out, err := api.TryPolicy.Call(ctx, c, ops.TrialCandidate{Text: string(text), Period: strconv.FormatInt(int64(back/time.Second), 10) + "s"})
+			out, err := api.TryPolicy.Call(ctx, c, ops.TrialRequest{Text: string(text), Period: strconv.FormatInt(int64(back/time.Second), 10) + "s"})
 			if err != nil {
 				return withFileName(err, args[0])
 			}

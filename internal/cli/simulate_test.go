@@ -16,7 +16,7 @@ import (
 )
 
 // try answers with differences of each kind; a text that says so is refused.
-func (f *fake) try(_ context.Context, _ ops.Caller, in ops.TrialCandidate) (ops.Trial, error) {
+func (f *fake) try(_ context.Context, _ ops.Caller, in ops.TrialRequest) (ops.Trial, error) {
 	if strings.Contains(in.Text, "tols_limit") {
 		return ops.Trial{}, problem.New(problem.InvalidConfig, "mcp_config.json:2:3: unknown", "").
 			With("mistakes", []ops.Mistake{{Line: 2, Column: 3, Key: "tols_limit", Message: `the key "tols_limit" is not known`, Hint: "did you mean tools_limit?"}})

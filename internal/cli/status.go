@@ -23,7 +23,7 @@ func statusCommand(r *run) command {
 		}
 		var waiting ops.Waiting
 		if r.output == formatTable {
-			waiting, _ = api.ListApprovals.Call(ctx, c, ops.WaitingQuery{}) // the status is worth telling without it
+			waiting, _ = api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{}) // the status is worth telling without it
 		}
 		return r.print(s, func(p *printer) { writeStatus(p, s, waiting) })
 	})}

@@ -19,9 +19,9 @@ type downStatus struct {
 }
 
 type downServers struct {
-	Total    int                  `json:"total"`
-	Enabled  int                  `json:"enabled"`
-	NotReady []doctor.Unavailable `json:"not_ready"`
+	Total    int                        `json:"total"`
+	Enabled  int                        `json:"enabled"`
+	NotReady []doctor.UnavailableServer `json:"not_ready"`
 }
 
 // printDown prints what is known without a daemon.
@@ -30,10 +30,10 @@ func (r *run) printDown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	options.Ask = func(context.Context) (*doctor.Daemon, error) { return nil, doctor.ErrAbsent } // it was asked already
-	f := doctor.Gather(ctx, options)
-	s := downStatus{ConfigPath: f.ConfigPath, DataDir: f.DataDir, ConfigError: f.ConfigError(), Waiting: f.Waiting(), Warnings: f.Warnings}
-	s.Servers.NotReady = f.Unavailable()
+	options.Ask = func(context.Context) (*doctor.DaemonFacts, error) { return nil, doctor.ErrAbsent } // it was asked already
+	f := doctor.GatherFacts(ctx, options)
+	s := downStatus{ConfigPath: f.ConfigPath, DataDir: f.DataDir, ConfigError: f.ConfigErrorText(), Waiting: f.PendingReviews(), Warnings: f.Warnings}
+	s.Servers.NotReady = f.UnavailableServers()
 	for _, server := range f.Servers {
 		if server.ProposedBy != "" {
 			continue

@@ -17,7 +17,7 @@ import (
 const tokenVariable = "MCPPROXY_TOKEN"
 
 func tokenCreate(r *run) command {
-	in := ops.NewToken{}
+	in := ops.CreateTokenRequest{}
 	return command{
 		complete: fixed(), // a new name
 		flags:    map[string]any{"profile": &in.Profile, "servers": (*commaList)(&in.Servers), "lanes": (*commaList)(&in.Lanes), "expires": &in.ExpiresIn},

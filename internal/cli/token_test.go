@@ -28,7 +28,7 @@ func (f *fake) accessOps() []api.Operation {
 		api.ListTokens.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.TokenList, error) {
 			return ops.TokenList{Tokens: []ops.TokenView{ci, old}}, nil
 		}),
-		api.CreateToken.WithHandler(func(_ context.Context, _ ops.Caller, in ops.NewToken) (ops.CreatedToken, error) {
+		api.CreateToken.WithHandler(func(_ context.Context, _ ops.Caller, in ops.CreateTokenRequest) (ops.CreatedToken, error) {
 			if in.ExpiresIn == "soon" {
 				return ops.CreatedToken{}, problem.New(problem.InvalidParameter, "Invalid expires_in 'soon'", "")
 			}

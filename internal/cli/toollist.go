@@ -35,7 +35,7 @@ func allTools(ctx context.Context, c *api.Client, q ops.ToolQuery) (toolList, er
 				break
 			}
 			for i := range page.Tools {
-				all.Tools = append(all.Tools, page.Tools[i].View())
+				all.Tools = append(all.Tools, page.Tools[i].ToToolView())
 			}
 			q.Snapshot = page.Snapshot
 			if len(page.Tools) == 0 || len(all.Tools) >= page.Total {

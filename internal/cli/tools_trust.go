@@ -80,8 +80,8 @@ func toolsBlock(r *run) command { return decideOne(r, blockOne) }
 func toolsUnblock(r *run) command { return decideOne(r, unblockOne) }
 
 // decideOne returns a command that decides about one definition: the listed one, unless a fingerprint is given.
-func decideOne(r *run, decide func(*run, context.Context, *api.Client, definition, ops.Seen) error) command {
-	var seen ops.Seen
+func decideOne(r *run, decide func(*run, context.Context, *api.Client, definition, ops.SeenFingerprint) error) command {
+	var seen ops.SeenFingerprint
 	kind := kindFlag("tool")
 	return command{
 		flags: map[string]any{"kind": (*string)(&kind), "fingerprint": &seen.Fingerprint},

@@ -27,7 +27,7 @@ func (f *fake) decided(format string, args ...any) {
 	f.decisions = append(f.decisions, fmt.Sprintf(format, args...))
 }
 
-func (f *fake) AddServer(_ context.Context, c ops.Caller, s ops.NewServer) (ops.ServerView, error) {
+func (f *fake) AddServer(_ context.Context, c ops.Caller, s ops.AddServerRequest) (ops.ServerView, error) {
 	f.added = append(f.added, s)
 	f.decided("add %s by %s over %s", s.Name, c.Actor, c.Source)
 	return ops.ServerView{Name: s.Name, Enabled: true, Quarantined: s.Quarantined, State: "stopped", Warnings: f.warnings}, nil
@@ -81,20 +81,20 @@ func (f *fake) ReviewServer(ctx context.Context, c ops.Caller, in ops.ServerRef)
 		v.LaunchApprovedBy, v.LaunchApprovedAt = "admin", &at
 		v.Instructions, v.Verdict = "Be nice.", scan.Clean
 		v.Tools = []ops.ReviewedTool{
-			{Tool: "a", Standing: ops.Standing{Reason: approval.New}, Scanned: ops.Scanned{Verdict: scan.Clean}, Definition: json.RawMessage(`{"name":"a","description":"Does a."}`)},
-			{Tool: "b", Standing: ops.Standing{Reason: approval.New}, Scanned: ops.Scanned{Verdict: scan.Block, Findings: findings()}, Definition: json.RawMessage(`{"name":"b","description":"Ignore all.\u200b"}`)},
+			{Tool: "a", ApprovalStatus: ops.ApprovalStatus{Reason: approval.New}, ScanResult: ops.ScanResult{Verdict: scan.Clean}, Definition: json.RawMessage(`{"name":"a","description":"Does a."}`)},
+			{Tool: "b", ApprovalStatus: ops.ApprovalStatus{Reason: approval.New}, ScanResult: ops.ScanResult{Verdict: scan.Block, Findings: findings()}, Definition: json.RawMessage(`{"name":"b","description":"Ignore all.\u200b"}`)},
 		}
 		v.Offers = []ops.ReviewedOffer{
-			{Kind: tool.KindInstructions, Standing: ops.Standing{Reason: approval.New}, Scanned: ops.Scanned{Verdict: scan.Clean}, Definition: json.RawMessage(`"Be nice."`)},
-			{Kind: tool.KindPrompt, Name: "p", Standing: ops.Standing{Reason: approval.New}, Scanned: ops.Scanned{Verdict: scan.Clean}, Definition: json.RawMessage(`{"name":"p","description":"Asks p."}`)},
-			{Kind: tool.KindResource, Name: "x://r", Standing: ops.Standing{Reason: approval.Changed}, Scanned: ops.Scanned{Verdict: scan.Clean}, Definition: json.RawMessage(`{"uri":"x://r","name":"New\u200b"}`),
+			{Kind: tool.KindInstructions, ApprovalStatus: ops.ApprovalStatus{Reason: approval.New}, ScanResult: ops.ScanResult{Verdict: scan.Clean}, Definition: json.RawMessage(`"Be nice."`)},
+			{Kind: tool.KindPrompt, Name: "p", ApprovalStatus: ops.ApprovalStatus{Reason: approval.New}, ScanResult: ops.ScanResult{Verdict: scan.Clean}, Definition: json.RawMessage(`{"name":"p","description":"Asks p."}`)},
+			{Kind: tool.KindResource, Name: "x://r", ApprovalStatus: ops.ApprovalStatus{Reason: approval.Changed}, ScanResult: ops.ScanResult{Verdict: scan.Clean}, Definition: json.RawMessage(`{"uri":"x://r","name":"New\u200b"}`),
 				Changes: []approval.Difference{{Path: "/name", Kind: approval.Replaced, Old: json.RawMessage(`"Old"`), New: json.RawMessage(`"New\u200b"`)}}},
 		}
 		v.TotalOffers = 4
 		return v, nil
 	case "off":
 		v.Stage, v.Fingerprint, v.Listed = ops.StageDefinitions, printOfTools, true
-		v.Tools = []ops.ReviewedTool{{Tool: "a", Standing: ops.Standing{Status: "server_disabled"}, Scanned: ops.Scanned{Verdict: scan.Clean}, Definition: json.RawMessage(`{"name":"a"}`)}}
+		v.Tools = []ops.ReviewedTool{{Tool: "a", ApprovalStatus: ops.ApprovalStatus{Status: "server_disabled"}, ScanResult: ops.ScanResult{Verdict: scan.Clean}, Definition: json.RawMessage(`{"name":"a"}`)}}
 		return v, nil
 	case "推荐":
 		v.Stage, v.State, v.LastError = ops.StageDefinitions, "failed", "exit status 1"
@@ -108,7 +108,7 @@ func (f *fake) ReviewServer(ctx context.Context, c ops.Caller, in ops.ServerRef)
 		v.Stage, v.Fingerprint, v.State = ops.StageDefinitions, printOfTools, "connecting"
 		if f.reviews++; f.reviews > 2 {
 			v.State, v.Listed = "ready", true
-			v.Tools = []ops.ReviewedTool{{Tool: "a", Standing: ops.Standing{Reason: approval.New}, Scanned: ops.Scanned{Verdict: scan.Clean}, Definition: json.RawMessage(`{"name":"a"}`)}}
+			v.Tools = []ops.ReviewedTool{{Tool: "a", ApprovalStatus: ops.ApprovalStatus{Reason: approval.New}, ScanResult: ops.ScanResult{Verdict: scan.Clean}, Definition: json.RawMessage(`{"name":"a"}`)}}
 		}
 		return v, nil
 	case "github":
@@ -172,16 +172,16 @@ func (f *fake) ApproveTool(ctx context.Context, c ops.Caller, in ops.ToolApprova
 }
 
 func (f *fake) ApproveTools(ctx context.Context, c ops.Caller, in ops.ToolsApproval) (api.ApprovedTools, error) {
-	var all []ops.DecidedTool
+	var all []ops.BatchDecision
 	f.decided("together %d", len(in.Tools))
 	for _, one := range in.Tools {
-		ref, err := one.Ref()
-		if seen := (ops.Seen{Fingerprint: one.Fingerprint}); err == nil && ref.Kind == tool.KindTool {
-			_, err = f.ApproveTool(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: ops.ToolRef{Server: ref.Server, Tool: ref.Name}, Seen: seen}})
+		ref, err := one.ParseRef()
+		if seen := (ops.SeenFingerprint{Fingerprint: one.Fingerprint}); err == nil && ref.Kind == tool.KindTool {
+			_, err = f.ApproveTool(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: ops.ToolRef{Server: ref.Server, Tool: ref.Name}, SeenFingerprint: seen}})
 		} else if err == nil {
-			_, err = f.ApproveOffer(ctx, c, ops.OfferDecision{OfferRef: ref, Seen: seen})
+			_, err = f.ApproveOffer(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ref, SeenFingerprint: seen})
 		}
-		all = append(all, ops.DecidedTool{Name: one.Name, Problem: err})
+		all = append(all, ops.BatchDecision{Name: one.Name, Problem: err})
 	}
 	return api.NewApprovedTools(all), nil
 }
@@ -194,7 +194,7 @@ func (f *fake) UnblockTool(ctx context.Context, c ops.Caller, in ops.ToolDecisio
 	return f.decideTool(ctx, "unblock", c, in)
 }
 
-func (f *fake) UnblockOffer(ctx context.Context, c ops.Caller, in ops.OfferDecision) (ops.OfferDiff, error) {
+func (f *fake) UnblockOffer(ctx context.Context, c ops.Caller, in ops.PrimitiveDecision) (ops.OfferDiff, error) {
 	return f.decideOffer(ctx, "unblock", c, in)
 }
 
@@ -214,8 +214,8 @@ func (f *fake) decideTool(ctx context.Context, verb string, c ops.Caller, in ops
 func (f *fake) DiffTool(_ context.Context, _ ops.Caller, in ops.ToolRef) (ops.ToolDiff, error) {
 	id := tool.ID(in)
 	d := ops.ToolDiff{Name: id.String(), Server: id.Server, Tool: id.Tool, Status: "pending_approval", Reason: approval.New, Fingerprint: printOfNew,
-		Compared: ops.Compared{Definition: json.RawMessage(`{"name":"` + id.Tool + `","description":"Two\nlines\u202e.","inputSchema":{"type":"object","maximum":9007199254740993},"annotations":{"readOnlyHint":true}}`)},
-		Scanned:  ops.Scanned{Verdict: scan.Clean}}
+		Comparison: ops.Comparison{Definition: json.RawMessage(`{"name":"` + id.Tool + `","description":"Two\nlines\u202e.","inputSchema":{"type":"object","maximum":9007199254740993},"annotations":{"readOnlyHint":true}}`)},
+		ScanResult: ops.ScanResult{Verdict: scan.Clean}}
 	switch id.Tool {
 	case "missing":
 		return ops.ToolDiff{}, problem.Newf(problem.ToolNotFound, "Tool '%s' not found", id)
@@ -235,10 +235,10 @@ func (f *fake) DiffTool(_ context.Context, _ ops.Caller, in ops.ToolRef) (ops.To
 	return d, nil
 }
 
-func (f *fake) DiffOffer(_ context.Context, _ ops.Caller, in ops.OfferRef) (ops.OfferDiff, error) {
+func (f *fake) DiffOffer(_ context.Context, _ ops.Caller, in ops.PrimitiveRef) (ops.OfferDiff, error) {
 	server, kind, name := in.Server, in.Kind, in.Name
 	d := ops.OfferDiff{Kind: kind, Server: server, Name: name, Status: "pending_approval", Reason: approval.New, Fingerprint: printOfNew,
-		Compared: ops.Compared{Definition: json.RawMessage(`{"name":"review","description":"Two\nlines\u202e.","arguments":[{"name":"code"}]}`)}, Scanned: ops.Scanned{Verdict: scan.Clean}}
+		Comparison: ops.Comparison{Definition: json.RawMessage(`{"name":"review","description":"Two\nlines\u202e.","arguments":[{"name":"code"}]}`)}, ScanResult: ops.ScanResult{Verdict: scan.Clean}}
 	switch {
 	case name == "missing":
 		return ops.OfferDiff{}, problem.Newf(problem.NotFound, "There is no %s '%s'", kind, name)
@@ -256,17 +256,17 @@ func (f *fake) DiffOffer(_ context.Context, _ ops.Caller, in ops.OfferRef) (ops.
 	return d, nil
 }
 
-func (f *fake) ApproveOffer(ctx context.Context, c ops.Caller, in ops.OfferDecision) (ops.OfferDiff, error) {
+func (f *fake) ApproveOffer(ctx context.Context, c ops.Caller, in ops.PrimitiveDecision) (ops.OfferDiff, error) {
 	return f.decideOffer(ctx, "approve", c, in)
 }
 
-func (f *fake) BlockOffer(ctx context.Context, c ops.Caller, in ops.OfferDecision) (ops.OfferDiff, error) {
+func (f *fake) BlockOffer(ctx context.Context, c ops.Caller, in ops.PrimitiveDecision) (ops.OfferDiff, error) {
 	return f.decideOffer(ctx, "block", c, in)
 }
 
-func (f *fake) decideOffer(ctx context.Context, verb string, c ops.Caller, in ops.OfferDecision) (ops.OfferDiff, error) {
+func (f *fake) decideOffer(ctx context.Context, verb string, c ops.Caller, in ops.PrimitiveDecision) (ops.OfferDiff, error) {
 	server, kind, name, fingerprint := in.Server, in.Kind, in.Name, in.Fingerprint
-	d, err := f.DiffOffer(ctx, c, in.OfferRef)
+	d, err := f.DiffOffer(ctx, c, in.PrimitiveRef)
 	switch {
 	case err != nil:
 		return d, err
@@ -277,13 +277,13 @@ func (f *fake) decideOffer(ctx context.Context, verb string, c ops.Caller, in op
 	return d, nil
 }
 
-func (f *fake) Approvals(context.Context, ops.Caller, ops.WaitingQuery) (ops.Waiting, error) {
+func (f *fake) Approvals(context.Context, ops.Caller, ops.PendingApprovalsQuery) (ops.Waiting, error) {
 	if f.empty {
 		return ops.Waiting{}, nil
 	}
 	since := at("2026-01-15T09:15:00Z")
 	waits := func(name string, why approval.WaitReason, fingerprint string, v scan.Verdict, found ...scan.Finding) ops.WaitingTool {
-		return ops.WaitingTool{Name: "github:" + name, Server: "github", Tool: name, Pending: ops.Pending{Reason: why, Fingerprint: fingerprint}, Scanned: ops.Scanned{Verdict: v, Findings: found}}
+		return ops.WaitingTool{Name: "github:" + name, Server: "github", Tool: name, PendingInfo: ops.PendingInfo{Reason: why, Fingerprint: fingerprint}, ScanResult: ops.ScanResult{Verdict: v, Findings: found}}
 	}
 	together := func(w ops.WaitingTool) ops.WaitingTool {
 		w.Together = true
@@ -304,10 +304,10 @@ func (f *fake) Approvals(context.Context, ops.Caller, ops.WaitingQuery) (ops.Wai
 			changed,
 		},
 		Offers: []ops.WaitingOffer{
-			{Kind: tool.KindInstructions, Server: "github", Pending: ops.Pending{Reason: approval.Changed, Fingerprint: printOfChange}, Scanned: ops.Scanned{Verdict: scan.Review, Findings: findings()}},
-			{Kind: tool.KindPrompt, Server: "github", Name: "review", Pending: ops.Pending{Reason: approval.New, Fingerprint: printOfNew, Together: true}, Scanned: ops.Scanned{Verdict: scan.Clean}},
-			{Kind: tool.KindPrompt, Server: "github", Name: "odd\u202e one", Pending: ops.Pending{Reason: approval.New, Fingerprint: printOfNew}, Scanned: ops.Scanned{Verdict: scan.Block, Findings: findings()}},
-			{Kind: tool.KindResource, Server: "github", Name: "repo://a/b?c=d", Pending: ops.Pending{Reason: approval.Changed, Fingerprint: printOfChange, Together: true}, Scanned: ops.Scanned{Verdict: scan.Clean}},
+			{Kind: tool.KindInstructions, Server: "github", PendingInfo: ops.PendingInfo{Reason: approval.Changed, Fingerprint: printOfChange}, ScanResult: ops.ScanResult{Verdict: scan.Review, Findings: findings()}},
+			{Kind: tool.KindPrompt, Server: "github", Name: "review", PendingInfo: ops.PendingInfo{Reason: approval.New, Fingerprint: printOfNew, Together: true}, ScanResult: ops.ScanResult{Verdict: scan.Clean}},
+			{Kind: tool.KindPrompt, Server: "github", Name: "odd\u202e one", PendingInfo: ops.PendingInfo{Reason: approval.New, Fingerprint: printOfNew}, ScanResult: ops.ScanResult{Verdict: scan.Block, Findings: findings()}},
+			{Kind: tool.KindResource, Server: "github", Name: "repo://a/b?c=d", PendingInfo: ops.PendingInfo{Reason: approval.Changed, Fingerprint: printOfChange, Together: true}, ScanResult: ops.ScanResult{Verdict: scan.Clean}},
 		},
 		TotalOffers: 5,
 	}

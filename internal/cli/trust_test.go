@@ -189,7 +189,7 @@ func TestUpstreamAdd(t *testing.T) {
 	if got = add("remote", "--url", "https://example.com/mcp", "--header", "Authorization: Bearer a:b"); got.stdout != "Added remote: it is now ready, with 1 tool.\n" || got.stderr != "Waiting until remote is ready.\n" {
 		t.Errorf("%+v", got)
 	}
-	want := []ops.NewServer{
+	want := []ops.AddServerRequest{
 		{Name: "files", Launch: config.Launch{Command: "npx", Args: []string{"-y", "--yes", "pkg"}, Env: map[string]string{"A": "b=c", "T": "${env:T}"}, WorkingDir: "/w"}, Trust: "manual", Quarantined: true},
 		{Name: "remote", Launch: config.Launch{URL: "https://example.com/mcp", Headers: map[string]string{"Authorization": "Bearer a:b"}}},
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 func upstreamAdd(r *run) command {
-	var s ops.NewServer
+	var s ops.AddServerRequest
 	var env, headers []string
 	return command{
 		flags: map[string]any{
@@ -51,9 +51,9 @@ func upstreamAdd(r *run) command {
 	}
 }
 
-func addServer(r *run, ctx context.Context, c *api.Client, s ops.NewServer) error {
+func addServer(r *run, ctx context.Context, c *api.Client, s ops.AddServerRequest) error {
 	offline := false
-	added, err := changeOrOffline(r, ctx, c, api.AddServer, s, func(f ops.ConfigFile, s ops.NewServer) (ops.ServerView, error) {
+	added, err := changeOrOffline(r, ctx, c, api.AddServer, s, func(f ops.OfflineAdmin, s ops.AddServerRequest) (ops.ServerView, error) {
 		offline = true
 		return f.AddServer(s)
 	})
@@ -244,7 +244,7 @@ func upstreamRemove(r *run) command {
 	var given consent
 	return command{flags: map[string]any{"yes": &given.yes}, run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
 		offline := false
-		s, err := changeOrOffline(r, ctx, c, api.GetServer, ops.ServerRef{Name: args[0]}, func(f ops.ConfigFile, in ops.ServerRef) (s ops.ServerDetail, err error) {
+		s, err := changeOrOffline(r, ctx, c, api.GetServer, ops.ServerRef{Name: args[0]}, func(f ops.OfflineAdmin, in ops.ServerRef) (s ops.ServerDetail, err error) {
 			offline = true
 			s.ServerView, err = f.Server(in)
 			return s, err
@@ -259,7 +259,7 @@ func upstreamRemove(r *run) command {
 		if err := r.confirm(ctx, given, question, "Say `mcpproxy upstream remove "+quotedWord(s.Name)+" --yes`."); err != nil {
 			return err
 		}
-		gone, err := changeOrOffline(r, ctx, c, api.RemoveServer, ops.ServerRef{Name: s.Name}, ops.ConfigFile.RemoveServer)
+		gone, err := changeOrOffline(r, ctx, c, api.RemoveServer, ops.ServerRef{Name: s.Name}, ops.OfflineAdmin.RemoveServer)
 		if err != nil {
 			return err
 		}
@@ -336,7 +336,7 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 		}
 		fingerprint = v.Fingerprint
 	}
-	v, err := api.ApproveServer.Call(ctx, c, ops.ServerDecision{ServerRef: ops.ServerRef{Name: name}, Seen: ops.Seen{Fingerprint: fingerprint}})
+	v, err := api.ApproveServer.Call(ctx, c, ops.ServerDecision{ServerRef: ops.ServerRef{Name: name}, SeenFingerprint: ops.SeenFingerprint{Fingerprint: fingerprint}})
 	if err != nil {
 		return conflictHint(err, "approved", "mcpproxy upstream review "+quotedWord(name))
 	}

@@ -36,7 +36,7 @@ func upstreamSet(r *run) command {
 			case len(args) == 0:
 				return r.live(serverNames)(cmd, args, typed)
 			case len(args) == 1:
-				return ops.ChangeableKeys(), cobra.ShellCompDirectiveNoFileComp
+				return ops.ChangeableServerKeys(), cobra.ShellCompDirectiveNoFileComp
 			case args[1] == "trust":
 				return config.TrustValues(), cobra.ShellCompDirectiveNoFileComp
 			case args[1] == "infer_hints":
@@ -68,7 +68,7 @@ func upstreamSet(r *run) command {
 			if err != nil {
 				return err
 			}
-			v, err := changeOrOffline(r, ctx, c, api.ChangeServer, in, func(f ops.ConfigFile, in api.Change) (ops.ServerView, error) {
+			v, err := changeOrOffline(r, ctx, c, api.ChangeServer, in, func(f ops.OfflineAdmin, in api.Change) (ops.ServerView, error) {
 				return f.ChangeServer(in.ServerChange)
 			})
 			if err != nil {
@@ -114,7 +114,7 @@ func (m *memberChanges) value() (json.RawMessage, error) {
 
 // settingValue returns the JSON value of a key; nil removes it.
 func settingValue(key string, values []string, unset bool) (json.RawMessage, error) {
-	keys := ops.ChangeableKeys()
+	keys := ops.ChangeableServerKeys()
 	switch {
 	case !slices.Contains(keys, key):
 		hint := "The keys are " + strings.Join(keys, ", ") + "."

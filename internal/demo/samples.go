@@ -17,14 +17,14 @@ func RunDaemonWithSamples(ctx context.Context, o app.Options) error {
 
 // sampleServers are the bundled upstreams as servers that this very binary runs, each over
 // stdio. There are none when the binary cannot find itself.
-func sampleServers() []ops.NewServer {
+func sampleServers() []ops.AddServerRequest {
 	self, err := os.Executable()
 	if err != nil {
 		return nil
 	}
-	var all []ops.NewServer
+	var all []ops.AddServerRequest
 	for _, name := range []string{"notes", "weather", "shifty"} {
-		all = append(all, ops.NewServer{Name: name, Launch: config.Launch{Command: self, Args: []string{UpstreamCommand, name}}})
+		all = append(all, ops.AddServerRequest{Name: name, Launch: config.Launch{Command: self, Args: []string{UpstreamCommand, name}}})
 	}
 	return all
 }

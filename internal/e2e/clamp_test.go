@@ -66,7 +66,7 @@ func owned(t *testing.T, d *daemon) *owner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := api.SetPresence.Call(t.Context(), c, ops.NewAnchor{Anchor: text})
+	v, err := api.SetPresence.Call(t.Context(), c, ops.SetAnchorRequest{Anchor: text})
 	if err != nil || !v.On || v.Void != "" {
 		t.Fatalf("%+v, %v", v, err)
 	}
@@ -383,7 +383,7 @@ func TestCommandsThatWiden(t *testing.T) {
 		return err
 	}, "mcpServers.s.enabled")
 	asks("add", func() error {
-		n := ops.NewServer{Name: "n", Quarantined: true}
+		n := ops.AddServerRequest{Name: "n", Quarantined: true}
 		n.URL = u.URL
 		_, err := api.AddServer.Call(t.Context(), c, n)
 		return err
@@ -394,7 +394,7 @@ func TestCommandsThatWiden(t *testing.T) {
 			err = errors.New("nothing is reviewed")
 		}
 		if err == nil {
-			_, err = api.ApproveServer.Call(t.Context(), c, ops.ServerDecision{ServerRef: ops.ServerRef{Name: "n"}, Seen: ops.Seen{Fingerprint: r.Fingerprint}})
+			_, err = api.ApproveServer.Call(t.Context(), c, ops.ServerDecision{ServerRef: ops.ServerRef{Name: "n"}, SeenFingerprint: ops.SeenFingerprint{Fingerprint: r.Fingerprint}})
 		}
 		return err
 	}

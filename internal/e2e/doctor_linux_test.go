@@ -58,7 +58,7 @@ func (p *patient) report(args ...string) (code int, r doctor.Report) {
 
 // sound reports whether a check has nothing to say.
 func sound(r doctor.Report) bool {
-	return !slices.ContainsFunc(r.Checks, func(c doctor.Result) bool { return c.State != doctor.OK && c.State != doctor.Skipped })
+	return !slices.ContainsFunc(r.Checks, func(c doctor.CheckResult) bool { return c.State != doctor.OK && c.State != doctor.Skipped })
 }
 
 // shell runs a command as a person would paste it. One that starts the daemon goes on
@@ -220,7 +220,7 @@ func TestEachCheckIsBroken(t *testing.T) {
 		code, _, _ := strings.Cut(name, " ")
 		broken[code] = true
 	}
-	for _, code := range doctor.Codes() {
+	for _, code := range doctor.CodesAndNames() {
 		if strings.HasPrefix(code, "D") && !broken[code] {
 			t.Errorf("nothing breaks what %s checks", code)
 		}
@@ -256,11 +256,11 @@ func newPatient(t *testing.T, c sick) *patient {
 }
 
 // found waits until the check says something, and looks at it.
-func (p *patient) found(code string, c sick) (found doctor.Result) {
+func (p *patient) found(code string, c sick) (found doctor.CheckResult) {
 	p.t.Helper()
 	eventually(p.t, code+" is found", func() error {
 		exit, r := p.report("--only", code)
-		at := slices.IndexFunc(r.Checks, func(c doctor.Result) bool { return c.State != doctor.OK && c.State != doctor.Skipped })
+		at := slices.IndexFunc(r.Checks, func(c doctor.CheckResult) bool { return c.State != doctor.OK && c.State != doctor.Skipped })
 		if at < 0 {
 			return fmt.Errorf("nothing is found: %+v", r)
 		}

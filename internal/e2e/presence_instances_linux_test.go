@@ -68,7 +68,9 @@ func (s *sharedPresence) typed(d *daemon, args ...string) (out string) {
 func (s *sharedPresence) named(d *daemon, codes, what string) {
 	s.t.Helper()
 	_, r := (&patient{daemon: d}).report("--only", codes)
-	if len(r.Checks) == 0 || slices.ContainsFunc(r.Checks, func(c doctor.Result) bool { return c.State != doctor.Bad || !strings.Contains(c.What+c.Subject, what) }) {
+	if len(r.Checks) == 0 || slices.ContainsFunc(r.Checks, func(c doctor.CheckResult) bool {
+		return c.State != doctor.Bad || !strings.Contains(c.What+c.Subject, what)
+	}) {
 		s.t.Errorf("%s: the doctor says %+v", d.address, r.Checks)
 	}
 }

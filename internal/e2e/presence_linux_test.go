@@ -572,7 +572,7 @@ func (a *attack) named(t *testing.T, when string, codes ...string) {
 	p := &patient{daemon: a.daemon}
 	_, r := p.report("--only", strings.Join(codes, ","))
 	for _, code := range codes {
-		if !slices.ContainsFunc(r.Checks, func(c doctor.Result) bool { return c.Code == code && c.State == doctor.Bad }) {
+		if !slices.ContainsFunc(r.Checks, func(c doctor.CheckResult) bool { return c.Code == code && c.State == doctor.Bad }) {
 			t.Errorf("%s: the doctor says %+v", when, r.Checks)
 		}
 	}

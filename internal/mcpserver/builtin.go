@@ -20,15 +20,15 @@ import (
 // Gateway has the operations behind the built-in tools.
 type Gateway interface {
 	Call(ctx context.Context, r gate.LaneCall) (gate.CallResult, error)
-	Retrieve(ctx context.Context, r ops.RetrieveRequest) (json.RawMessage, error)
-	ReadResult(ctx context.Context, r ops.ReadRequest) (json.RawMessage, error)
+	RetrieveTools(ctx context.Context, r ops.RetrieveRequest) (json.RawMessage, error)
+	ReadResult(ctx context.Context, r ops.ReadResultRequest) (json.RawMessage, error)
 	Servers(ctx context.Context, c ops.Caller, in ops.Nothing) (ops.ServerViews, error)
 	Server(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error)
 	RestartServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error)
-	AddServer(ctx context.Context, c ops.Caller, in ops.NewServer) (ops.ServerView, error)
+	AddServer(ctx context.Context, c ops.Caller, in ops.AddServerRequest) (ops.ServerView, error)
 	RecordRefusal(ctx context.Context, r gate.SurfaceRefusal) string
-	Usable(c *auth.Caller) (all []ops.UsableServer, changed <-chan struct{})
-	Calls(c *auth.Caller) map[string]int64
+	UsableServers(c *auth.Caller) (all []ops.UsableServer, changed <-chan struct{})
+	CallsPerServer(c *auth.Caller) map[string]int64
 }
 
 // BuiltinTools is the session.Endpoint of the built-in tools.
@@ -60,7 +60,7 @@ func (s *BuiltinTools) Do(ctx context.Context, r *session.Request) (session.Repl
 	switch r.Method {
 	case mcp.Discover:
 		now, _ := s.currentView(r.Caller)
-		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructionsJSON(s.gateway.Calls(r.Caller)), []byte(noCaching+"}"))}, nil
+		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructionsJSON(s.gateway.CallsPerServer(r.Caller)), []byte(noCaching+"}"))}, nil
 	case mcp.Listen:
 		return s.serveSubscription(ctx, r), nil
 	}
@@ -96,7 +96,7 @@ func (s *BuiltinTools) ToolListSize() int { return len(s.texts.toolList(s.newToo
 
 // currentView returns what a caller sees, and a channel that is closed when that may have changed.
 func (s *BuiltinTools) currentView(c *auth.Caller) (clientView, <-chan struct{}) {
-	servers, changed := s.gateway.Usable(c)
+	servers, changed := s.gateway.UsableServers(c)
 	return clientView{s.newToolListKey(c, false), servers}, changed
 }
 
@@ -110,7 +110,7 @@ func (s *BuiltinTools) newToolListKey(c *auth.Caller, modern bool) toolListKey {
 	if c != nil {
 		l.most = policy.WorstOperation(c.Scope())
 	}
-	if c != nil && l.management == config.ManagePropose && !ops.MayPropose(c) {
+	if c != nil && l.management == config.ManagePropose && !ops.MayProposeServers(c) {
 		l.management = config.ManageRead
 	}
 	return l
@@ -155,7 +155,7 @@ func (s *BuiltinTools) Open(_ context.Context, initialize *session.Request) (ses
 	l := &legacySession{BuiltinTools: s, caller: *initialize.Caller}
 	now, _ := s.currentView(&l.caller)
 	l.known.replaceView(now)
-	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+session.NegotiateVersion(initialize.Params)), s.texts.initialize, now.instructionsJSON(s.gateway.Calls(&l.caller)), []byte("}"))}, nil
+	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+session.NegotiateVersion(initialize.Params)), s.texts.initialize, now.instructionsJSON(s.gateway.CallsPerServer(&l.caller)), []byte("}"))}, nil
 }
 
 // legacySession is a legacy session with the built-in tools.

@@ -53,7 +53,7 @@ var noArguments = []byte("{}") // never modified
 
 // runRetrieveTools searches for tools.
 func (q *builtinRequest) runRetrieveTools(ctx context.Context) session.Reply {
-	r := ops.RetrieveRequest{Caller: *q.Caller, Told: q.told}
+	r := ops.RetrieveRequest{Caller: *q.Caller, UsageSeen: q.told}
 	a := toolArguments{tool: toolRetrieve, raw: q.args}
 	r.Query = a.optionalText("query") // without a query the answer explains what to do
 	r.Limit = a.clampedInt("limit", 1, 100)
@@ -63,13 +63,13 @@ func (q *builtinRequest) runRetrieveTools(ctx context.Context) session.Reply {
 	if a.bad != nil {
 		return q.refusalReply(ctx, a.bad)
 	}
-	found, err := q.gateway.Retrieve(ctx, r)
+	found, err := q.gateway.RetrieveTools(ctx, r)
 	return q.toolReply(ctx, found, err)
 }
 
 // runReadResult returns the next part of a large result.
 func (q *builtinRequest) runReadResult(ctx context.Context) session.Reply {
-	r := ops.ReadRequest{Caller: *q.Caller}
+	r := ops.ReadResultRequest{Caller: *q.Caller}
 	a := toolArguments{tool: toolReadResult, raw: q.args}
 	r.Handle = a.requiredText("handle", "the handle that the cut result names")
 	r.Path = a.optionalText("path")

@@ -28,7 +28,7 @@ const (
 func (q *builtinRequest) runUpstreamServers(ctx context.Context) session.Reply {
 	a := toolArguments{tool: toolUpstreamServers, raw: q.args}
 	operation := q.readOperation(&a)
-	var s ops.NewServer
+	var s ops.AddServerRequest
 	switch operation {
 	case getServer:
 		s.Name = a.requiredName("name", "the server to get")
@@ -72,8 +72,8 @@ func (q *builtinRequest) readOperation(a *toolArguments) string {
 }
 
 // readProposedServer reads the proposed server. The gateway validates it.
-func readProposedServer(a *toolArguments) ops.NewServer {
-	s := ops.NewServer{Name: a.requiredName("name", "a name for the new server")}
+func readProposedServer(a *toolArguments) ops.AddServerRequest {
+	s := ops.AddServerRequest{Name: a.requiredName("name", "a name for the new server")}
 	s.URL, s.Command = a.optionalText("url"), a.optionalText("command")
 	if (s.URL == "") == (s.Command == "") {
 		a.setMissing("url or command", "one of the two")
@@ -203,5 +203,5 @@ func newServerEntry(v ops.ServerView) serverEntry {
 		v.Failure = "" // agents do not need the review state
 	}
 	// Text of the server itself is for users only.
-	return serverEntry{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, v.Tools.ForAgents()}
+	return serverEntry{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, v.Tools.BlockedAsPending()}
 }

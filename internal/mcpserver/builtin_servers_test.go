@@ -12,7 +12,7 @@ import (
 
 // What an agent proposes, in the forms in which models send it.
 func TestProposal(t *testing.T) {
-	want := ops.NewServer{Name: "n", Launch: config.Launch{Command: "npx", Args: []string{"-y", "p"}, Env: map[string]string{"A": "1"}}}
+	want := ops.AddServerRequest{Name: "n", Launch: config.Launch{Command: "npx", Args: []string{"-y", "p"}, Env: map[string]string{"A": "1"}}}
 	for _, c := range []struct{ args, refused string }{
 		{`"args_json":"[\"-y\",\"p\"]","env_json":"{\"A\":\"1\"}"`, ""},
 		{`"args_json":["-y","p"],"env_json":{"A":"1"}`, ""},

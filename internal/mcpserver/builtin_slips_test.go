@@ -36,7 +36,7 @@ func (*model) Deviations(string) []string { return nil }
 // decided is the gateway, without what a person decides.
 type decided struct{ *ops.Gateway }
 
-func (decided) AddServer(context.Context, ops.Caller, ops.NewServer) (ops.ServerView, error) {
+func (decided) AddServer(context.Context, ops.Caller, ops.AddServerRequest) (ops.ServerView, error) {
 	return ops.ServerView{}, errors.New("nobody proposes a server here")
 }
 

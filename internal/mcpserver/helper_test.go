@@ -42,27 +42,27 @@ const testKey = "0123456789abcdef0123456789abcdef"
 type fakeGateway struct {
 	call     func(context.Context, gate.LaneCall) (gate.CallResult, error)
 	retrieve func(context.Context, ops.RetrieveRequest) (json.RawMessage, error)
-	read     func(context.Context, ops.ReadRequest) (json.RawMessage, error)
+	read     func(context.Context, ops.ReadResultRequest) (json.RawMessage, error)
 	servers  []ops.ServerView
 	usable   func() ([]ops.UsableServer, <-chan struct{})
 
 	mu      sync.Mutex
 	calls   []gate.LaneCall
 	found   []ops.RetrieveRequest
-	reads   []ops.ReadRequest
-	added   []ops.NewServer
+	reads   []ops.ReadResultRequest
+	added   []ops.AddServerRequest
 	asked   []ops.Caller // of restart and add
 	refused []gate.SurfaceRefusal
 }
 
-func (g *fakeGateway) Usable(*auth.Caller) ([]ops.UsableServer, <-chan struct{}) {
+func (g *fakeGateway) UsableServers(*auth.Caller) ([]ops.UsableServer, <-chan struct{}) {
 	if g.usable == nil {
 		return nil, nil
 	}
 	return g.usable()
 }
 
-func (g *fakeGateway) Calls(*auth.Caller) map[string]int64 { return nil }
+func (g *fakeGateway) CallsPerServer(*auth.Caller) map[string]int64 { return nil }
 
 func (g *fakeGateway) RecordRefusal(_ context.Context, r gate.SurfaceRefusal) string {
 	g.mu.Lock()
@@ -81,7 +81,7 @@ func (g *fakeGateway) Call(ctx context.Context, r gate.LaneCall) (gate.CallResul
 	return gate.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
 }
 
-func (g *fakeGateway) Retrieve(ctx context.Context, r ops.RetrieveRequest) (json.RawMessage, error) {
+func (g *fakeGateway) RetrieveTools(ctx context.Context, r ops.RetrieveRequest) (json.RawMessage, error) {
 	g.mu.Lock()
 	g.found = append(g.found, r)
 	g.mu.Unlock()
@@ -91,7 +91,7 @@ func (g *fakeGateway) Retrieve(ctx context.Context, r ops.RetrieveRequest) (json
 	return json.RawMessage(`{"query":"q","total":0,"tools":[]}`), nil
 }
 
-func (g *fakeGateway) ReadResult(ctx context.Context, r ops.ReadRequest) (json.RawMessage, error) {
+func (g *fakeGateway) ReadResult(ctx context.Context, r ops.ReadResultRequest) (json.RawMessage, error) {
 	g.mu.Lock()
 	g.reads = append(g.reads, r)
 	g.mu.Unlock()
@@ -119,7 +119,7 @@ func (g *fakeGateway) RestartServer(ctx context.Context, c ops.Caller, in ops.Se
 	return g.Server(ctx, c, in)
 }
 
-func (g *fakeGateway) AddServer(_ context.Context, c ops.Caller, s ops.NewServer) (ops.ServerView, error) {
+func (g *fakeGateway) AddServer(_ context.Context, c ops.Caller, s ops.AddServerRequest) (ops.ServerView, error) {
 	g.asked, g.added = append(g.asked, c), append(g.added, s)
 	if s.Name == "taken" {
 		return ops.ServerView{}, problem.New(problem.Conflict, "There is a server with this name.", "Choose another one.")

@@ -144,7 +144,7 @@ func TestRetrieveTools(t *testing.T) {
 		if got.Caller.ClientName != "tester" {
 			t.Errorf("%+v", got.Caller)
 		}
-		got.Caller, got.Told = ops.Caller{}, nil
+		got.Caller, got.UsageSeen = ops.Caller{}, nil
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v", args, got)
 		}
@@ -247,7 +247,7 @@ func TestProposals(t *testing.T) {
 	h := newHarness(t)
 	h.gw.servers = []ops.ServerView{{Name: "a", Protocol: "stdio", Enabled: true, State: "ready"}}
 	entry := `{"servers":[{"name":"new","protocol":"stdio","enabled":true,"quarantined":true,"state":"stopped","tool_count":0}],"notice":"` + review("new") + `"}`
-	for args, want := range map[string]ops.NewServer{
+	for args, want := range map[string]ops.AddServerRequest{
 		`{"operation":"add","name":"new","command":"npx","args_json":"[\"-y\",\"p\"]","env_json":"{\"A\":\"1\"}"}`: {Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y", "p"}, Env: map[string]string{"A": "1"}}},
 		`{"operation":"add","name":"new","command":"npx","args_json":["-y"],"env_json":{"A":"1"}}`:                 {Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A": "1"}}},
 		`{"operation":"add","name":"new","command":"c","args":["a"],"env":{"A":"1"}}`:                              {Name: "new", Launch: config.Launch{Command: "c", Args: []string{"a"}, Env: map[string]string{"A": "1"}}},

@@ -25,7 +25,7 @@ func (g *Gateway) Activities(ctx context.Context, _ Caller, f activity.Filter) (
 		return ActivityList{}, err
 	}
 	for i := range found.Records {
-		completeIntent(&found.Records[i])
+		fillIntentOperation(&found.Records[i])
 	}
 	relation := "eq"
 	if found.Incomplete {
@@ -37,12 +37,12 @@ func (g *Gateway) Activities(ctx context.Context, _ Caller, f activity.Filter) (
 // Activity returns one record by its id or a unique prefix of it.
 func (g *Gateway) Activity(ctx context.Context, _ Caller, in RecordRef) (activity.Record, error) {
 	r, err := g.Log.Get(ctx, in.ID)
-	completeIntent(&r)
+	fillIntentOperation(&r)
 	return r, err
 }
 
-// completeIntent sets the operation type of a record without an intent from its variant.
-func completeIntent(r *activity.Record) {
+// fillIntentOperation sets the operation type of a record without an intent from its variant.
+func fillIntentOperation(r *activity.Record) {
 	variant, ok := policy.ParseCallTool(r.Metadata.ToolVariant)
 	if !ok || r.Metadata.Intent != nil && r.Metadata.Intent.OperationType != "" {
 		return

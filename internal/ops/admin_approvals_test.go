@@ -17,18 +17,18 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-func (w *adminWorld) seenOf(raw string) Seen {
+func (w *adminWorld) seenOf(raw string) SeenFingerprint {
 	w.T.Helper()
 	d, err := tool.ParseDefinition("s", json.RawMessage(raw))
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	return Seen{Fingerprint: d.Fingerprint().String()}
+	return SeenFingerprint{Fingerprint: d.Fingerprint().String()}
 }
 
-func (w *adminWorld) waiting(q WaitingQuery) Waiting {
+func (w *adminWorld) waiting(q PendingApprovalsQuery) Waiting {
 	w.T.Helper()
-	all, err := w.gateway.Approvals(w.T.Context(), adminPerson, q)
+	all, err := w.gateway.PendingApprovals(w.T.Context(), adminPerson, q)
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -54,11 +54,11 @@ var tamed = strings.Replace(wipes, `"destructiveHint":true`, `"readOnlyHint":tru
 func TestApproveAndKeepDestructive(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustScan), wipes)
 	w.SetToolsOn("s", tamed)
-	in := ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef{Server: "s", Tool: "wipes"}, Seen: w.seenOf(wipes)}, Keep: "destructive"}
+	in := ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef{Server: "s", Tool: "wipes"}, SeenFingerprint: w.seenOf(wipes)}, Keep: "destructive"}
 	if _, err := w.gateway.ApproveTool(t.Context(), adminPerson, in); problem.From(err).Code != problem.Conflict || len(w.Config().Servers[0].HintOverrides) != 0 {
 		t.Errorf("another definition than the one that is there: %v, %v", err, w.Config().Servers[0].HintOverrides)
 	}
-	in.Seen, in.Keep = w.seenOf(tamed), "harmless"
+	in.SeenFingerprint, in.Keep = w.seenOf(tamed), "harmless"
 	if _, err := w.gateway.ApproveTool(t.Context(), adminPerson, in); err == nil || problem.From(err).Code != problem.InvalidParameter || w.status("s:wipes") != "pending_approval" {
 		t.Errorf("kept harmless: %v", err)
 	}
@@ -85,7 +85,7 @@ func TestApprovalFailsAfterTheOverride(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustScan), wipes)
 	w.SetToolsOn("s", tamed)
 	w.Approvals.SetError(fmt.Errorf("the disk is full"))
-	in := ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef{Server: "s", Tool: "wipes"}, Seen: w.seenOf(tamed)}, Keep: "destructive"}
+	in := ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef{Server: "s", Tool: "wipes"}, SeenFingerprint: w.seenOf(tamed)}, Keep: "destructive"}
 	_, err := w.gateway.ApproveTool(t.Context(), adminPerson, in)
 	if p := problem.From(err); p == nil || p.Code != problem.AuditUnavailable || !strings.Contains(p.Message, "counts as destructive from now on, but") || p.Detail("holds") != "hint_overrides" {
 		t.Errorf("%v", err)
@@ -100,8 +100,8 @@ func TestApprovalFailsAfterTheOverride(t *testing.T) {
 func TestWithdraw(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustAuto), adminReadsTool)
 	seen, ref := w.seenOf(adminReadsTool), ToolRef{Server: "s", Tool: "reads"}
-	withdraw := func(c Caller, s Seen) *problem.Problem {
-		_, err := w.gateway.WithdrawTool(t.Context(), c, ToolDecision{ToolRef: ref, Seen: s})
+	withdraw := func(c Caller, s SeenFingerprint) *problem.Problem {
+		_, err := w.gateway.WithdrawToolApproval(t.Context(), c, ToolDecision{ToolRef: ref, SeenFingerprint: s})
 		return problem.From(err)
 	}
 	if p := withdraw(adminPerson, w.seenOf(adminDestroysTool)); p == nil || p.Code != problem.Conflict || p.Detail("fingerprint") != seen.Fingerprint {
@@ -117,7 +117,7 @@ func TestWithdraw(t *testing.T) {
 		if _, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`); p == nil || p.Code != problem.ToolLocked {
 			t.Errorf("the call: %v", p)
 		}
-		waits := w.waiting(WaitingQuery{}).Tools
+		waits := w.waiting(PendingApprovalsQuery{}).Tools
 		if len(waits) != 1 || waits[0].Reason != approval.New || waits[0].Since == nil || waits[0].Lane != "read" || waits[0].Guessed || waits[0].What != nil {
 			t.Errorf("what waits: %+v", waits)
 		}
@@ -127,7 +127,7 @@ func TestWithdraw(t *testing.T) {
 		t.Errorf("twice: %v", p)
 	}
 	w.SetToolsOn("s", adminReadsTool)
-	if _, err := w.gateway.ApproveTool(t.Context(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ref, Seen: seen}}); err != nil || w.status("s:reads") != "callable" {
+	if _, err := w.gateway.ApproveTool(t.Context(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ref, SeenFingerprint: seen}}); err != nil || w.status("s:reads") != "callable" {
 		t.Errorf("approved again: %v", err)
 	}
 	if got := strings.Join(w.actions(activity.Approval), ", "); !strings.Contains(got, "withdraw_tool error, withdraw_tool success, withdraw_tool error, approve_tool success") {
@@ -145,25 +145,25 @@ func TestWithdrawAndUnblockRestore(t *testing.T) {
 	unblockTool := func(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
 		return UnblockTool(w.gateway.Admin, ctx, c, in)
 	}
-	before := w.waiting(WaitingQuery{}).Tools
+	before := w.waiting(PendingApprovalsQuery{}).Tools
 	if len(before) != 1 || before[0].Reason != approval.Changed || before[0].What == nil {
 		t.Fatalf("what waits: %+v", before)
 	}
-	if _, err := w.gateway.ApproveTool(t.Context(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ref, Seen: seen}}); err != nil {
+	if _, err := w.gateway.ApproveTool(t.Context(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ref, SeenFingerprint: seen}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, decide := range []func(context.Context, Caller, ToolDecision) (ToolView, error){w.gateway.WithdrawTool, w.gateway.BlockTool, unblockTool} {
-		if _, err := decide(t.Context(), adminPerson, ToolDecision{ToolRef: ref, Seen: seen}); err != nil {
+	for _, decide := range []func(context.Context, Caller, ToolDecision) (ToolView, error){w.gateway.WithdrawToolApproval, w.gateway.BlockTool, unblockTool} {
+		if _, err := decide(t.Context(), adminPerson, ToolDecision{ToolRef: ref, SeenFingerprint: seen}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if d := cmp.Diff(before, w.waiting(WaitingQuery{}).Tools); d != "" {
+	if d := cmp.Diff(before, w.waiting(PendingApprovalsQuery{}).Tools); d != "" {
 		t.Errorf("(-before +after)\n%s", d)
 	}
 	if d, err := w.gateway.DiffTool(t.Context(), adminPerson, ref); err != nil || d.Approved == nil || len(d.Changes) != 1 {
 		t.Errorf("the difference: %+v, %v", d, err)
 	}
-	if _, err := unblockTool(t.Context(), adminAgent, ToolDecision{ToolRef: ref, Seen: seen}); problem.From(err) == nil || problem.From(err).Code != problem.Forbidden {
+	if _, err := unblockTool(t.Context(), adminAgent, ToolDecision{ToolRef: ref, SeenFingerprint: seen}); problem.From(err) == nil || problem.From(err).Code != problem.Forbidden {
 		t.Errorf("by an agent: %v", err)
 	}
 	if got := strings.Join(w.actions(activity.Approval), ", "); !strings.Contains(got, "approve_tool success, withdraw_tool success, block_tool success, unblock_tool success") {
@@ -178,21 +178,21 @@ func TestWithdrawOffers(t *testing.T) {
 		w.offers(kind, fullOffers[kind])
 		w.amongAll(kind)                   // a client asks for it
 		if kind == tool.KindInstructions { // which are known when somebody reviews them
-			if _, err := w.gateway.ReviewServer(t.Context(), Caller{}, ServerRef{Name: "s"}); err != nil {
+			if _, err := w.gateway.ServerReview(t.Context(), Caller{}, ServerRef{Name: "s"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		waits := func() []WaitingOffer { return w.waiting(WaitingQuery{}).Offers }
+		waits := func() []WaitingOffer { return w.waiting(PendingApprovalsQuery{}).Offers }
 		all := w.Catalog.Primitives("s").Reviewable()
 		if len(waits()) != 0 || len(all) != 1 {
 			t.Fatalf("%s: %+v waits of %d", kind, waits(), len(all))
 		}
-		in := OfferDecision{OfferRef: OfferRef{Server: "s", Kind: kind, Name: all[0].Name}, Seen: Seen{Fingerprint: strings.Repeat("0", 64)}}
-		if _, err := w.gateway.WithdrawPrimitive(t.Context(), adminPerson, in); err == nil || problem.From(err).Code != problem.Conflict {
+		in := PrimitiveDecision{PrimitiveRef: PrimitiveRef{Server: "s", Kind: kind, Name: all[0].Name}, SeenFingerprint: SeenFingerprint{Fingerprint: strings.Repeat("0", 64)}}
+		if _, err := w.gateway.WithdrawPrimitiveApproval(t.Context(), adminPerson, in); err == nil || problem.From(err).Code != problem.Conflict {
 			t.Errorf("%s: another one than the approved one: %v", kind, err)
 		}
 		in.Fingerprint = all[0].Fingerprint.String()
-		d, err := w.gateway.WithdrawPrimitive(t.Context(), adminPerson, in)
+		d, err := w.gateway.WithdrawPrimitiveApproval(t.Context(), adminPerson, in)
 		if err != nil || d.Status != "pending_approval" || d.Reason != approval.New {
 			t.Errorf("%s: %+v, %v", kind, d, err)
 		}
@@ -246,7 +246,7 @@ func TestApproveTools(t *testing.T) {
 	refused := named("refused", "")
 	now := []string{named("changed", " Now."), tamed, named("new", ""), named("poisoned", poison), refused}
 	w.SetToolsOn("s", now...)
-	if _, err := w.gateway.BlockTool(t.Context(), adminPerson, ToolDecision{ToolRef: ToolRef{Server: "s", Tool: "refused"}, Seen: w.seenOf(refused)}); err != nil {
+	if _, err := w.gateway.BlockTool(t.Context(), adminPerson, ToolDecision{ToolRef: ToolRef{Server: "s", Tool: "refused"}, SeenFingerprint: w.seenOf(refused)}); err != nil {
 		t.Fatal(err)
 	}
 	var in ToolsApproval
@@ -257,8 +257,8 @@ func TestApproveTools(t *testing.T) {
 	in.Tools = append(in.Tools, NamedDefinition{Name: "s:new", Fingerprint: "other"}, NamedDefinition{Name: "s:none", Fingerprint: "x"},
 		NamedDefinition{Name: "none", Fingerprint: "x"}, in.Tools[2])
 	listed := map[string]bool{}
-	totals := w.waiting(WaitingQuery{Limit: 1}).WaitingTotals
-	for _, one := range w.waiting(WaitingQuery{}).Tools {
+	totals := w.waiting(PendingApprovalsQuery{Limit: 1}).WaitingTotals
+	for _, one := range w.waiting(PendingApprovalsQuery{}).Tools {
 		listed[one.Name] = one.Together
 	}
 	all, err := w.gateway.ApproveTools(t.Context(), adminPerson, in)
@@ -310,13 +310,13 @@ func TestApproveTools(t *testing.T) {
 // What has changed is looked at by itself when it is not known any more from what.
 func TestWhatIsLostIsLookedAtAlone(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), adminReadsTool)
-	d, err := w.gateway.findTool(tool.ID{Server: "s", Tool: "reads"})
+	d, err := w.gateway.findToolDefinition(tool.ID{Server: "s", Tool: "reads"})
 	if err != nil || d.evaluation.Why != approval.New || d.separateReviewReason() != "" {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	another := tool.Fingerprint{1}
-	lost := newDefinition(d.CandidateDefinition, d.server, d.status, approval.ItemDecisions{Was: &another})
-	if lost.evaluation.Why != approval.Changed || !strings.Contains(lost.separateReviewReason(), "lost") || w.gateway.pending(&lost).Together {
+	lost := newDefinitionUnderReview(d.CandidateDefinition, d.server, d.status, approval.ItemDecisions{Was: &another})
+	if lost.evaluation.Why != approval.Changed || !strings.Contains(lost.separateReviewReason(), "lost") || w.gateway.pendingInfo(&lost).Together {
 		t.Errorf("%s: %q", lost.evaluation.Why, lost.separateReviewReason())
 	}
 }
@@ -325,7 +325,7 @@ func (w *adminWorld) approveAll(t *testing.T, raws ...string) {
 	t.Helper()
 	for _, raw := range raws {
 		d, _ := tool.ParseDefinition("s", json.RawMessage(raw))
-		if _, err := w.gateway.ApproveTool(t.Context(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(d.ID), Seen: w.seenOf(raw)}}); err != nil {
+		if _, err := w.gateway.ApproveTool(t.Context(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(d.ID), SeenFingerprint: w.seenOf(raw)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -344,11 +344,11 @@ func TestWhatWaitsInPages(t *testing.T) {
 	w.SetToolsOn("s", all...)
 	var names []string
 	totals := WaitingTotals{}
-	for _, one := range w.waiting(WaitingQuery{Limit: 1_000}).Tools {
-		totals.Count(one.Reason, one.Scanned)
+	for _, one := range w.waiting(PendingApprovalsQuery{Limit: 1_000}).Tools {
+		totals.AddDefinition(one.Reason, one.ScanResult)
 	}
 	for offset := 0; offset < 30; offset += 10 {
-		page := w.waiting(WaitingQuery{Limit: 10, Offset: offset})
+		page := w.waiting(PendingApprovalsQuery{Limit: 10, Offset: offset})
 		if page.WaitingTotals != totals {
 			t.Errorf("from %d: %+v, want %+v", offset, page.WaitingTotals, totals)
 		}
@@ -395,7 +395,7 @@ func BenchmarkApprovals5000(b *testing.B) {
 					b.StartTimer()
 				}
 				for offset := 0; offset < 5_000; offset += 1_000 {
-					if got := w.waiting(WaitingQuery{Limit: 1_000, Offset: offset}); len(got.Tools) != 1_000 || got.Tools[999].What == nil {
+					if got := w.waiting(PendingApprovalsQuery{Limit: 1_000, Offset: offset}); len(got.Tools) != 1_000 || got.Tools[999].What == nil {
 						b.Fatalf("%d tools", len(got.Tools))
 					}
 				}

@@ -13,9 +13,9 @@ import (
 // destructiveHints is the hint override of a tool that a user marks as destructive.
 const destructiveHints = `{"destructiveHint":true,"readOnlyHint":false}`
 
-// keepDestructive writes into the configuration that a tool counts as destructive regardless of its hints, if its definition is the one that the user
+// markToolDestructive writes into the configuration that a tool counts as destructive regardless of its hints, if its definition is the one that the user
 // saw.
-func (a *Admin) keepDestructive(ctx context.Context, c Caller, in ToolApproval) error {
+func (a *Admin) markToolDestructive(ctx context.Context, c Caller, in ToolApproval) error {
 	id := tool.ID(in.ToolRef)
 	if in.Keep != "destructive" {
 		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.ClipName(in.Keep)).
@@ -23,12 +23,12 @@ func (a *Admin) keepDestructive(ctx context.Context, c Caller, in ToolApproval) 
 	}
 	record := NewActionRecord(c, activity.ConfigChange, id, "keep_destructive", problem.ClipName(in.Fingerprint))
 	return a.runUserAction(c, record, func() error {
-		d, err := a.findTool(id)
+		d, err := a.findToolDefinition(id)
 		if err == nil {
 			err = checkFingerprint("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)
 		}
 		if err == nil {
-			err = a.editor.SetHintOverride(a.Permit(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
+			err = a.editor.SetHintOverride(a.ConfigPermit(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
 		}
 		if err != nil {
 			return err
@@ -52,22 +52,22 @@ func checkBatchSize(n int, what, done, parameter string) error {
 
 // ApproveTools approves several definitions that the user saw. Each is decided and recorded by itself. Definitions with scanner findings, relaxed hints
 // or a block are rejected: they need a separate review.
-func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([]DecidedTool, error) {
+func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([]BatchDecision, error) {
 	if err := checkBatchSize(len(in.Tools), "definitions", "approved", "tools"); err != nil {
 		return nil, err
 	}
 	if err := a.requireBatchPresence(ctx, c, in); err != nil {
 		return nil, err
 	}
-	all := make([]DecidedTool, len(in.Tools))
+	all := make([]BatchDecision, len(in.Tools))
 	for i, one := range in.Tools {
 		all[i].Name = one.Name
-		ref, err := one.Ref()
-		if seen, decide := (Seen{Fingerprint: one.Fingerprint}), a.withPresence(approveInBatch, definition.approvalClaim); err == nil {
+		ref, err := one.ParseRef()
+		if seen, decide := (SeenFingerprint{Fingerprint: one.Fingerprint}), a.withPresenceCheck(approveUnlessReviewNeeded, definitionUnderReview.approvalClaim); err == nil {
 			if ref.Kind == tool.KindTool {
-				_, err = a.decideTool(ctx, c, ToolRef{Server: ref.Server, Tool: ref.Name}, "approve_tool", &seen, decide)
+				_, err = a.applyToolDecision(ctx, c, ToolRef{Server: ref.Server, Tool: ref.Name}, "approve_tool", &seen, decide)
 			} else {
-				_, err = a.decidePrimitive(ctx, c, OfferDecision{OfferRef: ref, Seen: seen}, "approve_", &seen, decide)
+				_, err = a.applyPrimitiveDecision(ctx, c, PrimitiveDecision{PrimitiveRef: ref, SeenFingerprint: seen}, "approve_", &seen, decide)
 			}
 		}
 		all[i].Problem = err
@@ -83,16 +83,16 @@ func (a *Admin) requireBatchPresence(ctx context.Context, c Caller, in ToolsAppr
 	if !c.IsUser() || !a.Presence.IsOn() {
 		return nil // for another actor, the decision about each definition returns the error
 	}
-	var claims []claim
+	var claims []presenceClaim
 	for _, one := range in.Tools {
-		ref, err := one.Ref()
+		ref, err := one.ParseRef()
 		if err != nil {
 			continue
 		}
-		find := a.findPrimitive
+		find := a.findPrimitiveDefinition
 		if ref.Kind == tool.KindTool {
-			find = func(OfferRef) (definition, error) {
-				return a.findTool(tool.ID{Server: ref.Server, Tool: ref.Name})
+			find = func(PrimitiveRef) (definitionUnderReview, error) {
+				return a.findToolDefinition(tool.ID{Server: ref.Server, Tool: ref.Name})
 			}
 		}
 		if d, err := find(ref); err == nil && d.Fingerprint.String() == one.Fingerprint {
@@ -102,8 +102,8 @@ func (a *Admin) requireBatchPresence(ctx context.Context, c Caller, in ToolsAppr
 	return a.Presence.RequireSigned(ctx, claims...)
 }
 
-// approveInBatch approves a definition that needs no separate review.
-func approveInBatch(ctx context.Context, b *approval.Book, d definition, by string) error {
+// approveUnlessReviewNeeded approves a definition that needs no separate review.
+func approveUnlessReviewNeeded(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 	if d.evaluation.Why == "" {
 		return nil // already approved
 	}
@@ -115,5 +115,5 @@ func approveInBatch(ctx context.Context, b *approval.Book, d definition, by stri
 		return problem.Newf(problem.Conflict, "'%s' is not approved together with others: %s.", d.toolID(), why).
 			WithHint("Look at it with `mcpproxy " + look + "`, then decide about it alone.")
 	}
-	return approve(ctx, b, d, by)
+	return approveDefinition(ctx, b, d, by)
 }

@@ -48,7 +48,7 @@ func BenchmarkRetrieve10000(b *testing.B) {
 	w := manyTools(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := w.gateway.Retrieve(context.Background(), RetrieveRequest{Query: "delete an invoice of a customer", Caller: adminAgent}); err != nil {
+		if _, err := w.gateway.RetrieveTools(context.Background(), RetrieveRequest{Query: "delete an invoice of a customer", Caller: adminAgent}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -58,7 +58,7 @@ func BenchmarkRetrieveWithDisabled10000(b *testing.B) {
 	w := manyTools(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := w.gateway.Retrieve(context.Background(), RetrieveRequest{Query: "delete an invoice of a customer", IncludeDisabled: true, Caller: adminAgent}); err != nil {
+		if _, err := w.gateway.RetrieveTools(context.Background(), RetrieveRequest{Query: "delete an invoice of a customer", IncludeDisabled: true, Caller: adminAgent}); err != nil {
 			b.Fatal(err)
 		}
 	}

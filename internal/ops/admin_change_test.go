@@ -32,7 +32,7 @@ func TestChangeableKeys(t *testing.T) {
 		t.Errorf("on record are %+v, %+v", w.Begun, w.Ended)
 	}
 	withKey := Caller{Actor: adminPerson.Actor, Source: activity.SourceMCP} // no person all the same
-	if v, err := w.gateway.AddServer(ctx, withKey, NewServer{Name: "new", Launch: config.Launch{Command: "c"}}); err != nil || !v.Quarantined || v.Stage != StageLaunch {
+	if v, err := w.gateway.AddServer(ctx, withKey, AddServerRequest{Name: "new", Launch: config.Launch{Command: "c"}}); err != nil || !v.Quarantined || v.Stage != StageLaunch {
 		t.Fatalf("%+v %v", v, err)
 	}
 	for name, err := range map[string]error{
@@ -69,7 +69,7 @@ func TestLaunchChangesAreOnRecordWithoutValues(t *testing.T) {
 // Not even a proposal of MCPProxy itself is taken.
 func TestItselfIsNotProposed(t *testing.T) {
 	w := newAdminWorld(t, nil, full)
-	_, err := w.gateway.AddServer(t.Context(), adminAgent, NewServer{Name: "again", Launch: config.Launch{Command: "mcpproxy", Args: []string{"stdio"}}})
+	_, err := w.gateway.AddServer(t.Context(), adminAgent, AddServerRequest{Name: "again", Launch: config.Launch{Command: "mcpproxy", Args: []string{"stdio"}}})
 	if p := problem.From(err); p == nil || p.Code != problem.InvalidParameter || len(w.Book.Proposals()) != 0 {
 		t.Errorf("%v, %+v", err, w.Book.Proposals())
 	}

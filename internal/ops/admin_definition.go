@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// definition is a definition of a tool, prompt, resource, template or instructions under review: what the server lists, and the decisions about it.
-type definition struct {
+// definitionUnderReview is a definition of a tool, prompt, resource, template or instructions under review: what the server lists, and the decisions about it.
+type definitionUnderReview struct {
 	approval.CandidateDefinition
 	server     string
 	status     string              // "" when it can be used
@@ -22,32 +22,33 @@ type definition struct {
 	forClients bool
 }
 
-func newDefinition(c approval.CandidateDefinition, server, status string, e approval.ItemDecisions) definition {
-	return definition{CandidateDefinition: c, server: server, status: status, evaluation: approval.Evaluate(approval.EvaluationRules{}, e, c), pin: e.Pin}
+// newDefinitionUnderReview evaluates a listed definition against the decision about it.
+func newDefinitionUnderReview(c approval.CandidateDefinition, server, status string, e approval.ItemDecisions) definitionUnderReview {
+	return definitionUnderReview{CandidateDefinition: c, server: server, status: status, evaluation: approval.Evaluate(approval.EvaluationRules{}, e, c), pin: e.Pin}
 }
 
-func newToolDefinition(t *catalog.Tool, decided *approval.ServerView) definition {
-	d := newDefinition(t.ApprovalCandidate(), t.ID.Server, "", decided.ToolDecisions(t.ID.Tool))
+func newToolUnderReview(t *catalog.Tool, decided *approval.ServerView) definitionUnderReview {
+	d := newDefinitionUnderReview(t.ApprovalCandidate(), t.ID.Server, "", decided.ToolDecisions(t.ID.Tool))
 	d.status = statusWord(t.Status, d.evaluation.Why == approval.Blocked)
 	return d
 }
 
-func (a *Admin) primitiveDefinition(server string, o *catalog.Primitive, decided *approval.ServerView) definition {
-	d := newDefinition(o.ApprovalCandidate(), server, "", decided.DecisionsOn(o.Kind, o.Name))
+func (a *Admin) newPrimitiveUnderReview(server string, o *catalog.Primitive, decided *approval.ServerView) definitionUnderReview {
+	d := newDefinitionUnderReview(o.ApprovalCandidate(), server, "", decided.DecisionsOn(o.Kind, o.Name))
 	d.status = statusWord(a.Catalog.PrimitiveStatus(server, o), d.evaluation.Why == approval.Blocked)
 	d.forClients = o.ForClients
 	return d
 }
 
-func (d *definition) toolID() tool.ID { return tool.ID{Server: d.server, Tool: d.Tool} }
+func (d *definitionUnderReview) toolID() tool.ID { return tool.ID{Server: d.server, Tool: d.Tool} }
 
-// needsReview reports whether an approval of the whole server covers the definition. A blocked definition stays blocked.
-func (d *definition) needsReview() bool {
+// isNewOrChanged reports whether an approval of the whole server covers the definition. A blocked definition stays blocked.
+func (d *definitionUnderReview) isNewOrChanged() bool {
 	return d.evaluation.Why == approval.New || d.evaluation.Why == approval.Changed
 }
 
 // separateReviewReason returns why a user must review the definition by itself; "" when it may be approved in a batch.
-func (d *definition) separateReviewReason() string {
+func (d *definitionUnderReview) separateReviewReason() string {
 	switch {
 	case d.evaluation.Why == approval.Blocked:
 		return "a person has refused this definition"
@@ -62,7 +63,7 @@ func (d *definition) separateReviewReason() string {
 }
 
 // approvedFingerprint returns the approved fingerprint, "" when there is none.
-func (d *definition) approvedFingerprint() string {
+func (d *definitionUnderReview) approvedFingerprint() string {
 	if d.pin == nil {
 		return ""
 	}
@@ -70,16 +71,16 @@ func (d *definition) approvedFingerprint() string {
 }
 
 // scanResult returns the scanner's result for the definition.
-func (d *definition) scanResult() Scanned { return scanResult(d.Report()) }
+func (d *definitionUnderReview) scanResult() ScanResult { return toScanResult(d.Report()) }
 
-// scanResult converts a report. Its findings are never null in JSON.
-func scanResult(r scan.Report) Scanned {
-	return Scanned{Verdict: r.Verdict, Findings: append([]scan.Finding{}, r.Findings...)}
+// toScanResult converts a report. Its findings are never null in JSON.
+func toScanResult(r scan.Report) ScanResult {
+	return ScanResult{Verdict: r.Verdict, Findings: append([]scan.Finding{}, r.Findings...)}
 }
 
-// pending returns why and since when a definition waits for review.
-func (a *Admin) pending(d *definition) Pending {
-	p := Pending{Reason: d.evaluation.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approvedFingerprint(), Together: d.separateReviewReason() == ""}
+// pendingInfo returns why and since when a definition waits for review.
+func (a *Admin) pendingInfo(d *definitionUnderReview) PendingInfo {
+	p := PendingInfo{Reason: d.evaluation.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approvedFingerprint(), Together: d.separateReviewReason() == ""}
 	if since := a.Book.HeldSince(d.server, d.CandidateDefinition).UTC(); !since.IsZero() {
 		p.Since = &since
 	}
@@ -87,13 +88,13 @@ func (a *Admin) pending(d *definition) Pending {
 }
 
 // approvalStatus returns the fingerprint, the status and the reason of the status.
-func (d *definition) approvalStatus() Standing {
-	return Standing{Fingerprint: d.Fingerprint.String(), Status: d.status, Reason: d.evaluation.Why}
+func (d *definitionUnderReview) approvalStatus() ApprovalStatus {
+	return ApprovalStatus{Fingerprint: d.Fingerprint.String(), Status: d.status, Reason: d.evaluation.Why}
 }
 
 // compareToApproved returns the definition, the approved definition and their differences.
-func (a *Admin) compareToApproved(ctx context.Context, d *definition) (Compared, error) {
-	c := Compared{Definition: d.Definition, Changes: []approval.Difference{}}
+func (a *Admin) compareToApproved(ctx context.Context, d *definitionUnderReview) (Comparison, error) {
+	c := Comparison{Definition: d.Definition, Changes: []approval.Difference{}}
 	if d.pin == nil {
 		return c, nil
 	}
@@ -101,7 +102,7 @@ func (a *Admin) compareToApproved(ctx context.Context, d *definition) (Compared,
 	if err != nil {
 		return c, err
 	}
-	if was, err := parseFingerprint(d.Kind, d.server, raw); err != nil || was != d.pin.Fingerprint {
+	if was, err := definitionFingerprint(d.Kind, d.server, raw); err != nil || was != d.pin.Fingerprint {
 		// The approved definition was lost with a damaged database, or was withdrawn just now. Without it the whole definition is new.
 		return c, nil
 	}
@@ -114,7 +115,8 @@ func (a *Admin) compareToApproved(ctx context.Context, d *definition) (Compared,
 	return c, nil
 }
 
-func parseFingerprint(kind tool.DefinitionKind, server string, raw []byte) (tool.Fingerprint, error) {
+// definitionFingerprint returns the fingerprint of a stored definition.
+func definitionFingerprint(kind tool.DefinitionKind, server string, raw []byte) (tool.Fingerprint, error) {
 	if kind == tool.KindTool {
 		d, err := tool.ParseDefinition(server, raw)
 		if err != nil {
@@ -128,7 +130,7 @@ func parseFingerprint(kind tool.DefinitionKind, server string, raw []byte) (tool
 
 // applyDecision finds a definition, checks that it is still the one the user saw, applies the decision and records it. Without seen, the decision
 // applies to any definition of the tool.
-func (a *Admin) applyDecision(ctx context.Context, c Caller, record activity.Record, what string, seen *Seen, find func() (definition, error), decide decision) error {
+func (a *Admin) applyDecision(ctx context.Context, c Caller, record activity.Record, what string, seen *SeenFingerprint, find func() (definitionUnderReview, error), decide decisionFunc) error {
 	return a.runUserAction(c, record, func() error {
 		d, err := find()
 		if err == nil && seen != nil {
@@ -141,12 +143,12 @@ func (a *Admin) applyDecision(ctx context.Context, c Caller, record activity.Rec
 	})
 }
 
-// decision applies a user's decision to a definition.
-type decision func(ctx context.Context, b *approval.Book, d definition, by string) error
+// decisionFunc applies a user's decision to a definition.
+type decisionFunc func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error
 
-// withPresence returns a decision that requires proof of presence first, because it grants more access.
-func (a *Admin) withPresence(decide decision, claim func(definition) claim) decision {
-	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
+// withPresenceCheck returns a decision that requires proof of presence first, because it grants more access.
+func (a *Admin) withPresenceCheck(decide decisionFunc, claim func(definitionUnderReview) presenceClaim) decisionFunc {
+	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		if err := a.Presence.RequireSigned(ctx, claim(d)); err != nil {
 			return err
 		}
@@ -155,26 +157,26 @@ func (a *Admin) withPresence(decide decision, claim func(definition) claim) deci
 }
 
 // approvalClaim returns the statement that a user signs to approve the definition.
-func (d definition) approvalClaim() claim {
+func (d definitionUnderReview) approvalClaim() presenceClaim {
 	return approval.ApprovalClaim(d.server, d.CandidateDefinition)
 }
 
 // enableClaim returns the statement that a user signs to enable the tool.
-func (d definition) enableClaim() claim {
+func (d definitionUnderReview) enableClaim() presenceClaim {
 	return approval.SwitchClaim(d.toolID())
 }
 
-func approve(ctx context.Context, b *approval.Book, d definition, by string) error {
+func approveDefinition(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 	return b.Approve(ctx, d.server, by, []approval.CandidateDefinition{d.CandidateDefinition}, nil)
 }
 
-func block(ctx context.Context, b *approval.Book, d definition, by string) error {
+func blockDefinition(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 	return b.Block(ctx, d.Kind, d.toolID(), d.Fingerprint, by)
 }
 
-// withdraw returns the decision that withdraws an approval. Its fingerprint is that of the approved definition, not of the listed one.
-func withdraw(approved Seen, trust approval.Trust) decision {
-	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
+// withdrawalDecision returns the decision that withdraws an approval. Its fingerprint is that of the approved definition, not of the listed one.
+func withdrawalDecision(approved SeenFingerprint, trust approval.Trust) decisionFunc {
+	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		if d.pin == nil {
 			return problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Look at it again, then decide.")
 		}
@@ -185,46 +187,47 @@ func withdraw(approved Seen, trust approval.Trust) decision {
 	}
 }
 
-// unblock returns the decision that unblocks a definition.
-func unblock(trust approval.Trust) decision {
-	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
+// unblockDecision returns the decision that unblocks a definition.
+func unblockDecision(trust approval.Trust) decisionFunc {
+	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		return b.Unblock(ctx, d.Kind, d.toolID(), d.Fingerprint, trust, by)
 	}
 }
 
-// serverTrust returns the trust in a server: Manual, the lowest, for a server that is not configured.
-func serverTrust(c *config.Config, server string) approval.Trust {
+// configuredTrust returns the trust in a server: Manual, the lowest, for a server that is not configured.
+func configuredTrust(c *config.Config, server string) approval.Trust {
 	if s := c.Server(server); s != nil {
 		return approval.Trust(s.Trust)
 	}
 	return approval.Manual
 }
 
-func setEnabled(on bool) decision {
-	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
+// setEnabledDecision returns the decision that enables or disables a tool.
+func setEnabledDecision(on bool) decisionFunc {
+	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		return b.SwitchTool(ctx, d.toolID(), on, by)
 	}
 }
 
 // EnableTool enables a tool.
 func (a *Admin) EnableTool(ctx context.Context, c Caller, in ToolRef) (ToolView, error) {
-	return a.decideTool(ctx, c, in, "switch_tool_on", nil, a.withPresence(setEnabled(true), definition.enableClaim))
+	return a.applyToolDecision(ctx, c, in, "switch_tool_on", nil, a.withPresenceCheck(setEnabledDecision(true), definitionUnderReview.enableClaim))
 }
 
 // DisableTool disables a tool.
 func (a *Admin) DisableTool(ctx context.Context, c Caller, in ToolRef) (ToolView, error) {
-	return a.decideTool(ctx, c, in, "switch_tool_off", nil, setEnabled(false))
+	return a.applyToolDecision(ctx, c, in, "switch_tool_off", nil, setEnabledDecision(false))
 }
 
 // ApproveTool approves the definition that the user saw, if the server still lists it. With Keep, the configuration first marks the tool as destructive.
 func (a *Admin) ApproveTool(ctx context.Context, c Caller, in ToolApproval) (ToolView, error) {
 	if in.Keep == "" {
-		return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.withPresence(approve, definition.approvalClaim))
+		return a.applyToolDecision(ctx, c, in.ToolRef, "approve_tool", &in.SeenFingerprint, a.withPresenceCheck(approveDefinition, definitionUnderReview.approvalClaim))
 	}
-	if err := a.keepDestructive(ctx, c, in); err != nil {
+	if err := a.markToolDestructive(ctx, c, in); err != nil {
 		return ToolView{}, err
 	}
-	v, err := a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.withPresence(approve, definition.approvalClaim))
+	v, err := a.applyToolDecision(ctx, c, in.ToolRef, "approve_tool", &in.SeenFingerprint, a.withPresenceCheck(approveDefinition, definitionUnderReview.approvalClaim))
 	if err != nil {
 		p := *problem.From(err)
 		p.Message = "The tool counts as destructive from now on, but its definition is not approved: " + p.Message
@@ -233,117 +236,118 @@ func (a *Admin) ApproveTool(ctx context.Context, c Caller, in ToolApproval) (Too
 	return v, err
 }
 
-// WithdrawTool withdraws the approval of a tool's definition. The tool waits for review again; the definition that was approved before it is valid
+// WithdrawToolApproval withdraws the approval of a tool's definition. The tool waits for review again; the definition that was approved before it is valid
 // again, if there is one.
-func (a *Admin) WithdrawTool(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
-	return a.decideTool(ctx, c, in.ToolRef, "withdraw_tool", nil, withdraw(in.Seen, serverTrust(a.Config(), in.Server)))
+func (a *Admin) WithdrawToolApproval(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
+	return a.applyToolDecision(ctx, c, in.ToolRef, "withdraw_tool", nil, withdrawalDecision(in.SeenFingerprint, configuredTrust(a.Config(), in.Server)))
 }
 
 // BlockTool blocks the definition that the user saw, if the server still lists it, and withdraws its approval.
 func (a *Admin) BlockTool(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
-	return a.decideTool(ctx, c, in.ToolRef, "block_tool", &in.Seen, block)
+	return a.applyToolDecision(ctx, c, in.ToolRef, "block_tool", &in.SeenFingerprint, blockDefinition)
 }
 
 // UnblockTool unblocks a tool's definition: it waits for review again.
 func UnblockTool(a *Admin, ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
-	return a.decideTool(ctx, c, in.ToolRef, "unblock_tool", &in.Seen, unblock(serverTrust(a.Config(), in.Server)))
+	return a.applyToolDecision(ctx, c, in.ToolRef, "unblock_tool", &in.SeenFingerprint, unblockDecision(configuredTrust(a.Config(), in.Server)))
 }
 
-// decideTool applies and records a decision about a tool, and returns the tool's new view.
-func (a *Admin) decideTool(ctx context.Context, c Caller, in ToolRef, action string, seen *Seen, decide decision) (ToolView, error) {
+// applyToolDecision applies and records a decision about a tool, and returns the tool's new view.
+func (a *Admin) applyToolDecision(ctx context.Context, c Caller, in ToolRef, action string, seen *SeenFingerprint, decide decisionFunc) (ToolView, error) {
 	id, detail := tool.ID(in), ""
 	if seen != nil {
 		detail = problem.ClipName(seen.Fingerprint)
 	}
 	record := NewActionRecord(c, activity.Approval, id, action, detail)
-	err := a.applyDecision(ctx, c, record, "The definition of '"+id.String()+"'", seen, func() (definition, error) { return a.findTool(id) }, decide)
+	err := a.applyDecision(ctx, c, record, "The definition of '"+id.String()+"'", seen, func() (definitionUnderReview, error) { return a.findToolDefinition(id) }, decide)
 	if err != nil {
 		return ToolView{}, err
 	}
 	return a.Tool(ctx, c, in)
 }
 
-func (a *Admin) findTool(id tool.ID) (definition, error) {
+func (a *Admin) findToolDefinition(id tool.ID) (definitionUnderReview, error) {
 	t, err := a.FindTool(id)
 	if err != nil {
-		return definition{}, err
+		return definitionUnderReview{}, err
 	}
-	return newToolDefinition(t, a.Book.View(id.Server)), nil
+	return newToolUnderReview(t, a.Book.View(id.Server)), nil
 }
 
 // DiffTool returns a tool's approved definition, its listed definition and their differences.
 func (a *Admin) DiffTool(ctx context.Context, _ Caller, in ToolRef) (ToolDiff, error) {
-	d, err := a.findTool(tool.ID(in))
+	d, err := a.findToolDefinition(tool.ID(in))
 	if err != nil {
 		return ToolDiff{}, err
 	}
 	of, err := a.compareToApproved(ctx, &d)
 	return ToolDiff{
 		Name: d.toolID().String(), Server: d.server, Tool: in.Tool, Status: d.status, Reason: d.evaluation.Why, Fingerprint: d.Fingerprint.String(),
-		Compared: of, Loosened: d.evaluation.Loosened, Scanned: d.scanResult(),
+		Comparison: of, Loosened: d.evaluation.Loosened, ScanResult: d.scanResult(),
 	}, err
 }
 
 // ApprovePrimitive approves the definition of a prompt, resource, template or instructions that the user saw, if the server still lists it.
-func (a *Admin) ApprovePrimitive(ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
-	return a.decidePrimitive(ctx, c, in, "approve_", &in.Seen, a.withPresence(approve, definition.approvalClaim))
+func (a *Admin) ApprovePrimitive(ctx context.Context, c Caller, in PrimitiveDecision) (OfferDiff, error) {
+	return a.applyPrimitiveDecision(ctx, c, in, "approve_", &in.SeenFingerprint, a.withPresenceCheck(approveDefinition, definitionUnderReview.approvalClaim))
 }
 
 // BlockPrimitive blocks the definition and withdraws its approval.
-func (a *Admin) BlockPrimitive(ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
-	return a.decidePrimitive(ctx, c, in, "block_", &in.Seen, block)
+func (a *Admin) BlockPrimitive(ctx context.Context, c Caller, in PrimitiveDecision) (OfferDiff, error) {
+	return a.applyPrimitiveDecision(ctx, c, in, "block_", &in.SeenFingerprint, blockDefinition)
 }
 
 // UnblockPrimitive unblocks the definition: it waits for review again.
-func UnblockPrimitive(a *Admin, ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
-	return a.decidePrimitive(ctx, c, in, "unblock_", &in.Seen, unblock(serverTrust(a.Config(), in.Server)))
+func UnblockPrimitive(a *Admin, ctx context.Context, c Caller, in PrimitiveDecision) (OfferDiff, error) {
+	return a.applyPrimitiveDecision(ctx, c, in, "unblock_", &in.SeenFingerprint, unblockDecision(configuredTrust(a.Config(), in.Server)))
 }
 
-func (a *Admin) decidePrimitive(ctx context.Context, c Caller, in OfferDecision, action string, seen *Seen, decide decision) (OfferDiff, error) {
+// applyPrimitiveDecision applies and records a decision about a prompt, resource, template or instructions. action is a prefix of the recorded action.
+func (a *Admin) applyPrimitiveDecision(ctx context.Context, c Caller, in PrimitiveDecision, action string, seen *SeenFingerprint, decide decisionFunc) (OfferDiff, error) {
 	detail := problem.ClipName(in.Fingerprint)
 	if in.Kind != tool.KindInstructions {
 		detail = problem.ClipName(in.Name) + " " + detail
 	}
 	record := NewActionRecord(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
-	err := a.applyDecision(ctx, c, record, "The definition", seen, func() (definition, error) { return a.findPrimitive(in.OfferRef) }, decide)
+	err := a.applyDecision(ctx, c, record, "The definition", seen, func() (definitionUnderReview, error) { return a.findPrimitiveDefinition(in.PrimitiveRef) }, decide)
 	if err != nil {
 		return OfferDiff{}, err
 	}
-	return a.DiffPrimitive(ctx, c, in.OfferRef)
+	return a.DiffPrimitive(ctx, c, in.PrimitiveRef)
 }
 
-// WithdrawPrimitive withdraws the approval of the definition: it waits for review again.
-func (a *Admin) WithdrawPrimitive(ctx context.Context, c Caller, in OfferDecision) (OfferDiff, error) {
-	return a.decidePrimitive(ctx, c, in, "withdraw_", nil, withdraw(in.Seen, serverTrust(a.Config(), in.Server)))
+// WithdrawPrimitiveApproval withdraws the approval of the definition: it waits for review again.
+func (a *Admin) WithdrawPrimitiveApproval(ctx context.Context, c Caller, in PrimitiveDecision) (OfferDiff, error) {
+	return a.applyPrimitiveDecision(ctx, c, in, "withdraw_", nil, withdrawalDecision(in.SeenFingerprint, configuredTrust(a.Config(), in.Server)))
 }
 
-// findPrimitive returns the definition of a listed prompt, resource, template or instructions, or NOT_FOUND.
-func (a *Admin) findPrimitive(in OfferRef) (definition, error) {
+// findPrimitiveDefinition returns the definition of a listed prompt, resource, template or instructions, or NOT_FOUND.
+func (a *Admin) findPrimitiveDefinition(in PrimitiveRef) (definitionUnderReview, error) {
 	s, err := a.FindServer(in.Server)
 	if err != nil {
-		return definition{}, err
+		return definitionUnderReview{}, err
 	}
 	a.Offers.RefreshInstructions(context.Background(), s) // loads what the server reported about itself
 	if o := a.Catalog.Primitives(in.Server).Find(in.Kind, in.Name); o != nil {
-		return a.primitiveDefinition(in.Server, o, a.Book.View(in.Server)), nil
+		return a.newPrimitiveUnderReview(in.Server, o, a.Book.View(in.Server)), nil
 	}
 	if in.Kind == tool.KindInstructions {
-		return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no instructions.", in.Server).
+		return definitionUnderReview{}, problem.Newf(problem.NotFound, "Server '%s' has no instructions.", in.Server).
 			WithHint("See what waits with `mcpproxy approvals`.")
 	}
-	return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Label(), problem.ClipName(in.Name)).
+	return definitionUnderReview{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Label(), problem.ClipName(in.Name)).
 		WithHint("See what the server offers with `mcpproxy upstream review " + in.Server + "`.")
 }
 
 // DiffPrimitive returns the approved definition of a prompt, resource, template or instructions, the listed one and their differences.
-func (a *Admin) DiffPrimitive(ctx context.Context, _ Caller, in OfferRef) (OfferDiff, error) {
-	d, err := a.findPrimitive(in)
+func (a *Admin) DiffPrimitive(ctx context.Context, _ Caller, in PrimitiveRef) (OfferDiff, error) {
+	d, err := a.findPrimitiveDefinition(in)
 	if err != nil {
 		return OfferDiff{}, err
 	}
 	of, err := a.compareToApproved(ctx, &d)
 	return OfferDiff{
 		Kind: d.Kind, Server: d.server, Name: d.Tool, Status: d.status, Reason: d.evaluation.Why, Fingerprint: d.Fingerprint.String(),
-		Compared: of, Scanned: d.scanResult(),
+		Comparison: of, ScanResult: d.scanResult(),
 	}, err
 }

@@ -217,7 +217,7 @@ func (l *life) decide(name string, decide func(context.Context, Caller, ToolDeci
 	if err != nil {
 		return err
 	}
-	_, err = decide(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(d.ID), Seen: Seen{Fingerprint: d.Fingerprint().String()}})
+	_, err = decide(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(d.ID), SeenFingerprint: SeenFingerprint{Fingerprint: d.Fingerprint().String()}})
 	p := problem.From(err)
 	switch {
 	case !listed && p != nil && p.Code == problem.ToolNotFound, listed && seen != v && p != nil && p.Code == problem.Conflict:
@@ -242,7 +242,7 @@ func (l *life) withdraw(name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.gateway.WithdrawTool(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(d.ID), Seen: Seen{Fingerprint: d.Fingerprint().String()}})
+	_, err = l.gateway.WithdrawToolApproval(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(d.ID), SeenFingerprint: SeenFingerprint{Fingerprint: d.Fingerprint().String()}})
 	p := problem.From(err)
 	switch {
 	case !listed && p != nil && p.Code == problem.ToolNotFound, listed && (!pinned || of != pin) && p != nil && p.Code == problem.Conflict:
@@ -257,7 +257,7 @@ func (l *life) withdraw(name string) error {
 // review takes the quarantined server through its review, or some of it.
 func (l *life) review() error {
 	for range 1 + l.r.IntN(2) {
-		review, err := l.gateway.ReviewServer(context.Background(), Caller{}, ServerRef{Name: "s"})
+		review, err := l.gateway.ServerReview(context.Background(), Caller{}, ServerRef{Name: "s"})
 		if err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (l *life) review() error {
 			}
 			l.model.quarantined = false
 		}
-		if _, err := l.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "s"}, Seen: Seen{Fingerprint: review.Fingerprint}}); err != nil {
+		if _, err := l.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "s"}, SeenFingerprint: SeenFingerprint{Fingerprint: review.Fingerprint}}); err != nil {
 			return err
 		}
 		l.relist()
@@ -402,18 +402,18 @@ func TestALostDatabaseAsksForEachServerOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	w, err := l.gateway.Approvals(ctx, Caller{}, WaitingQuery{})
+	w, err := l.gateway.PendingApprovals(ctx, Caller{}, PendingApprovalsQuery{})
 	if err != nil || len(w.Forgotten) != 1 || w.Forgotten[0] != (Forgotten{Name: "s", Tools: 2}) || len(w.Warnings) != 1 || w.TotalTools != 2 {
 		t.Fatalf("%+v, %v", w, err)
 	}
-	review, err := l.gateway.ReviewServer(ctx, Caller{}, ServerRef{Name: "s"})
+	review, err := l.gateway.ServerReview(ctx, Caller{}, ServerRef{Name: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.gateway.ApproveServer(ctx, adminPerson, ServerDecision{ServerRef: ServerRef{Name: "s"}, Seen: Seen{Fingerprint: review.Fingerprint}}); err != nil {
+	if _, err := l.gateway.ApproveServer(ctx, adminPerson, ServerDecision{ServerRef: ServerRef{Name: "s"}, SeenFingerprint: SeenFingerprint{Fingerprint: review.Fingerprint}}); err != nil {
 		t.Fatal(err)
 	}
-	if w, err = l.gateway.Approvals(ctx, Caller{}, WaitingQuery{}); err != nil || len(w.Forgotten)+len(w.Tools)+len(w.Warnings) != 0 {
+	if w, err = l.gateway.PendingApprovals(ctx, Caller{}, PendingApprovalsQuery{}); err != nil || len(w.Forgotten)+len(w.Tools)+len(w.Warnings) != 0 {
 		t.Errorf("after the approval: %+v, %v", w, err)
 	}
 }

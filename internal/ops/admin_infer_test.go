@@ -51,7 +51,7 @@ func TestInferHints(t *testing.T) {
 	} {
 		t.Run(string(mode), func(t *testing.T) {
 			w := newAdminWorld(t, func(cfg *config.Config) { cfg.Intent.InferHints = mode }, silentDelete, adminSilentGet, silentOther)
-			answer, err := w.gateway.Retrieve(context.Background(), RetrieveRequest{Query: "note", Caller: adminAgent})
+			answer, err := w.gateway.RetrieveTools(context.Background(), RetrieveRequest{Query: "note", Caller: adminAgent})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -123,7 +123,7 @@ func inOrder(t *testing.T, raw []byte) []byte {
 func TestIncludeDisabled(t *testing.T) {
 	with, without := zoo(t, true), zoo(t, false)
 	ask := func(w *adminWorld, query string, disabled bool) []byte {
-		raw, err := w.gateway.Retrieve(context.Background(), RetrieveRequest{Query: query, IncludeDisabled: disabled, Caller: adminAgent})
+		raw, err := w.gateway.RetrieveTools(context.Background(), RetrieveRequest{Query: query, IncludeDisabled: disabled, Caller: adminAgent})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,12 +103,12 @@ func TestEveryChangeOfAnOfferIsHeld(t *testing.T) {
 					t.Errorf("%s: %q reached the server", name, w.r.Sent[sent:])
 				}
 				if kind != tool.KindInstructions || strings.HasPrefix(changed, `"`) { // to MCPProxy it can say a text alone
-					waiting, err := w.gateway.Approvals(t.Context(), Caller{}, WaitingQuery{})
+					waiting, err := w.gateway.PendingApprovals(t.Context(), Caller{}, PendingApprovalsQuery{})
 					if err != nil || len(waiting.Offers) != 1 || waiting.Offers[0].Kind != kind || waiting.Offers[0].Reason != approval.Changed {
 						t.Errorf("%s: what waits is %+v, %v", name, waiting.Offers, err)
 						continue
 					}
-					d, err := w.gateway.DiffPrimitive(t.Context(), Caller{}, OfferRef{Server: "s", Kind: kind, Name: waiting.Offers[0].Name})
+					d, err := w.gateway.DiffPrimitive(t.Context(), Caller{}, PrimitiveRef{Server: "s", Kind: kind, Name: waiting.Offers[0].Name})
 					if err != nil || len(d.Changes) == 0 || d.Status != "pending_approval" {
 						t.Errorf("%s: the difference is %+v, %v", name, d, err)
 					}
@@ -155,11 +155,11 @@ func TestRespellingOffersIsNeverHeld(t *testing.T) {
 
 func (w *offerWorld) approveServer() {
 	w.T.Helper()
-	v, err := w.gateway.ReviewServer(w.T.Context(), Caller{}, ServerRef{Name: "s"})
+	v, err := w.gateway.ServerReview(w.T.Context(), Caller{}, ServerRef{Name: "s"})
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	if _, err := w.gateway.ApproveServer(w.T.Context(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "s"}, Seen: Seen{Fingerprint: v.Fingerprint}}); err != nil {
+	if _, err := w.gateway.ApproveServer(w.T.Context(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "s"}, SeenFingerprint: SeenFingerprint{Fingerprint: v.Fingerprint}}); err != nil {
 		w.T.Fatal(err)
 	}
 }
@@ -197,19 +197,19 @@ func TestOffersAtFirstSight(t *testing.T) {
 							t.Errorf("%s, %s, clients alone %v: %s %v", c.trust, kind, clientsAlone, request, err)
 						}
 					}
-					waiting, err := w.gateway.Approvals(t.Context(), Caller{}, WaitingQuery{})
+					waiting, err := w.gateway.PendingApprovals(t.Context(), Caller{}, PendingApprovalsQuery{})
 					if err != nil || (len(waiting.Offers) == 0) != passes {
 						t.Errorf("%s, %s, clients alone %v: what waits is %+v, %v", c.trust, kind, clientsAlone, waiting.Offers, err)
 					}
 					if !passes { // a person can approve it
 						o := waiting.Offers[0]
-						if _, err := w.gateway.ApprovePrimitive(t.Context(), adminPerson, OfferDecision{OfferRef: OfferRef{Server: "s", Kind: kind, Name: o.Name}, Seen: Seen{Fingerprint: strings.Repeat("0", 64)}}); problem.From(err).Code != problem.Conflict {
+						if _, err := w.gateway.ApprovePrimitive(t.Context(), adminPerson, PrimitiveDecision{PrimitiveRef: PrimitiveRef{Server: "s", Kind: kind, Name: o.Name}, SeenFingerprint: SeenFingerprint{Fingerprint: strings.Repeat("0", 64)}}); problem.From(err).Code != problem.Conflict {
 							t.Errorf("another fingerprint: %v", err)
 						}
-						if _, err := w.gateway.ApprovePrimitive(t.Context(), adminAgent, OfferDecision{OfferRef: OfferRef{Server: "s", Kind: kind, Name: o.Name}, Seen: Seen{Fingerprint: o.Fingerprint}}); problem.From(err).Code != problem.Forbidden {
+						if _, err := w.gateway.ApprovePrimitive(t.Context(), adminAgent, PrimitiveDecision{PrimitiveRef: PrimitiveRef{Server: "s", Kind: kind, Name: o.Name}, SeenFingerprint: SeenFingerprint{Fingerprint: o.Fingerprint}}); problem.From(err).Code != problem.Forbidden {
 							t.Errorf("an agent: %v", err)
 						}
-						if _, err := w.gateway.ApprovePrimitive(t.Context(), adminPerson, OfferDecision{OfferRef: OfferRef{Server: "s", Kind: kind, Name: o.Name}, Seen: Seen{Fingerprint: o.Fingerprint}}); err != nil {
+						if _, err := w.gateway.ApprovePrimitive(t.Context(), adminPerson, PrimitiveDecision{PrimitiveRef: PrimitiveRef{Server: "s", Kind: kind, Name: o.Name}, SeenFingerprint: SeenFingerprint{Fingerprint: o.Fingerprint}}); err != nil {
 							t.Error(err)
 						}
 						if seen := w.seen(kind); len(seen) != 1 || seen[0] != raw {
@@ -286,7 +286,7 @@ func TestOffersAreOnRecord(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	o := w.Catalog.Primitives("s").Find(tool.KindPrompt, "full")
-	if _, err := w.gateway.ApprovePrimitive(t.Context(), adminPerson, OfferDecision{OfferRef: OfferRef{Server: "s", Kind: tool.KindPrompt, Name: "full"}, Seen: Seen{Fingerprint: o.Fingerprint.String()}}); err != nil {
+	if _, err := w.gateway.ApprovePrimitive(t.Context(), adminPerson, PrimitiveDecision{PrimitiveRef: PrimitiveRef{Server: "s", Kind: tool.KindPrompt, Name: "full"}, SeenFingerprint: SeenFingerprint{Fingerprint: o.Fingerprint.String()}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := w.Begun[len(w.Begun)-1]; r.Type != activity.Approval || r.Metadata.Action != "approve_prompt" || r.Metadata.Detail != "full "+o.Fingerprint.String() {
@@ -320,7 +320,7 @@ func TestDecisionsAreAnnounced(t *testing.T) {
 			t.Errorf("to list is no change: %q", heard)
 		}
 		o := w.Catalog.Primitives("s").Find(tool.KindPrompt, "full")
-		if _, err := w.gateway.BlockPrimitive(t.Context(), adminPerson, OfferDecision{OfferRef: OfferRef{Server: "s", Kind: tool.KindPrompt, Name: "full"}, Seen: Seen{Fingerprint: o.Fingerprint.String()}}); err != nil {
+		if _, err := w.gateway.BlockPrimitive(t.Context(), adminPerson, PrimitiveDecision{PrimitiveRef: PrimitiveRef{Server: "s", Kind: tool.KindPrompt, Name: "full"}, SeenFingerprint: SeenFingerprint{Fingerprint: o.Fingerprint.String()}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// ParseServers parses servers from a pasted text into the form that AddServer takes. It adds, stores and records nothing.
-func (a *Admin) ParseServers(_ context.Context, _ Caller, in PastedText) (Parsed, error) {
-	return parseServers(in, a.Config(), a.editor.CheckNotSelfReference)
+// ParsePastedServers parses servers from a pasted text into the form that AddServer takes. It adds, stores and records nothing.
+func (a *Admin) ParsePastedServers(_ context.Context, _ Caller, in PastedText) (Parsed, error) {
+	return parsePastedServers(in, a.Config(), a.editor.CheckNotSelfReference)
 }

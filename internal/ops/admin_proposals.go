@@ -16,15 +16,15 @@ import (
 // maxProposalsEach limits the waiting proposals of one client, within approval.MaxProposals of all clients.
 const maxProposalsEach = 10
 
-// proposals manages the servers that agents have proposed.
-type proposals struct {
-	journal
+// proposalManager manages the servers that agents have proposed.
+type proposalManager struct {
+	adminRecorder
 	book   *approval.Book
 	config func() *config.Config
 }
 
-// propose stores a server that an agent proposes. The proposal cannot set trust or skip the quarantine.
-func (p proposals) propose(ctx context.Context, name string, edit config.ServerEdit, c Caller) error {
+// addProposal stores a server that an agent proposes. The proposal cannot set trust or skip the quarantine.
+func (p proposalManager) addProposal(ctx context.Context, name string, edit config.ServerEdit, c Caller) error {
 	if p.config().MCPManagement != config.ManagePropose {
 		return problem.New(problem.Forbidden, "Agents may not propose servers here.", "Ask the user to add the server.")
 	}
@@ -47,14 +47,14 @@ func (p proposals) propose(ctx context.Context, name string, edit config.ServerE
 }
 
 // checkProposal rejects a name that looks like another one, and a proposal above the limit of its client.
-func (p proposals) checkProposal(name, by, client string, others []approval.ServerProposal) error {
+func (p proposalManager) checkProposal(name, by, client string, others []approval.ServerProposal) error {
 	if like := p.findLookalike(name, others); like != "" {
 		return problem.New(problem.Conflict, lookalikeMessage(name, like)+".", "").
 			WithHint("Choose a name that nobody can take for another one.").With("parameter", "name").With("looks_like", like)
 	}
 	own := 0
 	for _, other := range others {
-		kept, err := readProposal(other)
+		kept, err := decodeProposal(other)
 		if err == nil && other.By == by && kept.Client == client && p.config().Server(other.Name) == nil {
 			own++
 		}
@@ -74,7 +74,7 @@ func lookalikeMessage(name, like string) string {
 }
 
 // findLookalike returns the name that looks the same as the given one: of a server, a proposal or a built-in tool; "" when there is none.
-func (p proposals) findLookalike(name string, proposed []approval.ServerProposal) string {
+func (p proposalManager) findLookalike(name string, proposed []approval.ServerProposal) string {
 	skeleton := tool.ConfusableSkeleton(name)
 	like := func(other string) bool { return other != name && tool.ConfusableSkeleton(other) == skeleton }
 	for _, s := range p.config().Servers {
@@ -96,8 +96,8 @@ func (p proposals) findLookalike(name string, proposed []approval.ServerProposal
 	return ""
 }
 
-// supersede withdraws the proposals with the name, or a similar name, of a server that a user has added, and adds warnings to v.
-func (p proposals) supersede(ctx context.Context, v *ServerView, c Caller) {
+// withdrawSuperseded withdraws the proposals with the name, or a similar name, of a server that a user has added, and adds warnings to v.
+func (p proposalManager) withdrawSuperseded(ctx context.Context, v *ServerView, c Caller) {
 	skeleton := tool.ConfusableSkeleton(v.Name)
 	for _, name := range p.withdrawMatching(ctx, func(other string) bool { return tool.ConfusableSkeleton(other) == skeleton }, "a person has added '"+v.Name+"'", c) {
 		v.Warnings = append(v.Warnings, "An agent had proposed a server named '"+name+"', which is dropped: yours counts.")
@@ -108,7 +108,7 @@ func (p proposals) supersede(ctx context.Context, v *ServerView, c Caller) {
 }
 
 // withdrawMatching withdraws the proposals whose names match, records each with the reason, and returns their names.
-func (p proposals) withdrawMatching(ctx context.Context, goes func(name string) bool, why string, c Caller) (dropped []string) {
+func (p proposalManager) withdrawMatching(ctx context.Context, goes func(name string) bool, why string, c Caller) (dropped []string) {
 	for _, one := range p.book.Proposals() {
 		if !goes(one.Name) {
 			continue
@@ -125,14 +125,14 @@ func (p proposals) withdrawMatching(ctx context.Context, goes func(name string) 
 
 // checkNameFree rejects the name of an existing server, ignoring case, and for agents also the name of a proposal. A server that a user adds has
 // priority over a proposal.
-func (p proposals) checkNameFree(name string, c Caller) error {
+func (p proposalManager) checkNameFree(name string, c Caller) error {
 	if !c.IsUser() && slices.ContainsFunc(p.book.Proposals(), func(other approval.ServerProposal) bool { return strings.EqualFold(other.Name, name) }) {
 		return nameTakenError(name)
 	}
-	return checkNameUnused(name, p.config())
+	return checkNameNotConfigured(name, p.config())
 }
 
-func checkNameUnused(name string, c *config.Config) error {
+func checkNameNotConfigured(name string, c *config.Config) error {
 	if slices.ContainsFunc(c.Servers, func(s config.Server) bool { return strings.EqualFold(s.Name, name) }) {
 		return nameTakenError(name)
 	}

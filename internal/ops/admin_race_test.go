@@ -104,7 +104,7 @@ func TestACrowdRunsNothingUnapproved(t *testing.T) {
 	always(c.Catalog.Publish)
 	always(func() { // what was seen; never the one that claims to be read-only
 		if seen := c.listed.Load(); seen.Hints.ReadOnly != tool.True {
-			_, _ = c.gateway.ApproveTool(ctx, adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: seen.Fingerprint().String()}}})
+			_, _ = c.gateway.ApproveTool(ctx, adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: seen.Fingerprint().String()}}})
 		}
 	})
 	const rounds = 100
@@ -115,7 +115,7 @@ func TestACrowdRunsNothingUnapproved(t *testing.T) {
 		}
 	})
 	often(rounds/10, func(r *rand.Rand) {
-		_, _ = c.gateway.BlockTool(ctx, adminPerson, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: fingerprints[r.IntN(variants)]}})
+		_, _ = c.gateway.BlockTool(ctx, adminPerson, ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: fingerprints[r.IntN(variants)]}})
 	})
 	often(rounds/2, func(r *rand.Rand) {
 		c.change(func(s *config.Server) { s.Trust = []config.Trust{config.TrustScan, config.TrustAuto}[r.IntN(2)] })

@@ -20,11 +20,11 @@ const maxDiffShown = 100
 // defaultWaiting is the default page size of Approvals, for tools and for prompts, resources and instructions.
 const defaultWaiting = 500
 
-// findReviewSubject returns a server or a proposal for review, with its definitions.
-func (a *Admin) findReviewSubject(name string) (*reviewSubject, error) {
+// findServerUnderReview returns a server or a proposal for review, with its definitions.
+func (a *Admin) findServerUnderReview(name string) (*serverUnderReview, error) {
 	snapshot := a.Catalog.Current()
 	if c := a.Config().Server(name); c != nil {
-		s := &reviewSubject{name: name, config: *c, listed: snapshot.Server(name), primitivesLoaded: true}
+		s := &serverUnderReview{name: name, config: *c, listed: snapshot.Server(name), primitivesLoaded: true}
 		if s.listed == nil {
 			s.decided = a.Book.View(name)
 			return s, nil
@@ -33,34 +33,34 @@ func (a *Admin) findReviewSubject(name string) (*reviewSubject, error) {
 		a.Offers.RefreshInstructions(context.Background(), s.listed) // loads what the server reported about itself
 		s.decided = a.Book.View(name)
 		for _, t := range s.listed.Tools {
-			s.tools = append(s.tools, newToolDefinition(t, s.decided))
+			s.tools = append(s.tools, newToolUnderReview(t, s.decided))
 		}
 		for _, o := range a.Catalog.Primitives(name).Reviewable() {
-			s.primitives = append(s.primitives, a.primitiveDefinition(name, o, s.decided))
+			s.primitives = append(s.primitives, a.newPrimitiveUnderReview(name, o, s.decided))
 		}
 		s.limitPrimitives()
 		return s, nil
 	}
 	p, there := a.Book.FindProposal(name)
 	if !there {
-		return nil, a.ServerNotFound(name)
+		return nil, a.ServerNotFoundError(name)
 	}
-	proposal, err := readProposal(p)
+	proposal, err := decodeProposal(p)
 	if err != nil {
 		return nil, err
 	}
-	return proposalSubject(proposal), nil
+	return proposalUnderReview(proposal), nil
 }
 
-// Approvals returns everything that waits for a user's approval. Proposed servers come last.
-func (a *Admin) Approvals(ctx context.Context, _ Caller, q WaitingQuery) (Waiting, error) {
+// PendingApprovals returns everything that waits for a user's approval. Proposed servers come last.
+func (a *Admin) PendingApprovals(ctx context.Context, _ Caller, q PendingApprovalsQuery) (Waiting, error) {
 	last := q.Offset + cmp.Or(q.Limit, defaultWaiting)
 	page := func(n int) bool { return n > q.Offset && n <= last }
 	w := Waiting{Servers: []WaitingServer{}, Tools: []WaitingTool{}, Offers: []WaitingOffer{}}
 	for _, s := range a.Catalog.Current().Servers() {
 		if s.Quarantined {
-			if one, err := a.findReviewSubject(s.Name); err == nil && one.proposal == nil {
-				w.Servers = append(w.Servers, one.waitingView())
+			if one, err := a.findServerUnderReview(s.Name); err == nil && one.proposal == nil {
+				w.Servers = append(w.Servers, one.toWaitingServer())
 			}
 			continue
 		}
@@ -73,41 +73,41 @@ func (a *Admin) Approvals(ctx context.Context, _ Caller, q WaitingQuery) (Waitin
 			if decided.ToolDecisions(t.ID.Tool).Approves(t.Fingerprint()) {
 				continue
 			}
-			d := newToolDefinition(t, decided)
-			w.Count(d.evaluation.Why, d.scanResult())
+			d := newToolUnderReview(t, decided)
+			w.AddDefinition(d.evaluation.Why, d.scanResult())
 			if w.TotalTools++; page(w.TotalTools) {
-				w.Tools = append(w.Tools, a.waitingTool(ctx, t, &d))
+				w.Tools = append(w.Tools, a.waitingToolView(ctx, t, &d))
 			}
 		}
 		for _, o := range a.Catalog.Primitives(s.Name).Reviewable() {
 			if decided.DecisionsOn(o.Kind, o.Name).Approves(o.Fingerprint) {
 				continue
 			}
-			d := a.primitiveDefinition(s.Name, o, decided)
-			w.Count(d.evaluation.Why, d.scanResult())
+			d := a.newPrimitiveUnderReview(s.Name, o, decided)
+			w.AddDefinition(d.evaluation.Why, d.scanResult())
 			if w.TotalOffers++; page(w.TotalOffers) {
-				w.Offers = append(w.Offers, WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, Pending: a.pending(&d), Scanned: d.scanResult()})
+				w.Offers = append(w.Offers, WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, PendingInfo: a.pendingInfo(&d), ScanResult: d.scanResult()})
 			}
 		}
 		tools, offers = w.TotalTools-tools, w.TotalOffers-offers
-		if tools+offers > 0 && a.ApprovalsLost(s) {
-			w.Forgotten, w.Warnings = append(w.Forgotten, Forgotten{Name: s.Name, Tools: tools, Offers: offers}), a.TrustWarnings()
+		if tools+offers > 0 && a.HasLostApprovals(s) {
+			w.Forgotten, w.Warnings = append(w.Forgotten, Forgotten{Name: s.Name, Tools: tools, Offers: offers}), a.MissingApprovalWarnings()
 		}
 	}
 	for _, p := range a.Proposals() {
-		w.Servers = append(w.Servers, proposalSubject(p).waitingView())
+		w.Servers = append(w.Servers, proposalUnderReview(p).toWaitingServer())
 	}
 	return w, nil
 }
 
-// waitingTool returns the view of a tool that waits.
-func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, d *definition) WaitingTool {
+// waitingToolView returns the view of a tool that waits.
+func (a *Admin) waitingToolView(ctx context.Context, t *catalog.Tool, d *definitionUnderReview) WaitingTool {
 	w := WaitingTool{
-		Name: d.toolID().String(), Server: d.server, Tool: d.Tool, Pending: a.pending(d), Loosened: d.evaluation.Loosened, Scanned: d.scanResult(),
+		Name: d.toolID().String(), Server: d.server, Tool: d.Tool, PendingInfo: a.pendingInfo(d), Loosened: d.evaluation.Loosened, ScanResult: d.scanResult(),
 		Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(),
 	}
 	if d.pin != nil {
-		w.What = a.summaries.get(d.pin.Fingerprint, d.Fingerprint, func() *approval.ChangeSummary {
+		w.What = a.summaries.getOrCompute(d.pin.Fingerprint, d.Fingerprint, func() *approval.ChangeSummary {
 			c, err := a.compareToApproved(ctx, d)
 			if err != nil || c.Approved == nil {
 				return nil
@@ -119,17 +119,17 @@ func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, d *definition)
 	return w
 }
 
-// ReviewServer returns what a user reviews before approving a server.
-func (a *Admin) ReviewServer(ctx context.Context, _ Caller, in ServerRef) (ServerReview, error) {
-	s, err := a.findReviewSubject(in.Name)
+// ServerReview returns what a user reviews before approving a server.
+func (a *Admin) ServerReview(ctx context.Context, _ Caller, in ServerRef) (ServerReview, error) {
+	s, err := a.findServerUnderReview(in.Name)
 	if err != nil {
 		return ServerReview{}, err
 	}
-	r := s.serverReview()
+	r := s.toServerReview()
 	diffs := 0
 	for _, d := range s.primitives {
-		o := ReviewedOffer{Kind: d.Kind, Name: d.Tool, Standing: d.approvalStatus(), ForClients: d.forClients,
-			Definition: d.Definition, Scanned: d.scanResult()}
+		o := ReviewedOffer{Kind: d.Kind, Name: d.Tool, ApprovalStatus: d.approvalStatus(), ForClients: d.forClients,
+			Definition: d.Definition, ScanResult: d.scanResult()}
 		if d.evaluation.Why == approval.Changed && diffs < maxDiffShown {
 			diffs++
 			if of, err := a.compareToApproved(ctx, &d); err == nil { // without changes the client shows the whole definition
@@ -144,13 +144,14 @@ func (a *Admin) ReviewServer(ctx context.Context, _ Caller, in ServerRef) (Serve
 	return r, nil
 }
 
-func (s *reviewSubject) serverReview() ServerReview {
+// toServerReview returns the review of the server, without its tools and primitives.
+func (s *serverUnderReview) toServerReview() ServerReview {
 	r := ServerReview{
-		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(), Launch: s.launchView(),
-		State: StateOf(s.listed), LastError: lastError(s.listed), Listed: s.toolsCurrent(), Instructions: s.instructions(),
+		Name: s.name, Stage: s.reviewStage(), Fingerprint: s.fingerprint(), Launch: s.launchView(),
+		State: DisplayedServerState(s.listed), LastError: maskedLastError(s.listed), Listed: s.hasCurrentTools(), Instructions: s.instructions(),
 		Tools: []ReviewedTool{}, Offers: []ReviewedOffer{}, TotalOffers: len(s.primitives) + s.omitted,
 	}
-	said := scanResult(scan.ScanText("instructions", s.instructions()))
+	said := toScanResult(scan.ScanText("instructions", s.instructions()))
 	r.Verdict, r.Findings = said.Verdict, said.Findings
 	if s.proposal != nil {
 		r.ProposedBy, r.ProposedAt, r.ProposedEnv = s.proposal.By, &s.proposal.At, s.config.Env
@@ -159,7 +160,7 @@ func (s *reviewSubject) serverReview() ServerReview {
 		r.LaunchApprovedBy, r.LaunchApprovedAt = launch.By, &launch.At
 	}
 	for _, d := range s.tools {
-		r.Tools = append(r.Tools, ReviewedTool{Tool: d.Tool, Standing: d.approvalStatus(), Definition: d.Definition, Scanned: d.scanResult()})
+		r.Tools = append(r.Tools, ReviewedTool{Tool: d.Tool, ApprovalStatus: d.approvalStatus(), Definition: d.Definition, ScanResult: d.scanResult()})
 	}
 	return r
 }
@@ -167,11 +168,11 @@ func (s *reviewSubject) serverReview() ServerReview {
 // ApproveServer approves the current stage of a server if the fingerprint matches: first its launch, then its definitions, which ends the quarantine.
 // For a server that is not quarantined it approves the waiting definitions, except blocked ones.
 func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) (ServerReview, error) {
-	s, err := a.findReviewSubject(in.Name)
+	s, err := a.findServerUnderReview(in.Name)
 	if err != nil {
 		return ServerReview{}, err
 	}
-	stage, approve := s.stage(), a.approveDefinitions
+	stage, approve := s.reviewStage(), a.approveDefinitions
 	detail := problem.ClipName(in.Fingerprint)
 	if stage == StageLaunch {
 		detail, approve = s.describeLaunch(), a.approveLaunch
@@ -180,7 +181,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 		if err := checkFingerprint("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
-		if err := a.requireReviewPresence(ctx, s, stage); err != nil {
+		if err := a.requireApprovalPresence(ctx, s, stage); err != nil {
 			return err
 		}
 		return approve(ctx, s, c)
@@ -188,11 +189,11 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	if err != nil {
 		return ServerReview{}, err
 	}
-	return a.ReviewServer(ctx, c, in.ServerRef)
+	return a.ServerReview(ctx, c, in.ServerRef)
 }
 
-// requireReviewPresence requires proof of presence for an approval and for the configuration changes that grant more access.
-func (a *Admin) requireReviewPresence(ctx context.Context, s *reviewSubject, stage ReviewStage) error {
+// requireApprovalPresence requires proof of presence for an approval and for the configuration changes that grant more access.
+func (a *Admin) requireApprovalPresence(ctx context.Context, s *serverUnderReview, stage ReviewStage) error {
 	if !a.Presence.IsOn() {
 		return nil
 	}
@@ -204,11 +205,11 @@ func (a *Admin) requireReviewPresence(ctx context.Context, s *reviewSubject, sta
 	if err != nil {
 		return err
 	}
-	return a.Presence.RequireSigned(ctx, append(s.claims(stage, a.Book.ApprovalsLost()), widens...)...)
+	return a.Presence.RequireSigned(ctx, append(s.claimsToSign(stage, a.Book.ApprovalsLost()), widens...)...)
 }
 
 // quarantineForReview writes the server into the file, quarantined.
-func quarantineForReview(e Editor, permit config.ConfirmFunc, s *reviewSubject) error {
+func quarantineForReview(e ConfigEditor, permit config.ConfirmFunc, s *serverUnderReview) error {
 	switch {
 	case s.proposal != nil:
 		return e.AddServers(permit, config.NamedEdit{Name: s.name, ServerEdit: s.proposal.Edit})
@@ -219,7 +220,7 @@ func quarantineForReview(e Editor, permit config.ConfirmFunc, s *reviewSubject) 
 }
 
 // endQuarantine removes the quarantine from the file.
-func endQuarantine(e Editor, permit config.ConfirmFunc, s *reviewSubject) error {
+func endQuarantine(e ConfigEditor, permit config.ConfirmFunc, s *serverUnderReview) error {
 	if !s.config.Quarantined {
 		return nil
 	}
@@ -227,8 +228,8 @@ func endQuarantine(e Editor, permit config.ConfirmFunc, s *reviewSubject) error 
 }
 
 // approveLaunch quarantines the server in the file before it approves the launch, so that no error can start a server that was not reviewed.
-func (a *Admin) approveLaunch(ctx context.Context, s *reviewSubject, c Caller) error {
-	if err := quarantineForReview(a.editor, a.Permit(ctx), s); err != nil {
+func (a *Admin) approveLaunch(ctx context.Context, s *serverUnderReview, c Caller) error {
+	if err := quarantineForReview(a.editor, a.ConfigPermit(ctx), s); err != nil {
 		return err
 	}
 	now := a.Config().Server(s.name)
@@ -241,31 +242,31 @@ func (a *Admin) approveLaunch(ctx context.Context, s *reviewSubject, c Caller) e
 
 // approveDefinitions approves what the server lists, then ends the quarantine. The quarantine blocks all calls, so it ends last. If that fails, the
 // approvals stay: they allow nothing by themselves, and approving again ends the quarantine.
-func (a *Admin) approveDefinitions(ctx context.Context, s *reviewSubject, c Caller) error {
-	if !s.toolsCurrent() {
+func (a *Admin) approveDefinitions(ctx context.Context, s *serverUnderReview, c Caller) error {
+	if !s.hasCurrentTools() {
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", s.name).
 			WithHint("See with `mcpproxy upstream logs " + s.name + "` what it is doing, and try again.")
 	}
-	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.candidatesToApprove(), s.launchToPin(a.Book.ApprovalsLost())); err != nil {
+	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.definitionsToApprove(), s.launchToApprove(a.Book.ApprovalsLost())); err != nil {
 		return err
 	}
-	return endQuarantine(a.editor, a.Permit(ctx), s)
+	return endQuarantine(a.editor, a.ConfigPermit(ctx), s)
 }
 
 // QuarantineServer stops a server, locks its tools and requires a new review of its launch. It writes the file before it revokes the approval of the
 // launch, because only a quarantined server is held by a missing approval.
 func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
 	err := a.runUserAction(c, NewActionRecord(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
-		s, err := a.findReviewSubject(in.Name)
+		s, err := a.findServerUnderReview(in.Name)
 		if err != nil || s.proposal != nil { // which is quarantined
 			return err
 		}
 		if !s.config.Quarantined {
-			if err := a.editor.SetServer(a.Permit(ctx), in.Name, "quarantined", json.RawMessage("true")); err != nil {
+			if err := a.editor.SetServer(a.ConfigPermit(ctx), in.Name, "quarantined", json.RawMessage("true")); err != nil {
 				return err
 			}
 		}
 		return a.Book.RevokeLaunch(ctx, in.Name)
 	})
-	return a.viewAfter(ctx, c, in, err)
+	return a.serverViewAfter(ctx, c, in, err)
 }

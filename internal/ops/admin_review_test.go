@@ -31,11 +31,11 @@ func reviewing(t *testing.T) (w *adminWorld, running func() []string) {
 	}
 }
 
-var proposed1 = NewServer{Name: "new", Launch: config.Launch{Command: "sh", Args: []string{"-c", "touch x"}, Env: map[string]string{"TOKEN": "abc"}}, Trust: "auto"}
+var proposed1 = AddServerRequest{Name: "new", Launch: config.Launch{Command: "sh", Args: []string{"-c", "touch x"}, Env: map[string]string{"TOKEN": "abc"}}, Trust: "auto"}
 
 func (w *adminWorld) review(name string) ServerReview {
 	w.T.Helper()
-	r, err := w.gateway.ReviewServer(context.Background(), Caller{}, ServerRef{Name: name})
+	r, err := w.gateway.ServerReview(context.Background(), Caller{}, ServerRef{Name: name})
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func (w *adminWorld) review(name string) ServerReview {
 
 func (w *adminWorld) approveServer(name string) ServerReview {
 	w.T.Helper()
-	r, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: name}, Seen: Seen{Fingerprint: w.review(name).Fingerprint}})
+	r, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: name}, SeenFingerprint: SeenFingerprint{Fingerprint: w.review(name).Fingerprint}})
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -68,11 +68,11 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 	if r.Stage != StageLaunch || r.Launch.Command != "sh" || !slices.Equal(r.Launch.Args, proposed1.Args) || !slices.Equal(r.Launch.Env, []string{"TOKEN"}) || r.ProposedEnv["TOKEN"] != "abc" || r.ProposedBy != "agent" {
 		t.Errorf("the review: %+v", r)
 	}
-	waiting, _ := w.gateway.Approvals(context.Background(), Caller{}, WaitingQuery{})
+	waiting, _ := w.gateway.PendingApprovals(context.Background(), Caller{}, PendingApprovalsQuery{})
 	if len(waiting.Servers) != 1 || waiting.Servers[0].Fingerprint != r.Fingerprint {
 		t.Errorf("waiting: %+v", waiting)
 	}
-	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: strings.Repeat("0", 64)}}); problem.From(err).Code != problem.Conflict || len(w.Config().Servers) > 0 {
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, SeenFingerprint: SeenFingerprint{Fingerprint: strings.Repeat("0", 64)}}); problem.From(err).Code != problem.Conflict || len(w.Config().Servers) > 0 {
 		t.Errorf("another launch: %v", err)
 	}
 
@@ -84,7 +84,7 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 	if !slices.Equal(running(), []string{"new"}) || len(w.Book.Proposals()) > 0 {
 		t.Errorf("running are %v, proposals %v", running(), w.Book.Proposals())
 	}
-	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: r.Fingerprint}}); problem.From(err).Code != problem.ServerUnavailable {
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, SeenFingerprint: SeenFingerprint{Fingerprint: r.Fingerprint}}); problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("before it has told its tools: %v", err)
 	}
 	w.Catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nice."})
@@ -100,16 +100,16 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 	// Whatever changes after the person has looked is a conflict.
 	w.Catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nasty."})
 	w.Catalog.Publish()
-	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: seen.Fingerprint}}); problem.From(err).Code != problem.Conflict {
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, SeenFingerprint: SeenFingerprint{Fingerprint: seen.Fingerprint}}); problem.From(err).Code != problem.Conflict {
 		t.Errorf("other instructions: %v", err)
 	}
 	w.Catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nice."})
 	w.SetToolsOn("new", strings.Replace(adminReadsTool, "Read", "Write", 1), adminDestroysTool)
-	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: seen.Fingerprint}}); problem.From(err).Code != problem.Conflict {
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, SeenFingerprint: SeenFingerprint{Fingerprint: seen.Fingerprint}}); problem.From(err).Code != problem.Conflict {
 		t.Errorf("another definition: %v", err)
 	}
 	w.SetToolsOn("new", adminReadsTool, adminDestroysTool)
-	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: seen.Fingerprint}}); err != nil {
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, SeenFingerprint: SeenFingerprint{Fingerprint: seen.Fingerprint}}); err != nil {
 		t.Fatal(err)
 	}
 	if s := w.status("new:reads"); s != "callable" || w.Config().Servers[0].Quarantined {
@@ -152,7 +152,7 @@ func TestAChangedLaunchIsANewReview(t *testing.T) {
 // command is another one.
 func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 	w, _ := reviewing(t)
-	mine := NewServer{Name: "mine", Launch: config.Launch{Command: "x"}, Trust: "auto", Quarantined: true}
+	mine := AddServerRequest{Name: "mine", Launch: config.Launch{Command: "x"}, Trust: "auto", Quarantined: true}
 	if _, err := w.gateway.AddServer(context.Background(), adminPerson, mine); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 	if r.Stage != StageDefinitions || r.Listed {
 		t.Errorf("before it has told its tools: %s, listed %v", r.Stage, r.Listed)
 	}
-	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "mine"}, Seen: Seen{Fingerprint: r.Fingerprint}}); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
+	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "mine"}, SeenFingerprint: SeenFingerprint{Fingerprint: r.Fingerprint}}); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("the definitions of another command: %v", err)
 	}
 	w.SetToolsOn("mine", adminReadsTool)
@@ -181,7 +181,7 @@ func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 // stops it, and gets it through the same review.
 func TestQuarantine(t *testing.T) {
 	w, running := reviewing(t)
-	if _, err := w.gateway.AddServer(context.Background(), adminPerson, NewServer{Name: "mine", Launch: config.Launch{Command: "x"}}); err != nil {
+	if _, err := w.gateway.AddServer(context.Background(), adminPerson, AddServerRequest{Name: "mine", Launch: config.Launch{Command: "x"}}); err != nil {
 		t.Fatal(err)
 	}
 	w.SetToolsOn("mine", adminReadsTool)
@@ -213,7 +213,7 @@ func TestQuarantine(t *testing.T) {
 func TestApprovingAllThatWaits(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), adminReadsTool, adminDestroysTool)
 	id, f := w.fingerprint("s:destroys")
-	if _, err := w.gateway.BlockTool(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}}); err != nil {
+	if _, err := w.gateway.BlockTool(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: f}}); err != nil {
 		t.Fatal(err)
 	}
 	w.approveServer("s")
@@ -235,37 +235,37 @@ func TestProposalsAreChecked(t *testing.T) {
 	if _, err := w.gateway.AddServer(ctx, adminAgent, proposed1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.gateway.AddServer(ctx, adminPerson, NewServer{Name: "mine", Launch: config.Launch{URL: "https://example.com/mcp"}}); err != nil {
+	if _, err := w.gateway.AddServer(ctx, adminPerson, AddServerRequest{Name: "mine", Launch: config.Launch{URL: "https://example.com/mcp"}}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		server NewServer
+		server AddServerRequest
 		code   problem.Code
 	}{
-		"proposed already":   {NewServer{Name: "NEW", Launch: config.Launch{Command: "x"}}, problem.Conflict},
-		"configured already": {NewServer{Name: "Mine", Launch: config.Launch{Command: "x"}}, problem.Conflict},
-		"no name":            {NewServer{Launch: config.Launch{Command: "x"}}, problem.InvalidParameter},
-		"a bad name":         {NewServer{Name: "a:b", Launch: config.Launch{Command: "x"}}, problem.InvalidParameter},
-		"nothing to start":   {NewServer{Name: "a"}, problem.InvalidParameter},
-		"two ways":           {NewServer{Name: "a", Launch: config.Launch{Command: "x", URL: "https://example.com"}}, problem.InvalidParameter},
-		"no address":         {NewServer{Name: "a", Launch: config.Launch{URL: "file:///etc/passwd"}}, problem.InvalidParameter},
-		"too long":           {NewServer{Name: "a", Launch: config.Launch{Command: strings.Repeat("x", maxServerText+1)}}, problem.InvalidParameter},
-		"too many":           {NewServer{Name: "a", Launch: config.Launch{Command: "x", Args: make([]string, maxServerParts+1)}}, problem.InvalidParameter},
-		"a NUL":              {NewServer{Name: "a", Launch: config.Launch{Command: "x\x00"}}, problem.InvalidParameter},
-		"no variable":        {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"": "v"}}}, problem.InvalidParameter},
-		"an assignment":      {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A=B": "v"}}}, problem.InvalidParameter},
-		"two assignments":    {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A\nB=C": "v"}}}, problem.InvalidParameter},
-		"a line break":       {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A\nB": "v"}}}, problem.InvalidParameter},
+		"proposed already":   {AddServerRequest{Name: "NEW", Launch: config.Launch{Command: "x"}}, problem.Conflict},
+		"configured already": {AddServerRequest{Name: "Mine", Launch: config.Launch{Command: "x"}}, problem.Conflict},
+		"no name":            {AddServerRequest{Launch: config.Launch{Command: "x"}}, problem.InvalidParameter},
+		"a bad name":         {AddServerRequest{Name: "a:b", Launch: config.Launch{Command: "x"}}, problem.InvalidParameter},
+		"nothing to start":   {AddServerRequest{Name: "a"}, problem.InvalidParameter},
+		"two ways":           {AddServerRequest{Name: "a", Launch: config.Launch{Command: "x", URL: "https://example.com"}}, problem.InvalidParameter},
+		"no address":         {AddServerRequest{Name: "a", Launch: config.Launch{URL: "file:///etc/passwd"}}, problem.InvalidParameter},
+		"too long":           {AddServerRequest{Name: "a", Launch: config.Launch{Command: strings.Repeat("x", maxServerText+1)}}, problem.InvalidParameter},
+		"too many":           {AddServerRequest{Name: "a", Launch: config.Launch{Command: "x", Args: make([]string, maxServerParts+1)}}, problem.InvalidParameter},
+		"a NUL":              {AddServerRequest{Name: "a", Launch: config.Launch{Command: "x\x00"}}, problem.InvalidParameter},
+		"no variable":        {AddServerRequest{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"": "v"}}}, problem.InvalidParameter},
+		"an assignment":      {AddServerRequest{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A=B": "v"}}}, problem.InvalidParameter},
+		"two assignments":    {AddServerRequest{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A\nB=C": "v"}}}, problem.InvalidParameter},
+		"a line break":       {AddServerRequest{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A\nB": "v"}}}, problem.InvalidParameter},
 	} {
 		if _, err := w.gateway.AddServer(ctx, adminAgent, c.server); problem.From(err) == nil || problem.From(err).Code != c.code {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := w.gateway.AddServer(ctx, Caller{Actor: auth.Actor{}}, NewServer{Name: "a", Launch: config.Launch{Command: "x"}}); problem.From(err).Code != problem.Forbidden {
+	if _, err := w.gateway.AddServer(ctx, Caller{Actor: auth.Actor{}}, AddServerRequest{Name: "a", Launch: config.Launch{Command: "x"}}); problem.From(err).Code != problem.Forbidden {
 		t.Errorf("nobody: %v", err)
 	}
 	w.Config().MCPManagement = config.ManageRead
-	if _, err := w.gateway.AddServer(ctx, adminAgent, NewServer{Name: "a", Launch: config.Launch{Command: "x"}}); problem.From(err).Code != problem.Forbidden {
+	if _, err := w.gateway.AddServer(ctx, adminAgent, AddServerRequest{Name: "a", Launch: config.Launch{Command: "x"}}); problem.From(err).Code != problem.Forbidden {
 		t.Errorf("where agents may only look: %v", err)
 	}
 	if _, err := w.gateway.RemoveServer(ctx, adminPerson, ServerRef{Name: "new"}); err != nil || len(w.Book.Proposals()) > 0 {
@@ -283,7 +283,7 @@ func TestProposedEnvironmentsArePinned(t *testing.T) {
 	ctx := context.Background()
 	seen := map[string]bool{}
 	for _, env := range []map[string]string{nil, {"A": "1"}, {"A": "2"}, {"B": "1"}, {"A": "1", "B": "2"}, {"A": "1\"\n\"B\" \"2"}} {
-		if _, err := w.gateway.AddServer(ctx, adminAgent, NewServer{Name: "new", Launch: config.Launch{Command: "c", Env: env}}); err != nil {
+		if _, err := w.gateway.AddServer(ctx, adminAgent, AddServerRequest{Name: "new", Launch: config.Launch{Command: "c", Env: env}}); err != nil {
 			t.Fatal(err)
 		}
 		r := w.review("new")
@@ -305,7 +305,7 @@ func TestAReviewFailsClosed(t *testing.T) {
 	}
 	f := w.review("new").Fingerprint
 	approve := func() error {
-		_, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: f}})
+		_, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, SeenFingerprint: SeenFingerprint{Fingerprint: f}})
 		return err
 	}
 	w.EditErr = problem.New(problem.InvalidConfig, "the file cannot be written", "")
@@ -338,7 +338,7 @@ func TestTheQuarantineEndsLast(t *testing.T) {
 	w.SetToolsOn("new", adminReadsTool)
 	f := w.review("new").Fingerprint
 	approve := func() error {
-		_, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: f}})
+		_, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, SeenFingerprint: SeenFingerprint{Fingerprint: f}})
 		return err
 	}
 	held := func(what string, err error) {
@@ -369,7 +369,7 @@ func TestTheQuarantineEndsLast(t *testing.T) {
 func TestRemovingForgets(t *testing.T) {
 	w, _ := reviewing(t)
 	ctx := context.Background()
-	mine := NewServer{Name: "mine", Launch: config.Launch{Command: "x"}, Trust: "manual"}
+	mine := AddServerRequest{Name: "mine", Launch: config.Launch{Command: "x"}, Trust: "manual"}
 	if _, err := w.gateway.AddServer(ctx, adminPerson, mine); err != nil {
 		t.Fatal(err)
 	}

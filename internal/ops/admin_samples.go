@@ -11,23 +11,23 @@ import (
 // SampleServers adds the sample servers that come with the program, for users who want to try it before they add their own.
 type SampleServers struct {
 	admin *Admin
-	all   []NewServer
+	all   []AddServerRequest
 }
 
 // NewSampleServers returns SampleServers for these servers; there may be none.
-func NewSampleServers(a *Admin, all []NewServer) *SampleServers {
+func NewSampleServers(a *Admin, all []AddServerRequest) *SampleServers {
 	return &SampleServers{a, all}
 }
 
-// AddedToys is the result of SampleServers.Add.
+// AddedToys is the result of SampleServers.AddMissing.
 type AddedToys struct {
 	Added   []string     `json:"added" doc:"The names of those that were not there before."`
 	Servers []ServerView `json:"servers" doc:"All of them."`
 }
 
-// Add adds the sample servers that are not in the configuration. It is idempotent. If a user's own server has such a name, Add changes nothing and
+// AddMissing adds the sample servers that are not in the configuration. It is idempotent. If a user's own server has such a name, AddMissing changes nothing and
 // returns a conflict.
-func (t *SampleServers) Add(ctx context.Context, c Caller, _ Nothing) (AddedToys, error) {
+func (t *SampleServers) AddMissing(ctx context.Context, c Caller, _ Nothing) (AddedToys, error) {
 	if len(t.all) == 0 {
 		return AddedToys{}, problem.New(problem.NotFound, "This MCPProxy has no toy servers.", "Start it with `mcpproxy serve`, or add servers of your own.")
 	}
@@ -38,7 +38,7 @@ func (t *SampleServers) Add(ctx context.Context, c Caller, _ Nothing) (AddedToys
 		}
 	}
 	done := AddedToys{Added: []string{}}
-	var missing []NewServer
+	var missing []AddServerRequest
 	for _, s := range t.all {
 		if t.admin.Config().Server(s.Name) == nil {
 			missing = append(missing, s)

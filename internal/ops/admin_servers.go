@@ -14,8 +14,8 @@ import (
 )
 
 // AddServer adds a server: a user's to the configuration, an agent's to the proposals, which only a user can approve.
-func (a *Admin) AddServer(ctx context.Context, c Caller, s NewServer) (ServerView, error) {
-	if c.IsKnown() && !MayPropose(&c) {
+func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (ServerView, error) {
+	if c.IsKnown() && !MayProposeServers(&c) {
 		return ServerView{}, problem.New(problem.OutOfScope, "To propose a server is outside what this client may do: it needs all servers and the write lane.",
 			"Ask the user to add the server.")
 	}
@@ -29,25 +29,25 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s NewServer) (ServerVie
 	switch {
 	case c.IsUser():
 		err = a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
-			return a.editor.AddServers(a.Permit(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
+			return a.editor.AddServers(a.ConfigPermit(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
 		})
 	case c.IsKnown():
 		if err = a.editor.CheckNotSelfReference(edit.Launch); err == nil {
-			err = a.proposals.propose(ctx, s.Name, edit, c)
+			err = a.proposals.addProposal(ctx, s.Name, edit, c)
 		}
 	default:
 		err = problem.New(problem.Forbidden, "Nobody may add a server.", "")
 	}
-	v, err := a.viewAfter(ctx, c, ServerRef{Name: s.Name}, err)
+	v, err := a.serverViewAfter(ctx, c, ServerRef{Name: s.Name}, err)
 	if err == nil && c.IsUser() {
-		a.proposals.supersede(ctx, &v, c)
+		a.proposals.withdrawSuperseded(ctx, &v, c)
 	}
 	return v, err
 }
 
 // AddServers adds several servers in one edit of the file, with one proof of presence. refused has the error of each server, by index; the others are
 // added. If err is not nil, none is added.
-func (a *Admin) AddServers(ctx context.Context, c Caller, all []NewServer) (views []ServerView, refused []error, err error) {
+func (a *Admin) AddServers(ctx context.Context, c Caller, all []AddServerRequest) (views []ServerView, refused []error, err error) {
 	if err := checkBatchSize(len(all), "servers", "added", "servers"); err != nil {
 		return nil, nil, err
 	}
@@ -64,7 +64,7 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []NewServer) (view
 			views[i], refused[i] = a.AddServer(ctx, c, s)
 		default:
 			if views[i], refused[i] = a.Server(ctx, c, ServerRef{Name: s.Name}); refused[i] == nil {
-				a.proposals.supersede(ctx, &views[i], c)
+				a.proposals.withdrawSuperseded(ctx, &views[i], c)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []NewServer) (view
 }
 
 // addServerBatch adds the valid servers in one edit. It records those added and those that do not fit into the file.
-func addServerBatch(ctx context.Context, a *Admin, c Caller, all []NewServer) (refused []error, err error) {
+func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequest) (refused []error, err error) {
 	var sound []config.NamedEdit
 	var at []int // index in all
 	refused = make([]error, len(all))
@@ -89,7 +89,7 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []NewServer) (r
 		}
 	}
 	var fit []config.NamedEdit
-	for n, unfit := range checkEdits(a.editor, sound) {
+	for n, unfit := range checkEachEdit(a.editor, sound) {
 		if unfit == nil {
 			fit = append(fit, sound[n])
 		} else {
@@ -99,7 +99,7 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []NewServer) (r
 	if len(fit) == 0 {
 		return refused, nil
 	}
-	add := func() error { return a.editor.AddServers(a.Permit(ctx), fit...) }
+	add := func() error { return a.editor.AddServers(a.ConfigPermit(ctx), fit...) }
 	for _, one := range fit { // record each of them
 		next := add
 		add = func() error { return recorded(one.Name, next) }
@@ -107,8 +107,8 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []NewServer) (r
 	return refused, add()
 }
 
-// checkEdits returns the error of each edit. It bisects, because each check reads the whole file.
-func checkEdits(e Editor, all []config.NamedEdit) []error {
+// checkEachEdit returns the error of each edit. It bisects, because each check reads the whole file.
+func checkEachEdit(e ConfigEditor, all []config.NamedEdit) []error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -120,7 +120,7 @@ func checkEdits(e Editor, all []config.NamedEdit) []error {
 		return make([]error, len(all))
 	}
 	half := len(all) / 2
-	return append(checkEdits(e, all[:half]), checkEdits(e, all[half:])...)
+	return append(checkEachEdit(e, all[:half]), checkEachEdit(e, all[half:])...)
 }
 
 // isProposed reports whether a name is that of a proposal and not of a configured server.
@@ -131,7 +131,7 @@ func (a *Admin) isProposed(name string) (bool, error) {
 	if _, proposed := a.Book.FindProposal(name); proposed {
 		return true, nil
 	}
-	return false, a.ServerNotFound(name)
+	return false, a.ServerNotFoundError(name)
 }
 
 // RemoveServer removes a server from the configuration, or a proposal, and deletes the decisions about it.
@@ -140,7 +140,7 @@ func (a *Admin) RemoveServer(ctx context.Context, c Caller, in ServerRef) (Remov
 	return Removed{Removed: name}, a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
 		proposed, err := a.isProposed(name)
 		if err == nil && !proposed {
-			err = a.RemoveWithLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
+			err = a.RemoveServerAndLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
 		}
 		if err == nil {
 			err = a.Book.ForgetServer(ctx, name)
@@ -162,8 +162,8 @@ func (a *Admin) DisableServer(ctx context.Context, c Caller, in ServerRef) (Serv
 // ChangeServer sets or removes one key of a server in the configuration. Changes of enabled and quarantined are recorded under the names of the
 // operations that do only that.
 func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (ServerView, error) {
-	kind, action, detail := activity.ConfigChange, "set_"+problem.ClipName(in.Key), describeChange(in)
-	allowed := slices.Contains(ChangeableKeys(), in.Key)
+	kind, action, detail := activity.ConfigChange, "set_"+problem.ClipName(in.Key), describeServerChange(in)
+	allowed := slices.Contains(ChangeableServerKeys(), in.Key)
 	switch in.Key + " " + detail {
 	case "quarantined true":
 		return a.QuarantineServer(ctx, c, in.ServerRef)
@@ -175,7 +175,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 	err := a.runUserAction(c, NewActionRecord(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
 		if !allowed {
 			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.ClipName(in.Key)).
-				WithHint("The keys are "+strings.Join(ChangeableKeys(), ", ")+"; edit mcp_config.json for the others.").With("parameter", "key").With("allowed", ChangeableKeys())
+				WithHint("The keys are "+strings.Join(ChangeableServerKeys(), ", ")+"; edit mcp_config.json for the others.").With("parameter", "key").With("allowed", ChangeableServerKeys())
 		}
 		switch proposed, err := a.isProposed(in.Name); {
 		case err != nil:
@@ -183,18 +183,18 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 		case proposed:
 			return onlyProposedError(in.Name)
 		}
-		return a.editor.SetServer(a.Permit(ctx), in.Name, in.Key, in.Value)
+		return a.editor.SetServer(a.ConfigPermit(ctx), in.Name, in.Key, in.Value)
 	})
-	return a.viewAfter(ctx, c, in.ServerRef, err)
+	return a.serverViewAfter(ctx, c, in.ServerRef, err)
 }
 
 func keyNotChangeableError(key string) error {
 	return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.ClipName(key)).
-		WithHint("Edit mcp_config.json.").With("parameter", "key").With("allowed", ChangeableKeys())
+		WithHint("Edit mcp_config.json.").With("parameter", "key").With("allowed", ChangeableServerKeys())
 }
 
-// describeChange describes a change for its record. Launch settings may contain secrets, so it names variables and headers only.
-func describeChange(in ServerChange) string {
+// describeServerChange describes a change for its record. Launch settings may contain secrets, so it names variables and headers only.
+func describeServerChange(in ServerChange) string {
 	if in.Value == nil {
 		return "taken out"
 	}

@@ -10,14 +10,14 @@ import (
 // maxSummaries limits the cached summaries. It is above the number of definitions that usually wait.
 const maxSummaries = 20_000
 
-// changeSummaries caches how each waiting definition differs from the approved one. The zero value is empty.
-type changeSummaries struct {
+// changeSummaryCache caches how each waiting definition differs from the approved one. The zero value is empty.
+type changeSummaryCache struct {
 	mu       sync.Mutex // guards byChange
 	byChange map[[2]tool.Fingerprint]*approval.ChangeSummary
 }
 
-// get returns the summary of a change, from the cache or from compare.
-func (s *changeSummaries) get(was, is tool.Fingerprint, compare func() *approval.ChangeSummary) *approval.ChangeSummary {
+// getOrCompute returns the summary of a change, from the cache or from compare.
+func (s *changeSummaryCache) getOrCompute(was, is tool.Fingerprint, compare func() *approval.ChangeSummary) *approval.ChangeSummary {
 	key := [2]tool.Fingerprint{was, is}
 	s.mu.Lock()
 	summary := s.byChange[key]

@@ -139,7 +139,7 @@ func (w *adminWorld) fingerprint(id string) (tool.ID, string) {
 func (w *adminWorld) approve(id string) {
 	w.T.Helper()
 	parsed, fingerprint := w.fingerprint(id)
-	if v, err := w.gateway.ApproveTool(context.Background(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(parsed), Seen: Seen{Fingerprint: fingerprint}}}); err != nil || v.Status != "" {
+	if v, err := w.gateway.ApproveTool(context.Background(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(parsed), SeenFingerprint: SeenFingerprint{Fingerprint: fingerprint}}}); err != nil || v.Status != "" {
 		w.T.Fatalf("approving %s: %+v, %v", id, v, err)
 	}
 }
@@ -159,7 +159,7 @@ func TestFirstSight(t *testing.T) {
 		if clean, poisoned := w.status("s:reads"), w.status("s:poison"); clean != c.clean || poisoned != c.poison {
 			t.Errorf("trust %q: clean %s, poisoned %s", c.trust, clean, poisoned)
 		}
-		waiting, err := w.gateway.Approvals(context.Background(), Caller{}, WaitingQuery{})
+		waiting, err := w.gateway.PendingApprovals(context.Background(), Caller{}, PendingApprovalsQuery{})
 		if err != nil || len(waiting.Tools) != strings.Count(c.clean+c.poison, "pending") || waiting.TotalTools != len(waiting.Tools) {
 			t.Errorf("trust %q: waiting %+v, %v", c.trust, waiting, err)
 		}
@@ -182,7 +182,7 @@ func TestAutoAcceptsNoLooserHint(t *testing.T) {
 	if s := w.status("s:destroys"); s != "pending_approval" {
 		t.Errorf("a loosened hint: %s", s)
 	}
-	waiting, _ := w.gateway.Approvals(context.Background(), Caller{}, WaitingQuery{})
+	waiting, _ := w.gateway.PendingApprovals(context.Background(), Caller{}, PendingApprovalsQuery{})
 	if len(waiting.Tools) != 1 || !slices.Equal(waiting.Tools[0].Loosened, []string{"destructiveHint"}) {
 		t.Errorf("waiting: %+v", waiting.Tools)
 	}
@@ -195,15 +195,15 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 	w.SetToolsOn("s", strings.Replace(full, "Reads", "Writes", 1))
 	for name, decide := range map[string]func(string) error{
 		"approve": func(f string) error {
-			_, err := w.gateway.ApproveTool(context.Background(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}}})
+			_, err := w.gateway.ApproveTool(context.Background(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: f}}})
 			return err
 		},
 		"block": func(f string) error {
-			_, err := w.gateway.BlockTool(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}})
+			_, err := w.gateway.BlockTool(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: f}})
 			return err
 		},
 		"server": func(f string) error {
-			_, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "s"}, Seen: Seen{Fingerprint: f}})
+			_, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "s"}, SeenFingerprint: SeenFingerprint{Fingerprint: f}})
 			return err
 		},
 	} {
@@ -222,7 +222,7 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 		t.Errorf("approved: %s", s)
 	}
 	_, now := w.fingerprint("s:full")
-	if v, err := w.gateway.BlockTool(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: now}}); err != nil || v.Status != "blocked" || v.Trust.Reason != approval.Blocked {
+	if v, err := w.gateway.BlockTool(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: now}}); err != nil || v.Status != "blocked" || v.Trust.Reason != approval.Blocked {
 		t.Errorf("blocked: %+v, %v", v, err)
 	}
 }
@@ -233,7 +233,7 @@ func TestOnlyAPersonDecides(t *testing.T) {
 	for _, kind := range []auth.Actor{{}, {Kind: auth.Agent}, {Kind: auth.Agent, Name: "admin"}, {Kind: auth.Admin}} {
 		w := newAdminWorld(t, trust(config.TrustManual), full)
 		id, f := w.fingerprint("s:full")
-		review, err := w.gateway.ReviewServer(context.Background(), Caller{}, ServerRef{Name: "s"})
+		review, err := w.gateway.ServerReview(context.Background(), Caller{}, ServerRef{Name: "s"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,15 +243,15 @@ func TestOnlyAPersonDecides(t *testing.T) {
 			"switch on":  func() error { _, err := w.gateway.EnableTool(ctx, c, ToolRef(id)); return err },
 			"switch off": func() error { _, err := w.gateway.DisableTool(ctx, c, ToolRef(id)); return err },
 			"approve": func() error {
-				_, err := w.gateway.ApproveTool(ctx, c, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}}})
+				_, err := w.gateway.ApproveTool(ctx, c, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: f}}})
 				return err
 			},
 			"block": func() error {
-				_, err := w.gateway.BlockTool(ctx, c, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}})
+				_, err := w.gateway.BlockTool(ctx, c, ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: f}})
 				return err
 			},
 			"server": func() error {
-				_, err := w.gateway.ApproveServer(ctx, c, ServerDecision{ServerRef: ServerRef{Name: "s"}, Seen: Seen{Fingerprint: review.Fingerprint}})
+				_, err := w.gateway.ApproveServer(ctx, c, ServerDecision{ServerRef: ServerRef{Name: "s"}, SeenFingerprint: SeenFingerprint{Fingerprint: review.Fingerprint}})
 				return err
 			},
 			"quarantine": func() error { _, err := w.gateway.QuarantineServer(ctx, c, ServerRef{Name: "s"}); return err },

@@ -17,18 +17,18 @@ const (
 )
 
 // validateNewServer validates the name, launch and size of a new server. config.LiveConfig validates the rest when it writes the file.
-func validateNewServer(s NewServer) (config.ServerEdit, error) {
+func validateNewServer(s AddServerRequest) (config.ServerEdit, error) {
 	if err := tool.CheckServerName(s.Name); err != nil {
-		return config.ServerEdit{}, invalidServer("name", "The name of the server cannot be used: "+err.Error()+".")
+		return config.ServerEdit{}, invalidServerError("name", "The name of the server cannot be used: "+err.Error()+".")
 	}
 	if (s.URL == "") == (s.Command == "") {
-		return config.ServerEdit{}, invalidServer("command", "A server has either a command or a url.")
+		return config.ServerEdit{}, invalidServerError("command", "A server has either a command or a url.")
 	}
 	if u, err := url.Parse(s.URL); s.URL != "" && !strings.Contains(s.URL, "${") && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		return config.ServerEdit{}, invalidServer("url", "The url must begin with http:// or https:// and name a host.")
+		return config.ServerEdit{}, invalidServerError("url", "The url must begin with http:// or https:// and name a host.")
 	}
-	if exceedsLimits(s) {
-		return config.ServerEdit{}, invalidServer("args", "The server has more, or longer, texts than are allowed.")
+	if exceedsSizeLimits(s) {
+		return config.ServerEdit{}, invalidServerError("args", "The server has more, or longer, texts than are allowed.")
 	}
 	edit := config.ServerEdit{
 		Launch: s.Launch, Quarantined: s.Quarantined, Trust: config.Trust(s.Trust),
@@ -36,8 +36,8 @@ func validateNewServer(s NewServer) (config.ServerEdit, error) {
 	return edit, edit.CheckValues()
 }
 
-// exceedsLimits reports whether a new server exceeds a size limit.
-func exceedsLimits(s NewServer) bool {
+// exceedsSizeLimits reports whether a new server exceeds a size limit.
+func exceedsSizeLimits(s AddServerRequest) bool {
 	texts := append([]string{s.Command, s.URL, s.WorkingDir, s.Trust}, s.Args...)
 	for _, m := range []map[string]string{s.Env, s.Headers} {
 		for name, value := range m {
@@ -53,6 +53,6 @@ func exceedsLimits(s NewServer) bool {
 	return len(s.Args) > maxServerParts || len(s.Env) > maxServerParts || len(s.Headers) > maxServerParts
 }
 
-func invalidServer(parameter, message string) error {
+func invalidServerError(parameter, message string) error {
 	return problem.New(problem.InvalidParameter, message, "Change it and try again.").With("parameter", parameter)
 }

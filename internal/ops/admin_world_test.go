@@ -169,7 +169,7 @@ const (
 func (w *adminWorld) retrieve(r RetrieveRequest) catalogtest.RetrieveResult {
 	w.T.Helper()
 	r.Caller = adminAgent
-	return w.ParseRetrieveResult(w.gateway.Retrieve(context.Background(), r))
+	return w.ParseRetrieveResult(w.gateway.RetrieveTools(context.Background(), r))
 }
 
 func (*adminWorld) Progress(string) upstream.StartProgress { return upstream.StartProgress{} }

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// NewLease describes a lease to grant.
-type NewLease struct {
+// GrantLeaseRequest is a request for a lease.
+type GrantLeaseRequest struct {
 	Server string `json:"server" required:"true" doc:"The server whose calls are not asked about."`
 	Lane   string `json:"lane" enum:"read,write,destructive" doc:"The worst that a call may count as: write when it is left out."`
 	For    string `json:"for" doc:"For how long, from 1m to 24h: 15m when it is left out."`
@@ -24,7 +24,7 @@ type NewLease struct {
 }
 
 // Example returns an example for the OpenAPI document.
-func (NewLease) Example() string {
+func (GrantLeaseRequest) Example() string {
 	return `{"server": "github", "lane": "write", "for": "15m", "calls": 20}`
 }
 
@@ -66,7 +66,7 @@ func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseL
 	now := time.Now()
 	all, err := c.pending.Leases(ctx, now)
 	if err != nil {
-		return LeaseList{}, pendingStoreError(err)
+		return LeaseList{}, toPendingStoreProblem(err)
 	}
 	list := LeaseList{[]LeaseView{}}
 	for i := range all {
@@ -77,8 +77,8 @@ func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseL
 	return list, nil
 }
 
-// Grant grants a lease: calls that it covers need no approval.
-func (c *CallApprovals) Grant(ctx context.Context, by Caller, in NewLease) (view LeaseView, err error) {
+// GrantLease grants a lease: calls that it covers need no approval.
+func (c *CallApprovals) GrantLease(ctx context.Context, by Caller, in GrantLeaseRequest) (view LeaseView, err error) {
 	at, name := c.gateway.Presence.DraftTimeAndNonce(ctx)
 	l, err := c.buildLease(ctx, in, at)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *CallApprovals) Grant(ctx context.Context, by Caller, in NewLease) (view
 			return err
 		}
 		if err := c.pending.AddLease(ctx, l); err != nil {
-			return pendingStoreError(err)
+			return toPendingStoreProblem(err)
 		}
 		view = c.leaseView(&l, l.Given)
 		c.waiters.WakeAll() // a waiting call may be covered
@@ -106,12 +106,12 @@ func (c *CallApprovals) Grant(ctx context.Context, by Caller, in NewLease) (view
 	})
 }
 
-// Revoke ends a lease.
-func (c *CallApprovals) Revoke(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
+// RevokeLease ends a lease.
+func (c *CallApprovals) RevokeLease(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
 	return view, c.runUserAction(by, tool.ID{}, "revoke_lease", problem.ClipName(in.ID), func() error {
 		l, err := c.pending.RevokeLease(ctx, in.ID, time.Now())
 		if err != nil {
-			return pendingStoreError(err)
+			return toPendingStoreProblem(err)
 		}
 		c.gateway.Presence.SpendAllUses(ask.LeaseClaim(&l))
 		view = c.leaseView(&l, time.Now())
@@ -121,7 +121,7 @@ func (c *CallApprovals) Revoke(ctx context.Context, by Caller, in LeaseRef) (vie
 }
 
 // buildLease validates the input and applies the defaults.
-func (c *CallApprovals) buildLease(ctx context.Context, in NewLease, now time.Time) (l ask.Lease, err error) {
+func (c *CallApprovals) buildLease(ctx context.Context, in GrantLeaseRequest, now time.Time) (l ask.Lease, err error) {
 	if _, err := c.gateway.FindServer(in.Server); err != nil {
 		return l, err
 	}
@@ -130,19 +130,19 @@ func (c *CallApprovals) buildLease(ctx context.Context, in NewLease, now time.Ti
 		l.Calls = defaultCalls
 	}
 	if l.Left = l.Calls; l.Calls < 0 || l.Calls > ask.MaxCalls {
-		return l, invalidLease("calls", fmt.Sprint(in.Calls), fmt.Sprintf("from 1 to %d", ask.MaxCalls))
+		return l, invalidLeaseError("calls", fmt.Sprint(in.Calls), fmt.Sprintf("from 1 to %d", ask.MaxCalls))
 	}
 	if in.Lane != "" {
 		var ok bool
 		if l.Lane, ok = auth.ParseLane(in.Lane); !ok {
-			return l, invalidLease("lane", in.Lane, strings.Join(auth.LaneNames(), ", "))
+			return l, invalidLeaseError("lane", in.Lane, strings.Join(auth.LaneNames(), ", "))
 		}
 	}
 	life := defaultLease
 	if in.For != "" {
 		var ok bool
 		if life, ok = activity.ParseDuration(in.For); !ok || life < ask.ShortestLease || life > ask.LongestLease {
-			return l, invalidLease("for", in.For, "a span from 1m to 24h, such as 15m or 2h")
+			return l, invalidLeaseError("for", in.For, "a span from 1m to 24h, such as 15m or 2h")
 		}
 	}
 	l.Until = now.Add(life)
@@ -161,7 +161,7 @@ func (c *CallApprovals) buildLease(ctx context.Context, in NewLease, now time.Ti
 	return l, nil
 }
 
-func invalidLease(parameter, value, allowed string) error {
+func invalidLeaseError(parameter, value, allowed string) error {
 	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.ClipName(value), allowed).
 		WithHint("Give it as allowed, or leave it out.").With("parameter", parameter).With("value", problem.ClipName(value)).With("allowed", allowed)
 }

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// PendingStore stores pending calls and leases. store.QuestionStore implements it.
-type PendingStore interface {
+// PendingCallStore stores pending calls and leases. store.QuestionStore implements it.
+type PendingCallStore interface {
 	LoadQuestion(ctx context.Context, id string) (ask.Question, error)
 	WaitingQuestions(ctx context.Context, now time.Time) ([]ask.Question, error)
 	CountWaiting(ctx context.Context, now time.Time) (int, error)
@@ -24,8 +24,8 @@ type PendingStore interface {
 	RevokeLease(ctx context.Context, id string, now time.Time) (ask.Lease, error)
 }
 
-// Waiters wakes the calls that wait for an approval. ask.Waiter implements it.
-type Waiters interface {
+// CallWaker wakes the calls that wait for an approval. ask.Waiter implements it.
+type CallWaker interface {
 	WakeCalls(k ask.Key)
 	WakeAll()
 }
@@ -33,14 +33,14 @@ type Waiters interface {
 // CallApprovals has the operations on pending calls and leases.
 type CallApprovals struct {
 	gateway *Gateway
-	pending PendingStore
-	waiters Waiters
+	pending PendingCallStore
+	waiters CallWaker
 	tokens  *auth.AgentTokens
 	changed func() // called after an answer, a new lease or a revocation
 }
 
 // NewCallApprovals returns CallApprovals.
-func NewCallApprovals(g *Gateway, k PendingStore, w Waiters, t *auth.AgentTokens, changed func()) *CallApprovals {
+func NewCallApprovals(g *Gateway, k PendingCallStore, w CallWaker, t *auth.AgentTokens, changed func()) *CallApprovals {
 	return &CallApprovals{g, k, w, t, changed}
 }
 
@@ -78,32 +78,32 @@ type PendingList struct {
 	Pending []PendingCall `json:"pending"`
 }
 
-// PendingRef names a pending call.
-type PendingRef struct {
+// PendingCallRef names a pending call.
+type PendingCallRef struct {
 	ID string `path:"id" doc:"The id of the call that waits."`
 }
 
-// Denial denies a pending call.
-type Denial struct {
-	PendingRef
+// DenyCallRequest denies a pending call.
+type DenyCallRequest struct {
+	PendingCallRef
 	Reason string `json:"reason" doc:"What the agent is told, at most 2,000 bytes."`
 }
 
 // Example returns an example for the OpenAPI document.
-func (Denial) Example() string { return `{"reason": "Not on a Friday."}` }
+func (DenyCallRequest) Example() string { return `{"reason": "Not on a Friday."}` }
 
 // maxListedArguments limits the arguments of each call in a list, in bytes.
 const maxListedArguments = 4 << 10
 
-// Pending returns the pending calls.
-func (c *CallApprovals) Pending(ctx context.Context, _ Caller, _ Nothing) (PendingList, error) {
+// PendingCalls returns the pending calls.
+func (c *CallApprovals) PendingCalls(ctx context.Context, _ Caller, _ Nothing) (PendingList, error) {
 	all, err := c.pending.WaitingQuestions(ctx, time.Now())
 	if err != nil {
-		return PendingList{}, pendingStoreError(err)
+		return PendingList{}, toPendingStoreProblem(err)
 	}
 	list := PendingList{[]PendingCall{}}
 	for i := range all {
-		v := c.pendingView(&all[i])
+		v := c.pendingCallView(&all[i])
 		if len(v.Arguments) > maxListedArguments {
 			v.Arguments, v.Truncated = wirejson.AppendString(nil, wirejson.ClipText(string(v.Arguments), maxListedArguments)), true
 		}
@@ -115,8 +115,8 @@ func (c *CallApprovals) Pending(ctx context.Context, _ Caller, _ Nothing) (Pendi
 // countTimeout limits how long Counts waits for the database.
 const countTimeout = time.Second
 
-// Counts counts the pending calls and the leases. On a database error the counts are zero.
-func (c *CallApprovals) Counts(ctx context.Context) (n StatusHeld) {
+// CountPendingAndLeases counts the pending calls and the leases. On a database error the counts are zero.
+func (c *CallApprovals) CountPendingAndLeases(ctx context.Context) (n StatusHeld) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	n.Pending, _ = c.pending.CountWaiting(ctx, time.Now())
@@ -126,35 +126,36 @@ func (c *CallApprovals) Counts(ctx context.Context) (n StatusHeld) {
 }
 
 // PendingCall returns one call that waits, or waited, for an approval.
-func (c *CallApprovals) PendingCall(ctx context.Context, _ Caller, in PendingRef) (PendingCall, error) {
+func (c *CallApprovals) PendingCall(ctx context.Context, _ Caller, in PendingCallRef) (PendingCall, error) {
 	q, err := c.pending.LoadQuestion(ctx, in.ID)
 	if err != nil {
-		return PendingCall{}, pendingStoreError(err)
+		return PendingCall{}, toPendingStoreProblem(err)
 	}
-	return c.pendingView(&q), nil
+	return c.pendingCallView(&q), nil
 }
 
-// Approve approves this exact call once. A call with any difference needs its own approval.
-func (c *CallApprovals) Approve(ctx context.Context, by Caller, in PendingRef) (PendingCall, error) {
-	return c.answer(ctx, by, in.ID, ask.Answer{Approve: true})
+// ApproveCall approves this exact call once. A call with any difference needs its own approval.
+func (c *CallApprovals) ApproveCall(ctx context.Context, by Caller, in PendingCallRef) (PendingCall, error) {
+	return c.answerByUser(ctx, by, in.ID, ask.Answer{Approve: true})
 }
 
-// Deny denies the call and identical calls for a quarter of an hour.
-func (c *CallApprovals) Deny(ctx context.Context, by Caller, in Denial) (PendingCall, error) {
+// DenyCall denies the call and identical calls for a quarter of an hour.
+func (c *CallApprovals) DenyCall(ctx context.Context, by Caller, in DenyCallRequest) (PendingCall, error) {
 	if len(in.Reason) > ask.MaxReason {
 		return PendingCall{}, problem.Newf(problem.InvalidParameter, "The reason has %d bytes, at most %d can be taken.", len(in.Reason), ask.MaxReason).
 			WithHint("Say it in fewer words.").With("parameter", "reason")
 	}
-	return c.answer(ctx, by, in.ID, ask.Answer{Why: in.Reason})
+	return c.answerByUser(ctx, by, in.ID, ask.Answer{Why: in.Reason})
 }
 
-func (c *CallApprovals) answer(ctx context.Context, by Caller, id string, a ask.Answer) (PendingCall, error) {
+// answerByUser answers the question about a pending call. It rejects callers that are not users.
+func (c *CallApprovals) answerByUser(ctx context.Context, by Caller, id string, a ask.Answer) (PendingCall, error) {
 	q, err := c.pending.LoadQuestion(ctx, id)
 	if err != nil {
-		return PendingCall{}, pendingStoreError(err)
+		return PendingCall{}, toPendingStoreProblem(err)
 	}
 	a.Via = string(by.Source)
-	return c.recordAnswer(ctx, by, &q, a, c.journal().RunUserAction)
+	return c.applyAnswer(ctx, by, &q, a, c.recorder().RunUserAction)
 }
 
 // AnswerByClient answers the question about the call with key k from a form that the calling client showed. Any client may deny its own call; only a
@@ -163,21 +164,21 @@ func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id s
 	q, err := c.pending.LoadQuestion(ctx, id)
 	switch {
 	case err != nil:
-		return pendingStoreError(err)
+		return toPendingStoreProblem(err)
 	case q.Key != k:
 		return problem.Newf(problem.Conflict, "The question %s is about another call.", problem.ClipName(id)).WithHint("Each call is answered by itself.")
 	}
-	act := c.journal().RunUserAction // rejects an actor that is not a user
+	act := c.recorder().RunUserAction // rejects an actor that is not a user
 	if !a.Approve || c.gateway.Config().ClientMayApprove(by.Actor.Name) {
-		act = func(_ Caller, r activity.Record, do func() error) error { return c.journal().RunRecorded(r, do) }
+		act = func(_ Caller, r activity.Record, do func() error) error { return c.recorder().RunRecorded(r, do) }
 	}
 	a.Via = ask.ByForm
-	_, err = c.recordAnswer(ctx, by, &q, a, act)
+	_, err = c.applyAnswer(ctx, by, &q, a, act)
 	return err
 }
 
-// recordAnswer answers a question inside act, which records it.
-func (c *CallApprovals) recordAnswer(ctx context.Context, by Caller, q *ask.Question, a ask.Answer, act func(Caller, activity.Record, func() error) error) (view PendingCall, err error) {
+// applyAnswer answers a question inside act, which records it.
+func (c *CallApprovals) applyAnswer(ctx context.Context, by Caller, q *ask.Question, a ask.Answer, act func(Caller, activity.Record, func() error) error) (view PendingCall, err error) {
 	at, _ := c.gateway.Presence.DraftTimeAndNonce(ctx)
 	a.By, a.At = by.Actor.String(), at
 	action, detail := "deny_call", q.ID+", "+a.At.Sub(q.Asked).Round(time.Second).String()+" after it was asked"
@@ -190,7 +191,7 @@ func (c *CallApprovals) recordAnswer(ctx context.Context, by Caller, q *ask.Ques
 	if a.Why != "" {
 		detail += ": " + a.Why
 	}
-	return view, act(by, answerRecord(by, q.Call.ID, action, detail, q.Record), func() error {
+	return view, act(by, newAnswerRecord(by, q.Call.ID, action, detail, q.Record), func() error {
 		if a.Approve {
 			if err := c.requirePresence(ctx, *q, a); err != nil {
 				return err
@@ -198,9 +199,9 @@ func (c *CallApprovals) recordAnswer(ctx context.Context, by Caller, q *ask.Ques
 		}
 		answered, err := c.pending.AnswerQuestion(ctx, q.ID, a)
 		if err != nil {
-			return pendingStoreError(err)
+			return toPendingStoreProblem(err)
 		}
-		view = c.pendingView(&answered)
+		view = c.pendingCallView(&answered)
 		c.waiters.WakeCalls(answered.Key)
 		c.changed()
 		return nil
@@ -217,28 +218,28 @@ func (c *CallApprovals) requirePresence(ctx context.Context, q ask.Question, a a
 
 // runUserAction runs an action that only a user may do, and records it.
 func (c *CallApprovals) runUserAction(by Caller, id tool.ID, action, detail string, do func() error) error {
-	return c.journal().RunUserAction(by, answerRecord(by, id, action, detail, ""), do)
+	return c.recorder().RunUserAction(by, newAnswerRecord(by, id, action, detail, ""), do)
 }
 
-func (c *CallApprovals) journal() Journal {
-	return Journal{Log: c.gateway.Log, Logger: c.gateway.Logger}
+func (c *CallApprovals) recorder() ActionRecorder {
+	return ActionRecorder{Log: c.gateway.Log, Logger: c.gateway.Logger}
 }
 
-func answerRecord(by Caller, id tool.ID, action, detail, parent string) activity.Record {
+func newAnswerRecord(by Caller, id tool.ID, action, detail, parent string) activity.Record {
 	r := NewActionRecord(by, activity.Approval, id, action, detail)
 	r.ParentID = parent
 	return r
 }
 
-// pendingStoreError returns err as it is if it has a code, and otherwise reports that the store is unavailable.
-func pendingStoreError(err error) error {
+// toPendingStoreProblem returns err as it is if it has a code, and otherwise reports that the store is unavailable.
+func toPendingStoreProblem(err error) error {
 	if p := problem.From(err); p.Code != problem.Internal {
 		return p
 	}
 	return problem.New(problem.ServerUnavailable, "The calls that wait cannot be read or stored now.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 }
 
-func (c *CallApprovals) pendingView(q *ask.Question) PendingCall {
+func (c *CallApprovals) pendingCallView(q *ask.Question) PendingCall {
 	state, waits := q.StateAt(time.Now()), time.Time{}
 	if state == ask.Waiting {
 		waits = q.Last.Add(c.gateway.Config().AskTimeout(q.Server))

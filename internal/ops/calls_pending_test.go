@@ -20,7 +20,7 @@ import (
 
 // log is that of the world, and nothing else is asked of it.
 type log struct {
-	Log
+	ActivityLog
 	w *catalogtest.Harness
 }
 
@@ -72,24 +72,24 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 	withKey := catalogtest.AdminCaller
 	withKey.Source = auth.MCP // as an MCP client that presents the key
 	for _, c := range []Caller{catalogtest.AgentCaller, withKey, {}} {
-		_, approve := w.Approve(t.Context(), c, PendingRef{"q1"})
-		_, deny := w.Deny(t.Context(), c, Denial{PendingRef{"q1"}, "no"})
-		_, grant := w.Grant(t.Context(), c, NewLease{Server: "s"})
-		_, revoke := w.Revoke(t.Context(), c, LeaseRef{"x"})
+		_, approve := w.ApproveCall(t.Context(), c, PendingCallRef{"q1"})
+		_, deny := w.DenyCall(t.Context(), c, DenyCallRequest{PendingCallRef{"q1"}, "no"})
+		_, grant := w.GrantLease(t.Context(), c, GrantLeaseRequest{Server: "s"})
+		_, revoke := w.RevokeLease(t.Context(), c, LeaseRef{"x"})
 		for what, err := range map[string]error{"approve": approve, "deny": deny, "grant": grant, "revoke": revoke} {
 			if err == nil || problem.From(err).Code != problem.Forbidden {
 				t.Errorf("%s by %+v: %v", what, c.Actor, err)
 			}
 		}
 	}
-	if q, err := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"}); err != nil || q.State != ask.Waiting || w.changes != 0 || q.WaitsUntil == nil || q.WaitsUntil.Sub(q.LastAsked) != 45*time.Second {
+	if q, err := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingCallRef{"q1"}); err != nil || q.State != ask.Waiting || w.changes != 0 || q.WaitsUntil == nil || q.WaitsUntil.Sub(q.LastAsked) != 45*time.Second {
 		t.Errorf("%+v, %v", q, err)
 	}
 	refused := len(w.Appended)
 	if refused != 12 || w.Appended[0].Status != activity.Blocked || w.Appended[0].Metadata.Action != "approve_call" {
 		t.Errorf("%d on record: %+v", refused, w.Appended[0])
 	}
-	done, err := w.Approve(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"})
+	done, err := w.ApproveCall(t.Context(), catalogtest.AdminCaller, PendingCallRef{"q1"})
 	if err != nil || done.State != ask.Approved || done.AnsweredBy != "admin" || done.Answered != "cli" || w.changes != 1 || done.WaitsUntil != nil {
 		t.Errorf("%+v, %v", done, err)
 	}
@@ -97,10 +97,10 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 	if r.Type != activity.Approval || r.ParentID != "held" || r.ServerName != "s" || r.ToolName != "a" || !strings.HasPrefix(r.Metadata.Detail, "q1, 1m") || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked") || w.Ended[0].Status != activity.Success {
 		t.Errorf("on record: %+v, %+v", r, w.Ended[0])
 	}
-	if _, err := w.Deny(t.Context(), catalogtest.AdminCaller, Denial{PendingRef{"q1"}, "no"}); problem.From(err).Code != problem.Conflict || w.Ended[1].Status != activity.Failed {
+	if _, err := w.DenyCall(t.Context(), catalogtest.AdminCaller, DenyCallRequest{PendingCallRef{"q1"}, "no"}); problem.From(err).Code != problem.Conflict || w.Ended[1].Status != activity.Failed {
 		t.Errorf("a second answer: %v, %+v", err, w.Ended[1])
 	}
-	if _, err := w.Deny(t.Context(), catalogtest.AdminCaller, Denial{PendingRef{"q1"}, strings.Repeat("x", ask.MaxReason+1)}); problem.From(err).Code != problem.InvalidParameter {
+	if _, err := w.DenyCall(t.Context(), catalogtest.AdminCaller, DenyCallRequest{PendingCallRef{"q1"}, strings.Repeat("x", ask.MaxReason+1)}); problem.From(err).Code != problem.InvalidParameter {
 		t.Errorf("a long reason: %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestTheClientsForm(t *testing.T) {
 	if r := w.Begun[0]; r.Actor != "agent:cursor" || r.Source != auth.MCP || r.Metadata.Action != "approve_call" || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked, by the client's form") || r.ParentID != "held" {
 		t.Errorf("on record: %+v", r)
 	}
-	if q, _ := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"}); q.State != ask.Approved || q.AnsweredBy != "agent:cursor" || q.Answered != "client form" {
+	if q, _ := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingCallRef{"q1"}); q.State != ask.Approved || q.AnsweredBy != "agent:cursor" || q.Answered != "client form" {
 		t.Errorf("%+v", q)
 	}
 	if err := w.AnswerByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{}); problem.From(err).Code != problem.Conflict {
@@ -165,14 +165,14 @@ func TestListsAreShort(t *testing.T) {
 	w := newConsentWorld(t)
 	long := `{"text":"` + strings.Repeat("é", maxListedArguments) + `"}`
 	w.asked("q1", long)
-	all, err := w.Pending(t.Context(), catalogtest.AdminCaller, Nothing{})
+	all, err := w.PendingCalls(t.Context(), catalogtest.AdminCaller, Nothing{})
 	if err != nil || len(all.Pending) != 1 || !all.Pending[0].Truncated || len(all.Pending[0].Arguments) > maxListedArguments+100 || all.Pending[0].Arguments[0] != '"' {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if one, err := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingRef{"q1"}); err != nil || one.Truncated || string(one.Arguments) != long {
+	if one, err := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingCallRef{"q1"}); err != nil || one.Truncated || string(one.Arguments) != long {
 		t.Errorf("%d bytes, %v", len(one.Arguments), err)
 	}
-	if n := w.Counts(t.Context()); n.Pending != 1 || n.Leases != 0 {
+	if n := w.CountPendingAndLeases(t.Context()); n.Pending != 1 || n.Leases != 0 {
 		t.Errorf("%+v", n)
 	}
 }
@@ -181,39 +181,39 @@ func TestListsAreShort(t *testing.T) {
 func TestWhatALeaseMayBe(t *testing.T) {
 	w := newConsentWorld(t)
 	for _, c := range []struct {
-		in        NewLease
+		in        GrantLeaseRequest
 		code      problem.Code
 		parameter string
 	}{
-		{NewLease{Server: "none"}, problem.ServerNotFound, ""},
-		{NewLease{Server: "s", Lane: "all"}, problem.InvalidParameter, "lane"},
-		{NewLease{Server: "s", For: "soon"}, problem.InvalidParameter, "for"},
-		{NewLease{Server: "s", For: "1s"}, problem.InvalidParameter, "for"},
-		{NewLease{Server: "s", For: "2d"}, problem.InvalidParameter, "for"},
-		{NewLease{Server: "s", Calls: -1}, problem.InvalidParameter, "calls"},
-		{NewLease{Server: "s", Calls: ask.MaxCalls + 1}, problem.InvalidParameter, "calls"},
-		{NewLease{Server: "s", Client: "claude-code"}, problem.NotFound, "client"},
+		{GrantLeaseRequest{Server: "none"}, problem.ServerNotFound, ""},
+		{GrantLeaseRequest{Server: "s", Lane: "all"}, problem.InvalidParameter, "lane"},
+		{GrantLeaseRequest{Server: "s", For: "soon"}, problem.InvalidParameter, "for"},
+		{GrantLeaseRequest{Server: "s", For: "1s"}, problem.InvalidParameter, "for"},
+		{GrantLeaseRequest{Server: "s", For: "2d"}, problem.InvalidParameter, "for"},
+		{GrantLeaseRequest{Server: "s", Calls: -1}, problem.InvalidParameter, "calls"},
+		{GrantLeaseRequest{Server: "s", Calls: ask.MaxCalls + 1}, problem.InvalidParameter, "calls"},
+		{GrantLeaseRequest{Server: "s", Client: "claude-code"}, problem.NotFound, "client"},
 	} {
-		_, err := w.Grant(t.Context(), catalogtest.AdminCaller, c.in)
+		_, err := w.GrantLease(t.Context(), catalogtest.AdminCaller, c.in)
 		if p := problem.From(err); p == nil || p.Code != c.code || c.parameter != "" && p.Detail("parameter") != c.parameter {
 			t.Errorf("%+v: %v", c.in, err)
 		}
 	}
-	plain, err := w.Grant(t.Context(), catalogtest.AdminCaller, NewLease{Server: "s"})
+	plain, err := w.GrantLease(t.Context(), catalogtest.AdminCaller, GrantLeaseRequest{Server: "s"})
 	if err != nil || plain.Lane != "write" || plain.Calls != 20 || plain.CallsLeft != 20 || plain.Until.Sub(plain.GivenAt) != 15*time.Minute || plain.GivenBy != "admin" {
 		t.Errorf("%+v, %v", plain, err)
 	}
-	bound, err := w.Grant(t.Context(), catalogtest.AdminCaller, NewLease{Server: "s", Lane: "destructive", For: "2h", Calls: 3, Client: "cursor", Tools: "create_*"})
+	bound, err := w.GrantLease(t.Context(), catalogtest.AdminCaller, GrantLeaseRequest{Server: "s", Lane: "destructive", For: "2h", Calls: 3, Client: "cursor", Tools: "create_*"})
 	if err != nil || bound.Client != "cursor" || !strings.Contains(w.Begun[1].Metadata.Detail, "destructive, up to 3 calls for 2h0m0s, tools create_*, client cursor") {
 		t.Errorf("%+v, %v, %+v", bound, err, w.Begun)
 	}
-	if all, err := w.Leases(t.Context(), catalogtest.AdminCaller, Nothing{}); err != nil || len(all.Leases) != 2 || w.Counts(t.Context()).Leases != 2 {
+	if all, err := w.Leases(t.Context(), catalogtest.AdminCaller, Nothing{}); err != nil || len(all.Leases) != 2 || w.CountPendingAndLeases(t.Context()).Leases != 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if ended, err := w.Revoke(t.Context(), catalogtest.AdminCaller, LeaseRef{plain.ID}); err != nil || ended.Ended != ask.WasRevoked {
+	if ended, err := w.RevokeLease(t.Context(), catalogtest.AdminCaller, LeaseRef{plain.ID}); err != nil || ended.Ended != ask.WasRevoked {
 		t.Errorf("%+v, %v", ended, err)
 	}
-	if _, err := w.Revoke(t.Context(), catalogtest.AdminCaller, LeaseRef{plain.ID}); problem.From(err).Code != problem.NotFound {
+	if _, err := w.RevokeLease(t.Context(), catalogtest.AdminCaller, LeaseRef{plain.ID}); problem.From(err).Code != problem.NotFound {
 		t.Errorf("twice: %v", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 // ClientOperations has the daemon's operations on MCP clients. Only users may change a file; each change is recorded.
 type ClientOperations struct {
-	Account *ClientAccount
-	Journal Journal
+	Account *LocalClients
+	Journal ActionRecorder
 }
 
 // ClientRef names a client by its id, never by a path.
@@ -26,50 +26,51 @@ type ConnectRequest struct {
 	ConnectOptions
 }
 
-// ChangeRef names a change of a client's file.
-type ChangeRef struct {
+// ClientChangeRef names a change of a client's file.
+type ClientChangeRef struct {
 	Change string `json:"change" required:"true" doc:"The id of the change."`
 }
 
 // ListClients returns every known client and its connection to MCPProxy.
 func (o *ClientOperations) ListClients(context.Context, Caller, Nothing) (ClientList, error) {
-	return o.Account.List()
+	return o.Account.ListClients()
 }
 
 // ConnectClient writes MCPProxy into a client's file.
 func (o *ClientOperations) ConnectClient(ctx context.Context, c Caller, in ConnectRequest) (FileChange, error) {
-	return o.change(ctx, c, "connect_client", in.ClientRef, func() (ConnectPlan, error) { return o.Account.Connect(in.Client, in.ConnectOptions) })
+	return o.changeFile(ctx, c, "connect_client", in.ClientRef, func() (ConnectPlan, error) { return o.Account.PlanConnect(in.Client, in.ConnectOptions) })
 }
 
 // DisconnectClient removes MCPProxy from a client's file.
 func (o *ClientOperations) DisconnectClient(ctx context.Context, c Caller, in ClientRef) (FileChange, error) {
-	return o.change(ctx, c, "disconnect_client", in, func() (ConnectPlan, error) { return o.Account.Disconnect(in.Client) })
+	return o.changeFile(ctx, c, "disconnect_client", in, func() (ConnectPlan, error) { return o.Account.PlanDisconnect(in.Client) })
 }
 
-func (o *ClientOperations) change(ctx context.Context, c Caller, action string, in ClientRef, prepare func() (ConnectPlan, error)) (FileChange, error) {
+// changeFile prepares a change of a client's file, applies it unless it is a dry run, and records it.
+func (o *ClientOperations) changeFile(ctx context.Context, c Caller, action string, in ClientRef, prepare func() (ConnectPlan, error)) (FileChange, error) {
 	plan, err := prepare()
 	if err != nil || in.DryRun || !plan.Changed {
 		return plan.FileChange, err
 	}
 	out := plan.FileChange
 	err = o.runUserAction(c, action, plan.Client, func() error {
-		out, err = o.Account.Apply(ctx, c, plan)
+		out, err = o.Account.ApplyPlan(ctx, c, plan)
 		return err
 	})
 	return out, err
 }
 
 // UndoClientChange undoes a change of a client's file.
-func (o *ClientOperations) UndoClientChange(_ context.Context, c Caller, in ChangeRef) (change PastChange, err error) {
+func (o *ClientOperations) UndoClientChange(_ context.Context, c Caller, in ClientChangeRef) (change PastChange, err error) {
 	err = o.runUserAction(c, "undo_client_change", in.Change, func() error {
-		change, err = o.Account.Undo(in.Change)
+		change, err = o.Account.UndoChange(in.Change)
 		return err
 	})
 	return change, err
 }
 
-// WritePermissions writes permission rules into a client's file: reads run without asking, the rest asks.
-func (o *ClientOperations) WritePermissions(_ context.Context, c Caller, in ClientRef) (permission.Outcome, error) {
+// WritePermissionRules writes permission rules into a client's file: reads run without asking, the rest asks.
+func (o *ClientOperations) WritePermissionRules(_ context.Context, c Caller, in ClientRef) (permission.Outcome, error) {
 	out, err := o.Account.WriteRules(in.Client, true)
 	if err != nil || in.DryRun || !out.Changed {
 		return out, err

@@ -16,8 +16,8 @@ import (
 // commandTimeout limits a client's own command.
 const commandTimeout = 60 * time.Second
 
-// Apply makes the planned change and reads the file again. A token is created in the name of by.
-func (a *ClientAccount) Apply(ctx context.Context, by Caller, p ConnectPlan) (FileChange, error) {
+// ApplyPlan makes the planned change and reads the file again. A token is created in the name of by.
+func (a *LocalClients) ApplyPlan(ctx context.Context, by Caller, p ConnectPlan) (FileChange, error) {
 	if !p.Changed {
 		return p.FileChange, nil
 	}
@@ -28,16 +28,16 @@ func (a *ClientAccount) Apply(ctx context.Context, by Caller, p ConnectPlan) (Fi
 	if p.options.Token != "" {
 		return a.applyWithToken(ctx, by, p, j)
 	}
-	if p.disconnects() {
-		if err := a.removeRules(&p, j); err != nil {
+	if p.isDisconnect() {
+		if err := a.removePermissionRules(&p, j); err != nil {
 			return p.FileChange, err
 		}
 	}
-	return a.applyPlan(ctx, p, j)
+	return a.applyWithoutToken(ctx, p, j)
 }
 
-// removeRules removes the permission rules written for a client before it is disconnected, then reads its file again, which may contain them.
-func (a *ClientAccount) removeRules(p *ConnectPlan, j *clients.Journal) error {
+// removePermissionRules removes the permission rules written for a client before it is disconnected, then reads its file again, which may contain them.
+func (a *LocalClients) removePermissionRules(p *ConnectPlan, j *clients.Journal) error {
 	done, err := permission.WithdrawRules(j, a.Env, p.Client, p.Server, a.Tools())
 	if err != nil {
 		p.Warnings = append(p.Warnings, "Its permission rules stay: "+problem.From(err).Message+" "+problem.From(err).Hint)
@@ -56,18 +56,18 @@ func (a *ClientAccount) removeRules(p *ConnectPlan, j *clients.Journal) error {
 	return err
 }
 
-// applyPlan makes the change, with the client's command if there is one.
-func (a *ClientAccount) applyPlan(ctx context.Context, p ConnectPlan, j *clients.Journal) (FileChange, error) {
+// applyWithoutToken makes the change, with the client's command if there is one.
+func (a *LocalClients) applyWithoutToken(ctx context.Context, p ConnectPlan, j *clients.Journal) (FileChange, error) {
 	if p.Command != nil {
 		if done, err := a.runClientCommand(ctx, &p, j); done || err != nil {
 			return p.FileChange, err
 		}
 	}
-	return p.write(j)
+	return p.writeFile(j)
 }
 
 // applyWithToken creates a token and writes it into the file. It revokes the token if the write fails.
-func (a *ClientAccount) applyWithToken(ctx context.Context, by Caller, p ConnectPlan, j *clients.Journal) (FileChange, error) {
+func (a *LocalClients) applyWithToken(ctx context.Context, by Caller, p ConnectPlan, j *clients.Journal) (FileChange, error) {
 	token, err := a.Tokens.Make(ctx, by, p.options.Token, p.options.Profile)
 	if err != nil {
 		return p.FileChange, err
@@ -75,10 +75,10 @@ func (a *ClientAccount) applyWithToken(ctx context.Context, by Caller, p Connect
 	p.address.Token = token
 	out := p.FileChange
 	if p.text, err = p.edit(p.before, p.address); err == nil {
-		out, err = p.write(j)
+		out, err = p.writeFile(j)
 	}
 	if err != nil {
-		err = p.withPath(err)
+		err = p.addPathToError(err)
 		if late := a.Tokens.Revoke(context.WithoutCancel(ctx), by, p.options.Token); late != nil {
 			out.Warnings = append(out.Warnings, "The token "+p.options.Token+" was made and could not be revoked: "+problem.From(late).Message)
 		}
@@ -86,42 +86,43 @@ func (a *ClientAccount) applyWithToken(ctx context.Context, by Caller, p Connect
 	return out, err
 }
 
-// disconnects reports whether the plan removes MCPProxy.
-func (p ConnectPlan) disconnects() bool { return strings.HasPrefix(p.what, "disconnect ") }
+// isDisconnect reports whether the plan removes MCPProxy.
+func (p ConnectPlan) isDisconnect() bool { return strings.HasPrefix(p.what, "disconnect ") }
 
-// write edits the file.
-func (p ConnectPlan) write(j *clients.Journal) (FileChange, error) {
-	if p.text == nil && p.disconnects() {
-		change, err := j.RemoveFile(p.from, p.what, p.entryPath())
+// writeFile writes the edited text, or removes the file that connecting created.
+func (p ConnectPlan) writeFile(j *clients.Journal) (FileChange, error) {
+	if p.text == nil && p.isDisconnect() {
+		change, err := j.RemoveFile(p.from, p.what, p.entryKeyPath())
 		if err != nil {
 			return p.FileChange, err
 		}
-		return p.markWritten(change), nil
+		return p.writtenChange(change), nil
 	}
-	change, err := j.WriteFile(p.from, p.text, p.what, p.entryPath())
+	change, err := j.WriteFile(p.from, p.text, p.what, p.entryKeyPath())
 	if err != nil {
 		return p.FileChange, err
 	}
 	p.Command = nil
-	return p.markWritten(change), nil
+	return p.writtenChange(change), nil
 }
 
-// entryPath returns the keys that lead to MCPProxy's entry in the file.
-func (p ConnectPlan) entryPath() []string {
+// entryKeyPath returns the keys that lead to MCPProxy's entry in the file.
+func (p ConnectPlan) entryKeyPath() []string {
 	return append(slices.Clone(p.before.ServersPath()), p.Server)
 }
 
-func (p ConnectPlan) markWritten(change clients.Change) FileChange {
+// writtenChange returns the change marked as written, with its id and backup.
+func (p ConnectPlan) writtenChange(change clients.Change) FileChange {
 	p.Written, p.Change, p.Backup = true, change.ID, change.Backup
 	return p.FileChange
 }
 
 // runClientCommand lets the client make the change. If its command fails or does something else, the plan gets a warning and the file is edited instead.
-func (a *ClientAccount) runClientCommand(ctx context.Context, p *ConnectPlan, j *clients.Journal) (done bool, err error) {
+func (a *LocalClients) runClientCommand(ctx context.Context, p *ConnectPlan, j *clients.Journal) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	said, failed := a.Run(ctx, p.Command)
-	change, err := j.RecordExternalChange(p.from, p.what, p.entryPath())
+	change, err := j.RecordExternalChange(p.from, p.what, p.entryKeyPath())
 	if err != nil {
 		return false, err
 	}
@@ -134,8 +135,8 @@ func (a *ClientAccount) runClientCommand(ctx context.Context, p *ConnectPlan, j 
 	if err != nil {
 		return false, err
 	}
-	if p.matches(now) {
-		p.FileChange = p.markWritten(change)
+	if p.isAppliedIn(now) {
+		p.FileChange = p.writtenChange(change)
 		return true, nil
 	}
 	why := "it did something else"
@@ -148,8 +149,8 @@ func (a *ClientAccount) runClientCommand(ctx context.Context, p *ConnectPlan, j 
 	return false, err
 }
 
-// matches reports whether the file contains the planned change.
-func (p ConnectPlan) matches(now clients.ClientDoc) bool {
+// isAppliedIn reports whether the file contains the planned change.
+func (p ConnectPlan) isAppliedIn(now clients.ClientDoc) bool {
 	there := now.ServerEntry(p.Server)
 	if p.address.URL == "" {
 		return !there.Exists()
@@ -173,8 +174,8 @@ type PastChange struct {
 	Undoable bool       `json:"undoable" doc:"Whether it is the last one of its file that is not undone: only that one can be"`
 }
 
-// Changes returns the latest changes, newest first.
-func (a *ClientAccount) Changes() ([]PastChange, error) {
+// PastChanges returns the latest changes, newest first.
+func (a *LocalClients) PastChanges() ([]PastChange, error) {
 	j, err := a.Open()
 	if err != nil {
 		return nil, err
@@ -200,8 +201,8 @@ func (a *ClientAccount) Changes() ([]PastChange, error) {
 // maxListedChanges limits the listed changes.
 const maxListedChanges = 50
 
-// Undo undoes a change. An unchanged file is restored byte for byte; in a changed file only the entry is restored.
-func (a *ClientAccount) Undo(id string) (PastChange, error) {
+// UndoChange undoes a change. An unchanged file is restored byte for byte; in a changed file only the entry is restored.
+func (a *LocalClients) UndoChange(id string) (PastChange, error) {
 	j, err := a.Open()
 	if err != nil {
 		return PastChange{}, err
@@ -219,14 +220,14 @@ func newPastChange(c clients.Change) PastChange {
 	return PastChange{ID: c.ID, Client: client, What: what, Path: c.Path, At: c.At, Created: c.Created, Undone: c.Undone, Partly: c.PartlyUndone}
 }
 
-// UndoLast undoes the last connect or disconnect of a client, and before it the permission rules written since. It returns the undone changes, newest
+// UndoLastConnect undoes the last connect or disconnect of a client, and before it the permission rules written since. It returns the undone changes, newest
 // first.
-func (a *ClientAccount) UndoLast(word string) ([]PastChange, error) {
+func (a *LocalClients) UndoLastConnect(word string) ([]PastChange, error) {
 	c, err := clients.FindClient(word)
 	if err != nil {
 		return nil, err
 	}
-	all, err := a.Changes()
+	all, err := a.PastChanges()
 	if err != nil {
 		return nil, err
 	}
@@ -236,16 +237,16 @@ func (a *ClientAccount) UndoLast(word string) ([]PastChange, error) {
 			back = append(back, change)
 		}
 		if len(back) > 0 && back[len(back)-1].What != "permissions" {
-			return a.undoAll(back)
+			return a.undoChanges(back)
 		}
 	}
 	return nil, problem.New(problem.NotFound, "There is no change of "+c.Name+" to undo.", "Only what `mcpproxy connect` and `disconnect` wrote can be undone.")
 }
 
-func (a *ClientAccount) undoAll(all []PastChange) ([]PastChange, error) {
+func (a *LocalClients) undoChanges(all []PastChange) ([]PastChange, error) {
 	var err error
 	for i := range all {
-		if all[i], err = a.Undo(all[i].ID); err != nil {
+		if all[i], err = a.UndoChange(all[i].ID); err != nil {
 			return all[:i], err
 		}
 	}

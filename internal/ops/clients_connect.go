@@ -12,18 +12,18 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ClientAccount has the MCP clients of one OS account and the address of MCPProxy for them.
-type ClientAccount struct {
+// LocalClients has the MCP clients of one OS account and the address of MCPProxy for them.
+type LocalClients struct {
 	*permission.ClientAccount
 	Endpoint func() ProxyEndpoint
 	// Run runs a client's own command and returns its output.
 	Run func(ctx context.Context, argv []string) (said string, err error)
 	// Tokens creates agent tokens; nil without a daemon.
-	Tokens Tokens
+	Tokens TokenIssuer
 }
 
-// Tokens creates and revokes agent tokens.
-type Tokens interface {
+// TokenIssuer creates and revokes agent tokens.
+type TokenIssuer interface {
 	Make(ctx context.Context, by Caller, name, profile string) (text string, err error)
 	Revoke(ctx context.Context, by Caller, name string) error
 }
@@ -70,35 +70,35 @@ type ConnectPlan struct {
 // tokenPlaceholder stands in the shown difference for a token that does not exist yet.
 const tokenPlaceholder = "mcpp_t_made-when-this-is-written"
 
-// Connect plans to write MCPProxy into a client's file. The error is a *problem.Problem: NOT_FOUND for an unknown client, INVALID_CONFIG or CONFLICT for
+// PlanConnect plans to write MCPProxy into a client's file. The error is a *problem.Problem: NOT_FOUND for an unknown client, INVALID_CONFIG or CONFLICT for
 // a file that cannot be changed.
-func (a *ClientAccount) Connect(word string, w ConnectOptions) (ConnectPlan, error) {
-	p, err := a.newPlan(word, "connect")
+func (a *LocalClients) PlanConnect(word string, w ConnectOptions) (ConnectPlan, error) {
+	p, err := a.newConnectPlan(word, "connect")
 	if err != nil {
 		return ConnectPlan{}, err
 	}
-	if p.address, err = p.endpoint.address(p.client, w.Profile); err != nil {
+	if p.address, err = p.endpoint.clientAddress(p.client, w.Profile); err != nil {
 		return ConnectPlan{}, err
 	}
-	p.options, p.Transport, p.Next = w, transport(p.client), p.client.Reload
+	p.options, p.Transport, p.Next = w, transportName(p.client), p.client.Reload
 	shown := p.address
 	if w.Token != "" {
 		if a.Tokens == nil {
 			return ConnectPlan{}, problem.New(problem.DaemonNotRunning, "Without a running MCPProxy no agent token can be made.", "Start it: `mcpproxy serve`.")
 		}
-		if err := checkPrivate(p.from); err != nil {
+		if err := checkFilePrivate(p.from); err != nil {
 			return ConnectPlan{}, err
 		}
 		shown.Token = tokenPlaceholder
 	}
-	a.addWarnings(&p)
+	a.addConnectWarnings(&p)
 	if p.endpoint.Locked && w.Token == "" {
 		p.Warnings = append(p.Warnings, "MCPProxy wants a token of every client (require_mcp_auth): give --token NAME.")
 	}
 	p.edit = func(d clients.ClientDoc, at clients.ProxyAddress) ([]byte, error) {
 		return p.client.TextWithServer(d, p.Server, at, p.endpoint.isOwnURL)
 	}
-	if err := p.computeDifference(shown); err != nil {
+	if err := p.computeEdit(shown); err != nil {
 		return ConnectPlan{}, err
 	}
 	if !p.before.ServerEntry(p.Server).Exists() {
@@ -107,30 +107,30 @@ func (a *ClientAccount) Connect(word string, w ConnectOptions) (ConnectPlan, err
 	return p, nil
 }
 
-// Disconnect plans to remove MCPProxy from a client's file. It returns NOT_FOUND if MCPProxy is not in it.
-func (a *ClientAccount) Disconnect(word string) (ConnectPlan, error) {
-	p, err := a.newPlan(word, "disconnect")
+// PlanDisconnect plans to remove MCPProxy from a client's file. It returns NOT_FOUND if MCPProxy is not in it.
+func (a *LocalClients) PlanDisconnect(word string) (ConnectPlan, error) {
+	p, err := a.newConnectPlan(word, "disconnect")
 	if err != nil {
 		return ConnectPlan{}, err
 	}
 	if !p.before.ServerEntry(p.Server).Exists() {
 		return ConnectPlan{}, problem.New(problem.NotFound, "MCPProxy is not in "+p.Path+".", "`mcpproxy connect "+p.Client+"` writes it there.")
 	}
-	first := a.firstConnect(p.FileChange)
-	p.edit = func(d clients.ClientDoc, _ clients.ProxyAddress) ([]byte, error) { return p.removeEntry(d, first) }
+	first := a.firstConnectChange(p.FileChange)
+	p.edit = func(d clients.ClientDoc, _ clients.ProxyAddress) ([]byte, error) { return p.textWithoutEntry(d, first) }
 	p.Next = p.client.Reload
-	if err := p.computeDifference(clients.ProxyAddress{}); err != nil {
+	if err := p.computeEdit(clients.ProxyAddress{}); err != nil {
 		return ConnectPlan{}, err
 	}
 	p.Command = p.client.RemoveCommand(a.Env, p.Server)
-	if rules, err := a.ruleChanges(p.Client); err == nil && len(rules) > 0 {
+	if rules, err := a.permissionRuleChanges(p.Client); err == nil && len(rules) > 0 {
 		p.Warnings = append(p.Warnings, "The permission rules that MCPProxy wrote into "+rules[0].Path+" are taken out, too.")
 	}
 	return p, nil
 }
 
-// ruleChanges returns the changes that wrote permission rules for a client.
-func (a *ClientAccount) ruleChanges(client string) ([]clients.Change, error) {
+// permissionRuleChanges returns the changes that wrote permission rules for a client.
+func (a *LocalClients) permissionRuleChanges(client string) ([]clients.Change, error) {
 	j, err := a.Open()
 	if err != nil {
 		return nil, err
@@ -138,8 +138,8 @@ func (a *ClientAccount) ruleChanges(client string) ([]clients.Change, error) {
 	return permission.WrittenChanges(j, a.Env, client)
 }
 
-// firstConnect returns the oldest connect of the client since its last disconnect; nil when none is recorded.
-func (a *ClientAccount) firstConnect(of FileChange) *clients.Change {
+// firstConnectChange returns the oldest connect of the client since its last disconnect; nil when none is recorded.
+func (a *LocalClients) firstConnectChange(of FileChange) *clients.Change {
 	j, err := a.Open()
 	if err != nil {
 		return nil
@@ -161,8 +161,8 @@ func (a *ClientAccount) firstConnect(of FileChange) *clients.Change {
 	return first
 }
 
-// removeEntry returns the file without MCPProxy and without the empty objects that connecting added; nil when connecting created the file.
-func (p *ConnectPlan) removeEntry(d clients.ClientDoc, first *clients.Change) ([]byte, error) {
+// textWithoutEntry returns the file without MCPProxy and without the empty objects that connecting added; nil when connecting created the file.
+func (p *ConnectPlan) textWithoutEntry(d clients.ClientDoc, first *clients.Change) ([]byte, error) {
 	text, err := d.TextWithoutServer(p.Server)
 	if err != nil {
 		return nil, err
@@ -182,8 +182,8 @@ func (p *ConnectPlan) removeEntry(d clients.ClientDoc, first *clients.Change) ([
 	return append([]byte{}, text...), nil
 }
 
-// newPlan reads the client's file.
-func (a *ClientAccount) newPlan(word, what string) (ConnectPlan, error) {
+// newConnectPlan reads the client's file.
+func (a *LocalClients) newConnectPlan(word, what string) (ConnectPlan, error) {
 	c, err := clients.FindClient(word)
 	if err != nil {
 		return ConnectPlan{}, err
@@ -205,15 +205,15 @@ func (a *ClientAccount) newPlan(word, what string) (ConnectPlan, error) {
 	return p, nil
 }
 
-func transport(c clients.Client) string {
+func transportName(c clients.Client) string {
 	if c.HTTP {
 		return "http"
 	}
 	return "stdio"
 }
 
-// checkPrivate rejects a file that other users can read, because the token would leak.
-func checkPrivate(f clients.UserFile) error {
+// checkFilePrivate rejects a file that other users can read, because the token would leak.
+func checkFilePrivate(f clients.UserFile) error {
 	if runtime.GOOS == "windows" || f.Mode&0o077 == 0 {
 		return nil
 	}
@@ -221,8 +221,8 @@ func checkPrivate(f clients.UserFile) error {
 		WithHint("Take it from them with chmod 600, then try again.")
 }
 
-// addWarnings adds warnings about the change.
-func (a *ClientAccount) addWarnings(p *ConnectPlan) {
+// addConnectWarnings adds warnings about the change.
+func (a *LocalClients) addConnectWarnings(p *ConnectPlan) {
 	there := p.before.ServerEntry(p.Server)
 	if there.IsObject() && !clients.PointsToMCPProxy(there, p.endpoint.isOwnURL) {
 		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.DescribeEntry(there)+" so far; credentials for that are taken out.")
@@ -237,18 +237,18 @@ func (a *ClientAccount) addWarnings(p *ConnectPlan) {
 	}
 }
 
-// computeDifference edits the text and sets Changed and Difference.
-func (p *ConnectPlan) computeDifference(at clients.ProxyAddress) (err error) {
+// computeEdit edits the text and sets Changed and Difference.
+func (p *ConnectPlan) computeEdit(at clients.ProxyAddress) (err error) {
 	if p.text, err = p.edit(p.before, at); err != nil {
-		return p.withPath(err)
+		return p.addPathToError(err)
 	}
 	p.Changed = !slices.Equal(p.text, p.from.Text)
 	p.Difference = textedit.Diff(p.from.Text, p.text)
 	return nil
 }
 
-// withPath adds the file's path to an error.
-func (p *ConnectPlan) withPath(err error) error {
+// addPathToError adds the file's path to an error.
+func (p *ConnectPlan) addPathToError(err error) error {
 	was := problem.From(err)
 	return problem.New(was.Code, p.Path+": "+was.Message, was.Hint)
 }

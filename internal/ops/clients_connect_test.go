@@ -17,7 +17,7 @@ import (
 )
 
 // write makes a file in the account.
-func write(t *testing.T, a *ops.ClientAccount, name, text string, mode os.FileMode) string {
+func write(t *testing.T, a *ops.LocalClients, name, text string, mode os.FileMode) string {
 	t.Helper()
 	path := a.Env.InHome(filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -30,13 +30,13 @@ func write(t *testing.T, a *ops.ClientAccount, name, text string, mode os.FileMo
 }
 
 // connected connects a client and returns its file.
-func connected(t *testing.T, a *ops.ClientAccount, client string, w ops.ConnectOptions) (ops.FileChange, string) {
+func connected(t *testing.T, a *ops.LocalClients, client string, w ops.ConnectOptions) (ops.FileChange, string) {
 	t.Helper()
-	plan, err := a.Connect(client, w)
+	plan, err := a.PlanConnect(client, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := a.Apply(t.Context(), ops.Caller{}, plan)
+	done, err := a.ApplyPlan(t.Context(), ops.Caller{}, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestProfiles(t *testing.T) {
 	if _, text := connected(t, a, "claude-desktop", ops.ConnectOptions{Profile: "research"}); !strings.Contains(text, `["stdio", "--profile", "research"]`) {
 		t.Error(text)
 	}
-	_, err := a.Connect("cursor", ops.ConnectOptions{Profile: "none"})
+	_, err := a.PlanConnect("cursor", ops.ConnectOptions{Profile: "none"})
 	wants(t, err, problem.NotFound, "mcpproxy profile list")
 }
 
@@ -108,23 +108,23 @@ func (k *tokens) Revoke(_ context.Context, _ ops.Caller, name string) error {
 // when it was not written.
 func TestTokens(t *testing.T) {
 	a, made := account(t), &tokens{}
-	_, err := a.Connect("cursor", ops.ConnectOptions{Token: "one"})
+	_, err := a.PlanConnect("cursor", ops.ConnectOptions{Token: "one"})
 	wants(t, err, problem.DaemonNotRunning, "mcpproxy serve")
 	a.Tokens = made
 	path := write(t, a, ".cursor/mcp.json", `{}`, 0o644)
-	_, err = a.Connect("cursor", ops.ConnectOptions{Token: "one"})
+	_, err = a.PlanConnect("cursor", ops.ConnectOptions{Token: "one"})
 	wants(t, err, problem.Conflict, "chmod 600")
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := a.Connect("cursor", ops.ConnectOptions{Token: "one"})
+	plan, err := a.PlanConnect("cursor", ops.ConnectOptions{Token: "one"})
 	if err != nil || len(made.good) != 0 {
 		t.Fatal(err, made.good)
 	}
 	if err := os.WriteFile(path, []byte(`{"meanwhile": 1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = a.Apply(t.Context(), ops.Caller{}, plan)
+	_, err = a.ApplyPlan(t.Context(), ops.Caller{}, plan)
 	wants(t, err, problem.Conflict, "was changed meanwhile")
 	if len(made.good) != 0 {
 		t.Error("the token of a file that was not written is good")
@@ -173,7 +173,7 @@ func TestOwnCommands(t *testing.T) {
 				t.Errorf("%v: %+v\n%s", ran, done, text)
 			}
 			for undone := 0; ; undone++ {
-				if _, err := a.UndoLast("claude-code"); err != nil {
+				if _, err := a.UndoLastConnect("claude-code"); err != nil {
 					wants(t, err, problem.NotFound, "no change")
 					break
 				}
@@ -191,35 +191,35 @@ func TestUndo(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(read(t, path), "{", "{ ", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if back, err := a.UndoLast("cursor"); err != nil || len(back) != 1 || !back[0].Partly || strings.Contains(read(t, path), "mcpproxy") || !strings.HasPrefix(read(t, path), "{ ") {
+	if back, err := a.UndoLastConnect("cursor"); err != nil || len(back) != 1 || !back[0].Partly || strings.Contains(read(t, path), "mcpproxy") || !strings.HasPrefix(read(t, path), "{ ") {
 		t.Error(err, back, read(t, path))
 	}
-	_, err := a.Disconnect("cursor")
+	_, err := a.PlanDisconnect("cursor")
 	wants(t, err, problem.NotFound, "mcpproxy connect cursor")
 	connected(t, a, "cursor", ops.ConnectOptions{})
 	write(t, a, ".cursor/mcp.json", "{ broken", 0o600)
-	_, err = a.UndoLast("cursor")
+	_, err = a.UndoLastConnect("cursor")
 	wants(t, err, problem.InvalidConfig, "line 1")
 	write(t, a, ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp", "headers": {}}}, "theirs": 1}`, 0o600)
-	plan, err := a.Disconnect("cursor")
+	plan, err := a.PlanDisconnect("cursor")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Apply(t.Context(), ops.Caller{}, plan); err != nil || strings.Contains(read(t, path), "mcpproxy") {
+	if _, err := a.ApplyPlan(t.Context(), ops.Caller{}, plan); err != nil || strings.Contains(read(t, path), "mcpproxy") {
 		t.Error(err, read(t, path))
 	}
-	all, err := a.Changes()
+	all, err := a.PastChanges()
 	if err != nil || len(all) != 3 || all[0].What != "disconnect" || !all[0].Undoable || all[1].Undoable || all[1].Client != "cursor" {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	_, err = a.UndoLast("cursor")
+	_, err = a.UndoLastConnect("cursor")
 	wants(t, err, problem.Conflict, "was changed since")
-	_, err = a.Undo("../../etc/passwd")
+	_, err = a.UndoChange("../../etc/passwd")
 	wants(t, err, problem.NotFound, "")
-	_, err = a.UndoLast("nobody")
+	_, err = a.UndoLastConnect("nobody")
 	wants(t, err, problem.NotFound, "Known are")
 }
 
@@ -240,7 +240,7 @@ func TestUndoWithRulesInAChangedFile(t *testing.T) {
 				t.Fatal(out, err)
 			}
 			write(t, a, c.file, read(t, path)+c.theirs, 0o600)
-			back, err := a.UndoLast(client)
+			back, err := a.UndoLastConnect(client)
 			if err != nil || len(back) != 2 || back[0].What != "permissions" || !back[0].Partly || !back[1].Partly {
 				t.Errorf("%+v, %v", back, err)
 			}
@@ -257,7 +257,7 @@ func TestList(t *testing.T) {
 	write(t, a, ".kiro/settings/mcp.json", `{`, 0o600)
 	write(t, a, ".lmstudio/mcp.json", `{"mcpServers": {"proxy": {"command": "/gone/mcpproxy", "args": ["stdio"]}}}`, 0o600)
 	write(t, a, ".codeium/windsurf/mcp_config.json", `{"mcpServers": {"mcpproxy": {"serverUrl": "http://localhost:8080/mcp/p/research"}}}`, 0o600)
-	list, err := a.List()
+	list, err := a.ListClients()
 	if err != nil || len(list.Clients) != 15 {
 		t.Fatal(err, len(list.Clients))
 	}
@@ -287,7 +287,7 @@ func TestList(t *testing.T) {
 
 func TestBase(t *testing.T) {
 	for listen, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", "0.0.0.0:80": "http://127.0.0.1:80", ":81": "http://127.0.0.1:81", "[::]:82": "http://127.0.0.1:82", "[::1]:83": "http://[::1]:83"} {
-		if got := ops.BaseURL(listen); got != want {
+		if got := ops.ListenerURL(listen); got != want {
 			t.Errorf("%s: %s, want %s", listen, got, want)
 		}
 	}
@@ -299,7 +299,7 @@ func TestEntriesOfProjects(t *testing.T) {
 	a.Env.Dir = a.Env.InHome("project")
 	write(t, a, ".claude.json", `{"projects": {"`+a.Env.Dir+`": {"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:9/mcp"}}}}}`, 0o600)
 	write(t, a, "project/.mcp.json", `{"mcpServers": {"mcpproxy": {"command": "x"}}}`, 0o600)
-	plan, err := a.Connect("claude", ops.ConnectOptions{})
+	plan, err := a.PlanConnect("claude", ops.ConnectOptions{})
 	if err != nil || len(plan.Warnings) != 2 || !strings.Contains(plan.Warnings[0], ".mcp.json") || !strings.Contains(plan.Warnings[1], ".claude.json") {
 		t.Errorf("%q, %v", plan.Warnings, err)
 	}
@@ -319,11 +319,11 @@ func TestDisconnectLeavesNothing(t *testing.T) {
 			if err != nil && problem.From(err).Code != problem.NotFound {
 				t.Fatal(err)
 			}
-			plan, err := a.Disconnect(client)
+			plan, err := a.PlanDisconnect(client)
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := a.Apply(t.Context(), ops.Caller{}, plan)
+			out, err := a.ApplyPlan(t.Context(), ops.Caller{}, plan)
 			if err != nil || !out.Written {
 				t.Fatal(err, out)
 			}
@@ -332,7 +332,7 @@ func TestDisconnectLeavesNothing(t *testing.T) {
 					t.Errorf("%s: %q is left; %q", path, left, out.Warnings)
 				}
 			}
-			if _, err := a.UndoLast(client); err != nil || !strings.Contains(read(t, done.Path), "mcpproxy") {
+			if _, err := a.UndoLastConnect(client); err != nil || !strings.Contains(read(t, done.Path), "mcpproxy") {
 				t.Error(err)
 			}
 		})
@@ -362,11 +362,11 @@ func TestDisconnectLeavesTheUsers(t *testing.T) {
 				t.Fatalf("no %s in %s", c.since, now)
 			}
 			write(t, a, c.rules, changed, 0o600)
-			plan, err := a.Disconnect(c.client)
+			plan, err := a.PlanDisconnect(c.client)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if out, err := a.Apply(t.Context(), ops.Caller{}, plan); err != nil || !out.Written {
+			if out, err := a.ApplyPlan(t.Context(), ops.Caller{}, plan); err != nil || !out.Written {
 				t.Fatal(err, out)
 			}
 			for file, want := range map[string]string{path: c.servers, rules: c.want} {

@@ -22,10 +22,10 @@ import (
 )
 
 // oauthAccount makes an account in a directory of its own.
-func account(t *testing.T) *ops.ClientAccount {
+func account(t *testing.T) *ops.LocalClients {
 	t.Helper()
 	home, data := t.TempDir(), t.TempDir()
-	return &ops.ClientAccount{
+	return &ops.LocalClients{
 		ClientAccount: &permission.ClientAccount{
 			Env:   clients.Env{GOOS: "linux", Home: home, Getenv: func(string) string { return "" }},
 			Tools: func() []permission.ProxyTool { return nil },
@@ -170,9 +170,9 @@ func held(t *testing.T, c clients.Client, v variant) {
 			t.Fatal(err)
 		}
 	}
-	plan, err := a.Connect(c.ID, ops.ConnectOptions{})
+	plan, err := a.PlanConnect(c.ID, ops.ConnectOptions{})
 	if err == nil {
-		_, err = a.Apply(t.Context(), ops.Caller{}, plan)
+		_, err = a.ApplyPlan(t.Context(), ops.Caller{}, plan)
 	}
 	if v.refused {
 		same(t, where, before, mode)
@@ -193,12 +193,12 @@ func held(t *testing.T, c clients.Client, v variant) {
 	if info, err := os.Stat(where); err != nil || info.Mode().Perm() != mode {
 		t.Errorf("the mode: %v, %v", info, err)
 	}
-	if again, err := a.Connect(c.ID, ops.ConnectOptions{}); err != nil || again.Changed {
+	if again, err := a.PlanConnect(c.ID, ops.ConnectOptions{}); err != nil || again.Changed {
 		t.Errorf("once more it changes %q, %v", again.Difference, err)
 	}
-	plan, err = a.Disconnect(c.ID)
+	plan, err = a.PlanDisconnect(c.ID)
 	if err == nil {
-		_, err = a.Apply(t.Context(), ops.Caller{}, plan)
+		_, err = a.ApplyPlan(t.Context(), ops.Caller{}, plan)
 	}
 	if err != nil {
 		t.Fatalf("to disconnect: %v", err)
@@ -207,7 +207,7 @@ func held(t *testing.T, c clients.Client, v variant) {
 	onlyEntry(t, target, without, after)
 	contiguous(t, without, after)
 	for _, was := range []string{after, before} {
-		if _, err := a.UndoLast(c.ID); err != nil || read(t, target.Path) != was {
+		if _, err := a.UndoLastConnect(c.ID); err != nil || read(t, target.Path) != was {
 			t.Fatalf("undone, it is not what it was: %v", err)
 		}
 	}

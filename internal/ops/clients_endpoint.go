@@ -23,8 +23,8 @@ type ProxyEndpoint struct {
 	Locked bool
 }
 
-// BaseURL returns the URL of a listener for clients on this machine.
-func BaseURL(listen string) string {
+// ListenerURL returns the URL of a listener for clients on this machine.
+func ListenerURL(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
 		listen = net.JoinHostPort("127.0.0.1", port)
@@ -32,8 +32,8 @@ func BaseURL(listen string) string {
 	return "http://" + listen
 }
 
-// address returns the address of a profile for a client; "" is all profiles.
-func (p ProxyEndpoint) address(c clients.Client, profile string) (clients.ProxyAddress, error) {
+// clientAddress returns the address of a profile for a client; "" is all profiles.
+func (p ProxyEndpoint) clientAddress(c clients.Client, profile string) (clients.ProxyAddress, error) {
 	a := clients.ProxyAddress{URL: p.Base + "/mcp", Command: p.Command, Args: slices.Concat([]string{"stdio"}, p.Args)}
 	if profile != "" {
 		if !slices.Contains(p.Profiles, profile) {

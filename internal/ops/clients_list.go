@@ -50,8 +50,8 @@ type ClientPermissions struct {
 	Writable bool `json:"writable" doc:"Whether there is a file for them"`
 }
 
-// List returns every known client.
-func (a *ClientAccount) List() (ClientList, error) {
+// ListClients returns every known client.
+func (a *LocalClients) ListClients() (ClientList, error) {
 	out := ClientList{Clients: []ClientView{}, Changes: []PastChange{}}
 	for _, c := range clients.AllClients() {
 		v, err := a.clientView(c)
@@ -60,14 +60,14 @@ func (a *ClientAccount) List() (ClientList, error) {
 		}
 		out.Clients = append(out.Clients, v)
 	}
-	changes, err := a.Changes()
+	changes, err := a.PastChanges()
 	out.Changes = append(out.Changes, changes...)
 	return out, err
 }
 
-func (a *ClientAccount) clientView(c clients.Client) (ClientView, error) {
+func (a *LocalClients) clientView(c clients.Client) (ClientView, error) {
 	target, place := c.TargetFile(a.Env), a.Endpoint()
-	v := ClientView{ID: c.ID, Name: c.Name, Path: target.Path, Transport: transport(c), Next: c.Reload, Broken: []string{}}
+	v := ClientView{ID: c.ID, Name: c.Name, Path: target.Path, Transport: transportName(c), Next: c.Reload, Broken: []string{}}
 	v.FoundBy, v.Found = c.FindInstallation(a.Env)
 	var docs []clients.ClientDoc
 	for _, f := range c.Files(a.Env) {
@@ -81,9 +81,9 @@ func (a *ClientAccount) clientView(c clients.Client) (ClientView, error) {
 	at, connected := clients.FindRegistration(docs, place.isOwnURL)
 	v.Server, v.Connected = at.Server, connected
 	if connected {
-		v.describeEntry(at, a.Env, place)
+		v.setEntryDetails(at, a.Env, place)
 	}
-	address, err := place.address(c, "")
+	address, err := place.clientAddress(c, "")
 	if err != nil { // not connectable now; the example is shown all the same
 		address.Command = cmp.Or(address.Command, "/usr/bin/mcpproxy")
 	}
@@ -102,8 +102,8 @@ func (a *ClientAccount) clientView(c clients.Client) (ClientView, error) {
 	return v, a.setPermissions(&v)
 }
 
-// describeEntry sets what the existing entry leads to.
-func (v *ClientView) describeEntry(at clients.Registration, e clients.Env, place ProxyEndpoint) {
+// setEntryDetails sets what the existing entry leads to.
+func (v *ClientView) setEntryDetails(at clients.Registration, e clients.Env, place ProxyEndpoint) {
 	v.Path, v.LeadsTo = at.Doc.Path, clients.DescribeEntry(at.Entry)
 	v.Foreign = !clients.PointsToMCPProxy(at.Entry, place.isOwnURL)
 	command, _ := clients.EntryCommand(at.Entry)
@@ -119,7 +119,7 @@ func (v *ClientView) describeEntry(at clients.Registration, e clients.Env, place
 	}
 }
 
-func (a *ClientAccount) setPermissions(v *ClientView) error {
+func (a *LocalClients) setPermissions(v *ClientView) error {
 	report, err := permission.CheckClient(a.Env, v.ID, a.Tools())
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// SettingsDeps are the dependencies of Settings.
-type SettingsDeps struct {
+// ConfigDeps are the dependencies of ConfigOperations.
+type ConfigDeps struct {
 	Live    *config.LiveConfig
 	Gateway *Gateway
 	DataDir string // where the history is kept, absolute
@@ -20,67 +20,67 @@ type SettingsDeps struct {
 	Logger  *slog.Logger
 }
 
-// Settings has the operations on the configuration file.
-type Settings struct {
+// ConfigOperations has the operations on the configuration file.
+type ConfigOperations struct {
 	live    *config.LiveConfig
 	gateway *Gateway
-	journal Journal
+	journal ActionRecorder
 	dataDir string
-	masker  masker
-	history *history
+	masker  secretMasker
+	history *versionStore
 	logger  *slog.Logger
 }
 
-// NewSettings returns Settings. It adds the text in force to the history, unless it is the newest version there.
-func NewSettings(d SettingsDeps) *Settings {
+// NewConfigOperations returns ConfigOperations. It adds the text in force to the history, unless it is the newest version there.
+func NewConfigOperations(d ConfigDeps) *ConfigOperations {
 	key := sha256.Sum256([]byte("placeholders of the configuration\n" + d.Key))
-	s := &Settings{d.Live, d.Gateway, Journal{Log: d.Gateway.Log, Logger: d.Logger}, d.DataDir, masker{key[:]},
-		newHistory(filepath.Join(d.DataDir, "config-history"), d.Logger), d.Logger}
+	s := &ConfigOperations{d.Live, d.Gateway, ActionRecorder{Log: d.Gateway.Log, Logger: d.Logger}, d.DataDir, secretMasker{key[:]},
+		newVersionStore(filepath.Join(d.DataDir, "config-history"), d.Logger), d.Logger}
 	inForce := d.Live.AppliedText()
-	if newest, text, ok := s.history.newest(); ok {
+	if newest, text, ok := s.history.newestVersion(); ok {
 		if newest.ETag == inForce.ETag() {
 			return s
 		}
 		inForce.Keys = d.Live.ChangedKeys(text, inForce.Data)
 	}
-	s.history.add(inForce)
+	s.history.addVersion(inForce)
 	return s
 }
 
-// Applied adds a text that has come into force to the history. See config.Options.
-func (s *Settings) Applied(f config.AppliedText) { s.history.add(f) }
+// AddToHistory adds a text that has come into force to the history. See config.Options.
+func (s *ConfigOperations) AddToHistory(f config.AppliedText) { s.history.addVersion(f) }
 
 // Config returns the configuration file.
-func (s *Settings) Config(context.Context, Caller, Nothing) (Config, error) {
+func (s *ConfigOperations) Config(context.Context, Caller, Nothing) (Config, error) {
 	text, err := s.live.ReadFile()
 	inForce := s.live.AppliedText()
 	c := Config{Path: s.live.Path(), ETag: config.ETag(text), InForceSince: inForce.Since, InForceETag: inForce.ETag(), NeedsRestart: s.live.NeedsRestart()}
-	if newest, _, ok := s.history.newest(); ok && newest.ETag == c.InForceETag {
+	if newest, _, ok := s.history.newestVersion(); ok && newest.ETag == c.InForceETag {
 		c.InForceSince = newest.At
 	}
-	shown := s.masker.mask(text, inForce.Data)
+	shown := s.masker.maskText(text, inForce.Data)
 	c.Text = shown.text
 	if text == nil {
 		c.Text = "{}\n"
 	}
 	waits := s.live.Unconfirmed()
-	c.Unconfirmed, c.UnconfirmedWhy = s.differences(shown, waits.Differences), waits.Why
-	c.Settings = s.settings(text)
+	c.Unconfirmed, c.UnconfirmedWhy = s.maskedDifferences(shown, waits.Differences), waits.Why
+	c.Settings = s.settingViews(text)
 	if err == nil && c.ETag != c.InForceETag && text != nil {
 		_, a := s.live.CheckText(text)
-		err, c.Mistakes = a.Err, shown.maskMistakes(a.Mistakes)
+		err, c.Mistakes = a.Err, shown.toMaskedMistakes(a.Mistakes)
 	}
 	if err == nil && c.ETag != c.InForceETag {
 		err = s.live.LastError()
 	}
 	if err != nil {
-		c.Error = s.maskedProblem(err, c.Mistakes, shown).Message
+		c.Error = s.toMaskedProblem(err, c.Mistakes, shown).Message
 	}
 	return c, nil
 }
 
-// settings returns all settings with their values; text is the file.
-func (s *Settings) settings(text []byte) (out []Setting) {
+// settingViews returns all settings with their values; text is the file.
+func (s *ConfigOperations) settingViews(text []byte) (out []Setting) {
 	for _, one := range config.ListSettings(s.live.Current(), text) {
 		out = append(out, Setting{one.Key, one.Type, one.Range, one.Doc, redact.JSON(one.Value), one.Default, one.Allowed, one.Restart, one.Set,
 			one.Secret || one.Key == "data_dir" || s.live.IsOverridden(one.Key)})
@@ -88,8 +88,8 @@ func (s *Settings) settings(text []byte) (out []Setting) {
 	return out
 }
 
-// maskedProblem converts an error about a text: mistakes have positions in the masked text, and secrets are removed.
-func (s *Settings) maskedProblem(err error, mistakes []Mistake, of masked) *problem.Problem {
+// toMaskedProblem converts an error about a text: mistakes have positions in the masked text, and secrets are removed.
+func (s *ConfigOperations) toMaskedProblem(err error, mistakes []Mistake, of maskedConfig) *problem.Problem {
 	p := problem.From(err)
 	if p.Code == problem.PresenceRequired {
 		return p // it shows what has to be signed, which has no secrets

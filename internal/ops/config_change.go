@@ -14,39 +14,41 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Precondition names the version of the file that a change is based on.
-type Precondition struct {
+// IfMatchPrecondition names the version of the file that a change is based on.
+type IfMatchPrecondition struct {
 	IfMatch string `header:"If-Match" required:"true" doc:"The etag of the file that the change is made from, as GET /config gives it."`
 }
 
 // etag returns the etag without quotes.
-func (m Precondition) etag() string { return strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`) }
-
-// KeyChanges changes single settings.
-type KeyChanges struct {
-	Precondition
-	Keys
+func (m IfMatchPrecondition) etag() string {
+	return strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`)
 }
 
-// Keys are settings with their new values.
-type Keys struct {
+// SettingChanges changes single settings.
+type SettingChanges struct {
+	IfMatchPrecondition
+	SettingValues
+}
+
+// SettingValues are settings with their new values.
+type SettingValues struct {
 	Set map[string]json.RawMessage `json:"set" required:"true" doc:"Settings by their keys, with the new value, or null to take them out of the file."`
 }
 
 // ConfigReplacement replaces the whole file.
 type ConfigReplacement struct {
-	Precondition
+	IfMatchPrecondition
 	Text string `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
 }
 
-// Candidate is a text to validate.
-type Candidate struct {
+// ValidateRequest is a request to validate a text.
+type ValidateRequest struct {
 	IfMatch string `header:"If-Match" doc:"The etag of the file that the text is made from; without it, the file as it is now counts."`
-	Draft
+	ConfigDraft
 }
 
-// Draft is a text and the settings to change in it.
-type Draft struct {
+// ConfigDraft is a text and the settings to change in it.
+type ConfigDraft struct {
 	Text string                     `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
 	Set  map[string]json.RawMessage `json:"set" doc:"Settings to set in a valid text before it is looked at, or null to take them out: what PATCH would write."`
 }
@@ -62,23 +64,23 @@ type Validation struct {
 	Text         string          `json:"text,omitempty" doc:"The text with what was set, if anything was."`
 }
 
-// Change sets settings in the file and applies it.
-func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config, error) {
+// ChangeSettings sets settings in the file and applies it.
+func (s *ConfigOperations) ChangeSettings(ctx context.Context, c Caller, in SettingChanges) (Config, error) {
 	keys := slices.Sorted(maps.Keys(in.Set))
-	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_config", keyList(keys)), func() error {
-		if err := s.checkChangeable(keys); err != nil {
+	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_config", formatKeys(keys)), func() error {
+		if err := s.checkKeysChangeable(keys); err != nil {
 			return err
 		}
 		text, err := s.live.ReadFile()
 		if err == nil {
-			err = s.live.SetKeys(s.gateway.Permit(ctx), in.etag(), in.Set, c.Actor.String())
+			err = s.live.SetKeys(s.gateway.ConfigPermit(ctx), in.etag(), in.Set, c.Actor.String())
 		}
 		if err == nil {
 			return nil
 		}
-		shown := s.masker.mask(text, s.live.AppliedText().Data)
+		shown := s.masker.maskText(text, s.live.AppliedText().Data)
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.maskedProblem(err, shown.maskMistakes(mistakes), shown)
+		return s.toMaskedProblem(err, shown.toMaskedMistakes(mistakes), shown)
 	})
 	if err != nil {
 		return Config{}, err
@@ -86,12 +88,12 @@ func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config,
 	return s.Config(ctx, c, Nothing{})
 }
 
-// checkChangeable rejects keys that can be changed only in the text.
-func (s *Settings) checkChangeable(keys []string) error {
+// checkKeysChangeable rejects keys that can be changed only in the text.
+func (s *ConfigOperations) checkKeysChangeable(keys []string) error {
 	if len(keys) == 0 {
 		return problem.New(problem.InvalidParameter, "There is nothing to set.", `Send {"set": {"tools_limit": 15}}.`).With("parameter", "set")
 	}
-	settings := s.settings(nil)
+	settings := s.settingViews(nil)
 	for _, key := range keys {
 		if err := config.CheckSettableKey(key); err != nil {
 			return err
@@ -104,11 +106,11 @@ func (s *Settings) checkChangeable(keys []string) error {
 	return nil
 }
 
-// keyList formats keys for a record.
-func keyList(keys []string) string { return problem.ClipName(strings.Join(keys, ", ")) }
+// formatKeys formats keys for a record.
+func formatKeys(keys []string) string { return problem.ClipName(strings.Join(keys, ", ")) }
 
-// Replace replaces the file and applies it.
-func (s *Settings) Replace(ctx context.Context, c Caller, in ConfigReplacement) (Config, error) {
+// ReplaceFile replaces the file and applies it.
+func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigReplacement) (Config, error) {
 	whole, shown, refused := s.restoreSecrets(in.etag(), in.Text)
 	var keys []string
 	if refused == nil {
@@ -117,19 +119,19 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in ConfigReplacement) 
 			keys = append(keys, d.Key)
 		}
 		if a.Err != nil {
-			refused = s.maskedProblem(a.Err, shown.maskMistakes(a.Mistakes), shown)
+			refused = s.toMaskedProblem(a.Err, shown.toMaskedMistakes(a.Mistakes), shown)
 		}
 	}
-	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "replace_config", keyList(keys)), func() error {
+	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "replace_config", formatKeys(keys)), func() error {
 		if refused != nil {
 			return refused
 		}
-		err := s.live.ReplaceText(s.gateway.Permit(ctx), in.etag(), whole, c.Actor.String())
+		err := s.live.ReplaceText(s.gateway.ConfigPermit(ctx), in.etag(), whole, c.Actor.String())
 		if err == nil {
 			return nil
 		}
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.maskedProblem(err, shown.maskMistakes(mistakes), shown)
+		return s.toMaskedProblem(err, shown.toMaskedMistakes(mistakes), shown)
 	})
 	if err != nil {
 		return Config{}, err
@@ -138,46 +140,47 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in ConfigReplacement) 
 }
 
 // restoreSecrets puts the file's secrets into a text. A nonempty match must be the etag of the file.
-func (s *Settings) restoreSecrets(match, text string) ([]byte, masked, error) {
+func (s *ConfigOperations) restoreSecrets(match, text string) ([]byte, maskedConfig, error) {
 	file, err := s.live.ReadFile()
 	if err != nil {
-		return nil, masked{}, err
+		return nil, maskedConfig{}, err
 	}
 	if etag := config.ETag(file); match != "" && etag != match {
-		return nil, masked{}, problem.Newf(problem.Conflict, "%s has been changed meanwhile.", s.live.Path()).
+		return nil, maskedConfig{}, problem.Newf(problem.Conflict, "%s has been changed meanwhile.", s.live.Path()).
 			WithHint("Read it again, and make the change there.").With("etag", etag)
 	}
 	before := s.live.AppliedText().Data
-	back, mistakes := s.masker.mask(file, before).restore(text)
+	back, mistakes := s.masker.maskText(file, before).unmaskWithPositions(text)
 	if mistakes == nil {
-		mistakes = back.exposedSecrets(before)
+		mistakes = back.findExposedSecrets(before)
 	}
 	if mistakes != nil {
-		return nil, back.masked, s.maskedProblem(problem.New(problem.InvalidConfig, "", "Nothing was changed."), mistakes, back.masked)
+		return nil, back.maskedConfig, s.toMaskedProblem(problem.New(problem.InvalidConfig, "", "Nothing was changed."), mistakes, back.maskedConfig)
 	}
-	return back.whole, back.masked, nil
+	return back.whole, back.maskedConfig, nil
 }
 
 // Validate checks a text without changing anything.
-func (s *Settings) Validate(_ context.Context, _ Caller, in Candidate) (Validation, error) {
-	v, err := s.validate(in.IfMatch, in.Text)
+func (s *ConfigOperations) Validate(_ context.Context, _ Caller, in ValidateRequest) (Validation, error) {
+	v, err := s.validateText(in.IfMatch, in.Text)
 	if err != nil || !v.OK || len(in.Set) == 0 {
 		return v, err
 	}
-	if err := s.checkChangeable(slices.Sorted(maps.Keys(in.Set))); err != nil {
+	if err := s.checkKeysChangeable(slices.Sorted(maps.Keys(in.Set))); err != nil {
 		return v, err
 	}
 	text, err := config.SetKeysInText([]byte(in.Text), in.Set)
 	if err != nil {
 		return v, err
 	}
-	v, err = s.validate(in.IfMatch, string(text))
+	v, err = s.validateText(in.IfMatch, string(text))
 	v.Text = string(text)
 	return v, err
 }
 
-func (s *Settings) validate(match, text string) (Validation, error) {
-	whole, shown, err := s.restoreSecrets(Precondition{match}.etag(), text)
+// validateText checks a text with placeholders and compares it with the text in force.
+func (s *ConfigOperations) validateText(match, text string) (Validation, error) {
+	whole, shown, err := s.restoreSecrets(IfMatchPrecondition{match}.etag(), text)
 	v := Validation{Mistakes: []Mistake{}, Warnings: []string{}, Changes: []KeyDifference{}, Widens: []string{}, NeedsRestart: []string{}}
 	if err != nil {
 		mistakes, ok := problem.From(err).Detail("mistakes").([]Mistake)
@@ -189,13 +192,13 @@ func (s *Settings) validate(match, text string) (Validation, error) {
 	}
 	_, a := s.live.CheckText(whole)
 	if v.OK = a.Err == nil; !v.OK {
-		if v.Mistakes = shown.maskMistakes(a.Mistakes); v.Mistakes == nil {
+		if v.Mistakes = shown.toMaskedMistakes(a.Mistakes); v.Mistakes == nil {
 			v.Mistakes = []Mistake{{Message: shown.redactText(problem.From(a.Err).Message), Hint: shown.redactText(problem.From(a.Err).Hint)}}
 		}
 		return v, nil
 	}
 	v.Warnings = shown.redactTexts(a.Warnings)
-	v.Changes = s.differences(shown, a.Differences)
+	v.Changes = s.maskedDifferences(shown, a.Differences)
 	for _, d := range a.Grants {
 		v.Widens = append(v.Widens, d.Key)
 	}
@@ -205,36 +208,36 @@ func (s *Settings) validate(match, text string) (Validation, error) {
 	return v, nil
 }
 
-// Candidate parses a text whose placeholders stand for secrets of the file. The error has the positions of the mistakes.
-func (s *Settings) Candidate(text string) (*config.Config, error) {
+// ParseMaskedText parses a text whose placeholders stand for secrets of the file. The error has the positions of the mistakes.
+func (s *ConfigOperations) ParseMaskedText(text string) (*config.Config, error) {
 	whole, shown, err := s.restoreSecrets("", text)
 	if err != nil {
 		return nil, err
 	}
 	next, a := s.live.CheckText(whole)
 	if a.Err != nil {
-		return nil, s.maskedProblem(a.Err, shown.maskMistakes(a.Mistakes), shown)
+		return nil, s.toMaskedProblem(a.Err, shown.toMaskedMistakes(a.Mistakes), shown)
 	}
 	return next, nil
 }
 
-// Confirm applies the changes of the file that grant more access. With presence, a user must permit them.
-func (s *Settings) Confirm(ctx context.Context, c Caller, _ Nothing) (Config, error) {
+// ConfirmChanges applies the changes of the file that grant more access. With presence, a user must permit them.
+func (s *ConfigOperations) ConfirmChanges(ctx context.Context, c Caller, _ Nothing) (Config, error) {
 	var keys []string
 	for _, d := range s.live.Unconfirmed().Differences {
 		keys = append(keys, d.Key)
 	}
-	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "confirm_config", keyList(keys)), func() error {
+	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "confirm_config", formatKeys(keys)), func() error {
 		text, err := s.live.ReadFile()
 		if err == nil {
-			_, err = s.live.ConfirmFile(s.gateway.Permit(ctx))
+			_, err = s.live.ConfirmFile(s.gateway.ConfigPermit(ctx))
 		}
 		if err == nil {
 			return nil
 		}
-		shown := s.masker.mask(text, s.live.AppliedText().Data)
+		shown := s.masker.maskText(text, s.live.AppliedText().Data)
 		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.maskedProblem(err, shown.maskMistakes(mistakes), shown)
+		return s.toMaskedProblem(err, shown.toMaskedMistakes(mistakes), shown)
 	})
 	if err != nil {
 		return Config{}, err
@@ -242,17 +245,17 @@ func (s *Settings) Confirm(ctx context.Context, c Caller, _ Nothing) (Config, er
 	return s.Config(ctx, c, Nothing{})
 }
 
-// differences converts differences for display, with secrets masked.
-func (s *Settings) differences(of masked, all []config.Difference) []KeyDifference {
+// maskedDifferences converts differences for display, with secrets masked.
+func (s *ConfigOperations) maskedDifferences(of maskedConfig, all []config.Difference) []KeyDifference {
 	out := []KeyDifference{}
 	for _, d := range all {
-		out = append(out, KeyDifference{d.Key, s.displayValue(of, d.From), s.displayValue(of, d.To)})
+		out = append(out, KeyDifference{d.Key, s.maskValue(of, d.From), s.maskValue(of, d.To)})
 	}
 	return out
 }
 
-// displayValue masks a value: what looks like a credential, and the secrets of the text.
-func (s *Settings) displayValue(of masked, value json.RawMessage) json.RawMessage {
+// maskValue masks a value: what looks like a credential, and the secrets of the text.
+func (s *ConfigOperations) maskValue(of maskedConfig, value json.RawMessage) json.RawMessage {
 	value = redact.JSON(value)
 	if scrubbed := json.RawMessage(of.redactText(string(value))); json.Valid(scrubbed) {
 		return scrubbed

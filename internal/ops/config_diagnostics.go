@@ -54,9 +54,9 @@ const (
 	databaseTimeout                 = 2 * time.Second
 )
 
-// Diagnostics runs all checks. It contacts no server.
-func (s *Settings) Diagnostics(ctx context.Context, c Caller, _ Nothing) (Diagnostics, error) {
-	trust := s.gateway.TrustWarnings() // before Status, which includes them: reading clears those that are over
+// RunDiagnostics runs all checks. It contacts no server.
+func (s *ConfigOperations) RunDiagnostics(ctx context.Context, c Caller, _ Nothing) (Diagnostics, error) {
+	trust := s.gateway.MissingApprovalWarnings() // before Status, which includes them: reading clears those that are over
 	status, err := s.gateway.Status(ctx, c, Nothing{})
 	if err != nil {
 		return Diagnostics{}, err
@@ -65,16 +65,16 @@ func (s *Settings) Diagnostics(ctx context.Context, c Caller, _ Nothing) (Diagno
 	if err != nil {
 		return Diagnostics{}, err
 	}
-	all := []Check{s.logCheck(status), s.databaseCheck(ctx), s.diskCheck(), s.keyCheck()}
-	all = append(all, s.fileChecks(ctx, c)...)
-	all = append(all, restartCheck(status), s.addressCheck(status), clockCheck(time.Now().Round(0).Sub(status.StartedAt.Round(0)), time.Since(status.StartedAt)))
-	all = append(all, unconfirmedCheck(s.live.Unconfirmed()))
-	all = append(all, serverChecks(status, servers)...)
-	all = append(all, s.approvalChecks(status, servers, trust)...)
+	all := []Check{s.checkActivityLog(status), s.checkDatabase(ctx), s.checkDiskSpace(), s.checkKeyFile()}
+	all = append(all, s.checkConfigFile(ctx, c)...)
+	all = append(all, checkPendingRestart(status), s.checkListenAddress(status), checkClock(time.Now().Round(0).Sub(status.StartedAt.Round(0)), time.Since(status.StartedAt)))
+	all = append(all, checkUnconfirmedChanges(s.live.Unconfirmed()))
+	all = append(all, checkServers(status, servers)...)
+	all = append(all, s.checkApprovals(status, servers, trust)...)
 	return Diagnostics{all}, nil
 }
 
-func (s *Settings) logCheck(status Status) Check {
+func (s *ConfigOperations) checkActivityLog(status Status) Check {
 	if h := status.Activity; h.Degraded {
 		return Check{"log", "Activity log", stateBad, h.Message, "Make room on the disk of " + status.DataDir + ", and see that it can be written."}
 	}
@@ -88,7 +88,7 @@ func (s *Settings) logCheck(status Status) Check {
 	}
 }
 
-func (s *Settings) databaseCheck(ctx context.Context) Check {
+func (s *ConfigOperations) checkDatabase(ctx context.Context) Check {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
 	page, err := s.gateway.Log.List(ctx, activity.Filter{Limit: 1})
@@ -101,7 +101,7 @@ func (s *Settings) databaseCheck(ctx context.Context) Check {
 	return Check{"database", "Database", stateOK, "It answers.", ""}
 }
 
-func (s *Settings) diskCheck() Check {
+func (s *ConfigOperations) checkDiskSpace() Check {
 	check := Check{"disk", "Room on the disk", stateOK, "It is not known here.", ""}
 	free, known := ondisk.FreeSpace(s.dataDir)
 	if !known {
@@ -117,7 +117,7 @@ func (s *Settings) diskCheck() Check {
 	return check
 }
 
-func (s *Settings) keyCheck() Check {
+func (s *ConfigOperations) checkKeyFile() Check {
 	check := Check{"key_file", "Key of the API", stateOK, "It stands in the configuration.", ""}
 	if s.live.Current().APIKey != "" {
 		return check
@@ -126,7 +126,7 @@ func (s *Settings) keyCheck() Check {
 	switch info, err := os.Stat(path); {
 	case err != nil:
 		check.State, check.Detail, check.Fix = stateWarn, path+" cannot be read: "+errorWithoutPath(err), "ls -l "+shellQuote(path)
-	case accessibleToOthers(info):
+	case isAccessibleToOthers(info):
 		check.State, check.Detail, check.Fix = stateBad, fmt.Sprintf("Other users can get at %s: its mode is %04o.", path, info.Mode().Perm()), "chmod 600 "+shellQuote(path)
 	default:
 		check.Detail = path + " is closed to others."
@@ -134,8 +134,8 @@ func (s *Settings) keyCheck() Check {
 	return check
 }
 
-// accessibleToOthers reports whether other users can access a file.
-func accessibleToOthers(info os.FileInfo) bool {
+// isAccessibleToOthers reports whether other users can access a file.
+func isAccessibleToOthers(info os.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
@@ -157,7 +157,7 @@ func shellQuote(path string) string {
 	return path
 }
 
-func (s *Settings) fileChecks(ctx context.Context, c Caller) []Check {
+func (s *ConfigOperations) checkConfigFile(ctx context.Context, c Caller) []Check {
 	file := Check{"config_file", "Configuration file", stateOK, s.live.Path() + " is in force.", ""}
 	shown, err := s.Config(ctx, c, Nothing{})
 	info, statErr := os.Stat(s.live.Path())
@@ -166,33 +166,33 @@ func (s *Settings) fileChecks(ctx context.Context, c Caller) []Check {
 		file.State, file.Detail = stateBad, err.Error()
 	case shown.Error != "":
 		file.State, file.Detail, file.Fix = stateBad, "It is refused, and what was in force stays: "+shown.Error, "mcpproxy config validate"
-	case statErr == nil && accessibleToOthers(info):
+	case statErr == nil && isAccessibleToOthers(info):
 		file.State, file.Fix = stateWarn, "chmod 600 "+shellQuote(s.live.Path())
 		file.Detail = fmt.Sprintf("Other users can get at %s: its mode is %04o.", s.live.Path(), info.Mode().Perm())
 	case statErr != nil:
 		file.Detail = "There is no file " + s.live.Path() + ": the defaults hold."
 	}
 	past := Check{"config_history", "Earlier configurations", stateOK, "They are kept in " + s.history.dir + ".", ""}
-	if err := s.history.failure(); err != nil {
+	if err := s.history.lastWriteError(); err != nil {
 		past.State, past.Detail, past.Fix = stateWarn, "The last text could not be kept: "+err.Error(), "ls -ld "+shellQuote(s.history.dir)
 	}
 	return []Check{file, past}
 }
 
-func restartCheck(status Status) Check {
+func checkPendingRestart(status Status) Check {
 	if len(status.NeedsRestart) > 0 {
 		return Check{"restart", "Restart", stateWarn, "These wait for a restart: " + strings.Join(status.NeedsRestart, ", ") + ".", "Stop MCPProxy, then: mcpproxy serve"}
 	}
 	return Check{"restart", "Restart", stateOK, "Nothing waits for one.", ""}
 }
 
-func (s *Settings) addressCheck(status Status) Check {
+func (s *ConfigOperations) checkListenAddress(status Status) Check {
 	check := Check{"address", "Address", stateOK, "", ""}
 	if len(status.Surfaces) > 0 {
 		check.Detail = "Clients connect to " + status.Surfaces[0].Address + "."
 		_, rest, _ := strings.Cut(status.Surfaces[0].Address, "://")
 		at, _, _ := strings.Cut(rest, "/")
-		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && portOf(wanted) != portOf(at) && len(status.NeedsRestart) == 0 {
+		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && portOfAddress(wanted) != portOfAddress(at) && len(status.NeedsRestart) == 0 {
 			check.State, check.Fix = stateWarn, "Free the port, then start MCPProxy anew."
 			check.Detail += " It should be " + wanted + ", which was in use."
 		}
@@ -200,10 +200,10 @@ func (s *Settings) addressCheck(status Status) Check {
 	return check
 }
 
-func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+func portOfAddress(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-// clockCheck compares the wall clock with the monotonic clock. It reports only jumps backwards, because a machine that slept jumps forward.
-func clockCheck(clock, steady time.Duration) Check {
+// checkClock compares the wall clock with the monotonic clock. It reports only jumps backwards, because a machine that slept jumps forward.
+func checkClock(clock, steady time.Duration) Check {
 	const most = time.Minute
 	if back := steady - clock; back > most {
 		return Check{"clock", "Clock", stateWarn, fmt.Sprintf("It was set back by %s since MCPProxy started: times of records overlap.", back.Round(time.Second)), "timedatectl"}
@@ -211,7 +211,7 @@ func clockCheck(clock, steady time.Duration) Check {
 	return Check{"clock", "Clock", stateOK, "It was not set back since MCPProxy started.", ""}
 }
 
-func unconfirmedCheck(waits config.UnconfirmedChanges) Check {
+func checkUnconfirmedChanges(waits config.UnconfirmedChanges) Check {
 	confirm := "mcpproxy config confirm"
 	if waits.Remedy != "" { // which is one of the warnings
 		confirm = "mcpproxy presence test"
@@ -225,7 +225,7 @@ func unconfirmedCheck(waits config.UnconfirmedChanges) Check {
 	return Check{"config_unconfirmed", "Unconfirmed changes", stateOK, "Nothing of the file waits for a person.", ""}
 }
 
-func serverChecks(status Status, servers ServerViews) (out []Check) {
+func checkServers(status Status, servers ServerViews) (out []Check) {
 	waits := map[string]bool{} // reported with the approvals and the logins
 	for _, v := range servers.Servers {
 		waits[v.Name] = v.Quarantined || v.NeedsLogin
@@ -254,7 +254,7 @@ func serverChecks(status Status, servers ServerViews) (out []Check) {
 	return out
 }
 
-func (s *Settings) approvalChecks(status Status, servers ServerViews, trust []string) []Check {
+func (s *ConfigOperations) checkApprovals(status Status, servers ServerViews, trust []string) []Check {
 	tools, quarantined, proposed := 0, 0, 0
 	for _, v := range servers.Servers {
 		if v.Tools != nil && !v.Quarantined {

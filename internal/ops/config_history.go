@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// HistoryQuery selects a page of the configuration history.
-type HistoryQuery struct {
+// ConfigHistoryQuery selects a page of the configuration history.
+type ConfigHistoryQuery struct {
 	Limit  int `query:"limit" min:"1" max:"100" default:"50" doc:"How many versions at most."`
 	Offset int `query:"offset" min:"0" max:"1000" doc:"How many versions to leave out."`
 }
@@ -21,8 +21,8 @@ type VersionList struct {
 	Offset   int       `json:"offset"`
 }
 
-// VersionRef names a version.
-type VersionRef struct {
+// ConfigVersionRef names a version.
+type ConfigVersionRef struct {
 	ID string `path:"id" doc:"The id of the version."`
 }
 
@@ -32,27 +32,27 @@ type VersionText struct {
 	Text string `json:"text" doc:"With placeholders, as in GET /config. Those whose secret is still in the file can be saved again."`
 }
 
-// History lists the texts that were in force.
-func (s *Settings) History(_ context.Context, _ Caller, in HistoryQuery) (VersionList, error) {
+// ListVersions lists the texts that were in force.
+func (s *ConfigOperations) ListVersions(_ context.Context, _ Caller, in ConfigHistoryQuery) (VersionList, error) {
 	s.history.mu.Lock()
 	defer s.history.mu.Unlock()
-	all := s.history.versions()
+	all := s.history.listVersions()
 	from := min(in.Offset, len(all))
 	return VersionList{append([]Version{}, all[from:min(from+in.Limit, len(all))]...), len(all), in.Limit, in.Offset}, nil
 }
 
-// Version returns the text of a version.
-func (s *Settings) Version(_ context.Context, _ Caller, in VersionRef) (VersionText, error) {
+// VersionText returns the text of a version.
+func (s *ConfigOperations) VersionText(_ context.Context, _ Caller, in ConfigVersionRef) (VersionText, error) {
 	s.history.mu.Lock()
 	defer s.history.mu.Unlock()
 	err := error(fs.ErrNotExist)
 	var text []byte
 	if idPattern.MatchString(in.ID) {
-		_, text, err = s.history.read(in.ID, true)
+		_, text, err = s.history.readVersion(in.ID, true)
 	}
 	if err != nil {
 		return VersionText{}, problem.Newf(problem.NotFound, "There is no version '%s' of the configuration.", problem.ClipName(in.ID)).
 			WithHint("GET /config/history lists them.")
 	}
-	return VersionText{in.ID, s.masker.mask(text, nil).text}, nil
+	return VersionText{in.ID, s.masker.maskText(text, nil).text}, nil
 }

@@ -21,30 +21,30 @@ import (
 // has the same placeholder, and different secrets have different ones.
 var placeholder = regexp.MustCompile(`\*\*\*masked:[0-9]{1,20}\*\*\*`)
 
-// masker creates placeholders.
-type masker struct{ key []byte }
+// secretMasker creates placeholders.
+type secretMasker struct{ key []byte }
 
-// masked is a text of the file with placeholders instead of secrets.
-type masked struct {
+// maskedConfig is a text of the file with placeholders instead of secrets.
+type maskedConfig struct {
 	text         string
-	replacements []replacement
+	replacements []maskedSecret
 	secrets      map[string]string // placeholder → secret
 }
 
-// replacement is a secret and the placeholder that replaces it.
-type replacement struct {
+// maskedSecret is a secret and the placeholder that replaces it.
+type maskedSecret struct {
 	at                  int // of the secret, in the text with secrets
 	line, column        int // of the secret
 	secret, placeholder string
 }
 
-// mask replaces the secrets of a text with placeholders. before is an earlier text, which is used to find the secrets of a text that cannot be parsed.
-func (m masker) mask(text, before []byte) masked {
+// maskText replaces the secrets of a text with placeholders. before is an earlier text, which is used to find the secrets of a text that cannot be parsed.
+func (m secretMasker) maskText(text, before []byte) maskedConfig {
 	places := config.FindSecretSpans(text, before)
 	for _, p := range placeholder.FindAllIndex(text, -1) { // that a user has saved
 		places = append(places, config.Span{From: p[0], To: p[1]})
 	}
-	shown := m.replaceSecrets(text, mergePlaces(places))
+	shown := m.replaceSecrets(text, mergeSpans(places))
 	if back, _ := shown.unmask(shown.text); !bytes.Equal(back, text) {
 		// The text next to a secret forms another placeholder with it, so whole lines are masked.
 		var lines []config.Span
@@ -63,8 +63,8 @@ func (m masker) mask(text, before []byte) masked {
 	return shown
 }
 
-// mergePlaces sorts places and merges those that overlap.
-func mergePlaces(places []config.Span) (out []config.Span) {
+// mergeSpans sorts spans and merges those that overlap.
+func mergeSpans(places []config.Span) (out []config.Span) {
 	slices.SortFunc(places, func(a, b config.Span) int { return a.From - b.From })
 	for _, p := range places {
 		if n := len(out); n > 0 && p.From < out[n-1].To {
@@ -76,8 +76,8 @@ func mergePlaces(places []config.Span) (out []config.Span) {
 	return out
 }
 
-func (m masker) replaceSecrets(text []byte, places []config.Span) masked {
-	out := masked{secrets: map[string]string{}}
+func (m secretMasker) replaceSecrets(text []byte, places []config.Span) maskedConfig {
+	out := maskedConfig{secrets: map[string]string{}}
 	var b strings.Builder
 	at := 0
 	for _, p := range places {
@@ -86,17 +86,17 @@ func (m masker) replaceSecrets(text []byte, places []config.Span) masked {
 		sign := m.placeholderFor(secret, out.secrets)
 		out.secrets[sign] = secret
 		b.WriteString(sign)
-		out.replacements = append(out.replacements, replacement{at: p.From, secret: secret, placeholder: sign})
+		out.replacements = append(out.replacements, maskedSecret{at: p.From, secret: secret, placeholder: sign})
 		at = p.To
 	}
 	b.Write(text[at:])
 	out.text = b.String()
-	setPositions(out.replacements, text)
+	setLinesAndColumns(out.replacements, text)
 	return out
 }
 
 // placeholderFor returns the placeholder of a secret that no other secret has.
-func (m masker) placeholderFor(secret string, taken map[string]string) string {
+func (m secretMasker) placeholderFor(secret string, taken map[string]string) string {
 	for try := byte(0); ; try++ {
 		mac := hmac.New(sha256.New, m.key)
 		mac.Write(append([]byte(secret), try))
@@ -108,8 +108,8 @@ func (m masker) placeholderFor(secret string, taken map[string]string) string {
 	}
 }
 
-// setPositions sets the lines and columns of swaps, which are sorted.
-func setPositions(swaps []replacement, text []byte) {
+// setLinesAndColumns sets the lines and columns of secrets, which are sorted by offset.
+func setLinesAndColumns(swaps []maskedSecret, text []byte) {
 	at, line, start := 0, 1, 0
 	for i := range swaps {
 		for ; at < swaps[i].at; at++ {
@@ -122,37 +122,37 @@ func setPositions(swaps []replacement, text []byte) {
 }
 
 // unmask replaces the placeholders of a text with their secrets, and reports unknown placeholders as mistakes.
-func (t masked) unmask(text string) (whole []byte, unknown []Mistake) {
-	back, unknown := t.restore(text)
+func (t maskedConfig) unmask(text string) (whole []byte, unknown []Mistake) {
+	back, unknown := t.unmaskWithPositions(text)
 	return back.whole, unknown
 }
 
-// restored is a text with secrets, and the places where they were restored.
-type restored struct {
+// unmaskedConfig is a text with secrets, and the positions where they were restored.
+type unmaskedConfig struct {
 	whole []byte
-	masked
+	maskedConfig
 }
 
-// restore is unmask, with the places.
-func (t masked) restore(text string) (restored, []Mistake) {
-	out := restored{masked: masked{text: text, secrets: t.secrets}}
-	var unknown []replacement
+// unmaskWithPositions does the work of unmask. It also returns the positions of the restored secrets.
+func (t maskedConfig) unmaskWithPositions(text string) (unmaskedConfig, []Mistake) {
+	out := unmaskedConfig{maskedConfig: maskedConfig{text: text, secrets: t.secrets}}
+	var unknown []maskedSecret
 	at := 0
 	for _, p := range placeholder.FindAllStringIndex(text, -1) {
 		sign := text[p[0]:p[1]]
 		secret, found := t.secrets[sign]
 		if !found {
-			unknown = append(unknown, replacement{at: p[0], placeholder: sign})
+			unknown = append(unknown, maskedSecret{at: p[0], placeholder: sign})
 			continue
 		}
 		out.whole = append(out.whole, text[at:p[0]]...)
-		out.replacements = append(out.replacements, replacement{at: len(out.whole), secret: secret, placeholder: sign})
+		out.replacements = append(out.replacements, maskedSecret{at: len(out.whole), secret: secret, placeholder: sign})
 		out.whole = append(out.whole, secret...)
 		at = p[1]
 	}
 	out.whole = append(out.whole, text[at:]...)
-	setPositions(out.replacements, out.whole)
-	setPositions(unknown, []byte(text))
+	setLinesAndColumns(out.replacements, out.whole)
+	setLinesAndColumns(unknown, []byte(text))
 	var mistakes []Mistake
 	for _, u := range unknown {
 		mistakes = append(mistakes, Mistake{u.line, u.column, "", u.placeholder + " stands for nothing that is in the file", "write the value itself"})
@@ -160,25 +160,25 @@ func (t masked) restore(text string) (restored, []Mistake) {
 	return out, mistakes
 }
 
-// exposedSecrets reports secrets that were restored where the text would be shown unmasked. A client that may not see a secret must not move it to where
+// findExposedSecrets reports secrets that were restored where the text would be shown unmasked. A client that may not see a secret must not move it to where
 // it can.
-func (t restored) exposedSecrets(before []byte) (out []Mistake) {
+func (t unmaskedConfig) findExposedSecrets(before []byte) (out []Mistake) {
 	hidden := config.FindSecretSpans(t.whole, before)
 	for _, s := range t.replacements {
 		end := s.at + len(s.secret)
 		i, _ := slices.BinarySearchFunc(hidden, s.at, func(p config.Span, at int) int { return p.To - at - 1 })
 		if !placeholder.MatchString(s.secret) && (i == len(hidden) || s.at < hidden[i].From || hidden[i].To < end) {
-			line, column := t.maskedPosition(s.line, s.column)
+			line, column := t.toMaskedPosition(s.line, s.column)
 			out = append(out, Mistake{line, column, "", s.placeholder + " stands where its value would be shown", "write the value itself, or leave it where it was: in env, headers and the like"})
 		}
 	}
 	return out
 }
 
-// maskedPosition converts a position in the text with secrets to the masked text.
-func (t masked) maskedPosition(line, column int) (int, int) {
+// toMaskedPosition converts a position in the text with secrets to the masked text.
+func (t maskedConfig) toMaskedPosition(line, column int) (int, int) {
 	shift := 0
-	i, _ := slices.BinarySearchFunc(t.replacements, line, func(s replacement, line int) int { return s.line - line })
+	i, _ := slices.BinarySearchFunc(t.replacements, line, func(s maskedSecret, line int) int { return s.line - line })
 	for ; i < len(t.replacements) && t.replacements[i].line == line && t.replacements[i].column < column; i++ {
 		s := t.replacements[i]
 		length := utf8.RuneCountInString(s.secret)
@@ -190,12 +190,12 @@ func (t masked) maskedPosition(line, column int) (int, int) {
 	return line, column + shift
 }
 
-// maskMistakes converts mistakes of the text with secrets to the masked text.
-func (t masked) maskMistakes(all []config.Mistake) (out []Mistake) {
+// toMaskedMistakes converts mistakes of the text with secrets to the masked text.
+func (t maskedConfig) toMaskedMistakes(all []config.Mistake) (out []Mistake) {
 	for _, m := range all {
 		line, column := m.Line, m.Column
 		if line > 0 {
-			line, column = t.maskedPosition(line, column)
+			line, column = t.toMaskedPosition(line, column)
 		}
 		out = append(out, Mistake{line, column, t.redactText(m.Path), t.redactText(m.Message), t.redactText(m.Hint)})
 	}
@@ -206,7 +206,7 @@ func (t masked) maskMistakes(all []config.Mistake) (out []Mistake) {
 var nonLetter = regexp.MustCompile(`[^A-Za-z]`)
 
 // redactText removes the secrets from a message about the text.
-func (t masked) redactText(said string) string {
+func (t maskedConfig) redactText(said string) string {
 	const shortest = 6 // shorter ones, and words, occur by chance
 	for _, secret := range t.secrets {
 		if len(secret) < shortest || !nonLetter.MatchString(secret) {
@@ -225,7 +225,7 @@ func (t masked) redactText(said string) string {
 }
 
 // redactTexts scrubs several messages.
-func (t masked) redactTexts(said []string) []string {
+func (t maskedConfig) redactTexts(said []string) []string {
 	out := []string{}
 	for _, one := range said {
 		out = append(out, t.redactText(one))

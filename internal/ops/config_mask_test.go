@@ -65,7 +65,7 @@ func letters(s *secrets) string {
 	return string(b)
 }
 
-// breakAtLine are ways to break a file so that it cannot be parsed.
+// newBreakAtLine are ways to break a file so that it cannot be parsed.
 var broken = map[string]func(r *rand.Rand, text string) string{
 	"whole":      func(_ *rand.Rand, text string) string { return text },
 	"cut off":    func(r *rand.Rand, text string) string { return text[:r.IntN(len(text))] },
@@ -81,7 +81,7 @@ var broken = map[string]func(r *rand.Rand, text string) string{
 	"BOM":  func(_ *rand.Rand, text string) string { return "\uFEFF" + text },
 }
 
-// removeEntry takes one occurrence out.
+// without takes one occurrence out.
 func without(r *rand.Rand, text, what string) string {
 	pieces := strings.SplitAfter(text, what)
 	i := r.IntN(len(pieces))
@@ -92,14 +92,14 @@ func without(r *rand.Rand, text, what string) string {
 // No secret is shown, of whole files and of broken ones, and what is shown, saved
 // again, is the file byte for byte.
 func TestNoSecretIsShown(t *testing.T) {
-	m := masker{[]byte("key")}
+	m := secretMasker{[]byte("key")}
 	for way, breaks := range broken {
 		t.Run(way, func(t *testing.T) {
 			for seed := range uint64(60) {
 				s := &secrets{Rand: rand.New(rand.NewPCG(seed, 7))}
 				whole := s.file()
 				text := breaks(s.Rand, whole)
-				shown := m.mask([]byte(text), []byte(whole))
+				shown := m.maskText([]byte(text), []byte(whole))
 				said := placeholder.ReplaceAllString(shown.text, "#")
 				for i, secret := range s.made {
 					if (i == 1 || i == 3) && !strings.Contains("whole CRLF BOM", way) {
@@ -126,7 +126,7 @@ func TestNoSecretIsShown(t *testing.T) {
 // What is no secret stays to be seen, in a broken file, too, if it was there before.
 func TestWhatIsShown(t *testing.T) {
 	before := `{"tools_limit": 5, /* the best are "a" and "b" */ "mcpServers": {"github": {"command": "npx", "args": ["-y", "pkg"], "env": {"REF": "Bearer ${env:X}", "E": ""}}}}`
-	m := masker{[]byte("key")}
+	m := secretMasker{[]byte("key")}
 	for text, want := range map[string]string{
 		before: before,
 		`{"mcpServers": {"server-01": {"command": "x", "env": {"A": "server-01", "B": "word-0001"}, "args": ["word-0001"]}}}`: `{"mcpServers": {"server-01": {"command": "x", "env": {"A": "#", "B": "#"}, "args": ["#"]}}}`,
@@ -136,7 +136,7 @@ func TestWhatIsShown(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x", "env": {"A": "***masked:5***"}}}} // ***masked:1***`:                 `{"mcpServers": {"a": {"command": "x", "env": {"A": "#"}}}} // #`,
 		`{"mcpServers": {"new": {"command" "node", "env": {"A": "x"}, "lazy": true, "call_timeout": "2m"}}, "a": 7`: `{"mcpServers": {"new": {"command" "#", "env": {"#": "#"}, "lazy": true, "call_timeout": "#"}}, "#": 7`,
 	} {
-		if got := placeholder.ReplaceAllString(m.mask([]byte(text), []byte(before)).text, "#"); got != want {
+		if got := placeholder.ReplaceAllString(m.maskText([]byte(text), []byte(before)).text, "#"); got != want {
 			t.Errorf("shown\n%s\nwant\n%s", got, want)
 		}
 	}
@@ -144,13 +144,13 @@ func TestWhatIsShown(t *testing.T) {
 
 // A secret has the same placeholder in every text, and no other secret has it.
 func TestPlaceholdersAreOfSecrets(t *testing.T) {
-	m := masker{[]byte("key")}
-	one := m.mask([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"A": "first", "B": "second"}}}}`), nil)
-	two := m.mask([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"B": "second", "C": "third"}}}}`), nil)
+	m := secretMasker{[]byte("key")}
+	one := m.maskText([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"A": "first", "B": "second"}}}}`), nil)
+	two := m.maskText([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"B": "second", "C": "third"}}}}`), nil)
 	if one.replacements[1].placeholder != two.replacements[0].placeholder || one.replacements[0].placeholder == one.replacements[1].placeholder {
 		t.Errorf("%v, %v", one.replacements, two.replacements)
 	}
-	other := masker{[]byte("other")}.mask([]byte(`{"api_key": "second"}`), nil)
+	other := secretMasker{[]byte("other")}.maskText([]byte(`{"api_key": "second"}`), nil)
 	if other.replacements[0].placeholder == one.replacements[1].placeholder {
 		t.Error("the placeholder does not depend on the key")
 	}
@@ -164,7 +164,7 @@ func TestPlaceholdersAreOfSecrets(t *testing.T) {
 // A secret is not put back where it would be shown.
 func TestSecretsAreNotMoved(t *testing.T) {
 	text := []byte(`{"mcpServers": {"a": {"command": "x", "args": [], "env": {"A": "hidden words"}}}}`)
-	shown := masker{[]byte("key")}.mask(text, nil)
+	shown := secretMasker{[]byte("key")}.maskText(text, nil)
 	sign := shown.replacements[0].placeholder
 	for moved, ok := range map[string]bool{
 		shown.text: true,
@@ -175,11 +175,11 @@ func TestSecretsAreNotMoved(t *testing.T) {
 		"{}\n// " + sign: false,
 		`{"mcpServers": {"` + sign + `": {"command": "x"}}}`: false,
 	} {
-		back, mistakes := shown.restore(moved)
+		back, mistakes := shown.unmaskWithPositions(moved)
 		if mistakes != nil {
 			t.Fatal(mistakes)
 		}
-		got := back.exposedSecrets(nil)
+		got := back.findExposedSecrets(nil)
 		if (got == nil) != ok {
 			t.Errorf("%s: %+v", moved, got)
 		}
@@ -192,20 +192,20 @@ func TestSecretsAreNotMoved(t *testing.T) {
 // Places of a text with secrets become those of the text that is shown.
 func TestPlacesAreShifted(t *testing.T) {
 	text := "{\n" + `"mcpServers": {"a": {"command": "ä", "env": {"A": "kürzer", "B": "` + strings.Repeat("ß1", 40) + `"}, "oops": 1}}}`
-	shown := masker{[]byte("key")}.mask([]byte(text), nil)
+	shown := secretMasker{[]byte("key")}.maskText([]byte(text), nil)
 	at := func(text, what string) int {
 		line := strings.Split(text, "\n")[1]
 		return len([]rune(line[:strings.Index(line, what)])) + 1
 	}
 	for _, what := range []string{`"mcpServers"`, `"A"`, `"B"`, `"oops"`, "}}}"} {
-		if _, column := shown.maskedPosition(2, at(text, what)); column != at(shown.text, what) {
+		if _, column := shown.toMaskedPosition(2, at(text, what)); column != at(shown.text, what) {
 			t.Errorf("%s: column %d, want %d", what, column, at(shown.text, what))
 		}
 	}
-	if _, column := shown.maskedPosition(2, at(text, "ürzer")); column != at(shown.text, shown.replacements[0].placeholder) {
+	if _, column := shown.toMaskedPosition(2, at(text, "ürzer")); column != at(shown.text, shown.replacements[0].placeholder) {
 		t.Errorf("inside: column %d", column)
 	}
-	got := shown.maskMistakes([]config.Mistake{{Line: 2, Column: at(text, `"oops"`), Message: `bad value "kürzer"`}})
+	got := shown.toMaskedMistakes([]config.Mistake{{Line: 2, Column: at(text, `"oops"`), Message: `bad value "kürzer"`}})
 	if want := []Mistake{{2, at(shown.text, `"oops"`), "", `bad value "***"`, ""}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -214,9 +214,9 @@ func TestPlacesAreShifted(t *testing.T) {
 func FuzzHide(f *testing.F) {
 	f.Add(`{"api_key": "x***masked:1***", "mcpServers": {"a": {"env": {"A": "\u0031"}}}} // "b": "c"`)
 	f.Add((&secrets{Rand: rand.New(rand.NewPCG(1, 2))}).file())
-	m := masker{[]byte("key")}
+	m := secretMasker{[]byte("key")}
 	f.Fuzz(func(t *testing.T, text string) {
-		shown := m.mask([]byte(text), nil)
+		shown := m.maskText([]byte(text), nil)
 		if back, mistakes := shown.unmask(shown.text); string(back) != text || mistakes != nil {
 			t.Fatalf("%q became %q", text, back)
 		}
@@ -233,12 +233,12 @@ func BenchmarkHide(b *testing.B) {
 	text := []byte(`{"mcpServers": {` + strings.Join(servers, "\n,") + "}}")
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		masker{[]byte("key")}.mask(text, nil)
+		secretMasker{[]byte("key")}.maskText(text, nil)
 	}
 	b.Run("broken", func(b *testing.B) {
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {
-			masker{[]byte("key")}.mask(text[:len(text)-1], text)
+			secretMasker{[]byte("key")}.maskText(text[:len(text)-1], text)
 		}
 	})
 }

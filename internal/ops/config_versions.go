@@ -38,8 +38,8 @@ type Version struct {
 	ETag  string    `json:"etag" doc:"As in GET /config."`
 }
 
-// history stores texts in a folder, one file each, with a first line of JSON metadata. Errors are logged only: nothing depends on the history.
-type history struct {
+// versionStore stores texts in a folder, one file each, with a first line of JSON metadata. Errors are logged only: nothing depends on the history.
+type versionStore struct {
 	dir    string
 	logger *slog.Logger
 
@@ -57,27 +57,29 @@ const (
 
 var idPattern = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{9}Z$`)
 
-func newHistory(dir string, logger *slog.Logger) *history { return &history{dir: dir, logger: logger} }
+func newVersionStore(dir string, logger *slog.Logger) *versionStore {
+	return &versionStore{dir: dir, logger: logger}
+}
 
-// add stores a text, unless it is nil.
-func (h *history) add(f config.AppliedText) {
+// addVersion stores a text, unless it is nil.
+func (h *versionStore) addVersion(f config.AppliedText) {
 	if f.Data == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.err = h.write(f); h.err != nil {
+	if h.err = h.writeVersion(f); h.err != nil {
 		h.logger.Warn("the text of the configuration could not be kept", "dir", h.dir, "error", h.err)
 	}
 }
 
-// write stores a text. The caller holds mu.
-func (h *history) write(f config.AppliedText) error {
-	if err := h.open(); err != nil {
+// writeVersion stores a text. The caller holds mu.
+func (h *versionStore) writeVersion(f config.AppliedText) error {
+	if err := h.ensureFolder(); err != nil {
 		return err
 	}
 	v := Version{At: f.Since.UTC(), By: f.By, Keys: f.Keys[:min(len(f.Keys), maxKeys)], Bytes: len(f.Data), ETag: f.ETag()}
-	if all := h.versions(); len(all) > 0 {
+	if all := h.listVersions(); len(all) > 0 {
 		h.last = max(h.last, all[0].ID)
 	}
 	v.ID = v.At.Format(idForm)
@@ -97,17 +99,17 @@ func (h *history) write(f config.AppliedText) error {
 		_ = os.Remove(temporary) // a full disk leaves a part of it
 		return err
 	}
-	if err := os.Rename(temporary, h.path(v.ID)); err != nil {
+	if err := os.Rename(temporary, h.filePath(v.ID)); err != nil {
 		return err
 	}
 	_ = ondisk.SyncDir(h.dir) // not every file system supports it; the file itself is synced
 	h.last = v.ID
-	h.prune()
+	h.pruneOldest()
 	return nil
 }
 
-// open creates the folder, accessible only to its owner.
-func (h *history) open() error {
+// ensureFolder creates the folder, accessible only to its owner.
+func (h *versionStore) ensureFolder() error {
 	if err := os.MkdirAll(h.dir, 0o700); err != nil {
 		return err
 	}
@@ -123,25 +125,25 @@ func (h *history) open() error {
 	return nil
 }
 
-func (h *history) path(id string) string { return filepath.Join(h.dir, id+extension) }
+func (h *versionStore) filePath(id string) string { return filepath.Join(h.dir, id+extension) }
 
-// prune removes the oldest texts above the limits. The newest stays.
-func (h *history) prune() {
+// pruneOldest removes the oldest texts above the limits. The newest stays.
+func (h *versionStore) pruneOldest() {
 	size := int64(0)
-	for i, id := range h.ids() {
-		info, err := os.Lstat(h.path(id))
+	for i, id := range h.versionIDs() {
+		info, err := os.Lstat(h.filePath(id))
 		if err != nil {
 			continue
 		}
 		size += info.Size()
 		if i > 0 && (i >= maxVersions || size > maxHistory) {
-			_ = os.Remove(h.path(id)) // retried with the next text
+			_ = os.Remove(h.filePath(id)) // retried with the next text
 		}
 	}
 }
 
-// ids returns the stored ids, newest first.
-func (h *history) ids() (ids []string) {
+// versionIDs returns the stored ids, newest first.
+func (h *versionStore) versionIDs() (ids []string) {
 	entries, _ := os.ReadDir(h.dir) // an unreadable folder has no versions
 	for _, e := range entries {
 		if id, ok := strings.CutSuffix(e.Name(), extension); ok && idPattern.MatchString(id) && e.Type().IsRegular() {
@@ -153,33 +155,33 @@ func (h *history) ids() (ids []string) {
 	return ids[:min(len(ids), 2*maxVersions)]
 }
 
-// versions returns all readable versions, newest first.
-func (h *history) versions() (all []Version) {
-	for _, id := range h.ids() {
-		if v, _, err := h.read(id, false); err == nil {
+// listVersions returns all readable versions, newest first.
+func (h *versionStore) listVersions() (all []Version) {
+	for _, id := range h.versionIDs() {
+		if v, _, err := h.readVersion(id, false); err == nil {
 			all = append(all, v)
 		}
 	}
 	return all
 }
 
-// read reads one version, with its text if whole is set.
-func (h *history) read(id string, whole bool) (v Version, text []byte, err error) {
-	if info, err := os.Lstat(h.path(id)); err != nil || !info.Mode().IsRegular() || info.Size() > maxHistory+maxHead {
+// readVersion reads one version, with its text if whole is set.
+func (h *versionStore) readVersion(id string, whole bool) (v Version, text []byte, err error) {
+	if info, err := os.Lstat(h.filePath(id)); err != nil || !info.Mode().IsRegular() || info.Size() > maxHistory+maxHead {
 		return v, nil, errors.Join(err, fs.ErrNotExist)
 	}
-	f, err := os.Open(h.path(id))
+	f, err := os.Open(h.filePath(id))
 	if err != nil {
 		return v, nil, err
 	}
 	defer f.Close()
 	r := bufio.NewReaderSize(f, 4096)
-	head, err := readLine(r)
+	head, err := readFirstLine(r)
 	if err == nil {
 		err = json.Unmarshal(head, &v)
 	}
 	if err != nil || v.ID != id {
-		return v, nil, fmt.Errorf("%s is not a text of the history: %w", h.path(id), errors.Join(err, fs.ErrNotExist))
+		return v, nil, fmt.Errorf("%s is not a text of the history: %w", h.filePath(id), errors.Join(err, fs.ErrNotExist))
 	}
 	if v.Keys == nil {
 		v.Keys = []string{}
@@ -189,13 +191,13 @@ func (h *history) read(id string, whole bool) (v Version, text []byte, err error
 	}
 	text, err = io.ReadAll(io.LimitReader(r, maxHistory))
 	if err == nil && config.ETag(text) != v.ETag {
-		err = fmt.Errorf("%s was changed: %w", h.path(id), fs.ErrNotExist)
+		err = fmt.Errorf("%s was changed: %w", h.filePath(id), fs.ErrNotExist)
 	}
 	return v, text, err
 }
 
-// readLine reads the first line, up to a limit.
-func readLine(r *bufio.Reader) (line []byte, err error) {
+// readFirstLine reads the first line, up to a limit.
+func readFirstLine(r *bufio.Reader) (line []byte, err error) {
 	for len(line) <= maxHead {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part...)
@@ -206,20 +208,20 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 	return nil, errors.New("the first line is too long")
 }
 
-// newest returns the newest version with its text.
-func (h *history) newest() (Version, []byte, bool) {
+// newestVersion returns the newest version with its text.
+func (h *versionStore) newestVersion() (Version, []byte, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, id := range h.ids() {
-		if v, text, err := h.read(id, true); err == nil {
+	for _, id := range h.versionIDs() {
+		if v, text, err := h.readVersion(id, true); err == nil {
 			return v, text, true
 		}
 	}
 	return Version{}, nil, false
 }
 
-// failure returns why the last text was not stored.
-func (h *history) failure() error {
+// lastWriteError returns why the last text was not stored.
+func (h *versionStore) lastWriteError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err

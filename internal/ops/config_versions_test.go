@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/config"
 )
 
-func kept(t *testing.T) *history {
-	return newHistory(filepath.Join(t.TempDir(), "config-history"), slog.New(slog.NewTextHandler(t.Output(), nil)))
+func kept(t *testing.T) *versionStore {
+	return newVersionStore(filepath.Join(t.TempDir(), "config-history"), slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
 func applied(text string) config.AppliedText {
@@ -24,15 +24,15 @@ func applied(text string) config.AppliedText {
 func TestHistoryIsKept(t *testing.T) {
 	h := kept(t)
 	for i := range 60 {
-		h.add(applied(fmt.Sprintf(`{"tools_limit": %d}`, i+1)))
+		h.addVersion(applied(fmt.Sprintf(`{"tools_limit": %d}`, i+1)))
 	}
-	all := h.versions()
+	all := h.listVersions()
 	if len(all) != maxVersions || h.err != nil {
 		t.Fatalf("%d are kept, %v", len(all), h.err)
 	}
 	for i, v := range all {
 		want := fmt.Sprintf(`{"tools_limit": %d}`, 60-i)
-		got, text, err := h.read(v.ID, true)
+		got, text, err := h.readVersion(v.ID, true)
 		if err != nil || string(text) != want || got.ETag != config.ETag(text) || got.By != "file" || got.Bytes != len(text) || len(got.Keys) != 1 {
 			t.Errorf("%+v %s, %v, want %s", got, text, err, want)
 		}
@@ -61,12 +61,12 @@ func TestHistoryIsKept(t *testing.T) {
 func TestHistoryHasASize(t *testing.T) {
 	h := kept(t)
 	for i := range 8 {
-		h.add(applied(fmt.Sprintf("{} // %d %s", i, strings.Repeat("x", 1<<20))))
+		h.addVersion(applied(fmt.Sprintf("{} // %d %s", i, strings.Repeat("x", 1<<20))))
 	}
-	if all := h.versions(); len(all) != 4 {
+	if all := h.listVersions(); len(all) != 4 {
 		t.Errorf("%d are kept", len(all))
 	}
-	if _, text, ok := h.newest(); !ok || !strings.HasPrefix(string(text), "{} // 7 ") {
+	if _, text, ok := h.newestVersion(); !ok || !strings.HasPrefix(string(text), "{} // 7 ") {
 		t.Errorf("the newest is %.20s", text)
 	}
 }
@@ -75,11 +75,11 @@ func TestHistoryHasASize(t *testing.T) {
 // has left do no harm; a folder that cannot be used is told of.
 func TestHistoryOfABadFolder(t *testing.T) {
 	h := kept(t)
-	h.add(applied("{}"))
+	h.addVersion(applied("{}"))
 	later := applied(`{"tools_limit": 2}`)
 	later.Since = later.Since.Add(-time.Hour)
-	h.add(later)
-	all := h.versions()
+	h.addVersion(later)
+	all := h.listVersions()
 	if len(all) != 2 || all[0].ETag != later.ETag() {
 		t.Fatalf("%+v", all)
 	}
@@ -88,27 +88,27 @@ func TestHistoryOfABadFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(h.path(all[1].ID), []byte(`{"id":"`+all[1].ID+`","etag":"x"}`+"\nchanged"), 0o600); err != nil {
+	if err := os.WriteFile(h.filePath(all[1].ID), []byte(`{"id":"`+all[1].ID+`","etag":"x"}`+"\nchanged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := h.read(all[1].ID, true); err == nil {
+	if _, _, err := h.readVersion(all[1].ID, true); err == nil {
 		t.Error("a text that was changed is shown")
 	}
-	h.add(applied(`{"tools_limit": 3}`))
-	if v, text, ok := h.newest(); !ok || string(text) != `{"tools_limit": 3}` || h.err != nil {
+	h.addVersion(applied(`{"tools_limit": 3}`))
+	if v, text, ok := h.newestVersion(); !ok || string(text) != `{"tools_limit": 3}` || h.err != nil {
 		t.Errorf("%+v %s %v", v, text, h.err)
 	}
-	again := newHistory(h.dir, h.logger) // as after a restart, with a clock that went back
-	again.add(later)
-	if _, text, ok := again.newest(); !ok || string(text) != string(later.Data) {
+	again := newVersionStore(h.dir, h.logger) // as after a restart, with a clock that went back
+	again.addVersion(later)
+	if _, text, ok := again.newestVersion(); !ok || string(text) != string(later.Data) {
 		t.Errorf("the newest is %s", text)
 	}
 	if err := os.RemoveAll(h.dir); err != nil {
 		t.Fatal(err)
 	}
-	h.add(applied("{}"))
-	if _, _, ok := h.newest(); !ok || h.failure() != nil {
-		t.Errorf("a folder that is gone is not made again: %v", h.failure())
+	h.addVersion(applied("{}"))
+	if _, _, ok := h.newestVersion(); !ok || h.lastWriteError() != nil {
+		t.Errorf("a folder that is gone is not made again: %v", h.lastWriteError())
 	}
 	if err := os.RemoveAll(h.dir); err != nil {
 		t.Fatal(err)
@@ -116,15 +116,15 @@ func TestHistoryOfABadFolder(t *testing.T) {
 	if err := os.WriteFile(h.dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.add(applied("{}"))
-	if _, _, ok := h.newest(); ok || h.failure() == nil {
+	h.addVersion(applied("{}"))
+	if _, _, ok := h.newestVersion(); ok || h.lastWriteError() == nil {
 		t.Error("a file in the place of the folder is not told of")
 	}
 }
 
 func TestClock(t *testing.T) {
 	for clock, want := range map[time.Duration]CheckState{time.Hour: stateOK, 59*time.Minute + time.Second: stateOK, 10 * time.Hour: stateOK, 30 * time.Minute: stateWarn, -time.Hour: stateWarn} {
-		if got := clockCheck(clock, time.Hour); got.State != want {
+		if got := checkClock(clock, time.Hour); got.State != want {
 			t.Errorf("an hour is %s by the clock: %+v", clock, got)
 		}
 	}

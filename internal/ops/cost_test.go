@@ -105,7 +105,7 @@ func TestWhatAnAnswerCosts(t *testing.T) {
 	told := map[string]bool{}
 	bytes, first := 0, 0
 	for _, r := range thirty {
-		a, raw := w.answer(RetrieveRequest{Query: r[0], Told: func(usage string) bool {
+		a, raw := w.answer(RetrieveRequest{Query: r[0], UsageSeen: func(usage string) bool {
 			before := told[usage]
 			told[usage] = true
 			return before

@@ -25,8 +25,8 @@ const Blocked = "blocked"
 // CountBlocked is the index of Blocked in Counts.
 const CountBlocked = policy.StatusCount + 1
 
-// StatusOf returns the displayed status of a tool; "" when it can be called.
-func StatusOf(t *catalog.Tool) string {
+// DisplayedStatus returns the displayed status of a tool; "" when it can be called.
+func DisplayedStatus(t *catalog.Tool) string {
 	if t.Callable() && t.ForClients {
 		return ForClients
 	}
@@ -41,9 +41,9 @@ func statusWord(s policy.Status, blocked bool) string {
 	return s.String()
 }
 
-// Add counts a tool.
-func (c *Counts) Add(t *catalog.Tool) {
-	switch StatusOf(t) {
+// AddTool counts a tool.
+func (c *Counts) AddTool(t *catalog.Tool) {
+	switch DisplayedStatus(t) {
 	case ForClients:
 		c[CountForClients]++
 	case Blocked:
@@ -53,8 +53,8 @@ func (c *Counts) Add(t *catalog.Tool) {
 	}
 }
 
-// ForAgents returns the counts in the statuses that agents know: a blocked tool counts as pending approval.
-func (c *Counts) ForAgents() *Counts {
+// BlockedAsPending returns the counts in the statuses that agents know: a blocked tool counts as pending approval.
+func (c *Counts) BlockedAsPending() *Counts {
 	if c == nil || c[CountBlocked] == 0 {
 		return c
 	}
@@ -64,8 +64,8 @@ func (c *Counts) ForAgents() *Counts {
 	return &told
 }
 
-// ByWord returns the nonzero counts by status.
-func (c *Counts) ByWord() map[string]int {
+// ByStatus returns the nonzero counts by status.
+func (c *Counts) ByStatus() map[string]int {
 	all := map[string]int{}
 	for i, n := range c {
 		switch {
@@ -81,11 +81,11 @@ func (c *Counts) ByWord() map[string]int {
 	return all
 }
 
-// countStatuses counts tools by status; nil when every tool can be called.
-func countStatuses(tools []*catalog.Tool) *Counts {
+// countByStatus counts tools by status; nil when every tool can be called.
+func countByStatus(tools []*catalog.Tool) *Counts {
 	var c Counts
 	for _, t := range tools {
-		c.Add(t)
+		c.AddTool(t)
 	}
 	if c[policy.Callable] == len(tools) {
 		return nil

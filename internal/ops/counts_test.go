@@ -14,7 +14,7 @@ func TestCounts(t *testing.T) {
 	t.Parallel()
 	d := new(tool.Definition)
 	for s := range policy.Status(policy.StatusCount) {
-		c := countStatuses([]*catalog.Tool{{Definition: d, Status: s}, {Definition: d, Status: policy.DisabledByUser}})
+		c := countByStatus([]*catalog.Tool{{Definition: d, Status: s}, {Definition: d, Status: policy.DisabledByUser}})
 		want := Counts{policy.DisabledByUser: 1}
 		want[s]++
 		if *c != want {
@@ -30,11 +30,11 @@ func TestCounts(t *testing.T) {
 	if string(raw) != `{"callable":0,"server_disabled":2,"pending_approval":1}` {
 		t.Errorf("%s", raw)
 	}
-	blocked := countStatuses([]*catalog.Tool{{Definition: d, Status: policy.PendingApproval, Blocked: true}, {Definition: d, Status: policy.DisabledByUser, Blocked: true}})
+	blocked := countByStatus([]*catalog.Tool{{Definition: d, Status: policy.PendingApproval, Blocked: true}, {Definition: d, Status: policy.DisabledByUser, Blocked: true}})
 	if raw, _ := json.Marshal(blocked); string(raw) != `{"callable":0,"disabled_by_user":1,"blocked":1}` {
 		t.Errorf("%s", raw)
 	}
-	if countStatuses([]*catalog.Tool{{Definition: d, Status: policy.Callable}}) != nil {
+	if countByStatus([]*catalog.Tool{{Definition: d, Status: policy.Callable}}) != nil {
 		t.Error("there are counts where every tool can be called")
 	}
 }

@@ -19,21 +19,21 @@ type Credential struct {
 	Place    string // env.NAME, headers.NAME, args.INDEX, command or url
 	Name     string // the suggested name of a variable or stored secret
 	Kind     string // such as github-token; secret when unknown
-	From, To int    // byte range in the text at the place
+	From, To int    // byte range in the text at Place
 	Value    string
 }
 
-// credentialText is a string of a launch and its masked form.
-type credentialText struct {
+// launchText is a string of a launch and its masked form.
+type launchText struct {
 	place, wish   string
 	value, masked string
 }
 
 // launchTexts returns the strings of a launch to search for secrets.
-func launchTexts(server string, l config.Launch) (all []credentialText) {
+func launchTexts(server string, l config.Launch) (all []launchText) {
 	named := func(place string, values map[string]string, wish func(name string) string) {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
-			t := credentialText{place: place + "." + name, wish: wish(name), value: values[name]}
+			t := launchText{place: place + "." + name, wish: wish(name), value: values[name]}
 			t.masked = maskNamedValue(name, t.value)
 			all = append(all, t)
 		}
@@ -42,24 +42,24 @@ func launchTexts(server string, l config.Launch) (all []credentialText) {
 		if secret.CheckName(name) == nil {
 			return name
 		}
-		return CredentialName(name)
+		return ToSecretName(name)
 	})
 	named("headers", l.Headers, func(name string) string {
 		if strings.EqualFold(name, "Authorization") {
 			name = "TOKEN"
 		}
-		return CredentialName(server + "_" + name)
+		return ToSecretName(server + "_" + name)
 	})
 	masked := redact.Args(l.Args)
 	for i := range l.Args {
-		all = append(all, credentialText{fmt.Sprintf("args.%d", i), CredentialName(server + "_" + flagName(l.Args, i)), l.Args[i], masked[i]})
+		all = append(all, launchText{fmt.Sprintf("args.%d", i), ToSecretName(server + "_" + argumentName(l.Args, i)), l.Args[i], masked[i]})
 	}
-	all = append(all, credentialText{"command", CredentialName(server + "_TOKEN"), l.Command, redact.Text(l.Command)})
-	return append(all, credentialText{"url", CredentialName(server + "_URL_TOKEN"), l.URL, redact.URL(l.URL)})
+	all = append(all, launchText{"command", ToSecretName(server + "_TOKEN"), l.Command, redact.Text(l.Command)})
+	return append(all, launchText{"url", ToSecretName(server + "_URL_TOKEN"), l.URL, redact.URL(l.URL)})
 }
 
-// flagName returns the name of an argument: the flag in it or before it.
-func flagName(args []string, i int) string {
+// argumentName returns the name of an argument: the flag in it or before it.
+func argumentName(args []string, i int) string {
 	name, _, assigned := strings.Cut(args[i], "=")
 	switch {
 	case assigned:
@@ -77,14 +77,14 @@ func maskNamedValue(name, value string) string {
 	if err != nil || json.Unmarshal(redact.JSON(raw), &shown) != nil {
 		return "[masked]"
 	}
-	if shown[name] == value && redact.IsCredentialName(name) && !isSwitch(value) && !isPath(value) {
+	if shown[name] == value && redact.IsCredentialName(name) && !isSwitchValue(value) && !isPath(value) {
 		return "[masked secret 00000000]"
 	}
 	return shown[name]
 }
 
-// isSwitch reports whether a value is a switch and therefore no secret.
-func isSwitch(value string) bool {
+// isSwitchValue reports whether a value is a switch and therefore no secret.
+func isSwitchValue(value string) bool {
 	return slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"}, strings.ToLower(value))
 }
 
@@ -95,8 +95,8 @@ func isPath(value string) bool {
 // maskKind matches the kind in a mask of package redact.
 var maskKind = regexp.MustCompile(`\[masked ([a-z0-9-]+) [0-9a-f]{8}\]`)
 
-// CredentialsIn returns the secrets in a server's launch that are not references, ordered by place and offset.
-func CredentialsIn(server string, l config.Launch) (all []Credential) {
+// FindCredentials returns the secrets in a server's launch that are not references, ordered by place and offset.
+func FindCredentials(server string, l config.Launch) (all []Credential) {
 	for _, t := range launchTexts(server, l) {
 		kind := "secret"
 		if m := maskKind.FindStringSubmatch(t.masked); m != nil {
@@ -107,7 +107,7 @@ func CredentialsIn(server string, l config.Launch) (all []Credential) {
 				part[0]--
 			}
 			value := t.value[part[0]:part[1]]
-			if !isSwitch(value) && !strings.Contains(value, "${") {
+			if !isSwitchValue(value) && !strings.Contains(value, "${") {
 				all = append(all, Credential{t.place, t.wish, kind, part[0], part[1], value})
 			}
 		}
@@ -115,7 +115,7 @@ func CredentialsIn(server string, l config.Launch) (all []Credential) {
 	return all
 }
 
-// ReplaceCredentials replaces the secrets found by CredentialsIn with the texts of instead, by index.
+// ReplaceCredentials replaces the secrets found by FindCredentials with the texts of instead, by index.
 func ReplaceCredentials(l config.Launch, all []Credential, instead func(i int) string) config.Launch {
 	l.Args, l.Env, l.Headers = slices.Clone(l.Args), maps.Clone(l.Env), maps.Clone(l.Headers)
 	for i, c := range slices.Backward(all) { // from the end, so that offsets stay valid
@@ -139,8 +139,8 @@ func ReplaceCredentials(l config.Launch, all []Credential, instead func(i int) s
 	return l
 }
 
-// CredentialAt returns the text at a place of a launch.
-func CredentialAt(l config.Launch, place string) string {
+// LaunchTextAt returns the text at a place of a launch.
+func LaunchTextAt(l config.Launch, place string) string {
 	kind, name, _ := strings.Cut(place, ".")
 	switch kind {
 	case "env":
@@ -158,8 +158,8 @@ func CredentialAt(l config.Launch, place string) string {
 	return l.URL
 }
 
-// CredentialName converts a text to a valid name of a variable and of a stored secret.
-func CredentialName(s string) string {
+// ToSecretName converts a text to a valid name of a variable and of a stored secret.
+func ToSecretName(s string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r

@@ -15,10 +15,10 @@ func TestReplace(t *testing.T) {
 		Command: "run", Args: []string{"--token=k-1", "--db", "postgres://u:s3cretpw@h/db", "plain"},
 		Env: map[string]string{"API_TOKEN": "abc", "MODE": "fast"}, URL: "https://e.example/mcp?api_key=abcdef123456&token=fedcba654321",
 	}
-	found := ops.CredentialsIn("s", l)
+	found := ops.FindCredentials("s", l)
 	var places []string
 	for _, c := range found {
-		if at := ops.CredentialAt(l, c.Place); at[c.From:c.To] != c.Value {
+		if at := ops.LaunchTextAt(l, c.Place); at[c.From:c.To] != c.Value {
 			t.Errorf("%s: %q is not %q", c.Place, at[c.From:c.To], c.Value)
 		}
 		places = append(places, c.Place+" "+c.Kind+" "+c.Name)
@@ -34,7 +34,7 @@ func TestReplace(t *testing.T) {
 	if l.Args[0] != "--token=k-1" || l.Env["API_TOKEN"] != "abc" {
 		t.Error("what was given has changed")
 	}
-	if again := ops.CredentialsIn("s", out); len(again) != 0 {
+	if again := ops.FindCredentials("s", out); len(again) != 0 {
 		t.Errorf("found in references: %+v", again)
 	}
 }
@@ -42,7 +42,7 @@ func TestReplace(t *testing.T) {
 func TestAt(t *testing.T) {
 	l := config.Launch{Args: []string{"a"}}
 	for _, place := range []string{"args.1", "args.-1", "args.x", "args", "env.A", "headers.B"} {
-		if got := ops.CredentialAt(l, place); got != "" {
+		if got := ops.LaunchTextAt(l, place); got != "" {
 			t.Errorf("%s: %q", place, got)
 		}
 	}
@@ -50,7 +50,7 @@ func TestAt(t *testing.T) {
 
 func TestName(t *testing.T) {
 	for text, want := range map[string]string{"my-server_token": "MY_SERVER_TOKEN", "9x": "_9X", "": "_", "é": "_"} {
-		if got := ops.CredentialName(text); got != want {
+		if got := ops.ToSecretName(text); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

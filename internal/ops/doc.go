@@ -1,19 +1,32 @@
-// Package ops has the operations of users and agents. Each is a method with a typed input and a
-// typed answer; api declares its route, cli its command, mcpserver its tool.
+// Package ops has the operations of users and agents. Each is a method with a typed input and a typed answer; api declares its route, cli its command,
+// mcpserver its tool.
 //
-// The prefix of a file is its noun:
-//   - gateway, retrieve, views, reviews: what agents can do; find tools, read servers and results
-//   - admin_: add, change, review, approve, block servers and definitions
-//   - inspect_: how servers and tools are used, logs, pages of tools
-//   - history, summary, export, proof: the activity log as a whole
-//   - config_: the configuration file, its versions, diagnostics
-//   - tokens_: agent tokens, profiles, presence
-//   - calls_: calls that wait for an approval, and leases
-//   - clients_, import_: connect MCP clients, import their servers
-//   - secrets_, credentials_: stored secrets; find secrets in launch commands
-//   - simulate_: what another configuration would have done to recorded calls
-//   - explain_: what would happen to a call, in each lane
-//   - events_: the stream of GET /events
+// What agents can do (type Gateway):
+//   - gateway.go: the type, and finding servers and tools by name
+//   - retrieve*.go: search tools (retrieve_tools); _answer encodes the tools, _notices the texts, _signature their short form, _learn what use teaches
+//   - servers.go, tools.go, views.go, counts.go, unhinted.go, usable.go: read servers and tools
+//   - restart.go, logins.go: restart a server, log in to one
+//   - result.go: read a part of a stored result
+//   - status.go, stats.go, activity.go: the daemon's state, statistics of calls, single records
+//   - proposal.go: servers that agents propose
+//
+// What users can do:
+//   - admin_*.go (Admin): add and change servers (_servers), review and approve them (_review, _under_review), decide about definitions (_definition,
+//     _batch), handle proposals (_proposals). admin_offline.go changes the file without a daemon.
+//   - reviews.go: the answers of reviews
+//   - calls_*.go (CallApprovals): calls that wait for an approval, and leases
+//   - config_*.go (ConfigOperations): the configuration file, its earlier versions (_versions), masking (_mask), checks (_diagnostics)
+//   - tokens_*.go (AccessOperations): agent tokens, profiles, presence
+//   - secrets.go, credentials.go: stored secrets; find secrets in launch commands
+//   - clients_*.go (LocalClients): connect MCP clients to this MCPProxy
+//   - import_*.go (Importer): import the servers of MCP clients; pasted_servers.go parses a pasted text
+//   - inspect_*.go (Inspector): lists for the web UI, with usage, logs and search
+//   - history*.go (ActivityHistory): the activity log as a whole: summaries, exports, and the proof and verification of an export
+//   - simulate_*.go: what another configuration would have done to recorded calls
+//   - explain.go: what would happen to a call in each lane
+//   - events_*.go (EventHub): the stream of GET /events; _run publishes, _listener serves one client
+//
+// Shared: inputs.go has the inputs, action_recorder.go records actions of users, permit.go asks for presence, stream.go has streamed answers.
 //
 // Guarantees:
 //   - A decision is recorded with its author before it takes effect, names the fingerprint that the

@@ -4,27 +4,27 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// chunk is the encoded events between two log positions.
-type chunk struct {
+// eventChunk is the encoded events between two log positions.
+type eventChunk struct {
 	from, to activity.ChainPosition
 	data     []byte
-	events   []event
+	events   []chunkEvent
 }
 
-// event is one event of a chunk.
-type event struct {
+// chunkEvent is one event of a chunk.
+type chunkEvent struct {
 	kind EventKind
 	seq  int64 // offset of its end in data
 	end  int   // where it ends in data
 }
 
-// addEvent registers the event that was appended to data.
-func (c *chunk) addEvent(kind EventKind, at activity.ChainPosition) {
-	c.events = append(c.events, event{kind, at.Seq, len(c.data)})
+// markEvent registers the event that was appended to data.
+func (c *eventChunk) markEvent(kind EventKind, at activity.ChainPosition) {
+	c.events = append(c.events, chunkEvent{kind, at.Seq, len(c.data)})
 }
 
 // eventsAfter returns the events of these kinds (nil is all) after an entry. Change events at that entry are included, because they are new.
-func (c *chunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
+func (c *eventChunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
 	if seq <= c.from.Seq && kinds == nil {
 		return c.data
 	}
@@ -40,12 +40,12 @@ func (c *chunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
 	return part
 }
 
-// add appends the event of a log entry.
-func (c *chunk) add(s *activity.EntryEvent) {
+// addLogEntry appends the event of a log entry.
+func (c *eventChunk) addLogEntry(s *activity.EntryEvent) {
 	c.to = s.ChainPosition
-	if kind := kindOf(s); kind != "" {
-		c.data = appendStep(c.data, kind, s)
-		c.addEvent(kind, s.ChainPosition)
+	if kind := eventKindOf(s); kind != "" {
+		c.data = appendEntryEvent(c.data, kind, s)
+		c.markEvent(kind, s.ChainPosition)
 	}
 }
 
@@ -56,14 +56,14 @@ const maxBufferBytes = 4 << 20
 type eventBuffer struct {
 	live   bool                   // there are listeners, and events are collected
 	head   activity.ChainPosition // position up to which everything was sent
-	chunks []*chunk
+	chunks []*eventChunk
 	next   uint64 // number of the next chunk
 	bytes  int
 	more   chan struct{} // closed and replaced when there is a new chunk
 }
 
-// add appends a chunk.
-func (r *eventBuffer) add(c *chunk) {
+// addChunk appends a chunk.
+func (r *eventBuffer) addChunk(c *eventChunk) {
 	r.chunks = append(r.chunks, c)
 	r.bytes += len(c.data)
 	r.next++
@@ -73,24 +73,24 @@ func (r *eventBuffer) add(c *chunk) {
 		r.chunks[0] = nil
 		r.chunks = r.chunks[1:]
 	}
-	r.notify()
+	r.wakeListeners()
 }
 
-// begin starts at a position; end drops everything.
-func (r *eventBuffer) begin(at activity.ChainPosition) {
+// start starts at a position; end drops everything.
+func (r *eventBuffer) start(at activity.ChainPosition) {
 	r.live, r.head = true, at
-	r.notify()
+	r.wakeListeners()
 }
 
-func (r *eventBuffer) end() { *r = eventBuffer{next: r.next, more: r.more} }
+func (r *eventBuffer) stop() { *r = eventBuffer{next: r.next, more: r.more} }
 
-func (r *eventBuffer) notify() {
+func (r *eventBuffer) wakeListeners() {
 	close(r.more)
 	r.more = make(chan struct{})
 }
 
-// since returns the chunks from a number on. ok is false when some were dropped.
-func (r *eventBuffer) since(number uint64) (chunks []*chunk, ok bool) {
+// chunksFrom returns the chunks from a number on. ok is false when some were dropped.
+func (r *eventBuffer) chunksFrom(number uint64) (chunks []*eventChunk, ok bool) {
 	first := r.next - uint64(len(r.chunks))
 	if number < first {
 		return nil, false
@@ -98,8 +98,8 @@ func (r *eventBuffer) since(number uint64) (chunks []*chunk, ok bool) {
 	return append(chunks, r.chunks[number-first:]...), true
 }
 
-// chunkAfter returns the number of the chunk that continues a position. ok is false when chunks between were dropped, or the position is not reached yet.
-func (r *eventBuffer) chunkAfter(at activity.ChainPosition) (number uint64, ok bool) {
+// chunkNumberAfter returns the number of the chunk that continues a position. ok is false when chunks between were dropped, or the position is not reached yet.
+func (r *eventBuffer) chunkNumberAfter(at activity.ChainPosition) (number uint64, ok bool) {
 	number = r.next
 	for i := len(r.chunks) - 1; i >= 0 && r.chunks[i].to.Seq > at.Seq; i-- {
 		number--

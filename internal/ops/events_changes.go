@@ -23,8 +23,8 @@ const (
 	toolsChanged                          // its tools, or decisions about them
 )
 
-// changes collects changes to announce that are not records.
-type changes struct {
+// changeSet collects changes to announce that are not records.
+type changeSet struct {
 	servers map[string]changeScope // "" is all servers
 	config  bool
 	keys    []string
@@ -32,9 +32,9 @@ type changes struct {
 	pending bool // pending calls or leases
 }
 
-func (c *changes) empty() bool { return len(c.servers) == 0 && !c.config && !c.pending }
+func (c *changeSet) isEmpty() bool { return len(c.servers) == 0 && !c.config && !c.pending }
 
-func (c *changes) add(server string, what changeScope) {
+func (c *changeSet) addServerChange(server string, what changeScope) {
 	if c.servers == nil {
 		c.servers = map[string]changeScope{}
 	}
@@ -47,7 +47,7 @@ const removed = "removed"
 // eventsMaxKeys limits the keys in an event.
 const eventsMaxKeys = 1000
 
-func (c *changes) addConfig(keys []string, refused error) {
+func (c *changeSet) addConfigChange(keys []string, refused error) {
 	c.config, c.refused = true, ""
 	if refused != nil {
 		c.refused = redact.Text(refused.Error())
@@ -59,25 +59,25 @@ func (c *changes) addConfig(keys []string, refused error) {
 	}
 }
 
-// compare adds the differences between two snapshots.
-func (c *changes) compare(old, now *catalog.Snapshot) {
+// addDifferences adds the differences between two snapshots.
+func (c *changeSet) addDifferences(old, now *catalog.Snapshot) {
 	for _, s := range now.Servers() {
 		was := old.Server(s.Name)
 		if was == nil {
-			c.add(s.Name, serverChanged|toolsChanged)
+			c.addServerChange(s.Name, serverChanged|toolsChanged)
 			continue
 		}
 		if !sameTools(was.Tools, s.Tools) {
-			c.add(s.Name, serverChanged|toolsChanged) // a list of servers shows their number
+			c.addServerChange(s.Name, serverChanged|toolsChanged) // a list of servers shows their number
 		}
 		a, b := *was, *s
 		if a.Tools, b.Tools = nil, nil; !reflect.DeepEqual(a, b) {
-			c.add(s.Name, serverChanged)
+			c.addServerChange(s.Name, serverChanged)
 		}
 	}
 	for _, s := range old.Servers() {
 		if now.Server(s.Name) == nil {
-			c.add(s.Name, serverChanged|toolsChanged)
+			c.addServerChange(s.Name, serverChanged|toolsChanged)
 		}
 	}
 }
@@ -88,16 +88,16 @@ func sameTools(a, b []*catalog.Tool) bool {
 	})
 }
 
-// allChanges reports that everything may have changed.
-func allChanges() changes {
-	return changes{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true}
+// allChanges returns the changes that make a listener reload everything.
+func allChanges() changeSet {
+	return changeSet{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true}
 }
 
-// appendTo appends the events of changes to a chunk, at the chunk's end position.
-func (c *changes) appendTo(ctx context.Context, to *chunk, servers Servers) {
+// appendEventsTo appends the events of changes to a chunk, at the chunk's end position.
+func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers ServerLister) {
 	say := func(kind EventKind, change any) {
-		to.data = appendChange(to.data, to.to, kind, change)
-		to.addEvent(kind, to.to)
+		to.data = appendChangeEvent(to.data, to.to, kind, change)
+		to.markEvent(kind, to.to)
 	}
 	list, _ := servers.Servers(ctx, eventCaller, Nothing{}) // on an error, no server
 	states := map[string]string{}

@@ -8,15 +8,15 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// appendHead appends the lines in front of an event's data.
-func appendHead(dst []byte, at activity.ChainPosition, kind EventKind) []byte {
+// appendEventHead appends the lines in front of an event's data.
+func appendEventHead(dst []byte, at activity.ChainPosition, kind EventKind) []byte {
 	dst = at.AppendText(append(dst, "id: "...))
 	dst = append(append(dst, "\nevent: "...), kind...)
 	return append(dst, "\ndata: "...)
 }
 
-// kindOf returns the event kind of a log entry; "" when it has no event. A call recorded as a whole has no start event.
-func kindOf(s *activity.EntryEvent) EventKind {
+// eventKindOf returns the event kind of a log entry; "" when it has no event. A call recorded as a whole has no start event.
+func eventKindOf(s *activity.EntryEvent) EventKind {
 	switch {
 	case s.Kind == activity.KindRepeat: // lists show the count
 		return ""
@@ -30,10 +30,10 @@ func kindOf(s *activity.EntryEvent) EventKind {
 	return EventCallCompleted
 }
 
-// appendStep appends the event of a log entry. Its data is an EventRecord.
-func appendStep(dst []byte, kind EventKind, s *activity.EntryEvent) []byte {
+// appendEntryEvent appends the event of a log entry. Its data is an EventRecord.
+func appendEntryEvent(dst []byte, kind EventKind, s *activity.EntryEvent) []byte {
 	f := &s.Facts
-	dst = appendHead(dst, s.ChainPosition, kind)
+	dst = appendEventHead(dst, s.ChainPosition, kind)
 	dst = append(append(append(dst, `{"id":"`...), s.ID...), '"')
 	text := func(head, v string) {
 		if v != "" {
@@ -75,16 +75,16 @@ type (
 	}
 )
 
-// appendChange appends a change event. It has the position of the last sent entry.
-func appendChange(dst []byte, at activity.ChainPosition, kind EventKind, change any) []byte {
+// appendChangeEvent appends a change event. It has the position of the last sent entry.
+func appendChangeEvent(dst []byte, at activity.ChainPosition, kind EventKind, change any) []byte {
 	data, err := wirejson.Marshal(change)
 	if err != nil {
 		data = []byte("{}") // unreachable: the data has strings only
 	}
-	return append(append(appendHead(dst, at, kind), data...), "\n\n"...)
+	return append(append(appendEventHead(dst, at, kind), data...), "\n\n"...)
 }
 
-// appendReset appends a reset event. Later events follow the position.
-func appendReset(dst []byte, at activity.ChainPosition) []byte {
-	return append(appendHead(dst, at, EventReset), "{}\n\n"...)
+// appendResetEvent appends a reset event. Later events follow the position.
+func appendResetEvent(dst []byte, at activity.ChainPosition) []byte {
+	return append(appendEventHead(dst, at, EventReset), "{}\n\n"...)
 }

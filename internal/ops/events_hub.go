@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"sync"
 
 	"mcpproxy/internal/catalog"
@@ -8,21 +9,26 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// HubDeps are the dependencies of a Hub.
-type HubDeps struct {
+// EventHubDeps are the dependencies of an EventHub.
+type EventHubDeps struct {
 	Log     *activity.Log
 	Catalog *catalog.Catalog
-	Servers Servers
+	Servers ServerLister
 	// SharedLog reports whether other instances write to the log. Their events are not in this instance's chain, so a listener that reconnects must reload.
 	SharedLog bool
+}
+
+// ServerLister lists the servers for events.
+type ServerLister interface {
+	Servers(context.Context, Caller, Nothing) (ServerViews, error)
 }
 
 // maxListeners limits the concurrent listeners.
 const maxListeners = 64
 
-// Hub streams events to listeners while Run runs.
-type Hub struct {
-	HubDeps
+// EventHub streams events to listeners while Run runs.
+type EventHub struct {
+	EventHubDeps
 	wake   chan struct{} // wakes Run
 	closed chan struct{} // ends the streams
 
@@ -30,16 +36,16 @@ type Hub struct {
 	ended     bool       // closed is closed
 	listeners int
 	buffer    eventBuffer
-	changes   changes
+	changes   changeSet
 }
 
-// NewHub returns a Hub.
-func NewHub(d HubDeps) *Hub {
-	return &Hub{HubDeps: d, wake: make(chan struct{}, 1), closed: make(chan struct{}), buffer: eventBuffer{more: make(chan struct{})}}
+// NewEventHub returns an EventHub.
+func NewEventHub(d EventHubDeps) *EventHub {
+	return &EventHub{EventHubDeps: d, wake: make(chan struct{}, 1), closed: make(chan struct{}), buffer: eventBuffer{more: make(chan struct{})}}
 }
 
 // Close ends the streams and rejects new listeners.
-func (h *Hub) Close() {
+func (h *EventHub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.ended {
@@ -49,29 +55,29 @@ func (h *Hub) Close() {
 }
 
 // DecisionChanged announces that a decision about a server or its definitions was made or is required. It does not block. "" is all servers.
-func (h *Hub) DecisionChanged(server string) {
+func (h *EventHub) DecisionChanged(server string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listeners == 0 {
 		return // a new listener reloads everything
 	}
-	h.changes.add(server, serverChanged|toolsChanged)
+	h.changes.addServerChange(server, serverChanged|toolsChanged)
 	h.wakeRun()
 }
 
 // ConfigChanged announces changed configuration keys, or why a file was rejected. It does not block.
-func (h *Hub) ConfigChanged(keys []string, refused error) {
+func (h *EventHub) ConfigChanged(keys []string, refused error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listeners == 0 {
 		return
 	}
-	h.changes.addConfig(keys, refused)
+	h.changes.addConfigChange(keys, refused)
 	h.wakeRun()
 }
 
 // PendingChanged announces that the pending calls or the leases changed. It does not block.
-func (h *Hub) PendingChanged() {
+func (h *EventHub) PendingChanged() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listeners == 0 {
@@ -82,32 +88,32 @@ func (h *Hub) PendingChanged() {
 }
 
 // HasListeners reports whether there are listeners.
-func (h *Hub) HasListeners() bool { return h.listenerCount() > 0 }
+func (h *EventHub) HasListeners() bool { return h.listenerCount() > 0 }
 
-// AddRemoteSteps announces log entries of other instances. missed reports that there were more. It does not block.
-func (h *Hub) AddRemoteSteps(steps []activity.EntryEvent, missed bool) {
+// AddRemoteEntries announces log entries of other instances. missed reports that there were more. It does not block.
+func (h *EventHub) AddRemoteEntries(steps []activity.EntryEvent, missed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.buffer.live {
 		return
 	}
 	at := h.buffer.head
-	c := &chunk{from: at, to: at}
+	c := &eventChunk{from: at, to: at}
 	for i := range steps {
 		steps[i].ChainPosition = at
-		c.add(&steps[i])
+		c.addLogEntry(&steps[i])
 	}
 	if missed {
-		c.data = appendReset(c.data, at)
-		c.addEvent(EventReset, at)
+		c.data = appendResetEvent(c.data, at)
+		c.markEvent(EventReset, at)
 	}
 	if len(c.data) > 0 {
-		h.buffer.add(c)
+		h.buffer.addChunk(c)
 	}
 }
 
 // wakeRun wakes Run.
-func (h *Hub) wakeRun() {
+func (h *EventHub) wakeRun() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
@@ -115,7 +121,7 @@ func (h *Hub) wakeRun() {
 }
 
 // addListener adds a listener, or rejects it above the limit.
-func (h *Hub) addListener() error {
+func (h *EventHub) addListener() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -130,25 +136,25 @@ func (h *Hub) addListener() error {
 	return nil
 }
 
-func (h *Hub) removeListener() {
+func (h *EventHub) removeListener() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.listeners--
 	h.wakeRun()
 }
 
-// chunks returns the chunks from a number on, and a channel that is closed when there are more.
-func (h *Hub) chunks(from uint64) (chunks []*chunk, more <-chan struct{}, ok bool) {
+// chunksFrom returns the chunks from a number on, and a channel that is closed when there are more.
+func (h *EventHub) chunksFrom(from uint64) (chunks []*eventChunk, more <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	chunks, ok = h.buffer.since(from)
+	chunks, ok = h.buffer.chunksFrom(from)
 	return chunks, h.buffer.more, ok
 }
 
-// findChunk returns the number of the chunk that continues a log position. ahead reports that the listener has read entries that are not in the chunks yet.
-func (h *Hub) findChunk(at activity.ChainPosition) (next uint64, ok, ahead bool, more <-chan struct{}) {
+// findNextChunk returns the number of the chunk that continues a log position. ahead reports that the listener has read entries that are not in the chunks yet.
+func (h *EventHub) findNextChunk(at activity.ChainPosition) (next uint64, ok, ahead bool, more <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	next, ok = h.buffer.chunkAfter(at)
+	next, ok = h.buffer.chunkNumberAfter(at)
 	return next, ok, at.Seq > h.buffer.head.Seq, h.buffer.more
 }

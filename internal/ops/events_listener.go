@@ -17,13 +17,13 @@ const (
 )
 
 // Events streams events until the listener disconnects. It returns an OVERLOADED problem when there are too many listeners.
-func (h *Hub) Events(_ context.Context, _ Caller, in EventQuery) (Stream, error) {
-	return newListener(h, in).listen, nil
+func (h *EventHub) Events(_ context.Context, _ Caller, in EventQuery) (StreamFunc, error) {
+	return newEventListener(h, in).streamEvents, nil
 }
 
-// listener is one stream of events.
-type listener struct {
-	hub      *Hub
+// eventListener is one stream of events.
+type eventListener struct {
+	hub      *EventHub
 	since    string                 // the last event id that the client has; "" for a new listener
 	kinds    map[EventKind]bool     // nil: all
 	position activity.ChainPosition // position up to which everything was sent
@@ -32,8 +32,8 @@ type listener struct {
 	ping     *time.Timer
 }
 
-func newListener(h *Hub, in EventQuery) *listener {
-	l := &listener{hub: h, since: in.LastEventID}
+func newEventListener(h *EventHub, in EventQuery) *eventListener {
+	l := &eventListener{hub: h, since: in.LastEventID}
 	for _, kind := range in.Types {
 		if l.kinds == nil {
 			l.kinds = map[EventKind]bool{}
@@ -43,8 +43,8 @@ func newListener(h *Hub, in EventQuery) *listener {
 	return l
 }
 
-// listen runs the stream. It is a Stream.
-func (l *listener) listen(ctx context.Context, w io.Writer) error {
+// streamEvents runs the stream. It is a StreamFunc.
+func (l *eventListener) streamEvents(ctx context.Context, w io.Writer) error {
 	if err := l.hub.addListener(); err != nil {
 		return err
 	}
@@ -53,26 +53,26 @@ func (l *listener) listen(ctx context.Context, w io.Writer) error {
 	defer stop()
 	l.w, l.ping = w, time.NewTimer(eventPingInterval)
 	defer l.ping.Stop()
-	if !l.awaitHub(ctx) {
+	if !l.waitForHub(ctx) {
 		return nil
 	}
-	err := l.begin(ctx)
-	for err == nil && l.active(ctx) {
-		chunks, more, ok := l.hub.chunks(l.next)
+	err := l.startOrResume(ctx)
+	for err == nil && l.isActive(ctx) {
+		chunks, more, ok := l.hub.chunksFrom(l.next)
 		switch {
 		case !ok: // too slow
-			err = l.catchUp(ctx)
+			err = l.replayFromLog(ctx)
 		case len(chunks) > 0:
 			err = l.writeChunks(ctx, chunks)
 		default:
-			err = l.wait(ctx, more)
+			err = l.waitForChunk(ctx, more)
 		}
 	}
 	return err
 }
 
-// active reports whether the stream continues.
-func (l *listener) active(ctx context.Context) bool {
+// isActive reports whether the stream continues.
+func (l *eventListener) isActive(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -83,8 +83,8 @@ func (l *listener) active(ctx context.Context) bool {
 	}
 }
 
-// awaitHub waits until the hub collects events.
-func (l *listener) awaitHub(ctx context.Context) bool {
+// waitForHub waits until the hub collects events.
+func (l *eventListener) waitForHub(ctx context.Context) bool {
 	for {
 		l.hub.mu.Lock()
 		live, more := l.hub.buffer.live, l.hub.buffer.more
@@ -103,91 +103,91 @@ func (l *listener) awaitHub(ctx context.Context) bool {
 	}
 }
 
-// begin resumes at the client's position, or starts now: then the client gets an id at once, to reconnect with.
-func (l *listener) begin(ctx context.Context) error {
+// startOrResume resumes at the client's position, or starts now: then the client gets an id at once, to reconnect with.
+func (l *eventListener) startOrResume(ctx context.Context) error {
 	if l.since == "" {
 		return l.write(append(l.position.AppendText([]byte("id: ")), "\n\n"...))
 	}
 	at, ok := activity.ParseChainPosition(l.since)
 	if !ok {
-		return l.reset()
+		return l.sendReset()
 	}
 	l.position = at
-	return l.catchUp(ctx)
+	return l.replayFromLog(ctx)
 }
 
-// catchUp replays from the log what the buffer no longer has, and announces that the rest may have changed.
-func (l *listener) catchUp(ctx context.Context) error {
+// replayFromLog replays from the log what the buffer no longer has, and announces that the rest may have changed.
+func (l *eventListener) replayFromLog(ctx context.Context) error {
 	if l.hub.SharedLog {
-		return l.reset()
+		return l.sendReset()
 	}
 	r := l.hub.Log.NewEventReader(l.position)
 	defer r.Close()
 	if l.hub.Log.LastPosition().Seq-l.position.Seq > maxReplay {
-		return l.reset()
+		return l.sendReset()
 	}
 	var steps []activity.EntryEvent
-	for l.active(ctx) {
+	for l.isActive(ctx) {
 		var err error
 		if steps, err = r.ReadEvents(ctx, steps[:0]); err != nil {
-			return l.reset()
+			return l.sendReset()
 		}
-		if err := l.writeSteps(steps); err != nil {
+		if err := l.writeLogEntries(steps); err != nil {
 			return err
 		}
 		l.position = r.Position()
-		if joined, err := l.joinLive(ctx); joined || err != nil {
+		if joined, err := l.joinLiveChunks(ctx); joined || err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// joinLive continues with the chunks if they cover the position. The hub adds a chunk slightly later than the log has its entries.
-func (l *listener) joinLive(ctx context.Context) (joined bool, err error) {
-	for l.active(ctx) {
-		next, ok, ahead, more := l.hub.findChunk(l.position)
+// joinLiveChunks continues with the chunks if they cover the position. The hub adds a chunk slightly later than the log has its entries.
+func (l *eventListener) joinLiveChunks(ctx context.Context) (joined bool, err error) {
+	for l.isActive(ctx) {
+		next, ok, ahead, more := l.hub.findNextChunk(l.position)
 		switch {
 		case ok:
 			l.next = next
-			c, what := &chunk{from: l.position, to: l.position}, allChanges()
-			what.appendTo(ctx, c, l.hub.Servers)
+			c, what := &eventChunk{from: l.position, to: l.position}, allChanges()
+			what.appendEventsTo(ctx, c, l.hub.Servers)
 			return true, l.write(c.eventsAfter(l.position.Seq, l.kinds))
 		case !ahead:
 			return false, nil
 		}
-		if err := l.wait(ctx, more); err != nil {
+		if err := l.waitForChunk(ctx, more); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
 }
 
-// reset makes the client reload everything, and continues with new events.
-func (l *listener) reset() error {
+// sendReset makes the client reload everything, and continues with new events.
+func (l *eventListener) sendReset() error {
 	l.hub.mu.Lock()
 	l.position, l.next = l.hub.buffer.head, l.hub.buffer.next
 	l.hub.mu.Unlock()
-	return l.write(appendReset(nil, l.position))
+	return l.write(appendResetEvent(nil, l.position))
 }
 
-func (l *listener) writeSteps(steps []activity.EntryEvent) error {
-	c := &chunk{}
+func (l *eventListener) writeLogEntries(steps []activity.EntryEvent) error {
+	c := &eventChunk{}
 	for i := range steps {
-		if c.add(&steps[i]); len(c.data) < maxWriteBytes && i < len(steps)-1 {
+		if c.addLogEntry(&steps[i]); len(c.data) < maxWriteBytes && i < len(steps)-1 {
 			continue
 		}
 		if err := l.write(c.eventsAfter(0, l.kinds)); err != nil {
 			return err
 		}
-		*c = chunk{data: c.data[:0], events: c.events[:0]}
+		*c = eventChunk{data: c.data[:0], events: c.events[:0]}
 	}
 	return nil
 }
 
-func (l *listener) writeChunks(ctx context.Context, chunks []*chunk) error {
+func (l *eventListener) writeChunks(ctx context.Context, chunks []*eventChunk) error {
 	for _, c := range chunks {
-		if !l.active(ctx) {
+		if !l.isActive(ctx) {
 			break
 		}
 		if err := l.write(c.eventsAfter(l.position.Seq, l.kinds)); err != nil {
@@ -201,7 +201,7 @@ func (l *listener) writeChunks(ctx context.Context, chunks []*chunk) error {
 	return nil
 }
 
-func (l *listener) write(p []byte) error {
+func (l *eventListener) write(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
@@ -210,8 +210,8 @@ func (l *listener) write(p []byte) error {
 	return err
 }
 
-// wait waits for a new chunk and sends pings.
-func (l *listener) wait(ctx context.Context, more <-chan struct{}) error {
+// waitForChunk waits for a new chunk and sends pings.
+func (l *eventListener) waitForChunk(ctx context.Context, more <-chan struct{}) error {
 	select {
 	case <-more:
 	case <-l.ping.C:

@@ -22,10 +22,10 @@ const (
 )
 
 // Run publishes events until ctx ends. It is idle while there are no listeners.
-func (h *Hub) Run(ctx context.Context) {
+func (h *EventHub) Run(ctx context.Context) {
 	defer h.Close()
-	t := &notifier{Hub: h, later: time.NewTimer(0)}
-	defer t.stop()
+	t := &eventPublisher{EventHub: h, later: time.NewTimer(0)}
+	defer t.stopFollowing()
 	defer t.later.Stop()
 	for {
 		select {
@@ -41,9 +41,9 @@ func (h *Hub) Run(ctx context.Context) {
 		}
 		switch {
 		case t.listenerCount() == 0:
-			t.stop()
+			t.stopFollowing()
 		case t.reader == nil:
-			t.start()
+			t.startFollowing()
 		default:
 			t.publishUntilIdle(ctx)
 		}
@@ -51,7 +51,7 @@ func (h *Hub) Run(ctx context.Context) {
 }
 
 // publishUntilIdle publishes events until none are left.
-func (t *notifier) publishUntilIdle(ctx context.Context) {
+func (t *eventPublisher) publishUntilIdle(ctx context.Context) {
 	for pause := firstDelay; ; pause = busyInterval + time.Duration(t.listenerCount()-1)*busyIntervalPerListener {
 		select {
 		case <-ctx.Done():
@@ -60,21 +60,21 @@ func (t *notifier) publishUntilIdle(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		if !t.publish(ctx) || t.listenerCount() == 0 {
+		if !t.publishPending(ctx) || t.listenerCount() == 0 {
 			return
 		}
 	}
 }
 
-func (h *Hub) listenerCount() int {
+func (h *EventHub) listenerCount() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.listeners
 }
 
-// notifier publishes log entries and changes as chunks, in one goroutine.
-type notifier struct {
-	*Hub
+// eventPublisher publishes log entries and changes as chunks, in one goroutine.
+type eventPublisher struct {
+	*EventHub
 	reader   *activity.EventReader // nil without listeners
 	appended <-chan struct{}
 	steps    []activity.EntryEvent
@@ -85,16 +85,16 @@ type notifier struct {
 	later    *time.Timer       // fires when changes may be published again
 }
 
-func (t *notifier) start() {
+func (t *eventPublisher) startFollowing() {
 	t.reader, t.appended = t.Log.Follow()
 	t.snapshot = t.Catalog.Current()
 	t.replaced = t.snapshot.ReplacedChan()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.buffer.begin(t.reader.Position())
+	t.buffer.start(t.reader.Position())
 }
 
-func (t *notifier) stop() {
+func (t *eventPublisher) stopFollowing() {
 	if t.reader == nil {
 		return
 	}
@@ -102,18 +102,18 @@ func (t *notifier) stop() {
 	t.reader, t.appended, t.replaced, t.snapshot = nil, nil, nil, nil
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.buffer.end()
-	t.changes = changes{}
+	t.buffer.stop()
+	t.changes = changeSet{}
 }
 
-// publish publishes what is there, and reports whether there were log entries.
-func (t *notifier) publish(ctx context.Context) (happened bool) {
+// publishPending publishes what is there, and reports whether there were log entries.
+func (t *eventPublisher) publishPending(ctx context.Context) (happened bool) {
 	was := t.reader.Position()
-	for ctx.Err() == nil && t.publishSteps(ctx) {
+	for ctx.Err() == nil && t.publishLogEntries(ctx) {
 	}
 	happened = t.reader.Position() != was
 	t.mu.Lock()
-	none := t.changes.empty()
+	none := t.changes.isEmpty()
 	t.mu.Unlock()
 	if none && t.snapshot == t.Catalog.Current() {
 		return happened
@@ -126,20 +126,20 @@ func (t *notifier) publish(ctx context.Context) (happened bool) {
 	return happened
 }
 
-// publishSteps publishes new log entries as a chunk, and reports whether there may be more.
-func (t *notifier) publishSteps(ctx context.Context) (more bool) {
-	c := &chunk{from: t.reader.Position(), to: t.reader.Position()}
+// publishLogEntries publishes new log entries as a chunk, and reports whether there may be more.
+func (t *eventPublisher) publishLogEntries(ctx context.Context) (more bool) {
+	c := &eventChunk{from: t.reader.Position(), to: t.reader.Position()}
 	for len(c.data) < maxChunk {
 		var err error
 		if t.steps, err = t.reader.ReadEvents(ctx, t.steps[:0]); err != nil {
-			t.startOver()
+			t.restartAtLogEnd()
 			return false
 		}
 		if more = len(t.steps) > 0; !more {
 			break
 		}
 		for i := range t.steps {
-			c.add(&t.steps[i])
+			c.addLogEntry(&t.steps[i])
 		}
 	}
 	clear(t.steps)
@@ -149,36 +149,36 @@ func (t *notifier) publishSteps(ctx context.Context) (more bool) {
 	return more
 }
 
-// startOver continues at the end of the log after a read error. All listeners must reload.
-func (t *notifier) startOver() {
+// restartAtLogEnd continues at the end of the log after a read error. All listeners must reload.
+func (t *eventPublisher) restartAtLogEnd() {
 	t.reader.Close()
 	t.reader, t.appended = t.Log.Follow()
 	at := t.reader.Position()
-	c := &chunk{from: at, to: at}
-	c.data = appendReset(c.data, at)
-	c.addEvent(EventReset, at)
+	c := &eventChunk{from: at, to: at}
+	c.data = appendResetEvent(c.data, at)
+	c.markEvent(EventReset, at)
 	t.addChunk(c)
 }
 
 // publishChanges publishes the collected changes as a chunk.
-func (t *notifier) publishChanges(ctx context.Context) {
+func (t *eventPublisher) publishChanges(ctx context.Context) {
 	now := t.Catalog.Current()
 	t.mu.Lock()
 	what := t.changes
-	t.changes = changes{}
+	t.changes = changeSet{}
 	t.mu.Unlock()
-	what.compare(t.snapshot, now)
+	what.addDifferences(t.snapshot, now)
 	t.snapshot, t.replaced, t.changed = now, now.ReplacedChan(), time.Now()
-	if what.empty() {
+	if what.isEmpty() {
 		return
 	}
-	c := &chunk{from: t.reader.Position(), to: t.reader.Position()}
-	what.appendTo(ctx, c, t.Servers)
+	c := &eventChunk{from: t.reader.Position(), to: t.reader.Position()}
+	what.appendEventsTo(ctx, c, t.Servers)
 	t.addChunk(c)
 }
 
-func (t *notifier) addChunk(c *chunk) {
+func (t *eventPublisher) addChunk(c *eventChunk) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.buffer.add(c)
+	t.buffer.addChunk(c)
 }

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 type eventsWorld struct {
 	t       testing.TB
 	log     *activity.Log
-	hub     *Hub
+	hub     *EventHub
 	running sync.WaitGroup
 }
 
@@ -54,7 +54,7 @@ func newEventsWorld(t testing.TB) *eventsWorld {
 	if w.log, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db); err != nil {
 		t.Fatal(err)
 	}
-	w.hub = NewHub(HubDeps{Log: w.log, Catalog: catalogtest.New(t, func(*config.Config) {}).Catalog, Servers: w})
+	w.hub = NewEventHub(EventHubDeps{Log: w.log, Catalog: catalogtest.New(t, func(*config.Config) {}).Catalog, Servers: w})
 	ctx, stop := context.WithCancel(context.Background())
 	w.running.Go(func() { w.hub.Run(ctx) })
 	t.Cleanup(func() {

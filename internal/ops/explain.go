@@ -99,9 +99,9 @@ func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (P
 		lane := ProspectLane{Tool: v.String(), Outcome: would.Facts.Outcome, Check: would.Facts.Check, Warnings: would.Warnings, Why: allowReason(v, &would.Facts)}
 		switch refused := would.Problem; {
 		case refused != nil:
-			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.TextForUser(refused.Message), p.remedy(id, &would.Facts)
+			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.TextForUser(refused.Message), p.refusalRemedy(id, &would.Facts)
 			if lane.Check == policy.CheckScope.String() {
-				lane.Why, lane.Hint = who.scopeReason(id, v, p.Gateway), "Profiles stand under profiles in the file that `mcpproxy config path` names; a token is made anew to reach more."
+				lane.Why, lane.Hint = who.scopeRefusalReason(id, v, p.Gateway), "Profiles stand under profiles in the file that `mcpproxy config path` names; a token is made anew to reach more."
 			}
 		case would.Asks.IsSet():
 			lane.Why = "It would wait for a person, by " + would.Asks.String() + "."
@@ -159,8 +159,8 @@ func allowReason(v policy.CallTool, d *activity.Decision) string {
 	}
 }
 
-// remedy returns what a user can do about a refusal.
-func (p *Explainer) remedy(id tool.ID, d *activity.Decision) string {
+// refusalRemedy returns what a user can do about a refusal.
+func (p *Explainer) refusalRemedy(id tool.ID, d *activity.Decision) string {
 	switch policy.ParseCheck(d.Check) {
 	case policy.CheckCallable:
 		for _, s := range policy.Statuses() {
@@ -180,8 +180,8 @@ func (p *Explainer) remedy(id tool.ID, d *activity.Decision) string {
 	return ""
 }
 
-// prospectCaller is the caller of the explained call, and what decides about its calls.
-type prospectCaller struct {
+// explainedCaller is the caller of the explained call, and what decides about its calls.
+type explainedCaller struct {
 	ProspectWho
 	caller auth.Caller
 	token  *auth.ActiveToken
@@ -190,7 +190,7 @@ type prospectCaller struct {
 }
 
 // findCaller finds a client, profile or token by name.
-func (p *Explainer) findCaller(ctx context.Context, word string) (prospectCaller, error) {
+func (p *Explainer) findCaller(ctx context.Context, word string) (explainedCaller, error) {
 	kind, name, said := strings.Cut(word, ":")
 	if !said || kind != "client" && kind != "profile" && kind != "agent" {
 		kind, name = "", word
@@ -199,15 +199,15 @@ func (p *Explainer) findCaller(ctx context.Context, word string) (prospectCaller
 	profile := p.Gateway.Config().Profile(name) != nil
 	token, tokens, err := p.Tokens.LookupByName(ctx, name)
 	if err != nil {
-		return prospectCaller{}, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+		return explainedCaller{}, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 	}
 	switch {
 	case profile && (kind == "" || kind == "profile"):
-		return p.withScope(prospectCaller{ProspectWho: ProspectWho{Kind: "profile", Name: name}}, name), nil
+		return p.withCallerScope(explainedCaller{ProspectWho: ProspectWho{Kind: "profile", Name: name}}, name), nil
 	case clientErr == nil && (kind == "" || kind == "client"):
-		return p.clientCaller(ctx, client)
+		return p.callerForClient(ctx, client)
 	case token != nil && (kind == "" || kind == "agent"):
-		return p.withScope(prospectCaller{ProspectWho: ProspectWho{Kind: "agent", Name: name}, token: token}, ""), nil
+		return p.withCallerScope(explainedCaller{ProspectWho: ProspectWho{Kind: "agent", Name: name}, token: token}, ""), nil
 	}
 	names := clients.ClientIDs()
 	for _, one := range p.Gateway.Config().Profiles {
@@ -220,11 +220,11 @@ func (p *Explainer) findCaller(ctx context.Context, word string) (prospectCaller
 	if near := search.ClosestName(word, names); near != "" {
 		hint = "Did you mean '" + near + "'? " + hint
 	}
-	return prospectCaller{}, problem.Newf(problem.NotFound, "No client, profile or token is called '%s'.", problem.ClipName(word)).WithHint(hint).With("parameter", "who")
+	return explainedCaller{}, problem.Newf(problem.NotFound, "No client, profile or token is called '%s'.", problem.ClipName(word)).WithHint(hint).With("parameter", "who")
 }
 
-// withScope sets the caller's scope, at the address of a profile ("" is none).
-func (p *Explainer) withScope(w prospectCaller, profile string) prospectCaller {
+// withCallerScope sets the caller's scope, at the address of a profile ("" is none).
+func (p *Explainer) withCallerScope(w explainedCaller, profile string) explainedCaller {
 	w.caller = auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: auth.MCP}
 	if w.token != nil {
 		w.Token = w.token.Name
@@ -238,14 +238,14 @@ func (p *Explainer) withScope(w prospectCaller, profile string) prospectCaller {
 	return w
 }
 
-// clientCaller returns a client as its files connect it.
-func (p *Explainer) clientCaller(ctx context.Context, c clients.Client) (prospectCaller, error) {
+// callerForClient returns a client as its files connect it.
+func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (explainedCaller, error) {
 	env := p.Account.Env
 	report, err := permission.CheckClient(env, c.ID, p.Account.Tools())
 	if err != nil {
-		return prospectCaller{}, err
+		return explainedCaller{}, err
 	}
-	w := prospectCaller{ProspectWho: ProspectWho{Kind: "client", Name: c.ID}, report: &report, notes: report.Notes}
+	w := explainedCaller{ProspectWho: ProspectWho{Kind: "client", Name: c.ID}, report: &report, notes: report.Notes}
 	var docs []clients.ClientDoc
 	for _, f := range c.Files(env) {
 		if d, there := f.Read(); there {
@@ -254,12 +254,12 @@ func (p *Explainer) clientCaller(ctx context.Context, c clients.Client) (prospec
 	}
 	at, connected := clients.FindRegistration(docs, nil)
 	if w.Connected = connected; !connected {
-		return p.withScope(w, ""), nil
+		return p.withCallerScope(w, ""), nil
 	}
 	use := clients.ParseConnection(at.Entry)
 	w.Address = use.Path
 	if w.token, err = p.Tokens.Lookup(ctx, use.Token); err != nil {
-		return prospectCaller{}, err
+		return explainedCaller{}, err
 	}
 	switch {
 	case use.Token != "" && w.token == nil:
@@ -267,18 +267,18 @@ func (p *Explainer) clientCaller(ctx context.Context, c clients.Client) (prospec
 	case use.Token == "" && use.HTTP && p.Gateway.Config().RequireMCPAuth:
 		w.notes = append([]string{"MCPProxy wants a token of every client (require_mcp_auth), and there is none in " + at.Doc.Path + ": it is let in only if it has one elsewhere."}, w.notes...)
 	}
-	return p.withScope(w, use.Profile), nil
+	return p.withCallerScope(w, use.Profile), nil
 }
 
-// hasCallingTools reports whether an address serves the calling tools.
-func hasCallingTools(path string) bool {
+// servesCallTools reports whether an address serves the calling tools.
+func servesCallTools(path string) bool {
 	profile, ok := strings.CutPrefix(path, "/mcp/p/")
 	return path == "" || path == "/mcp" || ok && !strings.Contains(profile, "/")
 }
 
 // clientVerdict returns what the client does with a calling tool.
-func (w *prospectCaller) clientVerdict(v policy.CallTool) *ProspectClient {
-	if !hasCallingTools(w.Address) {
+func (w *explainedCaller) clientVerdict(v policy.CallTool) *ProspectClient {
+	if !servesCallTools(w.Address) {
 		return &ProspectClient{permission.Unknown, permission.Rule{Text: "the client uses " + w.Address}, "there the tool stands under its own name, and not behind the calling tools"}
 	}
 	for _, lane := range w.report.Lanes {
@@ -289,8 +289,8 @@ func (w *prospectCaller) clientVerdict(v policy.CallTool) *ProspectClient {
 	return &ProspectClient{Verdict: permission.Unknown}
 }
 
-// scopeReason returns which scope rejects a call.
-func (w *prospectCaller) scopeReason(id tool.ID, v policy.CallTool, g *Gateway) string {
+// scopeRefusalReason returns which scope rejects a call.
+func (w *explainedCaller) scopeRefusalReason(id tool.ID, v policy.CallTool, g *Gateway) string {
 	if w.token != nil && w.token.HasEnded() {
 		return "The token '" + w.Token + "' has expired."
 	}

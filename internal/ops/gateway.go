@@ -18,16 +18,16 @@ import (
 	"mcpproxy/internal/upstream/oauth"
 )
 
-// Upstreams is implemented by upstream.Set.
-type Upstreams interface {
+// ServerSupervisor restarts servers and reports how their starts progress. upstream.Set implements it.
+type ServerSupervisor interface {
 	Restart(server string) error
 	RestartQuietly(ctx context.Context, server string, begin func() error) error
 	Progress(server string) upstream.StartProgress
 	Deviations(server string) []string
 }
 
-// Log is implemented by activity.Log.
-type Log interface {
+// ActivityLog writes and reads activity records. activity.Log implements it.
+type ActivityLog interface {
 	Begin(r *activity.Record) error
 	End(id string, o activity.Outcome) error
 	Append(r *activity.Record) error
@@ -41,27 +41,27 @@ type Log interface {
 type GatewayDeps struct {
 	*gate.Gate // calls tools; has the configuration and the catalog
 	Book       *approval.Book
-	Upstreams  Upstreams
-	Log        Log
+	Upstreams  ServerSupervisor
+	Log        ActivityLog
 	Logins     *oauth.Accounts // nil: no server needs a login
 	About      DaemonInfo
 	Presence   *presence.Gate // requires proof of presence; nil requires none
-	// Timed is called with the duration of each search.
-	Timed func(time.Duration)
+	// ObserveSearch is called with the duration of each search.
+	ObserveSearch func(time.Duration)
 }
 
 // DaemonInfo describes the process for Status. Its functions are called each time.
 type DaemonInfo struct {
-	Version      string
-	StartedAt    time.Time
-	ConfigPath   string
-	Surfaces     func() []Surface
-	ConfigError  func() error
-	NeedsRestart func() []string
-	Unconfirmed  func() config.UnconfirmedChanges // nil: nothing waits for confirmation
-	Warnings     func() []string
-	Held         func(ctx context.Context) StatusHeld
-	Loaded       func() int // size in bytes of the tool list that agents get on /mcp
+	Version         string
+	StartedAt       time.Time
+	ConfigPath      string
+	Surfaces        func() []Surface
+	ConfigError     func() error
+	NeedsRestart    func() []string
+	Unconfirmed     func() config.UnconfirmedChanges // nil: nothing waits for confirmation
+	Warnings        func() []string
+	CountHeld       func(ctx context.Context) StatusHeld
+	LoadedToolBytes func() int // size in bytes of the tool list that agents get on /mcp
 }
 
 // Gateway has the operations that read state and call tools.
@@ -81,8 +81,8 @@ func NewActionRecord(c Caller, kind activity.Type, id tool.ID, action, detail st
 	return r
 }
 
-// recordServerAction records an action on a server.
-func (g *Gateway) recordServerAction(c Caller, server, action string) error {
+// recordActionOnServer records an action on a server.
+func (g *Gateway) recordActionOnServer(c Caller, server, action string) error {
 	r := NewActionRecord(c, activity.ServerChange, tool.ID{Server: server}, action, "")
 	r.Status = activity.Success
 	return g.Log.Append(&r)
@@ -93,7 +93,7 @@ func (g *Gateway) FindServer(name string) (*catalog.Server, error) {
 	if s := g.Catalog.Current().Server(name); s != nil {
 		return s, nil
 	}
-	return nil, g.ServerNotFound(name)
+	return nil, g.ServerNotFoundError(name)
 }
 
 // findServerInScope is FindServer within the caller's scope. A server outside of it is OUT_OF_SCOPE, whether or not it exists.
@@ -108,8 +108,8 @@ func (g *Gateway) findServerInScope(c *Caller, name string) (*catalog.Server, er
 	return nil, gate.ServerNotFoundProblem(snapshot, name)
 }
 
-// ServerNotFound returns the problem for an unknown server name.
-func (g *Gateway) ServerNotFound(name string) error {
+// ServerNotFoundError returns the problem for an unknown server name.
+func (g *Gateway) ServerNotFoundError(name string) error {
 	return gate.ServerNotFoundProblem(g.Catalog.Current(), name)
 }
 
@@ -121,7 +121,7 @@ func (g *Gateway) FindTool(id tool.ID) (*catalog.Tool, error) {
 	case t != nil:
 		return t, nil
 	case snapshot.Server(id.Server) == nil:
-		return nil, g.ServerNotFound(id.Server)
+		return nil, g.ServerNotFoundError(id.Server)
 	}
 	p := problem.Newf(problem.ToolNotFound, "Tool '%s' not found", problem.ClipName(id.String())).
 		WithHint("See the tools with `mcpproxy tools list --server " + id.Server + "`.")

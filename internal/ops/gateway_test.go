@@ -50,7 +50,7 @@ func (*world) Deviations(string) []string { return nil }
 func (w *world) retrieve(r RetrieveRequest) catalogtest.RetrieveResult {
 	w.T.Helper()
 	r.Caller = anAgent
-	return w.ParseRetrieveResult(w.gateway.Retrieve(context.Background(), r))
+	return w.ParseRetrieveResult(w.gateway.RetrieveTools(context.Background(), r))
 }
 
 const (
@@ -94,8 +94,8 @@ func TestAnswersAreTheSameBytesWithoutTheLockedTools(t *testing.T) {
 	query := RetrieveRequest{Query: "read or destroy a thing", Caller: anAgent}
 	with := newWorld(t, func(c *config.Config) { c.Servers[0].DisabledTools = []string{"destroys"} }, readsTool, destroysTool)
 	without := newWorld(t, nil, readsTool)
-	a, errA := with.gateway.Retrieve(context.Background(), query)
-	b, errB := without.gateway.Retrieve(context.Background(), query)
+	a, errA := with.gateway.RetrieveTools(context.Background(), query)
+	b, errB := without.gateway.RetrieveTools(context.Background(), query)
 	if errA != nil || errB != nil || string(a) != string(b) {
 		t.Errorf("%s\n%s %v %v", a, b, errA, errB)
 	}
@@ -123,14 +123,14 @@ func TestLargeResultsAreCutAndReadOn(t *testing.T) {
 	}
 	kept := strings.Index(string(r.Result), `"}`) - len(`{"content":[{"type":"text","text":"`)
 	said(r.Result, kept)
-	part, err := w.gateway.ReadResult(context.Background(), ReadRequest{Handle: r.Handle, Path: "content[0].text", Offset: kept, Limit: 5, Caller: anAgent})
+	part, err := w.gateway.ReadResult(context.Background(), ReadResultRequest{Handle: r.Handle, Path: "content[0].text", Offset: kept, Limit: 5, Caller: anAgent})
 	if err != nil {
 		t.Fatal(err)
 	}
 	said(part, kept+5)
 	var read strings.Builder
 	for offset := 0; ; {
-		raw, err := w.gateway.ReadResult(context.Background(), ReadRequest{Handle: r.Handle, Offset: offset, Caller: anAgent})
+		raw, err := w.gateway.ReadResult(context.Background(), ReadResultRequest{Handle: r.Handle, Offset: offset, Caller: anAgent})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,11 +153,11 @@ func TestLargeResultsAreCutAndReadOn(t *testing.T) {
 	if err := w.Edit(func(c *config.Config) error { c.Servers[0].Quarantined = true; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if part, err := w.gateway.ReadResult(context.Background(), ReadRequest{Handle: r.Handle, Caller: anAgent}); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
+	if part, err := w.gateway.ReadResult(context.Background(), ReadResultRequest{Handle: r.Handle, Caller: anAgent}); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("of a quarantined server: %d bytes, %v", len(part), err)
 	}
 	other := Caller{Actor: auth.Actor{Kind: auth.Agent, Name: "other"}}
-	for _, req := range []ReadRequest{{Handle: r.Handle, Caller: other}, {Handle: "nope", Caller: anAgent}} {
+	for _, req := range []ReadResultRequest{{Handle: r.Handle, Caller: other}, {Handle: "nope", Caller: anAgent}} {
 		if _, err := w.gateway.ReadResult(context.Background(), req); problem.From(err).Code != problem.NotFound {
 			t.Errorf("a foreign or unknown handle gave %v", err)
 		}

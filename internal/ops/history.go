@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// HistoryLog is implemented by activity.Log.
+// HistoryLog reads, verifies and redacts the whole activity log. activity.Log implements it.
 type HistoryLog interface {
 	List(ctx context.Context, f activity.Filter) (activity.RecordPage, error)
 	EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error
@@ -21,35 +21,37 @@ type HistoryLog interface {
 	SigningKey() *activity.SigningKey
 }
 
-// History has the operations on the activity log as a whole.
-type History struct {
+// ActivityHistory has the operations on the activity log as a whole.
+type ActivityHistory struct {
 	log HistoryLog
 	now func() time.Time
 }
 
-// NewHistory returns a History.
-func NewHistory(l HistoryLog) *History { return &History{log: l, now: time.Now} }
+// NewActivityHistory returns an ActivityHistory.
+func NewActivityHistory(l HistoryLog) *ActivityHistory {
+	return &ActivityHistory{log: l, now: time.Now}
+}
 
 // maxCountedRecords limits the records that one request counts, newest first.
 const maxCountedRecords = 2_000_000
 
-// Verify checks the whole log.
-func (h *History) Verify(ctx context.Context, _ Caller, _ Nothing) (activity.Verification, error) {
+// VerifyLog checks the whole log.
+func (h *ActivityHistory) VerifyLog(ctx context.Context, _ Caller, _ Nothing) (activity.Verification, error) {
 	return h.log.Verify(ctx)
 }
 
-// RedactInput names the fields to erase.
-type RedactInput struct {
+// RedactRequest names the fields to erase.
+type RedactRequest struct {
 	ID     string                   `path:"id"`
 	Fields []activity.ErasableField `json:"fields" required:"true" doc:"What to erase of it, for good."`
 }
 
-// Redact erases fields of a record, and records that.
-func (h *History) Redact(ctx context.Context, c Caller, in RedactInput) (activity.Record, error) {
+// RedactRecord erases fields of a record, and records that.
+func (h *ActivityHistory) RedactRecord(ctx context.Context, c Caller, in RedactRequest) (activity.Record, error) {
 	by := activity.Record{}
 	by.SetCaller(&c)
 	r, err := h.log.Redact(ctx, by, in.ID, in.Fields)
-	completeIntent(&r)
+	fillIntentOperation(&r)
 	return r, err
 }
 
@@ -71,7 +73,7 @@ type SessionList struct {
 }
 
 // Sessions returns the sessions with records in a period, newest first.
-func (h *History) Sessions(ctx context.Context, _ Caller, in SessionQuery) (SessionList, error) {
+func (h *ActivityHistory) Sessions(ctx context.Context, _ Caller, in SessionQuery) (SessionList, error) {
 	period, err := parsePeriod("period", in.Period, historyDay)
 	if err != nil {
 		return SessionList{}, err
@@ -91,10 +93,10 @@ func parsePeriod(name, s string, preset time.Duration) (time.Duration, error) {
 	if d, ok := activity.ParseDuration(s); ok && d >= time.Second && d%time.Second == 0 {
 		return d, nil
 	}
-	return 0, invalidValue(name, s, "whole seconds, minutes, hours, days or weeks, such as 90s, 30m, 24h, 7d or 2w")
+	return 0, invalidValueError(name, s, "whole seconds, minutes, hours, days or weeks, such as 90s, 30m, 24h, 7d or 2w")
 }
 
-func invalidValue(name, value, allowed string) *problem.Problem {
+func invalidValueError(name, value, allowed string) *problem.Problem {
 	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.ClipName(value), name, allowed).
 		With("parameter", name).With("value", problem.ClipName(value)).With("allowed", []string{allowed})
 }

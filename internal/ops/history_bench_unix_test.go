@@ -61,7 +61,7 @@ func BenchmarkVerify(b *testing.B) {
 	})
 	path := filepath.Join(dir, "log.jsonl")
 	measure("export", func() error {
-		f, err := ops.NewHistory(l).Export(b.Context(), ops.Caller{}, ops.ExportQuery{Bodies: true})
+		f, err := ops.NewActivityHistory(l).Export(b.Context(), ops.Caller{}, ops.ExportQuery{Bodies: true})
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func BenchmarkVerify(b *testing.B) {
 		if info, err := f.Stat(); err == nil {
 			b.Logf("%d MB", info.Size()>>20)
 		}
-		v, err := ops.VerifyFile(f, l.SigningKey().String())
+		v, err := ops.VerifyExport(f, l.SigningKey().String())
 		if !v.OK || v.Records < int64(b.N) {
 			err = errors.Join(err, fmt.Errorf("%+v, %+v", v, v.FirstBreak))
 		}

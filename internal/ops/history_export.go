@@ -19,24 +19,24 @@ import (
 // ExportQuery selects records to export.
 type ExportQuery struct {
 	activity.Filter
-	Format Format `query:"format" doc:"jsonl (application/x-ndjson): a record in a line, as one alone is shown, with what proves it in the place of its place in the chain; behind the records, in lines without id, what proves the whole. Or csv (text/csv): a table of what matters. jsonl when it is left out."`
-	Bodies bool   `query:"include_bodies" doc:"Whether arguments and responses are in it, too."`
+	Format ExportFormat `query:"format" doc:"jsonl (application/x-ndjson): a record in a line, as one alone is shown, with what proves it in the place of its place in the chain; behind the records, in lines without id, what proves the whole. Or csv (text/csv): a table of what matters. jsonl when it is left out."`
+	Bodies bool         `query:"include_bodies" doc:"Whether arguments and responses are in it, too."`
 }
 
-// Format is the format of an export.
-type Format string
+// ExportFormat is the format of an export.
+type ExportFormat string
 
 // The formats.
 const (
-	JSONL Format = "jsonl"
-	CSV   Format = "csv"
+	JSONL ExportFormat = "jsonl"
+	CSV   ExportFormat = "csv"
 )
 
 // Words returns all formats.
-func (Format) Words() []string { return []string{string(JSONL), string(CSV)} }
+func (ExportFormat) Words() []string { return []string{string(JSONL), string(CSV)} }
 
 // EachStoredRecord returns the present records as a file, newest first.
-func (h *History) Export(_ context.Context, _ Caller, in ExportQuery) (File, error) {
+func (h *ActivityHistory) Export(_ context.Context, _ Caller, in ExportQuery) (Download, error) {
 	if in.Format == "" {
 		in.Format = JSONL
 	}
@@ -44,18 +44,18 @@ func (h *History) Export(_ context.Context, _ Caller, in ExportQuery) (File, err
 	if in.Format == CSV {
 		kind = "text/csv; charset=utf-8"
 	}
-	return File{
+	return Download{
 		Type: kind, Name: "mcpproxy-activity-" + h.now().UTC().Format("20060102T150405Z") + "." + string(in.Format),
-		Stream: func(ctx context.Context, w io.Writer) error { return h.export(ctx, &in, w) },
+		Stream: func(ctx context.Context, w io.Writer) error { return h.writeExport(ctx, &in, w) },
 	}, nil
 }
 
 // exportWrite is the approximate size of one write.
 const exportWrite = 64 << 10
 
-func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) error {
+func (h *ActivityHistory) writeExport(ctx context.Context, in *ExportQuery, w io.Writer) error {
 	if in.Format == JSONL {
-		return h.exportLines(ctx, in, w)
+		return h.writeJSONLines(ctx, in, w)
 	}
 	var buf bytes.Buffer
 	table := csv.NewWriter(&buf)
@@ -63,8 +63,8 @@ func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) erro
 		return err
 	}
 	err := h.log.EachRecord(ctx, in.Filter, func(r *activity.Record) error {
-		completeIntent(r)
-		if err := table.Write(csvCells(r, in.Bodies)); err != nil {
+		fillIntentOperation(r)
+		if err := table.Write(csvRow(r, in.Bodies)); err != nil {
 			return err
 		}
 		table.Flush()
@@ -82,41 +82,41 @@ func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) erro
 	return err
 }
 
-// exportLines writes records as lines with their proofs, then what proves the whole export.
-func (h *History) exportLines(ctx context.Context, in *ExportQuery, w io.Writer) error {
-	out := lineWriter{to: w, sum: sha256.New()}
-	end := exportEnd{Format: exportFormat, Filtered: !in.Filter.SelectsAll(), Bodies: in.Bodies, Time: h.now().UTC(), Signer: h.log.SigningKey().String()}
+// writeJSONLines writes records as lines with their proofs, then what proves the whole export.
+func (h *ActivityHistory) writeJSONLines(ctx context.Context, in *ExportQuery, w io.Writer) error {
+	out := hashingLineWriter{to: w, sum: sha256.New()}
+	end := exportEndLine{Format: exportFormat, Filtered: !in.Filter.SelectsAll(), Bodies: in.Bodies, Time: h.now().UTC(), Signer: h.log.SigningKey().String()}
 	at, err := h.log.EachStoredRecord(ctx, in.Filter, func(s *activity.StoredRecord) error {
 		end.Records++
-		line, err := recordLine(s, end.Records, in.Bodies)
+		line, err := encodeStoredRecord(s, end.Records, in.Bodies)
 		if err != nil {
 			return err
 		}
-		return out.add(line)
+		return out.writeLine(line)
 	})
 	if err != nil {
 		return err
 	}
-	end.setPosition(at)
-	if err := h.log.EachChainMark(ctx, func(p activity.ChainPart) error { return out.add(encodeChainPart(&p)) }); err != nil {
+	end.setChainPosition(at)
+	if err := h.log.EachChainMark(ctx, func(p activity.ChainPart) error { return out.writeLine(encodeChainPart(&p)) }); err != nil {
 		return err
 	}
 	end.SHA256 = hex.EncodeToString(out.sum.Sum(nil))
-	line, err := end.signedLine(h.log.SigningKey().SignText)
+	line, err := end.toSignedLine(h.log.SigningKey().SignText)
 	if err == nil {
-		err = out.add(line)
+		err = out.writeLine(line)
 	}
 	return errors.Join(err, out.flush())
 }
 
-// lineWriter buffers and hashes lines.
-type lineWriter struct {
+// hashingLineWriter buffers and hashes lines.
+type hashingLineWriter struct {
 	to  io.Writer
 	sum hash.Hash
 	buf bytes.Buffer
 }
 
-func (w *lineWriter) add(line []byte) error {
+func (w *hashingLineWriter) writeLine(line []byte) error {
 	w.buf.Write(line)
 	w.buf.WriteByte('\n')
 	w.sum.Write(line)
@@ -127,7 +127,7 @@ func (w *lineWriter) add(line []byte) error {
 	return w.flush()
 }
 
-func (w *lineWriter) flush() error {
+func (w *hashingLineWriter) flush() error {
 	_, err := w.buf.WriteTo(w.to)
 	return err
 }
@@ -140,8 +140,8 @@ func csvColumns(bodies bool) []string {
 	return all
 }
 
-// csvCells returns the cells of a record, in the order of csvColumns.
-func csvCells(r *activity.Record, bodies bool) []string {
+// csvRow returns the cells of a record, in the order of csvColumns.
+func csvRow(r *activity.Record, bodies bool) []string {
 	intent := activity.Intent{}
 	if r.Metadata.Intent != nil {
 		intent = *r.Metadata.Intent

@@ -35,8 +35,8 @@ import (
 // exportFormat is the version of this format.
 const exportFormat = 1
 
-// exportEnd is the last line of an export.
-type exportEnd struct {
+// exportEndLine is the last line of an export.
+type exportEndLine struct {
 	Format   int       `json:"format"`
 	Records  int64     `json:"records"`
 	Filtered bool      `json:"filtered"`
@@ -49,11 +49,11 @@ type exportEnd struct {
 	SHA256   string    `json:"sha256"`
 }
 
-func (e *exportEnd) setPosition(p activity.SpoolPosition) {
+func (e *exportEndLine) setChainPosition(p activity.SpoolPosition) {
 	e.Chain, e.Seq, e.Hash = p.Chain, p.Seq, hex.EncodeToString(p.Hash[:])
 }
 
-func (e *exportEnd) position() (p activity.SpoolPosition, ok bool) {
+func (e *exportEndLine) chainPosition() (p activity.SpoolPosition, ok bool) {
 	p.Chain, p.Seq = e.Chain, e.Seq
 	n, err := hex.Decode(p.Hash[:], []byte(e.Hash)[:min(len(e.Hash), 2*len(p.Hash))])
 	return p, err == nil && n == len(p.Hash)
@@ -66,8 +66,8 @@ const (
 	endStart       = `{"end":`
 )
 
-// signedLine returns {"end":{…},"signature":"…"}. The signature covers everything before its comma.
-func (e *exportEnd) signedLine(sign func([]byte) []byte) ([]byte, error) {
+// toSignedLine returns {"end":{…},"signature":"…"}. The signature covers everything before its comma.
+func (e *exportEndLine) toSignedLine(sign func([]byte) []byte) ([]byte, error) {
 	text, err := wirejson.Marshal(e)
 	line := append([]byte(endStart), text...)
 	signature := sign(line)
@@ -75,14 +75,15 @@ func (e *exportEnd) signedLine(sign func([]byte) []byte) ([]byte, error) {
 	return append(line, `"}`...), err
 }
 
-// recordLine encodes a record with its proof.
-func recordLine(s *activity.StoredRecord, n int64, bodies bool) ([]byte, error) {
+// encodeStoredRecord encodes a record with its proof.
+func encodeStoredRecord(s *activity.StoredRecord, n int64, bodies bool) ([]byte, error) {
 	r := activity.DecodeForDisplay(s.Entry, s.Outcome)
-	return exportLine(&r, n, s.ExportEntries(bodies), bodies)
+	return encodeRecordLine(&r, n, s.ExportEntries(bodies), bodies)
 }
 
-func exportLine(r *activity.Record, n int64, entries []activity.ExportedEntry, bodies bool) ([]byte, error) {
-	completeIntent(r)
+// encodeRecordLine encodes a record as line n of an export, with the log entries that prove it.
+func encodeRecordLine(r *activity.Record, n int64, entries []activity.ExportedEntry, bodies bool) ([]byte, error) {
+	fillIntentOperation(r)
 	if !bodies {
 		r.Arguments, r.Response = nil, nil
 	}
@@ -104,20 +105,20 @@ func appendProof(line []byte, n int64, entries []activity.ExportedEntry) []byte 
 	return append(line, "]}}"...)
 }
 
-// chainLine is a line with a part of the chain: neither a record nor the end.
-type chainLine struct {
-	Gone       *goneEntries `json:"gone,omitempty"`
-	Checkpoint *checkpoint  `json:"checkpoint,omitempty"`
+// chainPartLine is a line with a part of the chain: neither a record nor the end.
+type chainPartLine struct {
+	Gone       *removedEntries   `json:"gone,omitempty"`
+	Checkpoint *signedCheckpoint `json:"checkpoint,omitempty"`
 }
 
-type goneEntries struct {
+type removedEntries struct {
 	First  int64  `json:"first"`
 	Seq    int64  `json:"seq"`
 	Hash   string `json:"hash"`
 	Pruned bool   `json:"pruned,omitempty"`
 }
 
-type checkpoint struct {
+type signedCheckpoint struct {
 	Chain     string    `json:"chain"`
 	Seq       int64     `json:"seq"`
 	Hash      string    `json:"hash"`
@@ -128,11 +129,11 @@ type checkpoint struct {
 }
 
 func encodeChainPart(p *activity.ChainPart) []byte {
-	m := chainLine{}
+	m := chainPartLine{}
 	if c := p.Checkpoint; c != nil {
-		m.Checkpoint = &checkpoint{c.Chain, c.Seq, hex.EncodeToString(c.Hash[:]), c.Time, c.Pruned, hex.EncodeToString(c.Key), hex.EncodeToString(c.Signature)}
+		m.Checkpoint = &signedCheckpoint{c.Chain, c.Seq, hex.EncodeToString(c.Hash[:]), c.Time, c.Pruned, hex.EncodeToString(c.Key), hex.EncodeToString(c.Signature)}
 	} else {
-		m.Gone = &goneEntries{p.First, p.Seq, hex.EncodeToString(p.Hash[:]), p.Pruned}
+		m.Gone = &removedEntries{p.First, p.Seq, hex.EncodeToString(p.Hash[:]), p.Pruned}
 	}
 	line, _ := wirejson.Marshal(m) // it never fails: strings, numbers and a time
 	return line
@@ -140,7 +141,7 @@ func encodeChainPart(p *activity.ChainPart) []byte {
 
 // parseChainPart parses what encodeChainPart wrote.
 func parseChainPart(line []byte) (p activity.ChainPart, ok bool) {
-	var m chainLine
+	var m chainPartLine
 	if json.Unmarshal(line, &m) != nil {
 		return p, false
 	}
@@ -164,8 +165,8 @@ func parseChainPart(line []byte) (p activity.ChainPart, ok bool) {
 	return p, errors.Join(errs...) == nil && bytes.Equal(encodeChainPart(&p), line)
 }
 
-// FileVerification is the result of verifying an export.
-type FileVerification struct {
+// ExportVerification is the result of verifying an export.
+type ExportVerification struct {
 	OK         bool            `json:"ok"`
 	Records    int64           `json:"records"`
 	Entries    int64           `json:"entries"`
@@ -183,10 +184,10 @@ type FileVerification struct {
 // maxLine limits the length of a line.
 const maxLine = 256 << 20
 
-// VerifyFile verifies an export in lines without the log. It proves the signer only if the user knows the signer's key: a nonempty key must match.
-func VerifyFile(f io.ReadSeeker, key string) (FileVerification, error) {
-	v := fileVerifier{key: key, sum: sha256.New()}
-	for _, read := range []func(io.Reader) (*activity.Break, error){v.readTail, v.readLines} {
+// VerifyExport verifies an export in lines without the log. It proves the signer only if the user knows the signer's key: a nonempty key must match.
+func VerifyExport(f io.ReadSeeker, key string) (ExportVerification, error) {
+	v := exportVerifier{key: key, sum: sha256.New()}
+	for _, read := range []func(io.Reader) (*activity.Break, error){v.readTrailer, v.checkAllLines} {
 		v.n = 0
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return v.found, problem.Newf(problem.Internal, "The export cannot be read: %v.", err)
@@ -207,11 +208,11 @@ func VerifyFile(f io.ReadSeeker, key string) (FileVerification, error) {
 	return v.found, nil
 }
 
-// fileVerifier reads a file twice: first the lines after the records, then all.
-type fileVerifier struct {
+// exportVerifier reads a file twice: first the lines after the records, then all.
+type exportVerifier struct {
 	key        string
 	n          int64 // line number
-	end        *exportEnd
+	end        *exportEndLine
 	endLine    []byte
 	closed     bool // the last line was read
 	audit      *activity.ExportAudit
@@ -221,27 +222,27 @@ type fileVerifier struct {
 	lastSeq    int64
 	proofs     int64
 	checking   bool
-	found      FileVerification
+	found      ExportVerification
 }
 
-// readTail reads the lines after the records.
-func (v *fileVerifier) readTail(f io.Reader) (*activity.Break, error) {
-	return v.truncatedBreak(eachLine(f, func(line []byte) bool {
+// readTrailer reads the lines after the records.
+func (v *exportVerifier) readTrailer(f io.Reader) (*activity.Break, error) {
+	return v.breakIfTruncated(forEachLine(f, func(line []byte) bool {
 		v.n++
-		v.readTailLine(line)
+		v.readTrailerLine(line)
 		return true
 	}))
 }
 
-// readLines checks each line by itself on all processors, then in order.
-func (v *fileVerifier) readLines(f io.Reader) (first *activity.Break, err error) {
+// checkAllLines checks each line by itself on all processors, then in order.
+func (v *exportVerifier) checkAllLines(f io.Reader) (first *activity.Break, err error) {
 	processors := runtime.GOMAXPROCS(0)
 	work, inOrder, stop := make(chan *lineBatch, 2*processors), make(chan *lineBatch, 2*processors), make(chan struct{})
 	var running sync.WaitGroup
 	for range processors {
 		running.Go(func() {
 			for b := range work {
-				b.check(v.end != nil, v.found.Bodies)
+				b.checkRecords(v.end != nil, v.found.Bodies)
 			}
 		})
 	}
@@ -249,7 +250,7 @@ func (v *fileVerifier) readLines(f io.Reader) (first *activity.Break, err error)
 	running.Go(func() {
 		defer close(inOrder)
 		defer close(work)
-		cut, err = eachBatch(f, func(b *lineBatch) bool {
+		cut, err = forEachLineBatch(f, func(b *lineBatch) bool {
 			select {
 			case <-stop:
 				return false
@@ -272,20 +273,20 @@ func (v *fileVerifier) readLines(f io.Reader) (first *activity.Break, err error)
 	if first != nil {
 		return first, nil
 	}
-	return v.truncatedBreak(cut, err)
+	return v.breakIfTruncated(cut, err)
 }
 
-// truncatedBreak reports a last line without an end.
-func (v *fileVerifier) truncatedBreak(cut bool, err error) (*activity.Break, error) {
+// breakIfTruncated reports a last line without an end.
+func (v *exportVerifier) breakIfTruncated(cut bool, err error) (*activity.Break, error) {
 	if err != nil || !cut {
 		return nil, err
 	}
 	v.n++
-	return v.breakAtLine("The last line is cut off."), nil
+	return v.newBreakAtLine("The last line is cut off."), nil
 }
 
-// eachLine calls fn for each line until it returns false. cut reports that the last line has no end.
-func eachLine(f io.Reader, fn func(line []byte) bool) (cut bool, err error) {
+// forEachLine calls fn for each line until it returns false. cut reports that the last line has no end.
+func forEachLine(f io.Reader, fn func(line []byte) bool) (cut bool, err error) {
 	in := bufio.NewReaderSize(f, 1<<20)
 	var long []byte
 	for {
@@ -330,10 +331,10 @@ type recordLineCheck struct {
 // batchBytes is the approximate size of a batch.
 const batchBytes = 256 << 10
 
-// eachBatch is eachLine for batches. The lines stay valid.
-func eachBatch(f io.Reader, fn func(*lineBatch) bool) (cut bool, err error) {
+// forEachLineBatch is forEachLine for batches. The lines stay valid.
+func forEachLineBatch(f io.Reader, fn func(*lineBatch) bool) (cut bool, err error) {
 	b, size, goesOn := &lineBatch{checked: make(chan struct{})}, 0, true
-	cut, err = eachLine(f, func(line []byte) bool {
+	cut, err = forEachLine(f, func(line []byte) bool {
 		b.lines = append(b.lines, bytes.Clone(line))
 		if size += len(line); size >= batchBytes {
 			goesOn = fn(b)
@@ -347,23 +348,23 @@ func eachBatch(f io.Reader, fn func(*lineBatch) bool) (cut bool, err error) {
 	return cut, err
 }
 
-// check parses and checks the records among the lines.
-func (b *lineBatch) check(known, bodies bool) {
+// checkRecords parses and checks the records among the lines.
+func (b *lineBatch) checkRecords(known, bodies bool) {
 	defer close(b.checked)
 	b.checks = make([]recordLineCheck, len(b.lines))
 	for i, line := range b.lines {
 		if s := &b.checks[i]; bytes.HasPrefix(line, []byte(recordStart)) {
-			s.parse(line)
-			s.matches = !s.valid || !known || s.matchesLine(line, bodies)
+			s.parseProof(line)
+			s.matches = !s.valid || !known || s.matchesReencoded(line, bodies)
 		}
 	}
 }
 
-// matchesLine reports whether encoding the entries again gives the same line.
-func (s *recordLineCheck) matchesLine(line []byte, bodies bool) bool {
+// matchesReencoded reports whether encoding the entries again gives the same line.
+func (s *recordLineCheck) matchesReencoded(line []byte, bodies bool) bool {
 	again, err := []byte(nil), error(nil)
 	if r, proven := activity.DecodeExportedRecord(s.entries); proven {
-		again, err = exportLine(&r, s.n, s.entries, bodies)
+		again, err = encodeRecordLine(&r, s.n, s.entries, bodies)
 	} else {
 		at := bytes.LastIndex(line, []byte(proofMember))
 		again = appendProof(bytes.Clone(line[:max(at, 0)]), s.n, s.entries)
@@ -371,18 +372,18 @@ func (s *recordLineCheck) matchesLine(line []byte, bodies bool) bool {
 	return err == nil && bytes.Equal(again, line)
 }
 
-// breakAtLine returns a break at the current line.
-func (v *fileVerifier) breakAtLine(reason string, args ...any) *activity.Break {
+// newBreakAtLine returns a break at the current line.
+func (v *exportVerifier) newBreakAtLine(reason string, args ...any) *activity.Break {
 	return &activity.Break{ID: v.last, Seq: v.lastSeq, Reason: fmt.Sprintf("Line %d: ", v.n) + fmt.Sprintf(reason, args...)}
 }
 
-// readTailLine reads a line after the records. The second pass reads the records.
-func (v *fileVerifier) readTailLine(line []byte) {
+// readTrailerLine reads a line after the records. The second pass reads the records.
+func (v *exportVerifier) readTrailerLine(line []byte) {
 	switch {
 	case v.end != nil:
 		v.end = nil // not the last line; the second pass reports what it is
 	case bytes.HasPrefix(line, []byte(endStart)):
-		v.readEnd(line)
+		v.parseEndLine(line)
 	case !bytes.HasPrefix(line, []byte(recordStart)):
 		if p, ok := parseChainPart(line); ok {
 			v.chainParts = append(v.chainParts, p)
@@ -390,35 +391,35 @@ func (v *fileVerifier) readTailLine(line []byte) {
 	}
 }
 
-func (v *fileVerifier) readEnd(line []byte) {
+func (v *exportVerifier) parseEndLine(line []byte) {
 	text, _, ok := bytes.Cut(line[len(endStart):], []byte(signatureStart))
-	var e exportEnd
+	var e exportEndLine
 	if ok && json.Unmarshal(text, &e) == nil && e.Format == exportFormat {
 		v.end, v.endLine = &e, bytes.Clone(line)
 	}
 }
 
-// finishPass ends each of the two passes.
-func (v *fileVerifier) finishPass() *activity.Break {
+// finishPass ends a pass. After the first it checks that the end line is usable, after the second that the export is complete.
+func (v *exportVerifier) finishPass() *activity.Break {
 	if v.checking {
 		if !v.closed {
-			return v.breakAtLine("The export ends without its last line: it was cut off.")
+			return v.newBreakAtLine("The export ends without its last line: it was cut off.")
 		}
 		return v.audit.FinishAudit()
 	}
 	v.checking = true
-	e := exportEnd{}
+	e := exportEndLine{}
 	if v.end != nil {
 		e = *v.end
 	}
-	at, ok := e.position()
+	at, ok := e.chainPosition()
 	signer, err := hex.DecodeString(e.Signer)
 	if v.end != nil && (!ok || err != nil || len(signer) != ed25519.PublicKeySize) {
-		return v.breakAtLine("The end of the export was changed, or is not signed.")
+		return v.newBreakAtLine("The end of the export was changed, or is not signed.")
 	}
 	v.found.Filtered, v.found.Bodies, v.found.Written, v.found.Signer = e.Filtered, e.Bodies, e.Time, e.Signer
 	if v.key != "" && v.key != e.Signer {
-		return &activity.Break{Seq: e.Seq, Reason: fmt.Sprintf("The export is signed with the key %s, and not with %s.", orNone(e.Signer), v.key)}
+		return &activity.Break{Seq: e.Seq, Reason: fmt.Sprintf("The export is signed with the key %s, and not with %s.", noneIfEmpty(e.Signer), v.key)}
 	}
 	v.audit = activity.NewExportAudit(e.Filtered, signer, at)
 	for _, p := range v.chainParts {
@@ -429,7 +430,7 @@ func (v *fileVerifier) finishPass() *activity.Break {
 	return nil
 }
 
-func orNone(s string) string {
+func noneIfEmpty(s string) string {
 	if s == "" {
 		return "(none)"
 	}
@@ -437,19 +438,19 @@ func orNone(s string) string {
 }
 
 // checkLine checks a line in order.
-func (v *fileVerifier) checkLine(line []byte, s *recordLineCheck) *activity.Break {
+func (v *exportVerifier) checkLine(line []byte, s *recordLineCheck) *activity.Break {
 	if v.closed {
-		return v.breakAtLine("It stands behind the last line.")
+		return v.newBreakAtLine("It stands behind the last line.")
 	}
 	var b *activity.Break
 	switch {
 	case bytes.HasPrefix(line, []byte(endStart)):
-		return v.checkEnd(line)
+		return v.checkEndLine(line)
 	case bytes.HasPrefix(line, []byte(recordStart)):
 		b = v.checkRecord(s)
 	default:
 		if _, ok := parseChainPart(line); !ok {
-			b = v.breakAtLine("It is none of an export, or was changed.")
+			b = v.newBreakAtLine("It is none of an export, or was changed.")
 		}
 	}
 	v.sum.Write(line)
@@ -457,15 +458,15 @@ func (v *fileVerifier) checkLine(line []byte, s *recordLineCheck) *activity.Brea
 	return b
 }
 
-func (v *fileVerifier) checkRecord(s *recordLineCheck) *activity.Break {
+func (v *exportVerifier) checkRecord(s *recordLineCheck) *activity.Break {
 	v.last, v.lastSeq = s.id, s.firstSeq
 	if !s.valid {
-		return v.breakAtLine("The record was changed.")
+		return v.newBreakAtLine("The record was changed.")
 	}
 	v.found.Records++
 	v.proofs++
 	if s.n != v.proofs {
-		return v.breakAtLine("It was written as line %d: what was before it is missing, or it was moved or inserted.", s.n)
+		return v.newBreakAtLine("It was written as line %d: what was before it is missing, or it was moved or inserted.", s.n)
 	}
 	for i := range s.entries {
 		if b := v.audit.AddEntry(v.last, &s.entries[i]); b != nil {
@@ -474,13 +475,13 @@ func (v *fileVerifier) checkRecord(s *recordLineCheck) *activity.Break {
 	}
 	v.found.Entries, v.found.Linked, v.found.Withheld, v.found.Erased = v.audit.Entries, v.audit.Linked, v.audit.Withheld, v.audit.Erased
 	if !s.matches {
-		return v.breakAtLine("The record is not what its entries say.")
+		return v.newBreakAtLine("The record is not what its entries say.")
 	}
 	return nil
 }
 
-// parse parses the proof of a record.
-func (s *recordLineCheck) parse(line []byte) {
+// parseProof parses the proof of a record.
+func (s *recordLineCheck) parseProof(line []byte) {
 	var proof []byte
 	err := wirejson.EachMember(line, func(name, value []byte) error {
 		switch string(name) {
@@ -513,14 +514,14 @@ func (s *recordLineCheck) parse(line []byte) {
 	s.valid = s.valid && err == nil
 }
 
-// checkEnd checks the last line.
-func (v *fileVerifier) checkEnd(line []byte) *activity.Break {
+// checkEndLine checks the last line.
+func (v *exportVerifier) checkEndLine(line []byte) *activity.Break {
 	v.closed = true
 	if v.end == nil || !bytes.Equal(line, v.endLine) {
-		return v.breakAtLine("The end of the export was changed, or something stands behind it.")
+		return v.newBreakAtLine("The end of the export was changed, or something stands behind it.")
 	}
 	var signature []byte
-	signed, _ := v.end.signedLine(func(text []byte) []byte {
+	signed, _ := v.end.toSignedLine(func(text []byte) []byte {
 		signature, _ = hex.DecodeString(v.endSignature())
 		if v.audit.Key != nil && !ed25519.Verify(v.audit.Key, text, signature) {
 			return nil
@@ -529,16 +530,16 @@ func (v *fileVerifier) checkEnd(line []byte) *activity.Break {
 	})
 	switch {
 	case !bytes.Equal(signed, line):
-		return v.breakAtLine("The signature of the export does not fit.")
+		return v.newBreakAtLine("The signature of the export does not fit.")
 	case v.end.Records != v.found.Records:
-		return v.breakAtLine("The export was written with %d records, and has %d.", v.end.Records, v.found.Records)
+		return v.newBreakAtLine("The export was written with %d records, and has %d.", v.end.Records, v.found.Records)
 	case v.end.SHA256 != hex.EncodeToString(v.sum.Sum(nil)):
-		return v.breakAtLine("The lines before are not those that were signed.")
+		return v.newBreakAtLine("The lines before are not those that were signed.")
 	}
 	return nil
 }
 
-func (v *fileVerifier) endSignature() string {
+func (v *exportVerifier) endSignature() string {
 	_, rest, _ := bytes.Cut(v.endLine, []byte(signatureStart))
 	return string(bytes.TrimSuffix(rest, []byte(`"}`)))
 }

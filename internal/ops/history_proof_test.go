@@ -20,7 +20,7 @@ import (
 )
 
 // instance is a log that signs, with n records of all kinds, some of which are erased.
-func instance(t *testing.T, n int) (*activity.Log, *ops.History, *store.SQLite) {
+func instance(t *testing.T, n int) (*activity.Log, *ops.ActivityHistory, *store.SQLite) {
 	t.Helper()
 	dir := t.TempDir()
 	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
@@ -72,12 +72,12 @@ func instance(t *testing.T, n int) (*activity.Log, *ops.History, *store.SQLite) 
 			t.Fatal(err)
 		}
 	}
-	return l, ops.NewHistory(l), db
+	return l, ops.NewActivityHistory(l), db
 }
 
-func verify(t *testing.T, text string) ops.FileVerification {
+func verify(t *testing.T, text string) ops.ExportVerification {
 	t.Helper()
-	v, err := ops.VerifyFile(strings.NewReader(text), "")
+	v, err := ops.VerifyExport(strings.NewReader(text), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestAnExportProvesItself(t *testing.T) {
 	if !v.OK || v.Filtered || !v.Bodies || v.Signer != l.SigningKey().String() || v.Withheld != 0 || v.Erased != 10 || v.Linked != v.Entries || v.Records < records*9/10 {
 		t.Errorf("%+v, %+v", v, v.FirstBreak)
 	}
-	if again, err := ops.VerifyFile(strings.NewReader(whole), strings.Repeat("0", 64)); err != nil || again.OK || !strings.Contains(again.FirstBreak.Reason, l.SigningKey().String()) {
+	if again, err := ops.VerifyExport(strings.NewReader(whole), strings.Repeat("0", 64)); err != nil || again.OK || !strings.Contains(again.FirstBreak.Reason, l.SigningKey().String()) {
 		t.Errorf("another key: %+v, %v", again, err)
 	}
 	if strings.Contains(whole, `"n\": 0,`) || !strings.Contains(whole, `"n\": 600,`) {

@@ -39,12 +39,12 @@ var bucketLengths = []time.Duration{
 }
 
 // Summary summarizes the calls of a period in buckets that start at round times.
-func (h *History) Summary(ctx context.Context, _ Caller, in SummaryQuery) (Summary, error) {
-	f, err := in.timeRange(h.now())
+func (h *ActivityHistory) Summary(ctx context.Context, _ Caller, in SummaryQuery) (Summary, error) {
+	f, err := in.toFilter(h.now())
 	if err != nil {
 		return Summary{}, err
 	}
-	step, err := in.bucketLength(f.Since, f.Until)
+	step, err := in.chooseBucketLength(f.Since, f.Until)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -61,14 +61,14 @@ func (h *History) Summary(ctx context.Context, _ Caller, in SummaryQuery) (Summa
 	return s, err
 }
 
-// timeRange returns the filter with its start and end set.
-func (in *SummaryQuery) timeRange(now time.Time) (activity.Filter, error) {
+// toFilter returns the filter with its start and end set.
+func (in *SummaryQuery) toFilter(now time.Time) (activity.Filter, error) {
 	f := in.Filter
 	if f.Until.IsZero() {
 		f.Until = now
 	}
 	if !f.Since.IsZero() && in.Period != "" {
-		return f, invalidValue("period", in.Period, "left out when start_time is given")
+		return f, invalidValueError("period", in.Period, "left out when start_time is given")
 	}
 	period, err := parsePeriod("period", in.Period, historyDay)
 	if err != nil {
@@ -78,13 +78,13 @@ func (in *SummaryQuery) timeRange(now time.Time) (activity.Filter, error) {
 		f.Since = f.Until.Add(-period)
 	}
 	if f.Since.Unix() < 0 || !f.Since.Before(f.Until) {
-		return f, invalidValue("start_time", f.Since.Format(time.RFC3339), "a time after 1970 and before end_time (or now)")
+		return f, invalidValueError("start_time", f.Since.Format(time.RFC3339), "a time after 1970 and before end_time (or now)")
 	}
 	return f, nil
 }
 
-// bucketLength returns the length of a bucket.
-func (in *SummaryQuery) bucketLength(since, until time.Time) (time.Duration, error) {
+// chooseBucketLength returns the length of a bucket.
+func (in *SummaryQuery) chooseBucketLength(since, until time.Time) (time.Duration, error) {
 	if in.Step == "" {
 		for _, step := range bucketLengths {
 			if bucketCount(since, until, step) <= defaultBuckets {
@@ -96,7 +96,7 @@ func (in *SummaryQuery) bucketLength(since, until time.Time) (time.Duration, err
 	step, err := parsePeriod("step", in.Step, 0)
 	if err == nil && bucketCount(since, until, step) > maxBuckets {
 		least := time.Duration((until.Unix()-since.Unix())/(maxBuckets-2)+1) * time.Second
-		return 0, invalidValue("step", in.Step, fmt.Sprintf("at least %ds for this time: there are at most %d buckets", least/time.Second, maxBuckets)).
+		return 0, invalidValueError("step", in.Step, fmt.Sprintf("at least %ds for this time: there are at most %d buckets", least/time.Second, maxBuckets)).
 			WithHint("Leave step out for a fitting one.")
 	}
 	return step, err

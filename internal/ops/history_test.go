@@ -21,7 +21,7 @@ import (
 )
 
 // open opens a real log over a real database.
-func open(t *testing.T) (*activity.Log, *ops.History) {
+func open(t *testing.T) (*activity.Log, *ops.ActivityHistory) {
 	t.Helper()
 	dir := t.TempDir()
 	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
@@ -34,7 +34,7 @@ func open(t *testing.T) (*activity.Log, *ops.History) {
 			t.Error(err)
 		}
 	})
-	return l, ops.NewHistory(l)
+	return l, ops.NewActivityHistory(l)
 }
 
 func put(t *testing.T, l *activity.Log, r activity.Record) activity.Record {
@@ -45,7 +45,7 @@ func put(t *testing.T, l *activity.Log, r activity.Record) activity.Record {
 	return r
 }
 
-func export(t *testing.T, h *ops.History, q ops.ExportQuery) (string, ops.File) {
+func export(t *testing.T, h *ops.ActivityHistory, q ops.ExportQuery) (string, ops.Download) {
 	t.Helper()
 	f, err := h.Export(t.Context(), ops.Caller{}, q)
 	if err != nil {
@@ -271,7 +271,7 @@ func TestSessions(t *testing.T) {
 	if _, err := h.Sessions(t.Context(), ops.Caller{}, ops.SessionQuery{Period: "x"}); problem.From(err).Code != problem.InvalidParameter {
 		t.Errorf("%v", err)
 	}
-	if v, err := h.Verify(t.Context(), ops.Caller{}, ops.Nothing{}); err != nil || !v.OK || v.Records != 30 {
+	if v, err := h.VerifyLog(t.Context(), ops.Caller{}, ops.Nothing{}); err != nil || !v.OK || v.Records != 30 {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

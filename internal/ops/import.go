@@ -38,7 +38,7 @@ type Trouble struct {
 	Hint    string       `json:"hint,omitempty"`
 }
 
-func newTrouble(err error) *Trouble {
+func toTrouble(err error) *Trouble {
 	p := problem.From(err)
 	return &Trouble{p.Code, p.Message, p.Hint}
 }
@@ -48,10 +48,10 @@ type Results struct {
 	Results []Result `json:"results"`
 }
 
-// Import imports the servers with these ids. A failure of one is in its result and does not stop the others. It returns an error, and does nothing, for
+// ImportServers imports the servers with these ids. A failure of one is in its result and does not stop the others. It returns an error, and does nothing, for
 // unknown ids or without the required permission. The error is a *problem.Problem.
-func (h *ImportSet) Import(ctx context.Context, ids []string, o ImportOptions) (Results, error) {
-	chosen, err := h.selectIDs(ids)
+func (h *FoundServers) ImportServers(ctx context.Context, ids []string, o ImportOptions) (Results, error) {
+	chosen, err := h.selectByIDs(ids)
 	if err != nil {
 		return Results{}, err
 	}
@@ -67,7 +67,7 @@ func (h *ImportSet) Import(ctx context.Context, ids []string, o ImportOptions) (
 		defer release()
 	}
 	out := Results{make([]Result, len(chosen))}
-	t := importRun{here: h.here, ImportOptions: o}
+	t := importRun{target: h.target, ImportOptions: o}
 	done := map[int]int{}  // candidate to result
 	again := map[int]int{} // result of a duplicate to the first result
 	for at, i := range chosen {
@@ -86,10 +86,10 @@ func (h *ImportSet) Import(ctx context.Context, ids []string, o ImportOptions) (
 			again[at] = before
 		default:
 			done[first] = at
-			t.prepare(ctx, c, r)
+			t.prepareServer(ctx, c, r)
 		}
 	}
-	if err := t.add(ctx); err != nil {
+	if err := t.addServers(ctx); err != nil {
 		return Results{}, err
 	}
 	for at, before := range again {
@@ -101,31 +101,31 @@ func (h *ImportSet) Import(ctx context.Context, ids []string, o ImportOptions) (
 		}
 	}
 	if o.Remove && !o.DryRun {
-		h.remove(j, chosen, out.Results)
+		h.removeFromClients(j, chosen, out.Results)
 	}
 	return out, nil
 }
 
 // importRun is a running import.
 type importRun struct {
-	here ImportTarget
+	target ImportTarget
 	ImportOptions
 	prepared []preparedServer
 }
 
 // preparedServer is a server that can be added. Its secrets are stored.
 type preparedServer struct {
-	candidate
-	server NewServer
+	importCandidate
+	server AddServerRequest
 	kept   []string
 	result *Result
 }
 
-// prepare stores the secrets of one server and prepares its entry.
-func (t *importRun) prepare(ctx context.Context, c candidate, r *Result) {
+// prepareServer stores the secrets of one server and prepares its entry.
+func (t *importRun) prepareServer(ctx context.Context, c importCandidate, r *Result) {
 	launch := c.entry.Launch
 	if t.Keyring {
-		launch = replaceSecrets(launch, c.secrets, keyringReference)
+		launch = replaceLaunchSecrets(launch, c.secrets, keyringReference)
 		for _, s := range c.secrets {
 			r.Secrets = append(r.Secrets, s.name)
 		}
@@ -136,25 +136,25 @@ func (t *importRun) prepare(ctx context.Context, c candidate, r *Result) {
 		return
 	}
 	kept, err := t.storeSecrets(ctx, c)
-	review := !t.Confirmed || c.entry.Quarantined || hidesArguments(c.secrets) || len(c.restrictions()) > 0
+	review := !t.Confirmed || c.entry.Quarantined || hasSecretInCommand(c.secrets) || len(c.restrictionChanges()) > 0
 	if err != nil {
-		r.Problem = newTrouble(err)
+		r.Problem = toTrouble(err)
 		t.deleteSecrets(ctx, kept)
 		return
 	}
-	t.prepared = append(t.prepared, preparedServer{c, NewServer{Name: c.Name, Launch: launch, Trust: string(c.entry.Trust), Quarantined: review}, kept, r})
+	t.prepared = append(t.prepared, preparedServer{c, AddServerRequest{Name: c.Name, Launch: launch, Trust: string(c.entry.Trust), Quarantined: review}, kept, r})
 }
 
-// add adds all prepared servers and applies their restrictions.
-func (t *importRun) add(ctx context.Context) error {
+// addServers adds all prepared servers and applies their restrictions.
+func (t *importRun) addServers(ctx context.Context) error {
 	if len(t.prepared) == 0 {
 		return nil
 	}
-	servers := make([]NewServer, len(t.prepared))
+	servers := make([]AddServerRequest, len(t.prepared))
 	for i, one := range t.prepared {
 		servers[i] = one.server
 	}
-	views, refused, err := t.here.Add(ctx, servers)
+	views, refused, err := t.target.AddServers(ctx, servers)
 	for i, one := range t.prepared {
 		r := one.result
 		switch {
@@ -162,7 +162,7 @@ func (t *importRun) add(ctx context.Context) error {
 			t.deleteSecrets(ctx, one.kept)
 			continue
 		case refused[i] != nil:
-			r.Problem = newTrouble(refused[i])
+			r.Problem = toTrouble(refused[i])
 			t.deleteSecrets(ctx, one.kept)
 			continue
 		}
@@ -170,9 +170,9 @@ func (t *importRun) add(ctx context.Context) error {
 		if one.server.Quarantined {
 			r.State = "review"
 		}
-		for _, change := range append(one.restrictions(), one.timeoutChange()...) {
-			if err := t.here.Change(ctx, change); err != nil && r.Problem == nil {
-				r.Problem = newTrouble(err)
+		for _, change := range append(one.restrictionChanges(), one.timeoutChange()...) {
+			if err := t.target.ChangeServer(ctx, change); err != nil && r.Problem == nil {
+				r.Problem = toTrouble(err)
 			}
 		}
 	}
@@ -180,30 +180,30 @@ func (t *importRun) add(ctx context.Context) error {
 }
 
 // storeSecrets stores the missing secrets of a server and returns their names. It checks again what exists, because time has passed since the scan.
-func (t *importRun) storeSecrets(ctx context.Context, c candidate) (names []string, err error) {
+func (t *importRun) storeSecrets(ctx context.Context, c importCandidate) (names []string, err error) {
 	for _, s := range c.secrets {
 		if !t.Keyring {
 			break
 		}
-		value, err := t.here.Secret(ctx, s.name)
+		value, err := t.target.ReadSecret(ctx, s.name)
 		switch {
 		case err == nil && value == s.Value:
 			continue
 		case err == nil:
 			return names, problem.New(problem.Conflict, "The secret "+s.name+" has another value by now.", "Import it again: it gets another name.")
 		case errors.Is(err, secret.ErrMissing):
-			err = t.here.Keep(ctx, s.name, s.Value)
+			err = t.target.StoreSecret(ctx, s.name, s.Value)
 		}
 		if err != nil {
-			return names, secretNotStored(s.name, err)
+			return names, secretNotStoredError(s.name, err)
 		}
 		names = append(names, s.name)
 	}
 	return names, nil
 }
 
-// secretNotStored converts an error of the keyring.
-func secretNotStored(name string, err error) error {
+// secretNotStoredError converts an error of the keyring.
+func secretNotStoredError(name string, err error) error {
 	if p := (*problem.Problem)(nil); errors.As(err, &p) {
 		return p
 	}
@@ -213,12 +213,12 @@ func secretNotStored(name string, err error) error {
 // deleteSecrets deletes secrets that no server needs.
 func (t *importRun) deleteSecrets(ctx context.Context, names []string) {
 	for _, name := range names {
-		_ = t.here.Forget(ctx, name) // a leftover does no harm, and the result has a problem already
+		_ = t.target.DeleteSecret(ctx, name) // a leftover does no harm, and the result has a problem already
 	}
 }
 
-// restrictions returns the changes that restrict a server in addition to its launch. They are applied while it waits for review.
-func (c candidate) restrictions() (all []ServerChange) {
+// restrictionChanges returns the changes that restrict a server in addition to its launch. They are applied while it waits for review.
+func (c importCandidate) restrictionChanges() (all []ServerChange) {
 	e := c.entry
 	set := func(key string, value any) {
 		raw, err := wirejson.Marshal(value)
@@ -239,7 +239,7 @@ func (c candidate) restrictions() (all []ServerChange) {
 }
 
 // timeoutChange returns the change that sets the call timeout.
-func (c candidate) timeoutChange() []ServerChange {
+func (c importCandidate) timeoutChange() []ServerChange {
 	if c.entry.CallTimeout == "" {
 		return nil
 	}

@@ -27,19 +27,19 @@ func ReadEntryReferences(text []byte) (all []EntryReferences) {
 	clear := map[string][]InClear{}
 	if file, err := at.ReadServers("", ""); err == nil {
 		for _, s := range file.Servers {
-			for _, c := range CredentialsIn(s.Name, s.Entry.Launch) {
+			for _, c := range FindCredentials(s.Name, s.Entry.Launch) {
 				clear[s.OriginalName] = append(clear[s.OriginalName], InClear{c.Place, c.Name})
 			}
 		}
 	}
 	for name, entry := range at.Members() {
-		all = append(all, EntryReferences{name, variables(entry), clear[name]})
+		all = append(all, EntryReferences{name, referencedVariables(entry), clear[name]})
 	}
 	return all
 }
 
-// variables returns the environment variables that the texts of a tree refer to.
-func variables(t clients.Tree) (all []string) {
+// referencedVariables returns the environment variables that the texts of a tree refer to.
+func referencedVariables(t clients.Tree) (all []string) {
 	add := func(names ...string) {
 		for _, name := range names {
 			if !slices.Contains(all, name) {
@@ -51,10 +51,10 @@ func variables(t clients.Tree) (all []string) {
 		add(m[1])
 	}
 	for _, item := range t.Items() {
-		add(variables(item)...)
+		add(referencedVariables(item)...)
 	}
 	for _, member := range t.Members() {
-		add(variables(member)...)
+		add(referencedVariables(member)...)
 	}
 	return all
 }

@@ -10,15 +10,15 @@ import (
 
 // ImportOperations has the daemon's operations to import servers from MCP clients. Only users may change anything; changes are recorded.
 type ImportOperations struct {
-	account  *ImportAccount
-	here     func(Caller) ImportTarget
-	record   func(c Caller, servers string, do func() error) error
-	importMu sync.Mutex // serializes imports: each sees what the previous one has added
+	account   *Importer
+	targetFor func(Caller) ImportTarget
+	record    func(c Caller, servers string, do func() error) error
+	importMu  sync.Mutex // serializes imports: each sees what the previous one has added
 }
 
-// NewImportOperations returns ImportOperations. here gives access to the daemon for a caller; record runs an action with a begin record.
-func NewImportOperations(a *ImportAccount, here func(Caller) ImportTarget, record func(c Caller, servers string, do func() error) error) *ImportOperations {
-	return &ImportOperations{account: a, here: here, record: record}
+// NewImportOperations returns ImportOperations. targetFor gives access to the daemon for a caller; record runs an action with a begin record.
+func NewImportOperations(a *Importer, targetFor func(Caller) ImportTarget, record func(c Caller, servers string, do func() error) error) *ImportOperations {
+	return &ImportOperations{account: a, targetFor: targetFor, record: record}
 }
 
 // ImportRequest selects the servers to import.
@@ -34,7 +34,7 @@ func (ImportRequest) Example() string {
 
 // FindServers finds the servers in the files of this account's MCP clients.
 func (o *ImportOperations) FindServers(ctx context.Context, c Caller, _ Nothing) (Findings, error) {
-	h, err := o.account.FindServers(ctx, o.here(c), "")
+	h, err := o.account.FindServers(ctx, o.targetFor(c), "")
 	if err != nil {
 		return Findings{}, err
 	}
@@ -45,23 +45,23 @@ func (o *ImportOperations) FindServers(ctx context.Context, c Caller, _ Nothing)
 func (o *ImportOperations) ImportServers(ctx context.Context, c Caller, in ImportRequest) (out Results, err error) {
 	o.importMu.Lock()
 	defer o.importMu.Unlock()
-	h, err := o.account.FindServers(ctx, o.here(c), "")
+	h, err := o.account.FindServers(ctx, o.targetFor(c), "")
 	if err != nil {
 		return Results{}, err
 	}
-	chosen, err := h.selectIDs(in.IDs)
+	chosen, err := h.selectByIDs(in.IDs)
 	if err != nil {
 		return Results{}, err
 	}
 	if in.DryRun {
-		return h.Import(ctx, in.IDs, in.ImportOptions)
+		return h.ImportServers(ctx, in.IDs, in.ImportOptions)
 	}
 	var names []string
 	for _, i := range chosen {
 		names = append(names, h.all[i].Name)
 	}
 	err = o.record(c, problem.ClipName(strings.Join(names, ", ")), func() error {
-		out, err = h.Import(ctx, in.IDs, in.ImportOptions)
+		out, err = h.ImportServers(ctx, in.IDs, in.ImportOptions)
 		return err
 	})
 	return out, err

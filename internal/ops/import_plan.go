@@ -15,17 +15,17 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// ImportSet is the servers found at one moment, and how they would be imported.
-type ImportSet struct {
+// FoundServers is the servers found at one moment, and how they would be imported.
+type FoundServers struct {
 	Findings
 
-	account *ImportAccount
-	here    ImportTarget
-	all     []candidate
+	account *Importer
+	target  ImportTarget
+	all     []importCandidate
 }
 
 // FindServers finds the servers of one client; "" is all clients. The error is a *problem.Problem: NOT_FOUND for an unknown client.
-func (a *ImportAccount) FindServers(ctx context.Context, here ImportTarget, client string) (*ImportSet, error) {
+func (a *Importer) FindServers(ctx context.Context, target ImportTarget, client string) (*FoundServers, error) {
 	all := clients.ImportSources()
 	if client != "" {
 		one, err := clients.FindImportSource(client)
@@ -34,39 +34,39 @@ func (a *ImportAccount) FindServers(ctx context.Context, here ImportTarget, clie
 		}
 		all = []clients.Client{one}
 	}
-	s := fileScan{account: a, seen: map[string]bool{}}
+	s := clientFileScan{account: a, seen: map[string]bool{}}
 	for _, c := range all {
 		s.scanClient(c)
 	}
-	return s.newImportSet(ctx, here)
+	return s.toFoundServers(ctx, target)
 }
 
-// ParseServers finds the servers in a text that a user gave: a client's file, a part of it, a command or a URL. Nothing can be removed from it. The
+// FindServersInText finds the servers in a text that a user gave: a client's file, a part of it, a command or a URL. Nothing can be removed from it. The
 // error is a *problem.Problem.
-func (a *ImportAccount) ParseServers(ctx context.Context, here ImportTarget, name string, text []byte) (*ImportSet, error) {
+func (a *Importer) FindServersInText(ctx context.Context, target ImportTarget, name string, text []byte) (*FoundServers, error) {
 	found, _, err := clients.ParsePasted(text)
 	if err != nil {
 		return nil, err
 	}
-	s := fileScan{account: a}
+	s := clientFileScan{account: a}
 	for _, n := range found.Notes {
 		s.broken = append(s.broken, BrokenFile{Path: name, Message: noteText(n)})
 	}
 	for _, server := range found.Servers {
-		s.add(candidate{Found: Found{ClientName: found.Client, Path: name, Scope: clients.User}}, server)
+		s.addCandidate(importCandidate{Found: Found{ClientName: found.Client, Path: name, Scope: clients.User}}, server)
 	}
-	return s.newImportSet(ctx, here)
+	return s.toFoundServers(ctx, target)
 }
 
-// newImportSet assigns names to the candidates.
-func (s *fileScan) newImportSet(ctx context.Context, here ImportTarget) (*ImportSet, error) {
-	p, err := newImportPlan(ctx, here)
+// toFoundServers assigns names to the candidates.
+func (s *clientFileScan) toFoundServers(ctx context.Context, target ImportTarget) (*FoundServers, error) {
+	p, err := newImportPlanner(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	h := &ImportSet{Findings{[]Found{}, append([]BrokenFile{}, s.broken...)}, s.account, here, s.all}
+	h := &FoundServers{Findings{[]Found{}, append([]BrokenFile{}, s.broken...)}, s.account, target, s.all}
 	for i := range h.all {
-		if err := p.assignName(ctx, h.all, i); err != nil {
+		if err := p.planImport(ctx, h.all, i); err != nil {
 			return nil, err
 		}
 		h.Found = append(h.Found, h.all[i].Found)
@@ -74,9 +74,9 @@ func (s *fileScan) newImportSet(ctx context.Context, here ImportTarget) (*Import
 	return h, nil
 }
 
-// importPlan has what is known about this MCPProxy while candidates get their names.
-type importPlan struct {
-	here     ImportTarget
+// importPlanner finds duplicates among the candidates and assigns names to them and their secrets. It caches the facts about this MCPProxy.
+type importPlanner struct {
+	target   ImportTarget
 	existing []clients.ImportedServer
 	names    clients.UsedServerNames
 	launches map[string]int     // candidates by launch
@@ -85,8 +85,8 @@ type importPlan struct {
 	unknown  map[string]bool    // secrets that could not be read
 }
 
-func newImportPlan(ctx context.Context, here ImportTarget) (*importPlan, error) {
-	text, err := here.Text()
+func newImportPlanner(ctx context.Context, target ImportTarget) (*importPlanner, error) {
+	text, err := target.ConfigText()
 	if err != nil {
 		return nil, err
 	}
@@ -98,11 +98,11 @@ func newImportPlan(ctx context.Context, here ImportTarget) (*importPlan, error) 
 	if err != nil {
 		return nil, err
 	}
-	names, err := here.Names(ctx)
+	names, err := target.ServerNames(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &importPlan{here, file.Servers, clients.UsedServerNames{}, map[string]int{}, map[string]*string{}, map[string]*string{}, map[string]bool{}}
+	p := &importPlanner{target, file.Servers, clients.UsedServerNames{}, map[string]int{}, map[string]*string{}, map[string]*string{}, map[string]bool{}}
 	for _, name := range names {
 		p.names.AddName(name)
 	}
@@ -112,16 +112,16 @@ func newImportPlan(ctx context.Context, here ImportTarget) (*importPlan, error) 
 	return p, nil
 }
 
-// assignName detects whether a candidate exists here or is a duplicate, and otherwise assigns names to it and its secrets.
-func (p *importPlan) assignName(ctx context.Context, all []candidate, i int) error {
+// planImport finds out whether a candidate exists already or is a duplicate. Otherwise it assigns names to it and its secrets.
+func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i int) error {
 	c := &all[i]
 	launch, err := wirejson.Marshal(c.entry.Launch)
 	if err != nil {
 		return err
 	}
-	c.secrets = credentials(c.Name, c.entry.Launch)
-	c.Launch = replaceSecrets(c.entry.Launch, c.secrets, maskedText)
-	if isOurs(*c, p.here.Itself) {
+	c.secrets = findLaunchSecrets(c.Name, c.entry.Launch)
+	c.Launch = replaceLaunchSecrets(c.entry.Launch, c.secrets, maskPlaceholder)
+	if isMCPProxyItself(*c, p.target.CheckNotSelf) {
 		c.Ours, c.secrets = true, nil
 		return nil
 	}
@@ -131,7 +131,7 @@ func (p *importPlan) assignName(ctx context.Context, all []candidate, i int) err
 	}
 	p.launches[string(launch)] = i
 	for _, s := range p.existing {
-		if like, exact := p.sameLaunch(ctx, s.Entry.Launch, c.entry.Launch); like {
+		if like, exact := p.isSameLaunch(ctx, s.Entry.Launch, c.entry.Launch); like {
 			c.Have, c.exactlyHere, c.Name, c.secrets = true, exact, s.Name, nil
 			return nil
 		}
@@ -142,7 +142,7 @@ func (p *importPlan) assignName(ctx context.Context, all []candidate, i int) err
 	if c.Name != c.Called {
 		c.Notes = append(c.Notes, "the server is called "+c.Name+" here")
 	}
-	if hidesArguments(c.secrets) {
+	if hasSecretInCommand(c.secrets) {
 		c.Notes = append(c.Notes, "what is masked among its arguments is not shown here: it waits for review, which shows it")
 	}
 	for k := range c.secrets {
@@ -153,7 +153,7 @@ func (p *importPlan) assignName(ctx context.Context, all []candidate, i int) err
 }
 
 // markDuplicateOf marks a candidate as the same server as another candidate.
-func (c *candidate) markDuplicateOf(all []candidate, first int) {
+func (c *importCandidate) markDuplicateOf(all []importCandidate, first int) {
 	other := all[first]
 	c.duplicateOf, c.Name, c.Have, c.exactlyHere, c.Secrets, c.secrets = first, other.Name, other.Have, other.exactlyHere, other.Secrets, other.secrets
 	where := other.ClientName
@@ -167,8 +167,8 @@ func (c *candidate) markDuplicateOf(all []candidate, first int) {
 const maxSecretNames = 50
 
 // assignSecretName gives a secret a name that no other value has.
-func (p *importPlan) assignSecretName(ctx context.Context, server string, c *clearSecret) {
-	longer := CredentialName(server + "_" + c.Name)
+func (p *importPlanner) assignSecretName(ctx context.Context, server string, c *launchSecret) {
+	longer := ToSecretName(server + "_" + c.Name)
 	for n := range maxSecretNames {
 		switch n {
 		case 0:
@@ -178,7 +178,7 @@ func (p *importPlan) assignSecretName(ctx context.Context, server string, c *cle
 		default:
 			c.name = fmt.Sprintf("%s_%d", longer, n)
 		}
-		value := p.secretValue(ctx, c.name)
+		value := p.storedSecretValue(ctx, c.name)
 		if claim := p.claims[c.name]; claim != nil {
 			value = claim
 		}
@@ -189,13 +189,13 @@ func (p *importPlan) assignSecretName(ctx context.Context, server string, c *cle
 	p.claims[c.name] = &c.Value
 }
 
-// secretValue returns a stored secret, nil when there is none.
-func (p *importPlan) secretValue(ctx context.Context, name string) *string {
+// storedSecretValue returns a stored secret, nil when there is none.
+func (p *importPlanner) storedSecretValue(ctx context.Context, name string) *string {
 	if value, asked := p.values[name]; asked {
 		return value
 	}
 	p.values[name] = nil
-	value, err := p.here.Secret(ctx, name)
+	value, err := p.target.ReadSecret(ctx, name)
 	switch {
 	case err == nil:
 		p.values[name] = &value
@@ -205,8 +205,8 @@ func (p *importPlan) secretValue(ctx context.Context, name string) *string {
 	return p.values[name]
 }
 
-// sameLaunch reports whether two launches are equal once references to secrets are resolved. exact is false when a secret could not be read.
-func (p *importPlan) sameLaunch(ctx context.Context, ours, theirs config.Launch) (like, exact bool) {
+// isSameLaunch reports whether two launches are equal once references to secrets are resolved. exact is false when a secret could not be read.
+func (p *importPlanner) isSameLaunch(ctx context.Context, ours, theirs config.Launch) (like, exact bool) {
 	a := slices.Concat([]string{ours.Command, ours.URL, ours.WorkingDir}, ours.Args)
 	b := slices.Concat([]string{theirs.Command, theirs.URL, theirs.WorkingDir}, theirs.Args)
 	if len(ours.Args) != len(theirs.Args) || len(ours.Env) != len(theirs.Env) || len(ours.Headers) != len(theirs.Headers) {
@@ -223,7 +223,7 @@ func (p *importPlan) sameLaunch(ctx context.Context, ours, theirs config.Launch)
 	}
 	exact = true
 	for i := range a {
-		equal, sure := p.sameText(ctx, a[i], b[i])
+		equal, sure := p.isSameTextWithSecrets(ctx, a[i], b[i])
 		if !equal {
 			return false, false
 		}
@@ -232,15 +232,15 @@ func (p *importPlan) sameLaunch(ctx context.Context, ours, theirs config.Launch)
 	return true, exact
 }
 
-// sameText compares a text of ours, which may refer to secrets, with another. With an unreadable secret it compares the rest, and sure is false.
-func (p *importPlan) sameText(ctx context.Context, ours, theirs string) (alike, sure bool) {
+// isSameTextWithSecrets compares a text of ours, which may refer to secrets, with another. With an unreadable secret it compares the rest, and sure is false.
+func (p *importPlanner) isSameTextWithSecrets(ctx context.Context, ours, theirs string) (alike, sure bool) {
 	before, rest, refers := strings.Cut(ours, "${keyring:")
 	name, after, closed := strings.Cut(rest, "}")
 	if ours == theirs || !refers || !closed {
 		return ours == theirs, ours == theirs
 	}
 	theirs, begins := strings.CutPrefix(theirs, before)
-	value := p.secretValue(ctx, name)
+	value := p.storedSecretValue(ctx, name)
 	if begins && value == nil {
 		return strings.HasSuffix(theirs, after) && theirs != after, false
 	}
@@ -250,17 +250,17 @@ func (p *importPlan) sameText(ctx context.Context, ours, theirs string) (alike, 
 	if !begins {
 		return false, false
 	}
-	return p.sameText(ctx, after, theirs)
+	return p.isSameTextWithSecrets(ctx, after, theirs)
 }
 
-// selectIDs returns the candidates with these ids. The error is a *problem.Problem.
-func (h *ImportSet) selectIDs(ids []string) ([]int, error) {
+// selectByIDs returns the candidates with these ids. The error is a *problem.Problem.
+func (h *FoundServers) selectByIDs(ids []string) ([]int, error) {
 	if len(ids) == 0 || len(ids) > maxFound {
 		return nil, problem.Newf(problem.InvalidParameter, "There must be 1 to %d ids.", maxFound).WithHint("Take them from the list of what was found.").With("parameter", "ids")
 	}
 	var out []int
 	for _, id := range ids {
-		i := slices.IndexFunc(h.all, func(c candidate) bool { return c.ID == id })
+		i := slices.IndexFunc(h.all, func(c importCandidate) bool { return c.ID == id })
 		switch {
 		case i < 0:
 			return nil, problem.New(problem.NotFound, "A server that was chosen is not in its client any more as it was.", "List what can be taken over once more, and choose again.")

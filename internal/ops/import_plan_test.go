@@ -62,7 +62,7 @@ func TestOneFileOfTwoClients(t *testing.T) {
 	w.write(".cursor/mcp.json", same)
 	w.write(".kiro/settings/mcp.json", same)
 	h := w.look("")
-	if out, err := h.Import(t.Context(), ids(h)[2:], ops.ImportOptions{Keyring: true}); err != nil || !out.Results[0].Added || w.value("S_TOKEN") != "value" || strings.Contains(w.read(w.live.Path()), `"value"`) {
+	if out, err := h.ImportServers(t.Context(), ids(h)[2:], ops.ImportOptions{Keyring: true}); err != nil || !out.Results[0].Added || w.value("S_TOKEN") != "value" || strings.Contains(w.read(w.live.Path()), `"value"`) {
 		t.Errorf("%+v %v", out, err)
 	}
 }

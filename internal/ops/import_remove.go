@@ -13,44 +13,44 @@ import (
 // importPrefix starts the description of a change in the journal. The client's id follows.
 const importPrefix = "import "
 
-// remove removes the imported servers from their clients' files.
-func (h *ImportSet) remove(j *clients.Journal, chosen []int, results []Result) {
+// removeFromClients removes the imported servers from their clients' files.
+func (h *FoundServers) removeFromClients(j *clients.Journal, chosen []int, results []Result) {
 	for at, i := range chosen {
 		r := &results[at]
 		switch c := h.all[i]; {
-		case c.notRemovable(), r.Problem != nil:
+		case c.isNeverRemovable(), r.Problem != nil:
 		case c.Have && !c.exactlyHere:
-			r.Problem = newTrouble(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Take it out by hand."))
+			r.Problem = toTrouble(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Take it out by hand."))
 		case c.entryPath == nil:
-			r.Problem = newTrouble(problem.New(problem.Conflict, c.Called+" stands in a list in "+c.Path+", and stays there.", "Take it out by hand."))
+			r.Problem = toTrouble(problem.New(problem.Conflict, c.Called+" stands in a list in "+c.Path+", and stays there.", "Take it out by hand."))
 		}
 	}
 	run := j.WithGroup(time.Now().UTC().Format("20060102T150405.000000000"))
 	for at, i := range chosen {
-		if h.removable(i, results[at]) {
-			h.removeFrom(run, h.all[i], chosen, results)
+		if h.canStillRemove(i, results[at]) {
+			h.removeFromFile(run, h.all[i], chosen, results)
 		}
 	}
 }
 
-// removable reports whether a candidate can still be removed from its file.
-func (h *ImportSet) removable(i int, r Result) bool {
-	return !h.all[i].notRemovable() && r.Problem == nil && !r.Removed
+// canStillRemove reports whether a candidate can still be removed from its file.
+func (h *FoundServers) canStillRemove(i int, r Result) bool {
+	return !h.all[i].isNeverRemovable() && r.Problem == nil && !r.Removed
 }
 
-// notRemovable reports whether a server is in a file that is not the user's alone: a project's file, or a pasted text.
-func (c candidate) notRemovable() bool { return c.Client == "" || c.Scope == clients.Project }
+// isNeverRemovable reports whether a server is in a text that MCPProxy never edits: a project's file, or a pasted text.
+func (c importCandidate) isNeverRemovable() bool { return c.Client == "" || c.Scope == clients.Project }
 
-// removeFrom removes all selected servers of one file in one change.
-func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int, results []Result) {
+// removeFromFile removes all selected servers of one file in one change.
+func (h *FoundServers) removeFromFile(j *clients.Journal, first importCandidate, chosen []int, results []Result) {
 	var mine []int // of results
 	fail := func(err error) {
 		for _, at := range mine {
-			results[at].Problem = newTrouble(err)
+			results[at].Problem = toTrouble(err)
 		}
 	}
 	for at, i := range chosen {
-		if h.all[i].Path == first.Path && h.removable(i, results[at]) {
+		if h.all[i].Path == first.Path && h.canStillRemove(i, results[at]) {
 			mine = append(mine, at)
 		}
 	}
@@ -63,7 +63,7 @@ func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int
 	if file.Target != file.Path {
 		target = file.Target
 	}
-	now, err := h.account.entryIDs(first, file.Text)
+	now, err := h.account.currentEntryIDs(first, file.Text)
 	if err != nil {
 		fail(err)
 		return
@@ -83,7 +83,7 @@ func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int
 			next, err = textedit.RemoveValue(text, c.file.Format, c.entryPath...)
 		}
 		if err != nil {
-			results[at].Problem = newTrouble(err)
+			results[at].Problem = toTrouble(err)
 			continue
 		}
 		text, taken, entries = next, append(taken, at), append(entries, c.entryPath)
@@ -101,8 +101,8 @@ func (h *ImportSet) removeFrom(j *clients.Journal, first candidate, chosen []int
 	}
 }
 
-// entryIDs returns the ids of the entries in a file now.
-func (a *ImportAccount) entryIDs(c candidate, text []byte) (ids []string, err error) {
+// currentEntryIDs returns the ids of the entries in a file now.
+func (a *Importer) currentEntryIDs(c importCandidate, text []byte) (ids []string, err error) {
 	doc, err := c.file.Parse(text)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (a *ImportAccount) entryIDs(c candidate, text []byte) (ids []string, err er
 	if err != nil {
 		return nil, err
 	}
-	s := fileScan{account: a, seen: map[string]bool{}}
+	s := clientFileScan{account: a, seen: map[string]bool{}}
 	s.scanDoc(client, doc, c.file.Scope, c.Target)
 	for _, one := range s.all {
 		ids = append(ids, one.ID)
@@ -119,9 +119,9 @@ func (a *ImportAccount) entryIDs(c candidate, text []byte) (ids []string, err er
 	return ids, nil
 }
 
-// Undo restores what the last import removed from clients' files; "" is all clients. An unchanged file is restored byte for byte; in a changed file the
+// UndoLastImport restores what the last import removed from clients' files; "" is all clients. An unchanged file is restored byte for byte; in a changed file the
 // entries are added again. It continues after failures and returns the last error, a *problem.Problem.
-func (a *ImportAccount) Undo(client string) ([]clients.Change, error) {
+func (a *Importer) UndoLastImport(client string) ([]clients.Change, error) {
 	j, err := a.open()
 	if err != nil {
 		return nil, err

@@ -18,33 +18,33 @@ import (
 // maxFound limits the servers that one scan reads.
 const maxFound = 1000
 
-// candidate is a server that can be imported.
-type candidate struct {
+// importCandidate is a server that can be imported.
+type importCandidate struct {
 	Found
 
 	entry       clients.ConfigEntry
 	file        clients.File
-	entryPath   []string      // path of its entry in the file; nil when it is in a list
-	exactlyHere bool          // this exact server exists here
-	duplicateOf int           // index of the earlier candidate that is the same server; -1 for none
-	secrets     []clearSecret // secrets to store
+	entryPath   []string       // path of its entry in the file; nil when it is in a list
+	exactlyHere bool           // this exact server exists here
+	duplicateOf int            // index of the earlier candidate that is the same server; -1 for none
+	secrets     []launchSecret // secrets to store
 }
 
-// fileScan collects candidates from clients' files.
-type fileScan struct {
-	account *ImportAccount
-	all     []candidate
+// clientFileScan collects candidates from clients' files.
+type clientFileScan struct {
+	account *Importer
+	all     []importCandidate
 	broken  []BrokenFile
 	seen    map[string]bool // path and keys already read: two clients may share a file
 }
 
-func (s *fileScan) addBroken(c clients.Client, path string, err error) {
+func (s *clientFileScan) addBrokenFile(c clients.Client, path string, err error) {
 	p := problem.From(err)
 	s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: path, Message: strings.TrimPrefix(p.Message, path+": "), Unread: true})
 }
 
 // scanClient reads the user's own files of a client. Files of an administrator or the whole machine are not the user's to change.
-func (s *fileScan) scanClient(c clients.Client) {
+func (s *clientFileScan) scanClient(c clients.Client) {
 	paths := []string{}
 	for _, f := range c.Files(s.account.env) {
 		own := f.Scope == clients.User || f.Scope == clients.Project || f.Scope == clients.Local
@@ -56,17 +56,17 @@ func (s *fileScan) scanClient(c clients.Client) {
 }
 
 // scanFile reads one file of a client.
-func (s *fileScan) scanFile(c clients.Client, f clients.File) {
+func (s *clientFileScan) scanFile(c clients.Client, f clients.File) {
 	read, err := clients.ReadUserFile(f.Path, f.AllowedLinkRoots(s.account.env)...)
 	if err != nil || !read.Exists {
 		if err != nil {
-			s.addBroken(c, f.Path, err)
+			s.addBrokenFile(c, f.Path, err)
 		}
 		return
 	}
 	doc, err := f.Parse(read.Text)
 	if err != nil {
-		s.addBroken(c, f.Path, err)
+		s.addBrokenFile(c, f.Path, err)
 		return
 	}
 	target := ""
@@ -77,7 +77,7 @@ func (s *fileScan) scanFile(c clients.Client, f clients.File) {
 }
 
 // scanDoc reads all servers in a client's file.
-func (s *fileScan) scanDoc(c clients.Client, doc clients.ClientDoc, scope clients.Scope, target string) {
+func (s *clientFileScan) scanDoc(c clients.Client, doc clients.ClientDoc, scope clients.Scope, target string) {
 	s.scanSection(c, doc, scope, target, "", doc.ServersPath())
 	for _, f := range c.Files(s.account.env) {
 		if f.Path != doc.Path || f.Scope != clients.Local {
@@ -90,7 +90,7 @@ func (s *fileScan) scanDoc(c clients.Client, doc clients.ClientDoc, scope client
 }
 
 // scanSection reads the servers under one key of a file.
-func (s *fileScan) scanSection(c clients.Client, doc clients.ClientDoc, scope clients.Scope, target, project string, keys []string) {
+func (s *clientFileScan) scanSection(c clients.Client, doc clients.ClientDoc, scope clients.Scope, target, project string, keys []string) {
 	place := fmt.Sprintf("%q", append([]string{doc.Path}, keys...))
 	if s.seen[place] {
 		return
@@ -99,26 +99,26 @@ func (s *fileScan) scanSection(c clients.Client, doc clients.ClientDoc, scope cl
 	at := doc.Tree.Get(keys...)
 	found, err := at.ReadServers(c.Name, project)
 	if err != nil {
-		s.addBroken(c, doc.Path, err)
+		s.addBrokenFile(c, doc.Path, err)
 		return
 	}
 	for _, n := range found.Notes {
 		s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: doc.Path, Message: noteText(n)})
 	}
 	for _, server := range found.Servers {
-		one := candidate{Found: Found{Client: c.ID, ClientName: c.Name, Path: doc.Path, Target: target, Scope: scope}, file: doc.File}
+		one := importCandidate{Found: Found{Client: c.ID, ClientName: c.Name, Path: doc.Path, Target: target, Scope: scope}, file: doc.File}
 		if at.IsObject() {
 			one.entryPath = append(slices.Clone(keys), server.OriginalName)
 		}
-		if !s.add(one, server) {
+		if !s.addCandidate(one, server) {
 			s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: doc.Path, Message: fmt.Sprintf("There are more than %d servers: the rest is left out.", maxFound)})
 			return
 		}
 	}
 }
 
-// add adds a server unless the limit is reached.
-func (s *fileScan) add(c candidate, server clients.ImportedServer) bool {
+// addCandidate adds a server unless the limit is reached.
+func (s *clientFileScan) addCandidate(c importCandidate, server clients.ImportedServer) bool {
 	if len(s.all) == maxFound {
 		return false
 	}
@@ -162,7 +162,7 @@ func restrictionNotes(e clients.ConfigEntry) (notes []string) {
 }
 
 // entryID identifies a server's entry in a client's file.
-func (a *ImportAccount) entryID(c candidate) (string, error) {
+func (a *Importer) entryID(c importCandidate) (string, error) {
 	entry, err := wirejson.Marshal(c.entry)
 	if err != nil {
 		return "", err
@@ -176,8 +176,8 @@ func (a *ImportAccount) entryID(c candidate) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:16]), nil
 }
 
-// isOurs reports whether a server is MCPProxy itself.
-func isOurs(c candidate, itself func(config.Launch) error) bool {
+// isMCPProxyItself reports whether a server is MCPProxy itself.
+func isMCPProxyItself(c importCandidate, itself func(config.Launch) error) bool {
 	l := c.entry.Launch
 	program := strings.TrimSuffix(strings.ToLower(l.Command[strings.LastIndexAny(l.Command, `/\`)+1:]), ".exe")
 	bridge := program == clients.DefaultServerName && (len(l.Args) == 0 || slices.Contains(l.Args, "stdio"))

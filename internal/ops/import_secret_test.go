@@ -96,7 +96,7 @@ func TestNamesOfSecrets(t *testing.T) {
 		t.Errorf("%q, want %q", names, want)
 	}
 	// d alone: what c would have stored is stored for it.
-	if out, err := h.Import(t.Context(), ids(h)[3:], ops.ImportOptions{Keyring: true}); err != nil || !out.Results[0].Added || w.value("API_KEY") != "shared" {
+	if out, err := h.ImportServers(t.Context(), ids(h)[3:], ops.ImportOptions{Keyring: true}); err != nil || !out.Results[0].Added || w.value("API_KEY") != "shared" {
 		t.Errorf("%+v %v", out, err)
 	}
 	w.sets = 0

@@ -216,12 +216,12 @@ func TestChangedMeanwhile(t *testing.T) {
 	path := w.write(".cursor/mcp.json", `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}`)
 	h := w.look("")
 	seen := ids(h)
-	if other, err := ops.NewImportAccount(w.env(), w.journal).FindServers(t.Context(), w.here, ""); err != nil || other.Found[0].ID == seen[0] {
+	if other, err := ops.NewImporter(w.env(), w.journal).FindServers(t.Context(), w.here, ""); err != nil || other.Found[0].ID == seen[0] {
 		t.Error("the ids of another process are the same: they tell of secrets", err)
 	}
 	w.write(".cursor/mcp.json", `{"mcpServers": {"a": {"command": "evil"}, "b": {"command": "b"}}}`)
 	var p *problem.Problem
-	if _, err := w.look("").Import(t.Context(), seen, ops.ImportOptions{Confirmed: true}); !errors.As(err, &p) || p.Code != problem.NotFound || len(w.live.Current().Servers) != 0 {
+	if _, err := w.look("").ImportServers(t.Context(), seen, ops.ImportOptions{Confirmed: true}); !errors.As(err, &p) || p.Code != problem.NotFound || len(w.live.Current().Servers) != 0 {
 		t.Errorf("%v", err)
 	}
 	for _, r := range w.take(h, ops.ImportOptions{Remove: true}) {
@@ -255,7 +255,7 @@ func TestUndoInAChangedFile(t *testing.T) {
 			path := w.write(".claude.json", before)
 			w.take(w.look(""), ops.ImportOptions{Keyring: true, Remove: true})
 			w.write(".claude.json", c.now)
-			undone, err := w.account.Undo("")
+			undone, err := w.account.UndoLastImport("")
 			if c.says != "" {
 				if p := problem.From(err); err == nil || !strings.Contains(p.Message, c.says) || len(undone) != 0 || w.read(path) != c.now {
 					t.Errorf("%v, %s", err, w.read(path))
@@ -392,7 +392,7 @@ func TestProjects(t *testing.T) {
 	if want := []string{"user a", "local b", "local b-2"}; !slices.Equal(got, want) {
 		t.Fatalf("%q", got)
 	}
-	if out, err := h.Import(t.Context(), ids(h)[2:], ops.ImportOptions{Remove: true}); err != nil || !out.Results[0].Removed {
+	if out, err := h.ImportServers(t.Context(), ids(h)[2:], ops.ImportOptions{Remove: true}); err != nil || !out.Results[0].Removed {
 		t.Errorf("%+v %v", out, err)
 	}
 	if text := w.read(path); strings.Contains(text, `"c"`) || !strings.Contains(text, `"/work/x": {"mcpServers": {"b": {"command": "b"}}, "allowedTools": []}`) || !strings.Contains(text, `"/work/y"`) {
@@ -446,7 +446,7 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"mcpServers": {"a": {"command": "npx", "args": ["a"]}}}`, "[mcp_servers.a]\ncommand = \"npx\"\nargs = [\"a\"]\n", `npx a`} {
 		w := newWorld(t, "{}")
-		h, err := w.account.ParseServers(t.Context(), w.here, "-", []byte(text))
+		h, err := w.account.FindServersInText(t.Context(), w.here, "-", []byte(text))
 		if err != nil || len(h.Found) != 1 {
 			t.Fatalf("%q: %v", text, err)
 		}
@@ -456,7 +456,7 @@ func TestRead(t *testing.T) {
 	}
 	w := newWorld(t, "{}")
 	var p *problem.Problem
-	if _, err := w.account.ParseServers(t.Context(), w.here, "-", []byte("{")); !errors.As(err, &p) || p.Code != problem.InvalidConfig {
+	if _, err := w.account.FindServersInText(t.Context(), w.here, "-", []byte("{")); !errors.As(err, &p) || p.Code != problem.InvalidConfig {
 		t.Error(err)
 	}
 	if _, err := w.account.FindServers(t.Context(), w.here, "../etc"); !errors.As(err, &p) || p.Code != problem.NotFound {
@@ -480,7 +480,7 @@ func TestTwoAtOnce(t *testing.T) {
 		h := w.look("")
 		both.Go(func() {
 			var p *problem.Problem
-			if _, err := h.Import(t.Context(), ids(h), ops.ImportOptions{Keyring: true, Remove: true}); err != nil && (!errors.As(err, &p) || p.Code != problem.Conflict) {
+			if _, err := h.ImportServers(t.Context(), ids(h), ops.ImportOptions{Keyring: true, Remove: true}); err != nil && (!errors.As(err, &p) || p.Code != problem.Conflict) {
 				t.Error(err)
 			}
 		})
@@ -501,7 +501,7 @@ func TestTwoAtOnce(t *testing.T) {
 		}
 	}
 	for range 2 {
-		_, _ = w.account.Undo("") // of the second there may be none
+		_, _ = w.account.UndoLastImport("") // of the second there may be none
 	}
 	if w.read(path) != text {
 		t.Error(w.read(path))
@@ -527,11 +527,11 @@ func TestIDs(t *testing.T) {
 	w.write(".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"command": "mcpproxy"}, "a": {"command": "a"}}}`)
 	h := w.look("")
 	for name, given := range map[string][]string{"none": nil, "unknown": {"x"}, "MCPProxy": {h.Found[0].ID}, "too many": make([]string, 1001)} {
-		if _, err := h.Import(t.Context(), given, ops.ImportOptions{}); err == nil {
+		if _, err := h.ImportServers(t.Context(), given, ops.ImportOptions{}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if out, err := h.Import(t.Context(), []string{h.Found[1].ID, h.Found[1].ID}, ops.ImportOptions{}); err != nil || len(out.Results) != 1 {
+	if out, err := h.ImportServers(t.Context(), []string{h.Found[1].ID, h.Found[1].ID}, ops.ImportOptions{}); err != nil || len(out.Results) != 1 {
 		t.Errorf("%+v %v", out, err)
 	}
 }

@@ -20,7 +20,7 @@ type world struct {
 	dir     string
 	live    *config.LiveConfig
 	store   *secret.Store
-	account *ops.ImportAccount
+	account *ops.Importer
 	here    ops.ImportTarget
 	sets    int // how often a secret was stored
 }
@@ -37,24 +37,24 @@ func newWorld(t *testing.T, configuration string) *world {
 		t.Fatal(err)
 	}
 	w.live, w.store = live, secret.OpenStore(w.dir, nil)
-	w.account = ops.NewImportAccount(w.env(), w.journal)
-	file := ops.NewConfigFile(live)
+	w.account = ops.NewImporter(w.env(), w.journal)
+	file := ops.NewOfflineAdmin(live)
 	w.here = ops.ImportTarget{
-		Text: live.ReadFile, Itself: live.CheckNotSelfReference, Secret: w.store.Get,
-		Names: func(context.Context) (names []string, err error) {
+		ConfigText: live.ReadFile, CheckNotSelf: live.CheckNotSelfReference, ReadSecret: w.store.Get,
+		ServerNames: func(context.Context) (names []string, err error) {
 			for _, s := range live.Current().Servers {
 				names = append(names, s.Name)
 			}
 			return names, nil
 		},
-		Keep: func(ctx context.Context, name, value string) error {
+		StoreSecret: func(ctx context.Context, name, value string) error {
 			w.sets++
 			_, err := w.store.Set(ctx, name, value)
 			return err
 		},
-		Forget: w.store.Delete,
-		Add:    ops.AddEach(file.AddServer),
-		Change: func(_ context.Context, c ops.ServerChange) error { _, err := file.ChangeServer(c); return err },
+		DeleteSecret: w.store.Delete,
+		AddServers:   ops.AddOneByOne(file.AddServer),
+		ChangeServer: func(_ context.Context, c ops.ServerChange) error { _, err := file.ChangeServer(c); return err },
 	}
 	return w
 }
@@ -89,7 +89,7 @@ func (w *world) read(path string) string {
 	return string(text)
 }
 
-func (w *world) look(client string) *ops.ImportSet {
+func (w *world) look(client string) *ops.FoundServers {
 	w.t.Helper()
 	h, err := w.account.FindServers(w.t.Context(), w.here, client)
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *world) look(client string) *ops.ImportSet {
 }
 
 // ids are those of all that can be taken over.
-func ids(h *ops.ImportSet) (all []string) {
+func ids(h *ops.FoundServers) (all []string) {
 	for _, f := range h.Found {
 		if !f.Ours {
 			all = append(all, f.ID)
@@ -109,9 +109,9 @@ func ids(h *ops.ImportSet) (all []string) {
 }
 
 // take imports everything that was found.
-func (w *world) take(h *ops.ImportSet, o ops.ImportOptions) []ops.Result {
+func (w *world) take(h *ops.FoundServers, o ops.ImportOptions) []ops.Result {
 	w.t.Helper()
-	out, err := h.Import(w.t.Context(), ids(h), o)
+	out, err := h.ImportServers(w.t.Context(), ids(h), o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -120,14 +120,14 @@ func (w *world) take(h *ops.ImportSet, o ops.ImportOptions) []ops.Result {
 
 func (w *world) undo(client string) []clients.Change {
 	w.t.Helper()
-	undone, err := w.account.Undo(client)
+	undone, err := w.account.UndoLastImport(client)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return undone
 }
 
-// secretValue is a secret, "" when there is none.
+// value is a secret, "" when there is none.
 func (w *world) value(name string) string {
 	w.t.Helper()
 	value, err := w.store.Get(w.t.Context(), name)

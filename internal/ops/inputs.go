@@ -52,12 +52,12 @@ type RetrieveRequest struct {
 	Detail          config.Detail    // "" = the configured one
 	IncludeDisabled bool
 	Caller          Caller
-	// Told records the usage instructions of the answer, and reports whether the client has received the same before. Nil: unknown.
-	Told func(usage string) bool
+	// UsageSeen records the usage instructions of the answer, and reports whether the client has received the same before. Nil: unknown.
+	UsageSeen func(usage string) bool
 }
 
-// ReadRequest asks for a part of a large result.
-type ReadRequest struct {
+// ReadResultRequest asks for a part of a large result.
+type ReadResultRequest struct {
 	Handle string
 	Path   string
 	Offset int
@@ -66,8 +66,8 @@ type ReadRequest struct {
 	Caller Caller
 }
 
-// NewServer is a server to add. Its texts may have references (${env:NAME}), which only the configuration resolves.
-type NewServer struct {
+// AddServerRequest is a server to add. Its texts may have references (${env:NAME}), which only the configuration resolves.
+type AddServerRequest struct {
 	Name string `json:"name" required:"true" doc:"The name of the server."`
 	config.Launch
 	// Trust is ignored for agents.
@@ -77,20 +77,20 @@ type NewServer struct {
 }
 
 // Example returns an example for the OpenAPI document.
-func (NewServer) Example() string {
+func (AddServerRequest) Example() string {
 	return `{"name": "files", "command": "npx", "args": ["-y", "…"]} or {"name": "remote", "url": "https://…"}`
 }
 
 // MaxBatch limits the servers or definitions in one request.
 const MaxBatch = 500
 
-// NewServers are servers to add in one request.
-type NewServers struct {
-	Servers []NewServer `json:"servers" required:"true" doc:"From 1 to 500 servers."`
+// AddServersRequest are servers to add in one request.
+type AddServersRequest struct {
+	Servers []AddServerRequest `json:"servers" required:"true" doc:"From 1 to 500 servers."`
 }
 
 // Example returns an example for the OpenAPI document.
-func (NewServers) Example() string {
+func (AddServersRequest) Example() string {
 	return `{"servers": [{"name": "files", "command": "npx", "args": ["-y", "…"]}]}`
 }
 
@@ -101,9 +101,9 @@ type ServerChange struct {
 	Value json.RawMessage
 }
 
-// Changeable are the server settings that a request can change. A changed launch that a user has reviewed needs a new review; the approvals of its tools
+// ChangeableServerSettings are the server settings that a request can change. A changed launch that a user has reviewed needs a new review; the approvals of its tools
 // stay.
-type Changeable struct {
+type ChangeableServerSettings struct {
 	Enabled       bool            `json:"enabled" doc:"Whether the server runs."`
 	Quarantined   bool            `json:"quarantined" enum:"true" doc:"Only true: a quarantine ends with an approval."`
 	Trust         string          `json:"trust" null:"true" words:"trust" doc:"What becomes of tools that nobody has approved."`
@@ -119,9 +119,9 @@ type Changeable struct {
 	Headers       json.RawMessage `json:"headers" null:"true" type:"object" doc:"Headers to set, by their names; null for one takes it out, the others stay."`
 }
 
-// ChangeableKeys returns the server keys that can be set and removed.
-func ChangeableKeys() (keys []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Changeable]()) {
+// ChangeableServerKeys returns the server keys that can be set and removed.
+func ChangeableServerKeys() (keys []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[ChangeableServerSettings]()) {
 		if f.Tag.Get("null") != "" {
 			keys = append(keys, f.Tag.Get("json"))
 		}
@@ -129,26 +129,26 @@ func ChangeableKeys() (keys []string) {
 	return keys
 }
 
-// Seen names the fingerprint that the user saw when deciding.
-type Seen struct {
+// SeenFingerprint names the fingerprint that the user saw when deciding.
+type SeenFingerprint struct {
 	Fingerprint string `json:"fingerprint" required:"true" doc:"What was seen. When it is another by now, nothing happens: 409 CONFLICT."`
 }
 
 // Example returns an example for the OpenAPI document.
-func (Seen) Example() string {
+func (SeenFingerprint) Example() string {
 	return `{"fingerprint": "…"} with the fingerprint of what you have seen`
 }
 
 // ServerDecision is a decision about a server.
 type ServerDecision struct {
 	ServerRef
-	Seen
+	SeenFingerprint
 }
 
 // ToolDecision is a decision about a tool.
 type ToolDecision struct {
 	ToolRef
-	Seen
+	SeenFingerprint
 }
 
 // ToolApproval is the approval of a tool's definition.
@@ -164,17 +164,17 @@ type NamedDefinition struct {
 	Fingerprint string              `json:"fingerprint" doc:"What was seen of it."`
 }
 
-// Ref parses the name. The error is a *problem.Problem.
-func (d NamedDefinition) Ref() (OfferRef, error) {
+// ParseRef parses the name. The error is a *problem.Problem.
+func (d NamedDefinition) ParseRef() (PrimitiveRef, error) {
 	if d.Kind == tool.KindTool {
 		id, err := tool.ParseID(d.Name)
 		if err != nil {
-			return OfferRef{}, problem.Newf(problem.InvalidName, "'%s' is no name of a tool: %v.", problem.ClipName(d.Name), err).WithHint("A tool is named server:tool.")
+			return PrimitiveRef{}, problem.Newf(problem.InvalidName, "'%s' is no name of a tool: %v.", problem.ClipName(d.Name), err).WithHint("A tool is named server:tool.")
 		}
-		return OfferRef{id.Server, d.Kind, id.Tool}, nil
+		return PrimitiveRef{id.Server, d.Kind, id.Tool}, nil
 	}
 	if kinds := tool.PrimitiveKinds(); !slices.Contains(kinds, d.Kind) {
-		return OfferRef{}, problem.Newf(problem.InvalidParameter, "'%s' is no kind of what servers offer.", problem.ClipName(string(d.Kind))).
+		return PrimitiveRef{}, problem.Newf(problem.InvalidParameter, "'%s' is no kind of what servers offer.", problem.ClipName(string(d.Kind))).
 			WithHint("Leave kind out for a tool, else it is prompt, resource, template or instructions.").With("parameter", "kind").With("allowed", kinds)
 	}
 	server, name, _ := strings.Cut(d.Name, ":")
@@ -188,10 +188,10 @@ func (d NamedDefinition) Ref() (OfferRef, error) {
 		why = "it is the server, a colon and the " + d.Kind.Label()
 	}
 	if why != "" {
-		return OfferRef{}, problem.Newf(problem.InvalidName, "Invalid name '%s': %s.", problem.ClipName(d.Name), why).
+		return PrimitiveRef{}, problem.Newf(problem.InvalidName, "Invalid name '%s': %s.", problem.ClipName(d.Name), why).
 			WithHint("Write it as `mcpproxy approvals` does.")
 	}
-	return OfferRef{server, d.Kind, name}, nil
+	return PrimitiveRef{server, d.Kind, name}, nil
 }
 
 // ToolsApproval approves several definitions.
@@ -204,21 +204,21 @@ func (ToolsApproval) Example() string {
 	return `{"tools": [{"name": "server:tool", "fingerprint": "…"}]}`
 }
 
-// WaitingQuery selects a page of the pending approvals.
-type WaitingQuery struct {
+// PendingApprovalsQuery selects a page of the pending approvals.
+type PendingApprovalsQuery struct {
 	Limit  int `query:"limit" min:"1" max:"1000" default:"500" doc:"How many tools, and how many offers, at most."`
 	Offset int `query:"offset" min:"0" max:"10000000" doc:"How many of each to leave out before."`
 }
 
-// OfferRef names a prompt, resource or template of a server, or its instructions, which have no name.
-type OfferRef struct {
+// PrimitiveRef names a prompt, resource or template of a server, or its instructions, which have no name.
+type PrimitiveRef struct {
 	Server string `path:"name" doc:"The name of the server."`
 	Kind   tool.DefinitionKind
 	Name   string `path:"item"`
 }
 
-// OfferDecision is a decision about the definition of a prompt, resource, template or instructions.
-type OfferDecision struct {
-	OfferRef
-	Seen
+// PrimitiveDecision is a decision about the definition of a prompt, resource, template or instructions.
+type PrimitiveDecision struct {
+	PrimitiveRef
+	SeenFingerprint
 }

@@ -9,15 +9,15 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// InspectorLog is implemented by activity.Log.
-type InspectorLog interface {
+// UsageLog reads how servers and tools were used. activity.Log implements it.
+type UsageLog interface {
 	List(ctx context.Context, f activity.Filter) (activity.RecordPage, error)
 	ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUsage, error)
 	ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage, error)
 }
 
-// InspectorUpstreams is implemented by upstream.Set.
-type InspectorUpstreams interface {
+// ServerLogSource reads the logs of servers. upstream.Set implements it.
+type ServerLogSource interface {
 	LogTail(server string, lines int) ([]process.LogLine, error)
 	NewLogReader(server string) *process.LogReader
 }
@@ -25,16 +25,16 @@ type InspectorUpstreams interface {
 // InspectorDeps are the dependencies of an Inspector.
 type InspectorDeps struct {
 	*Gateway
-	Log       InspectorLog
-	Upstreams InspectorUpstreams
+	Log       UsageLog
+	Upstreams ServerLogSource
 }
 
 // Inspector has the read-only operations for the web UI: servers and tools with their use, logs, search.
 type Inspector struct {
 	gateway   *Gateway
-	log       InspectorLog
-	upstreams InspectorUpstreams
-	lists     listCache
+	log       UsageLog
+	upstreams ServerLogSource
+	lists     toolListCache
 	follows   chan struct{} // semaphore of the followed logs
 	closed    chan struct{}
 	close     sync.Once
@@ -54,6 +54,6 @@ func (i *Inspector) Close() { i.close.Do(func() { close(i.closed) }) }
 // logTimeout limits how long a list waits for the log. Afterwards it is shown without usage.
 const logTimeout = time.Second
 
-// tokenCount estimates the tokens of JSON of this size: a quarter of the bytes. For tool definitions tokenizers differ between 3.5 and 4.5 bytes per
+// estimateTokens estimates the tokens of JSON of this size: a quarter of the bytes. For tool definitions tokenizers differ between 3.5 and 4.5 bytes per
 // token.
-func tokenCount(bytes int) int { return (bytes + 3) / 4 }
+func estimateTokens(bytes int) int { return (bytes + 3) / 4 }

@@ -9,18 +9,18 @@ import (
 	"mcpproxy/internal/catalog"
 )
 
-// listCache has the tool lists that clients page through. Lists hold tools of old snapshots, so the cache is small and short-lived.
-type listCache struct {
-	mu  sync.Mutex     // guards all
-	all []*toolListing // oldest first
+// toolListCache has the tool lists that clients page through. Lists hold tools of old snapshots, so the cache is small and short-lived.
+type toolListCache struct {
+	mu  sync.Mutex       // guards all
+	all []*filteredTools // oldest first
 }
 
-// toolListing is the tools that a filter selected.
-type toolListing struct {
+// filteredTools is the tools that a filter selected.
+type filteredTools struct {
 	id       string
 	filter   ToolFilter
 	tools    []*catalog.Tool
-	use      toolUse
+	use      usageByTool
 	facets   Facets
 	unhinted []Unhinted
 	used     time.Time
@@ -32,7 +32,7 @@ const (
 )
 
 // add stores a list under a new id.
-func (l *listCache) add(one *toolListing) {
+func (l *toolListCache) add(one *filteredTools) {
 	one.id, one.used = rand.Text(), time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *listCache) add(one *toolListing) {
 }
 
 // find returns the list with this id and filter, or nil.
-func (l *listCache) find(id string, f ToolFilter) *toolListing {
+func (l *toolListCache) find(id string, f ToolFilter) *filteredTools {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.removeExpired()
@@ -57,6 +57,6 @@ func (l *listCache) find(id string, f ToolFilter) *toolListing {
 }
 
 // removeExpired removes the lists that were not used for a while.
-func (l *listCache) removeExpired() {
-	l.all = slices.DeleteFunc(l.all, func(one *toolListing) bool { return time.Since(one.used) > listLifetime })
+func (l *toolListCache) removeExpired() {
+	l.all = slices.DeleteFunc(l.all, func(one *filteredTools) bool { return time.Since(one.used) > listLifetime })
 }

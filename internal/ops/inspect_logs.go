@@ -42,14 +42,14 @@ func (i *Inspector) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTai
 	}
 	tail := LogTail{Server: in.Name, Lines: make([]string, len(last)), Entries: make([]LogLine, len(last))}
 	for n := range last {
-		tail.Entries[n] = viewLine(&last[n])
+		tail.Entries[n] = toLogLine(&last[n])
 		tail.Lines[n] = last[n].String()
 	}
 	return tail, nil
 }
 
-// viewLine converts a log line and masks secrets.
-func viewLine(l *process.LogLine) LogLine {
+// toLogLine converts a log line and masks secrets.
+func toLogLine(l *process.LogLine) LogLine {
 	l.Text = redact.Text(l.Text)
 	return LogLine{At: timeOrNil(l.At), Stream: string(l.Stream), Text: l.Text}
 }
@@ -61,7 +61,7 @@ const (
 )
 
 // FollowLogs streams the last lines of a server's log and new ones as events. It ends when the server is removed.
-func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream, error) {
+func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (StreamFunc, error) {
 	if _, err := i.gateway.FindServer(in.Name); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 		log := i.upstreams.NewLogReader(in.Name)
 		lines, err := log.ReadLast(in.Lines)
 		if err == nil {
-			err = writeLines(w, lines)
+			err = writeLogEvents(w, lines)
 		}
 		look := time.NewTicker(followInterval)
 		defer look.Stop()
@@ -94,7 +94,7 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 					break
 				}
 				wrote = time.Now()
-				if err = writeLines(w, lines); err != nil || ctx.Err() != nil {
+				if err = writeLogEvents(w, lines); err != nil || ctx.Err() != nil {
 					return err
 				}
 			}
@@ -102,18 +102,18 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 				return nil
 			}
 			if err == nil && time.Since(wrote) >= pingInterval {
-				wrote, err = time.Now(), writeLines(w, nil)
+				wrote, err = time.Now(), writeLogEvents(w, nil)
 			}
 		}
 		return err
 	}, nil
 }
 
-// writeLines writes an event for each line; without lines, a ping comment.
-func writeLines(w io.Writer, lines []process.LogLine) error {
+// writeLogEvents writes an event for each line; without lines, a ping comment.
+func writeLogEvents(w io.Writer, lines []process.LogLine) error {
 	var out []byte
 	for n := range lines {
-		data, err := wirejson.Marshal(viewLine(&lines[n]))
+		data, err := wirejson.Marshal(toLogLine(&lines[n]))
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ type SearchAnswer struct {
 // FoundTool is a tool that a search found.
 type FoundTool struct {
 	ToolView
-	Used
+	ToolUsage
 	Guessed bool   `json:"guessed,omitempty" doc:"Neither the server nor an override says which operation call_with is to be."`
 	Tokens  int    `json:"tokens,omitempty" doc:"About what it costs an agent that finds it: a quarter of its bytes in the answer."`
 	Remedy  string `json:"remedy,omitempty" doc:"What would unlock it."`
@@ -41,23 +41,23 @@ type FoundTool struct {
 func (i *Inspector) SearchTools(ctx context.Context, c Caller, q SearchQuery) (SearchAnswer, error) {
 	operation, _ := policy.ParseOperation(q.Operation) // validated by the surface
 	began := time.Now()
-	found := i.gateway.Find(&RetrieveRequest{Query: q.Query, Limit: q.Limit, Operation: operation, Caller: c})
+	found := i.gateway.SearchTools(&RetrieveRequest{Query: q.Query, Limit: q.Limit, Operation: operation, Caller: c})
 	var locked []catalog.Hit
 	if q.Locked {
-		locked, _ = found.Locked(nil)
+		locked, _ = found.LockedTools(nil)
 	}
 	took := time.Since(began)
 	a := SearchAnswer{Query: q.Query, Total: found.Total, TookMS: float64(took.Microseconds()) / 1000,
-		AllTokens: tokenCount(found.DefinitionBytes()), Tools: make([]FoundTool, len(found.Hits)), Locked: make([]FoundTool, len(locked))}
-	detail, use := i.gateway.Config().ToolsDetail, i.toolUse(ctx)
+		AllTokens: estimateTokens(found.DefinitionBytes()), Tools: make([]FoundTool, len(found.Hits)), Locked: make([]FoundTool, len(locked))}
+	detail, use := i.gateway.Config().ToolsDetail, i.loadToolUsage(ctx)
 	shown := func(h catalog.Hit) FoundTool {
-		return FoundTool{ToolView: viewTool(h.Tool, h.Score), Used: use.used(h.Tool), Guessed: h.Tool.LacksDeclaredHints()}
+		return FoundTool{ToolView: toToolView(h.Tool, h.Score), ToolUsage: use.usageOf(h.Tool), Guessed: h.Tool.LacksDeclaredHints()}
 	}
 	for n, h := range found.Hits {
 		one := shown(h)
-		one.Tokens = tokenCount(matchBytes(n, h, detail))
+		one.Tokens = estimateTokens(encodedMatchSize(n, h, detail))
 		if q.Explain {
-			one.Why = found.Why(h)
+			one.Why = found.MatchReasons(h)
 		}
 		a.Tokens += one.Tokens
 		a.Tools[n] = one

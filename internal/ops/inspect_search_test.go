@@ -18,7 +18,7 @@ func TestASearchIsAnAgents(t *testing.T) {
 			c.ToolsDetail, c.Servers[0].DisabledTools = detail, []string{"wipe_*"}
 		}, defined("show_note", "Show a note.", reads), defined("list_notes", "List all notes.", reads), defined("add_note", "Write a note.", writes),
 			defined("wipe_note", "Wipe a note.", destroys), defined("other", "Something else.", reads))
-		raw, err := w.gateway.Retrieve(t.Context(), RetrieveRequest{Query: "show a note", IncludeDisabled: true, Caller: catalogtest.AgentCaller})
+		raw, err := w.gateway.RetrieveTools(t.Context(), RetrieveRequest{Query: "show a note", IncludeDisabled: true, Caller: catalogtest.AgentCaller})
 		agents := w.ParseRetrieveResult(raw, err)
 		a, err := w.inspect.SearchTools(context.Background(), catalogtest.AdminCaller, SearchQuery{Query: "show a note", Locked: true, Explain: true})
 		if err != nil || a.Total != agents.Total || len(a.Tools) == 0 {
@@ -47,7 +47,7 @@ func TestASearchIsAnAgents(t *testing.T) {
 		if most := len(answer.Tools)/4 + len(a.Tools); tokens != a.Tokens || tokens > most || tokens < len(answer.Tools)/4-len(a.Tools) {
 			t.Errorf("%d tokens, in all %d, of %d bytes", tokens, a.Tokens, len(answer.Tools))
 		}
-		if want := tokenCount(w.Catalog.Current().DefinitionBytes()); a.AllTokens != want || a.TookMS < 0 || a.TookMS > 10_000 {
+		if want := estimateTokens(w.Catalog.Current().DefinitionBytes()); a.AllTokens != want || a.TookMS < 0 || a.TookMS > 10_000 {
 			t.Errorf("%d tokens of all, want %d; %v ms", a.AllTokens, want, a.TookMS)
 		}
 		if len(a.Locked) != 1 || a.Locked[0].Tool != "wipe_note" || a.Locked[0].Status != "disabled_by_config" ||

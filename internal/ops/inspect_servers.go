@@ -67,7 +67,7 @@ func (i *Inspector) Servers(ctx context.Context, c Caller, in Nothing) (ServerLi
 	if err != nil {
 		return ServerList{}, err
 	}
-	snapshot, use := i.gateway.Catalog.Current(), i.serverUse(ctx)
+	snapshot, use := i.gateway.Catalog.Current(), i.loadServerUsage(ctx)
 	list := ServerList{make([]ServerRow, 0, len(all.Servers))}
 	for _, v := range all.Servers {
 		list.Servers = append(list.Servers, i.serverRow(v, snapshot.Server(v.Name), use))
@@ -82,7 +82,7 @@ func (i *Inspector) Server(ctx context.Context, c Caller, in ServerRef) (ServerD
 		return ServerDetail{}, err
 	}
 	s := i.gateway.Catalog.Current().Server(in.Name)
-	d := ServerDetail{ServerRow: i.serverRow(v, s, i.serverUse(ctx)), Availability: i.availability(ctx, in.Name)}
+	d := ServerDetail{ServerRow: i.serverRow(v, s, i.loadServerUsage(ctx)), Availability: i.availabilityHistory(ctx, in.Name)}
 	if s != nil {
 		d.DefinitionBytes = s.DefinitionBytes()
 	}
@@ -141,16 +141,16 @@ func (i *Inspector) serverRow(v ServerView, s *catalog.Server, use map[string]ac
 	return row
 }
 
-// serverUse returns how servers were called; nil when the log cannot be read.
-func (i *Inspector) serverUse(ctx context.Context) map[string]activity.ServerUsage {
+// loadServerUsage returns how servers were called; nil when the log cannot be read.
+func (i *Inspector) loadServerUsage(ctx context.Context) map[string]activity.ServerUsage {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	use, _ := i.log.ServerUse(ctx, time.Now(), hoursShown)
 	return use
 }
 
-// availability returns the state changes of a server, as far as the log has them.
-func (i *Inspector) availability(ctx context.Context, server string) (turns []Turn) {
+// availabilityHistory returns the state changes of a server, as far as the log has them.
+func (i *Inspector) availabilityHistory(ctx context.Context, server string) (turns []Turn) {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	since := time.Now().Add(-hoursShown * time.Hour)
@@ -160,14 +160,14 @@ func (i *Inspector) availability(ctx context.Context, server string) (turns []Tu
 		return nil
 	}
 	for n := range within.Records {
-		if t, ok := stateChange(&within.Records[n]); ok {
+		if t, ok := stateChangeOf(&within.Records[n]); ok {
 			turns = append(turns, t)
 		}
 	}
 	f.Since, f.Until, f.Limit = time.Time{}, since, activity.DefaultLimit
 	if before, err := i.log.List(ctx, f); err == nil && within.NextCursor == "" {
 		for n := range before.Records {
-			if t, ok := stateChange(&before.Records[n]); ok {
+			if t, ok := stateChangeOf(&before.Records[n]); ok {
 				turns = append(turns, t)
 				break
 			}
@@ -177,8 +177,8 @@ func (i *Inspector) availability(ctx context.Context, server string) (turns []Tu
 	return slices.CompactFunc(turns, func(a, b Turn) bool { return a.State == b.State })
 }
 
-// stateChange returns the state change in a record, if it has one.
-func stateChange(r *activity.Record) (Turn, bool) {
+// stateChangeOf returns the state change in a record, if it has one.
+func stateChangeOf(r *activity.Record) (Turn, bool) {
 	switch phase := upstream.Phase(r.Metadata.Action); phase {
 	case upstream.Stopped, upstream.Ready, upstream.Failed, upstream.Idle:
 		return Turn{r.Timestamp, string(phase)}, true

@@ -27,9 +27,9 @@ func (i *Inspector) Tools(ctx context.Context, _ Caller, q ToolQuery) (ToolList,
 	page = page[:min(q.Limit, len(page))]
 	out := ToolList{Tools: make([]ToolRow, len(page)), Total: len(l.tools), Limit: q.Limit, Offset: q.Offset, Snapshot: l.id, Facets: l.facets, Unhinted: l.unhinted}
 	for n, t := range page {
-		out.Tools[n] = l.row(t)
+		out.Tools[n] = l.toolRow(t)
 		if q.Detail == Full {
-			out.Tools[n].ToolMore = i.fullDetail(t)
+			out.Tools[n].FullToolFields = i.fullToolFields(t)
 		}
 	}
 	return out, nil
@@ -41,8 +41,8 @@ func (i *Inspector) Tool(ctx context.Context, _ Caller, in ToolRef) (ToolDetail,
 	if err != nil {
 		return ToolDetail{}, err
 	}
-	d := ToolDetail{ToolView: i.gateway.ViewTrusted(t), Used: i.toolUse(ctx).used(t), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(), Signature: Signature(t),
-		Tokens: tokenCount(toolBytes(catalog.Hit{Tool: t}, config.Full)), CompactTokens: tokenCount(toolBytes(catalog.Hit{Tool: t}, config.Compact))}
+	d := ToolDetail{ToolView: i.gateway.ViewWithDecisions(t), ToolUsage: i.loadToolUsage(ctx).usageOf(t), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(), Signature: ToolSignature(t),
+		Tokens: estimateTokens(encodedToolSize(catalog.Hit{Tool: t}, config.Full)), CompactTokens: estimateTokens(encodedToolSize(catalog.Hit{Tool: t}, config.Compact))}
 	if said, any := t.HintOverrides(); any {
 		d.Corrected = said.AppendJSON(nil)
 	}
@@ -50,9 +50,9 @@ func (i *Inspector) Tool(ctx context.Context, _ Caller, in ToolRef) (ToolDetail,
 }
 
 // selectTools filters, counts and sorts the tools of the current snapshot.
-func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *toolListing {
+func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *filteredTools {
 	snapshot := i.gateway.Catalog.Current()
-	l := &toolListing{filter: f, facets: Facets{Lane: map[string]int{}, Hints: map[string]int{}, Use: map[string]int{}, Server: map[string]int{}}, tools: make([]*catalog.Tool, 0, snapshot.ToolCount()), use: i.toolUse(ctx)}
+	l := &filteredTools{filter: f, facets: Facets{Lane: map[string]int{}, Hints: map[string]int{}, Use: map[string]int{}, Server: map[string]int{}}, tools: make([]*catalog.Tool, 0, snapshot.ToolCount()), use: i.loadToolUsage(ctx)}
 	text, servers, lately := strings.ToLower(f.Text), []*catalog.Server{}, time.Now().Add(-recent)
 	lanes, statuses := map[policy.CallTool]int{}, Counts{}
 	for _, s := range snapshot.Servers() {
@@ -67,7 +67,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *toolListing 
 			hints, use := hintSource(t), l.use.recency(t, lately)
 			fits := [...]bool{ofServer,
 				(f.Operation == "" || f.Operation == t.CallWith.Operation().String()) && (f.CallWith == "" || f.CallWith == t.CallWith.String()),
-				f.Status == "" || f.Status == cmp.Or(StatusOf(t), policy.Callable.Word()),
+				f.Status == "" || f.Status == cmp.Or(DisplayedStatus(t), policy.Callable.Word()),
 				f.Hints == "" || f.Hints == hints,
 				f.Use == "" || f.Use == use,
 			}
@@ -86,7 +86,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *toolListing 
 				lanes[t.CallWith]++
 			}
 			if counts(2) {
-				statuses.Add(t)
+				statuses.AddTool(t)
 			}
 			if counts(3) {
 				l.facets.Hints[hints]++
@@ -108,13 +108,13 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *toolListing 
 	for with, n := range lanes {
 		l.facets.Lane[with.Operation().String()] = n
 	}
-	l.facets.Status = statuses.ByWord()
-	l.unhinted = allUnhinted(servers, i.gateway.Config())
+	l.facets.Status = statuses.ByStatus()
+	l.unhinted = listUnhinted(servers, i.gateway.Config())
 	switch f.Sort {
 	case "calls":
-		l.sortUsed(func(a, b activity.ToolUsage) int { return cmp.Compare(b.Calls, a.Calls) })
+		l.sortCalledFirst(func(a, b activity.ToolUsage) int { return cmp.Compare(b.Calls, a.Calls) })
 	case "last":
-		l.sortUsed(func(a, b activity.ToolUsage) int { return b.Last.Compare(a.Last) })
+		l.sortCalledFirst(func(a, b activity.ToolUsage) int { return b.Last.Compare(a.Last) })
 	case "tokens":
 		slices.SortStableFunc(l.tools, func(a, b *catalog.Tool) int { return cmp.Compare(len(b.Raw), len(a.Raw)) })
 	}
@@ -124,16 +124,16 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *toolListing 
 	return l
 }
 
-// toolUse returns how tools were called; empty when the log cannot be read.
-func (i *Inspector) toolUse(ctx context.Context) toolUse {
+// loadToolUsage returns how tools were called; empty when the log cannot be read.
+func (i *Inspector) loadToolUsage(ctx context.Context) usageByTool {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	use, _ := i.log.ToolUse(ctx)
 	return use
 }
 
-// sortUsed moves the called tools to the front, in order. The sort is stable.
-func (l *toolListing) sortUsed(order func(a, b activity.ToolUsage) int) {
+// sortCalledFirst moves the called tools to the front, in order. The sort is stable.
+func (l *filteredTools) sortCalledFirst(order func(a, b activity.ToolUsage) int) {
 	type called struct {
 		*catalog.Tool
 		activity.ToolUsage
@@ -167,7 +167,7 @@ func hintSource(t *catalog.Tool) string {
 // maxSummary limits the description in a list, in bytes.
 const maxSummary = 240
 
-func (l *toolListing) row(t *catalog.Tool) ToolRow {
+func (l *filteredTools) toolRow(t *catalog.Tool) ToolRow {
 	summary, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
 	if cut := wirejson.ClipText(summary, maxSummary); cut != summary {
 		summary = cut + "…"
@@ -175,15 +175,15 @@ func (l *toolListing) row(t *catalog.Tool) ToolRow {
 	return ToolRow{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title, Summary: summary,
 		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(),
-		Status: StatusOf(t), Deprecated: t.IsDeprecated(),
-		Tokens: tokenCount(len(t.Raw)), Used: l.use.used(t),
+		Status: DisplayedStatus(t), Deprecated: t.IsDeprecated(),
+		Tokens: estimateTokens(len(t.Raw)), ToolUsage: l.use.usageOf(t),
 	}
 }
 
-// fullDetail returns the fields that only a full list has.
-func (i *Inspector) fullDetail(t *catalog.Tool) *ToolMore {
-	v := i.gateway.ViewTrusted(t)
-	return &ToolMore{Description: &v.Description, InputSchema: v.InputSchema, OutputSchema: v.OutputSchema,
+// fullToolFields returns the fields that only a full list has.
+func (i *Inspector) fullToolFields(t *catalog.Tool) *FullToolFields {
+	v := i.gateway.ViewWithDecisions(t)
+	return &FullToolFields{Description: &v.Description, InputSchema: v.InputSchema, OutputSchema: v.OutputSchema,
 		Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations,
 		InferredOperation: v.InferredOperation, InferredReason: v.InferredReason, Trust: v.Trust}
 }

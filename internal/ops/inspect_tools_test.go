@@ -64,7 +64,7 @@ func TestSlimAndFull(t *testing.T) {
 	w.called("s", "show", 2, activity.Failed, 0)
 	slim := w.tools(ToolQuery{})
 	show, long, get := slim.Tools[0], slim.Tools[1], slim.Tools[2]
-	if show.Summary != "Show a thing." || show.ToolMore != nil || show.Lane != "read" || show.Guessed || show.Calls != 2 || show.LastUsed == nil || show.LastUsed.Sub(last).Abs() > time.Second {
+	if show.Summary != "Show a thing." || show.FullToolFields != nil || show.Lane != "read" || show.Guessed || show.Calls != 2 || show.LastUsed == nil || show.LastUsed.Sub(last).Abs() > time.Second {
 		t.Errorf("%+v", show)
 	}
 	if want := len(defined("show", "Show a thing.\nAnd more.", reads)); show.Tokens != (want+3)/4 {
@@ -87,8 +87,8 @@ func TestSlimAndFull(t *testing.T) {
 	}
 	for _, r := range w.tools(ToolQuery{Detail: Full}).Tools {
 		one, err := w.gateway.Tool(t.Context(), Caller{}, ToolRef{Server: r.Server, Tool: r.Tool})
-		if err != nil || !reflect.DeepEqual(r.View(), one) {
-			t.Errorf("%+v\n%+v, %v", r.View(), one, err)
+		if err != nil || !reflect.DeepEqual(r.ToToolView(), one) {
+			t.Errorf("%+v\n%+v, %v", r.ToToolView(), one, err)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestOneTool(t *testing.T) {
 		t.Errorf("%+v, %s, %v", d, d.Corrected, err)
 	}
 	for detail, tokens := range map[config.Detail]int{config.Full: d.Tokens, config.Compact: d.CompactTokens} {
-		raw, err := w.gateway.Retrieve(t.Context(), RetrieveRequest{Query: "show a note", Detail: detail, Caller: catalogtest.AgentCaller})
+		raw, err := w.gateway.RetrieveTools(t.Context(), RetrieveRequest{Query: "show a note", Detail: detail, Caller: catalogtest.AgentCaller})
 		var answer struct {
 			Tools []struct{ Signature string }
 		}

@@ -63,12 +63,12 @@ type ToolRow struct {
 	Status     string `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called; absent when it can."`
 	Deprecated bool   `json:"deprecated,omitempty"`
 	Tokens     int    `json:"tokens" doc:"About what its definition costs who loads it: a quarter of its bytes."`
-	Used
-	*ToolMore
+	ToolUsage
+	*FullToolFields
 }
 
-// Used says how often and when a tool was called.
-type Used struct {
+// ToolUsage says how often and when a tool was called.
+type ToolUsage struct {
 	Calls    int64      `json:"calls" doc:"How often it was called, as far back as the log goes."`
 	LastUsed *time.Time `json:"last_used,omitempty"`
 }
@@ -76,7 +76,7 @@ type Used struct {
 // ToolDetail is one tool with the details of its page.
 type ToolDetail struct {
 	ToolView
-	Used
+	ToolUsage
 	Lane          string          `json:"lane" words:"operation" doc:"The operation of call_with."`
 	Guessed       bool            `json:"guessed,omitempty" doc:"Neither the server nor an override says so."`
 	Corrected     json.RawMessage `json:"corrected_annotations,omitempty" doc:"The hints that hint_overrides say."`
@@ -85,8 +85,8 @@ type ToolDetail struct {
 	CompactTokens int             `json:"compact_tokens" doc:"The same with the signature."`
 }
 
-// ToolMore has the fields of detail full.
-type ToolMore struct {
+// FullToolFields has the fields of detail full.
+type FullToolFields struct {
 	Description         *string         `json:"description,omitempty"`
 	InputSchema         json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema        json.RawMessage `json:"outputSchema,omitempty"`
@@ -97,10 +97,10 @@ type ToolMore struct {
 	Trust               *Trust          `json:"trust,omitempty" doc:"What is decided about the tool."`
 }
 
-// View converts a row of a full list to a ToolView.
-func (r *ToolRow) View() ToolView {
+// ToToolView converts a row of a full list to a ToolView.
+func (r *ToolRow) ToToolView() ToolView {
 	v := ToolView{Name: r.Name, Server: r.Server, Tool: r.Tool, Title: r.Title, CallWith: r.CallWith, Status: r.Status, Deprecated: r.Deprecated}
-	if m := r.ToolMore; m != nil {
+	if m := r.FullToolFields; m != nil {
 		v.InputSchema, v.OutputSchema, v.Annotations, v.DeclaredAnnotations = m.InputSchema, m.OutputSchema, m.Annotations, m.DeclaredAnnotations
 		v.InferredOperation, v.InferredReason, v.Trust = m.InferredOperation, m.InferredReason, m.Trust
 		if m.Description != nil {

@@ -7,19 +7,19 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// toolUse maps server and tool to how they were called.
-type toolUse map[[2]string]activity.ToolUsage
+// usageByTool maps server and tool to how they were called.
+type usageByTool map[[2]string]activity.ToolUsage
 
-func (u toolUse) used(t *catalog.Tool) Used {
+func (u usageByTool) usageOf(t *catalog.Tool) ToolUsage {
 	use := u[[2]string{t.ID.Server, t.ID.Tool}]
-	return Used{Calls: use.Calls, LastUsed: timeOrNil(use.Last)}
+	return ToolUsage{Calls: use.Calls, LastUsed: timeOrNil(use.Last)}
 }
 
 // recent is the age up to which a call counts as recent.
 const recent = 30 * 24 * time.Hour
 
 // recency returns when a tool was last called: recent (since lately), earlier or never.
-func (u toolUse) recency(t *catalog.Tool, lately time.Time) string {
+func (u usageByTool) recency(t *catalog.Tool, lately time.Time) string {
 	switch use := u[[2]string{t.ID.Server, t.ID.Tool}]; {
 	case use.Calls == 0:
 		return "never"

@@ -18,7 +18,7 @@ type LoginView struct {
 	Error     string     `json:"error,omitempty" doc:"Why it failed."`
 }
 
-func viewLogin(server string, p oauth.LoginProgress) LoginView {
+func toLoginView(server string, p oauth.LoginProgress) LoginView {
 	v := LoginView{Server: server, State: string(p.Phase), Error: p.Err}
 	if p.Phase == oauth.Waiting {
 		v.URL, v.ExpiresAt = p.URL, timeOrNil(p.Expires)
@@ -41,8 +41,8 @@ func (g *Gateway) oauthAccount(name string) (*oauth.Account, error) {
 // logoutTimeout limits the logout from a removed server.
 const logoutTimeout = 5 * time.Second
 
-// RemoveWithLogin removes a server, then deletes its login.
-func (g *Gateway) RemoveWithLogin(ctx context.Context, name string, remove func() error) error {
+// RemoveServerAndLogin removes a server, then deletes its login.
+func (g *Gateway) RemoveServerAndLogin(ctx context.Context, name string, remove func() error) error {
 	a := g.Logins.Account(name)
 	if err := remove(); a == nil || err != nil {
 		return err
@@ -55,17 +55,17 @@ func (g *Gateway) RemoveWithLogin(ctx context.Context, name string, remove func(
 	return nil
 }
 
-// accountForUser is account for operations that only a user may do.
-func (g *Gateway) accountForUser(c Caller, name, what string) (*oauth.Account, error) {
+// oauthAccountForUser is oauthAccount for operations that only a user may do.
+func (g *Gateway) oauthAccountForUser(c Caller, name, what string) (*oauth.Account, error) {
 	if c.Actor.Kind != auth.Admin {
 		return nil, problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")
 	}
 	return g.oauthAccount(name)
 }
 
-// LoginServer starts a login to a server, or returns the running one. The server reconnects after it.
-func (g *Gateway) LoginServer(ctx context.Context, c Caller, in ServerRef) (LoginView, error) {
-	a, err := g.accountForUser(c, in.Name, "log in to a server")
+// LoginToServer starts a login to a server, or returns the running one. The server reconnects after it.
+func (g *Gateway) LoginToServer(ctx context.Context, c Caller, in ServerRef) (LoginView, error) {
+	a, err := g.oauthAccountForUser(c, in.Name, "log in to a server")
 	if err != nil {
 		return LoginView{}, err
 	}
@@ -78,7 +78,7 @@ func (g *Gateway) LoginServer(ctx context.Context, c Caller, in ServerRef) (Logi
 	if err != nil {
 		return LoginView{}, err
 	}
-	return viewLogin(in.Name, progress), nil
+	return toLoginView(in.Name, progress), nil
 }
 
 // LoginProgress returns the progress of the last login to a server.
@@ -92,12 +92,12 @@ func (g *Gateway) LoginProgress(_ context.Context, _ Caller, in ServerRef) (Logi
 		return LoginView{}, problem.Newf(problem.NotFound, "Nobody has begun a login to server '%s'.", in.Name).
 			WithHint("Begin one with `mcpproxy upstream login " + in.Name + "`.")
 	}
-	return viewLogin(in.Name, progress), nil
+	return toLoginView(in.Name, progress), nil
 }
 
-// LogoutServer deletes the login to a server and reconnects it.
-func (g *Gateway) LogoutServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
-	a, err := g.accountForUser(c, in.Name, "log out of a server")
+// LogoutFromServer deletes the login to a server and reconnects it.
+func (g *Gateway) LogoutFromServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
+	a, err := g.oauthAccountForUser(c, in.Name, "log out of a server")
 	if err != nil {
 		return ServerView{}, err
 	}
@@ -113,7 +113,7 @@ func (g *Gateway) LogoutServer(ctx context.Context, c Caller, in ServerRef) (Ser
 
 // recordLogin records a login or logout.
 func (g *Gateway) recordLogin(server, action string, c Caller) {
-	if err := g.recordServerAction(c, server, action); err != nil {
+	if err := g.recordActionOnServer(c, server, action); err != nil {
 		g.Logger.Error("a login could not be recorded", "server", server, "action", action, "error", err)
 	}
 }

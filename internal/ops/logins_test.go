@@ -41,17 +41,17 @@ func TestLoginIsAPersons(t *testing.T) {
 	ctx := context.Background()
 	for _, who := range []auth.Actor{{}, {Kind: auth.Agent}, {Kind: auth.Agent, Name: "ci"}} {
 		c := Caller{Actor: who}
-		if _, err := w.gateway.LoginServer(ctx, c, ServerRef{Name: "s"}); problem.From(err).Code != problem.Forbidden {
+		if _, err := w.gateway.LoginToServer(ctx, c, ServerRef{Name: "s"}); problem.From(err).Code != problem.Forbidden {
 			t.Errorf("%s may log in: %v", who, err)
 		}
-		if _, err := w.gateway.LogoutServer(ctx, c, ServerRef{Name: "s"}); problem.From(err).Code != problem.Forbidden {
+		if _, err := w.gateway.LogoutFromServer(ctx, c, ServerRef{Name: "s"}); problem.From(err).Code != problem.Forbidden {
 			t.Errorf("%s may log out: %v", who, err)
 		}
 	}
 	if _, err := w.gateway.LoginProgress(ctx, Caller{}, ServerRef{Name: "s"}); problem.From(err).Code != problem.NotFound {
 		t.Errorf("progress of no login: %v", err)
 	}
-	begun, err := w.gateway.LoginServer(ctx, person, ServerRef{Name: "s"})
+	begun, err := w.gateway.LoginToServer(ctx, person, ServerRef{Name: "s"})
 	if err != nil || begun.State != "waiting" || !strings.HasPrefix(begun.URL, "http://127.0.0.1:") || begun.ExpiresAt == nil {
 		t.Fatalf("%+v %v", begun, err)
 	}
@@ -88,7 +88,7 @@ func TestLoginIsAPersons(t *testing.T) {
 
 func TestNeedsLoginIsShown(t *testing.T) {
 	w, _ := loginWorld(t)
-	w.gateway.About = DaemonInfo{Loaded: func() int { return 0 }, Surfaces: func() []Surface { return nil }, ConfigError: func() error { return nil },
+	w.gateway.About = DaemonInfo{LoadedToolBytes: func() int { return 0 }, Surfaces: func() []Surface { return nil }, ConfigError: func() error { return nil },
 		NeedsRestart: func() []string { return nil }, Warnings: func() []string { return []string{"another"} }}
 	shown := func(phase upstream.Phase) ServerView {
 		w.Catalog.StateChanged(upstream.State{Name: "s", Phase: phase})
@@ -116,7 +116,7 @@ func TestNeedsLoginIsShown(t *testing.T) {
 		if name == "s" {
 			w.gateway.Logins = nil
 		}
-		if _, err := w.gateway.LoginServer(context.Background(), person, ServerRef{Name: name}); err == nil {
+		if _, err := w.gateway.LoginToServer(context.Background(), person, ServerRef{Name: name}); err == nil {
 			t.Errorf("a login to %s began", name)
 		}
 	}

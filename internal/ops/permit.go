@@ -8,13 +8,13 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// Permit returns the permission check for configuration changes that grant more access: the user must prove presence.
-func (g *Gateway) Permit(ctx context.Context) config.ConfirmFunc {
-	return func(claims ...config.Claim) error { return g.Presence.RequireSigned(ctx, Claims(claims)...) }
+// ConfigPermit returns the permission check for configuration changes that grant more access: the user must prove presence.
+func (g *Gateway) ConfigPermit(ctx context.Context) config.ConfirmFunc {
+	return func(claims ...config.Claim) error { return g.Presence.RequireSigned(ctx, ToPresenceClaims(claims)...) }
 }
 
-// Claims converts claims of the configuration to claims of package presence.
-func Claims(all []config.Claim) (claims []presence.Claim) {
+// ToPresenceClaims converts claims of the configuration to claims of package presence.
+func ToPresenceClaims(all []config.Claim) (claims []presence.Claim) {
 	for _, c := range all {
 		claims = append(claims, presence.NewClaim(c.Words, c.Values...))
 	}
@@ -27,7 +27,7 @@ var errDryRun = errors.New("this was only tried")
 // requiredClaims returns the claims that a configuration change requires, without making it.
 func requiredClaims(change func(config.ConfirmFunc) error) (claims []presence.Claim, err error) {
 	err = change(func(all ...config.Claim) error {
-		claims = Claims(all)
+		claims = ToPresenceClaims(all)
 		return errDryRun
 	})
 	if errors.Is(err, errDryRun) {
@@ -36,10 +36,10 @@ func requiredClaims(change func(config.ConfirmFunc) error) (claims []presence.Cl
 	return claims, err
 }
 
-// SignedClaims adapts presence.Gate for package config.
-type SignedClaims struct{ *presence.Gate }
+// ConfigClaimChecker adapts presence.Gate for package config.
+type ConfigClaimChecker struct{ *presence.Gate }
 
 // IsConfirmed reports whether a user has signed the claim, or presence is off.
-func (s SignedClaims) IsConfirmed(c config.Claim) bool {
+func (s ConfigClaimChecker) IsConfirmed(c config.Claim) bool {
 	return s.Gate.IsConfirmed(presence.NewClaim(c.Words, c.Values...))
 }

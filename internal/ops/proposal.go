@@ -31,8 +31,8 @@ func encodeProposal(edit config.ServerEdit, client, session string) (json.RawMes
 	return json.Marshal(storedProposal{edit, client, session})
 }
 
-// readProposal decodes a stored proposal. It always sets the quarantine and clears the trust.
-func readProposal(p approval.ServerProposal) (Proposal, error) {
+// decodeProposal decodes a stored proposal. It always sets the quarantine and clears the trust.
+func decodeProposal(p approval.ServerProposal) (Proposal, error) {
 	var kept storedProposal
 	if err := json.Unmarshal(p.Server, &kept); err != nil {
 		return Proposal{}, problem.Newf(problem.Internal, "The proposal of server '%s' cannot be read.", p.Name).
@@ -47,9 +47,9 @@ func readProposal(p approval.ServerProposal) (Proposal, error) {
 	return Proposal{p.DecisionMark, s, edit, kept.Client, kept.Session}, nil
 }
 
-// MayPropose reports whether a caller may propose servers. It needs all servers in its scope, because an error about a taken name reveals servers, and
+// MayProposeServers reports whether a caller may propose servers. It needs all servers in its scope, because an error about a taken name reveals servers, and
 // the write lane.
-func MayPropose(c *Caller) bool {
+func MayProposeServers(c *Caller) bool {
 	within := c.Scope()
 	return within.AllowsAllServers() && policy.ScopeIncludes(within, policy.Write)
 }
@@ -61,7 +61,7 @@ func (g *Gateway) Proposals() []Proposal {
 		if g.Config().Server(p.Name) != nil {
 			continue
 		}
-		one, err := readProposal(p)
+		one, err := decodeProposal(p)
 		if err != nil {
 			g.Logger.Error("a proposed server cannot be read", "server", p.Name, "error", err)
 			continue
@@ -73,13 +73,13 @@ func (g *Gateway) Proposals() []Proposal {
 
 // serverView returns the view of a proposed server.
 func (p *Proposal) serverView() ServerView {
-	v := unstartedView(p.Config)
+	v := unstartedServerView(p.Config)
 	v.Stage, v.ProposedBy = StageLaunch, p.By
 	return v
 }
 
-// unstartedView returns the view of a server from its configuration alone.
-func unstartedView(s config.Server) ServerView {
+// unstartedServerView returns the view of a server from its configuration alone.
+func unstartedServerView(s config.Server) ServerView {
 	shown := s.MaskedLaunch()
 	return ServerView{
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined, State: string(upstream.Stopped),

@@ -18,8 +18,8 @@ const restartTimeout = 10 * time.Second
 // see upstream.Set.RestartQuietly. Both are recorded before they happen; the surface records rejections.
 func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
 	name := in.Name
-	begin := func() error { return g.recordServerAction(c, name, "restart") }
-	asked, err := time.Now(), g.checkRestart(name, c)
+	begin := func() error { return g.recordActionOnServer(c, name, "restart") }
+	asked, err := time.Now(), g.checkRestartAllowed(name, c)
 	switch {
 	case err != nil:
 	case c.IsUser():
@@ -36,7 +36,7 @@ func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (Se
 		}
 	}
 	if err == nil {
-		err = g.awaitServer(ctx, name, asked)
+		err = g.waitForServer(ctx, name, asked)
 	}
 	if err != nil {
 		return ServerView{}, err
@@ -44,8 +44,8 @@ func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (Se
 	return g.Server(ctx, c, in)
 }
 
-// checkRestart returns why a server cannot be restarted, nil when it can.
-func (g *Gateway) checkRestart(name string, c Caller) error {
+// checkRestartAllowed returns why a server cannot be restarted, nil when it can.
+func (g *Gateway) checkRestartAllowed(name string, c Caller) error {
 	s, err := g.findServerInScope(&c, name)
 	if err != nil && problem.From(err).Code == problem.OutOfScope {
 		return err
@@ -68,8 +68,8 @@ func (g *Gateway) checkRestart(name string, c Caller) error {
 	return nil
 }
 
-// awaitServer waits until the server has entered a final state after the given time.
-func (g *Gateway) awaitServer(ctx context.Context, name string, after time.Time) error {
+// waitForServer waits until the server has entered a final state after the given time.
+func (g *Gateway) waitForServer(ctx context.Context, name string, after time.Time) error {
 	limit := time.NewTimer(restartTimeout)
 	defer limit.Stop()
 	for {

@@ -32,31 +32,31 @@ type SearchResult struct {
 	unhinted int           // matches that the operation filter left out because they have no hints
 
 	snapshot *catalog.Snapshot
-	used     *search.Habits
+	habits   *search.Habits
 	query    string
 	limit    int
-	keep     func(*catalog.Tool) bool // nil selects all
+	filter   func(*catalog.Tool) bool // nil selects all
 }
 
-// Find ranks the callable tools that match a query, as agents see them.
-func (g *Gateway) Find(req *RetrieveRequest) *SearchResult {
-	f := &SearchResult{snapshot: g.Catalog.Current().ScopedTo(req.Caller.Scope()), used: g.habitsFor(req.Caller), query: problem.ClipForDisplay(req.Query, maxQuery),
-		limit: clampLimit(req.Limit, g.Config().ToolsLimit), keep: operationFilter(req.Operation, nil)}
-	f.Hits, f.Total = f.snapshot.Search(f.used, f.query, f.limit, operationFilter(req.Operation, &f.unhinted))
+// SearchTools ranks the callable tools that match a query, as agents see them.
+func (g *Gateway) SearchTools(req *RetrieveRequest) *SearchResult {
+	f := &SearchResult{snapshot: g.Catalog.Current().ScopedTo(req.Caller.Scope()), habits: g.searchHabitsFor(req.Caller), query: problem.ClipForDisplay(req.Query, maxQuery),
+		limit: clampLimit(req.Limit, g.Config().ToolsLimit), filter: operationFilter(req.Operation, nil)}
+	f.Hits, f.Total = f.snapshot.Search(f.habits, f.query, f.limit, operationFilter(req.Operation, &f.unhinted))
 	return f
 }
 
-// Locked returns the best matching tools that cannot be called, at most 10, and the number of all. keep filters them; nil is all.
-func (f *SearchResult) Locked(keep func(*catalog.Tool) bool) ([]catalog.Hit, int) {
-	return f.snapshot.SearchLocked(f.query, min(f.limit, maxLocked), combineFilters(f.keep, keep))
+// LockedTools returns the best matching tools that cannot be called, at most 10, and the number of all. keep filters them; nil is all.
+func (f *SearchResult) LockedTools(keep func(*catalog.Tool) bool) ([]catalog.Hit, int) {
+	return f.snapshot.SearchLocked(f.query, min(f.limit, maxLocked), combineFilters(f.filter, keep))
 }
 
 // DefinitionBytes returns the size of all searched definitions.
 func (f *SearchResult) DefinitionBytes() int { return f.snapshot.DefinitionBytes() }
 
-// Why returns why a tool was found.
-func (f *SearchResult) Why(h catalog.Hit) []Why {
-	reasons := f.snapshot.ExplainHit(f.used, f.query, h)
+// MatchReasons returns why a tool was found.
+func (f *SearchResult) MatchReasons(h catalog.Hit) []Why {
+	reasons := f.snapshot.ExplainHit(f.habits, f.query, h)
 	out := make([]Why, len(reasons))
 	for i, r := range reasons {
 		out[i] = Why{Asked: r.Asked, Found: r.Found, How: r.How.String(), Fields: r.Fields, Share: r.Share}
@@ -64,25 +64,25 @@ func (f *SearchResult) Why(h catalog.Hit) []Why {
 	return out
 }
 
-// toolBytes returns the size of a hit in an agent's search result; detail is Full or Compact.
-func toolBytes(h catalog.Hit, detail config.Detail) int { return len(appendTool(nil, h, detail)) }
+// encodedToolSize returns the size of a hit in an agent's search result; detail is Full or Compact.
+func encodedToolSize(h catalog.Hit, detail config.Detail) int { return len(appendTool(nil, h, detail)) }
 
-// matchBytes is toolBytes for the match at index.
-func matchBytes(place int, h catalog.Hit, detail config.Detail) int {
+// encodedMatchSize is encodedToolSize for the match at index.
+func encodedMatchSize(place int, h catalog.Hit, detail config.Detail) int {
 	return len(appendMatch(nil, place, h, detail))
 }
 
-// Signature returns a tool as detail compact shows it.
-func Signature(t *catalog.Tool) string { return signature(t.ID.Tool, t.InputSchema) }
+// ToolSignature returns a tool as detail compact shows it.
+func ToolSignature(t *catalog.Tool) string { return formatSignature(t.ID.Tool, t.InputSchema) }
 
-// Retrieve implements retrieve_tools: it returns the best matching callable tools as the JSON object of the contract, in at most discovery_limit bytes.
-func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {
-	if g.Timed != nil {
-		defer func(began time.Time) { g.Timed(time.Since(began)) }(time.Now())
+// RetrieveTools implements retrieve_tools: it returns the best matching callable tools as the JSON object of the contract, in at most discovery_limit bytes.
+func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {
+	if g.ObserveSearch != nil {
+		defer func(began time.Time) { g.ObserveSearch(time.Since(began)) }(time.Now())
 	}
 	cfg := g.Config()
 	size, detail := cfg.DiscoveryLimit, cmp.Or(req.Detail, cfg.ToolsDetail)
-	found := g.Find(&req)
+	found := g.SearchTools(&req)
 	snapshot, hits, total := found.snapshot, found.Hits, found.Total
 	req.Query = found.query
 
@@ -90,7 +90,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	var locked []catalog.Hit
 	if req.IncludeDisabled || total == 0 {
 		var all int
-		locked, all = found.Locked(g.nameableFilter(snapshot))
+		locked, all = found.LockedTools(g.visibleLockedFilter(snapshot))
 		if all > 0 && !req.IncludeDisabled {
 			notices = append(notices, fmt.Sprintf(lockedNotice, all))
 		}
@@ -108,15 +108,15 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	}
 
 	// The parts before and after the tools have a limited share of the room.
-	before := appendMember(nil, `{"query":`, truncate(req.Query, size/10))
+	before := appendJSONMember(nil, `{"query":`, truncateText(req.Query, size/10))
 	before = append(strconv.AppendInt(append(before, `,"total":`...), int64(total), 10), `,"tools":[`...)
 	advice := []byte{']'}
-	if how := usageText(cfg.Intent.RequireIntent, hits); req.Told == nil || !req.Told(how) {
-		advice = appendMember(advice, `,"usage_instructions":`, how)
+	if how := usageInstructions(cfg.Intent.RequireIntent, hits); req.UsageSeen == nil || !req.UsageSeen(how) {
+		advice = appendJSONMember(advice, `,"usage_instructions":`, how)
 	}
-	after := appendNotConnected(nil, snapshot, &req, hits, g.serverState, size/10)
+	after := appendNotConnectedServers(nil, snapshot, &req, hits, g.serverState, size/10)
 	if req.IncludeDisabled {
-		after = appendLocked(after, locked, g.approvedDescription(snapshot), size/3)
+		after = appendLockedTools(after, locked, g.approvedDescriptionFunc(snapshot), size/3)
 	}
 	after = append(after, '}')
 
@@ -124,7 +124,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 		if len(notices) == 0 {
 			return advice
 		}
-		return appendMember(advice[:len(advice):len(advice)], `,"notice":`, strings.Join(notices, " "))
+		return appendJSONMember(advice[:len(advice):len(advice)], `,"notice":`, strings.Join(notices, " "))
 	}
 	told := hits
 	between := with(notices)
@@ -135,7 +135,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 			cut = oversizedNotice
 		}
 		between = with(append(notices, cut))
-		tools := fitTools(hits, detail, size-len(before)-len(between)-len(after))
+		tools := encodeToolsWithin(hits, detail, size-len(before)-len(between)-len(after))
 		told = hits[:len(tools)]
 		out = append(before, joinTools(tools)...)
 	}
@@ -169,16 +169,16 @@ func operationFilter(o policy.Operation, mute *int) func(*catalog.Tool) bool {
 	}
 }
 
-// nameableFilter selects the locked tools that agents may see by name. Names of a server under review are untrusted text, so only tools that were
+// visibleLockedFilter selects the locked tools that agents may see by name. Names of a server under review are untrusted text, so only tools that were
 // approved before are visible.
-func (g *Gateway) nameableFilter(s *catalog.Snapshot) func(*catalog.Tool) bool {
+func (g *Gateway) visibleLockedFilter(s *catalog.Snapshot) func(*catalog.Tool) bool {
 	return func(t *catalog.Tool) bool {
 		return !s.Server(t.ID.Server).Quarantined || g.Book.View(t.ID.Server).ToolDecisions(t.ID.Tool).Pin != nil
 	}
 }
 
-// approvedDescription returns the description, or "" if it was not approved: a model never sees an unapproved text.
-func (g *Gateway) approvedDescription(s *catalog.Snapshot) func(*catalog.Tool) string {
+// approvedDescriptionFunc returns the description, or "" if it was not approved: a model never sees an unapproved text.
+func (g *Gateway) approvedDescriptionFunc(s *catalog.Snapshot) func(*catalog.Tool) string {
 	return func(t *catalog.Tool) string {
 		if s.Server(t.ID.Server).Quarantined || !g.Book.View(t.ID.Server).ToolDecisions(t.ID.Tool).Approves(t.Fingerprint()) {
 			return ""

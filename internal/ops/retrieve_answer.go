@@ -30,16 +30,16 @@ func appendTools(out []byte, hits []catalog.Hit, detail config.Detail, room int)
 	return out, true
 }
 
-// fitTools encodes the tools of a search result in at most room bytes. The best matches have full schemas, then tools have signatures, then shortened
+// encodeToolsWithin encodes the tools of a search result in at most room bytes. The best matches have full schemas, then tools have signatures, then shortened
 // texts. Three quarters of the room are divided equally, so that a few large tools do not hide the others; the rest goes to the best matches. Tools that
 // do not fit at all are left out at the end.
-func fitTools(hits []catalog.Hit, detail config.Detail, room int) [][]byte {
+func encodeToolsWithin(hits []catalog.Hit, detail config.Detail, room int) [][]byte {
 	room -= len(hits) // the commas
 	share := room * 3 / 4 / max(1, len(hits))
 	tools := make([][]byte, 0, len(hits))
 	used := 0
 	for _, h := range hits {
-		t := truncatedTool(h, share)
+		t := encodeTruncatedTool(h, share)
 		if used+len(t) > room {
 			break
 		}
@@ -91,7 +91,7 @@ func appendMatch(out []byte, place int, h catalog.Hit, detail config.Detail) []b
 	case hasFullSchema(detail, place):
 		return appendTool(out, h, config.Full)
 	case detail == config.Auto:
-		return appendToolJSON(out, h, truncate(h.Tool.Description, maxBriefDescription), limitedSignature(h.Tool.ID.Tool, h.Tool.InputSchema, maxBriefSignature))
+		return appendToolFields(out, h, truncateText(h.Tool.Description, maxBriefDescription), formatLimitedSignature(h.Tool.ID.Tool, h.Tool.InputSchema, maxBriefSignature))
 	}
 	return appendTool(out, h, config.Compact)
 }
@@ -99,30 +99,30 @@ func appendMatch(out []byte, place int, h catalog.Hit, detail config.Detail) []b
 // appendTool appends a tool; detail is Full or Compact.
 func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
 	if detail == config.Compact {
-		return appendToolJSON(out, h, h.Tool.Description, signature(h.Tool.ID.Tool, h.Tool.InputSchema))
+		return appendToolFields(out, h, h.Tool.Description, formatSignature(h.Tool.ID.Tool, h.Tool.InputSchema))
 	}
-	return appendToolJSON(out, h, h.Tool.Description, "")
+	return appendToolFields(out, h, h.Tool.Description, "")
 }
 
-// truncatedTool returns a tool with its signature in about most bytes. It shortens the description and the signature, but omits neither.
-func truncatedTool(h catalog.Hit, most int) []byte {
-	description, sign := h.Tool.Description, signature(h.Tool.ID.Tool, h.Tool.InputSchema)
-	most -= len(appendToolJSON(nil, h, ellipsis, ellipsis))
+// encodeTruncatedTool returns a tool with its signature in about most bytes. It shortens the description and the signature, but omits neither.
+func encodeTruncatedTool(h catalog.Hit, most int) []byte {
+	description, sign := h.Tool.Description, formatSignature(h.Tool.ID.Tool, h.Tool.InputSchema)
+	most -= len(appendToolFields(nil, h, ellipsis, ellipsis))
 	if jsonLength(description, most)+jsonLength(sign, most) > most {
-		description = truncate(description, max(most/2, most-jsonLength(sign, most)))
-		sign = truncate(sign, most-jsonLength(description, most))
+		description = truncateText(description, max(most/2, most-jsonLength(sign, most)))
+		sign = truncateText(sign, most-jsonLength(description, most))
 	}
-	return appendToolJSON(nil, h, description, sign)
+	return appendToolFields(nil, h, description, sign)
 }
 
-// appendToolJSON appends a tool with this description, and this signature or, when that is empty, its schema.
-func appendToolJSON(out []byte, h catalog.Hit, description, sign string) []byte {
+// appendToolFields appends a tool with this description, and this signature or, when that is empty, its schema.
+func appendToolFields(out []byte, h catalog.Hit, description, sign string) []byte {
 	t := h.Tool
-	out = appendMember(out, `{"name":`, t.ID.String())
-	out = appendMember(out, `,"server":`, t.ID.Server)
-	out = appendMember(out, `,"description":`, description)
+	out = appendJSONMember(out, `{"name":`, t.ID.String())
+	out = appendJSONMember(out, `,"server":`, t.ID.Server)
+	out = appendJSONMember(out, `,"description":`, description)
 	if sign != "" {
-		out = appendMember(out, `,"signature":`, sign)
+		out = appendJSONMember(out, `,"signature":`, sign)
 	} else if t.InputSchema != nil {
 		out = append(out, `,"inputSchema":`...)
 		out = append(out, t.InputSchema...)
@@ -143,10 +143,10 @@ func appendToolJSON(out []byte, h catalog.Hit, description, sign string) []byte 
 	}
 	out = append(out, '"')
 	if by := laneArgument(t); by != "" {
-		out = appendMember(out, `,"lane_by":`, by)
+		out = appendJSONMember(out, `,"lane_by":`, by)
 	}
 	if argumentDecidesLane(t) {
-		out = appendMember(out, `,"note":`, laneNote)
+		out = appendJSONMember(out, `,"note":`, laneNote)
 	}
 	if t.IsDeprecated() {
 		out = append(out, `,"deprecated":true`...)
@@ -175,15 +175,15 @@ var guessNotes = map[policy.Operation]string{ // never written to
 	policy.Destructive: "Declares nothing, so call_with is call_tool_write. If your call deletes or cannot be undone, use call_tool_destructive.",
 }
 
-// appendMember appends a string member; before is everything in front of its value.
-func appendMember(out []byte, before, value string) []byte {
+// appendJSONMember appends a string member; before is everything in front of its value.
+func appendJSONMember(out []byte, before, value string) []byte {
 	return wirejson.AppendString(append(out, before...), value)
 }
 
 const ellipsis = "…"
 
-// truncate returns the longest prefix of a text that takes at most room bytes in JSON, with an ellipsis when it is cut.
-func truncate(text string, room int) string {
+// truncateText returns the longest prefix of a text that takes at most room bytes in JSON, with an ellipsis when it is cut.
+func truncateText(text string, room int) string {
 	if jsonLength(text, room) <= room {
 		return text
 	}

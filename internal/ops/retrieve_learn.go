@@ -17,8 +17,8 @@ const (
 	usePeriod          = 30 * 24 * time.Hour // the period of calls to count
 )
 
-// Learn counts the calls of servers periodically and, if the configuration enables it, learns search habits from use. It returns when ctx ends.
-func (g *Gateway) Learn(ctx context.Context) {
+// RunLearning counts the calls of servers periodically and, if the configuration enables it, learns search habits from use. It returns when ctx ends.
+func (g *Gateway) RunLearning(ctx context.Context) {
 	look := time.NewTicker(learnCheckInterval)
 	defer look.Stop()
 	var learned, counted time.Time
@@ -34,7 +34,7 @@ func (g *Gateway) Learn(ctx context.Context) {
 			g.habits.Store(nil)
 			learned = time.Time{}
 		case time.Since(learned) >= learnInterval:
-			err := g.learn(ctx)
+			err := g.learnSearchHabits(ctx)
 			switch {
 			case err == nil:
 				learned = time.Now()
@@ -50,11 +50,11 @@ func (g *Gateway) Learn(ctx context.Context) {
 	}
 }
 
-// learn computes search habits from successful calls that followed a search.
-func (g *Gateway) learn(ctx context.Context) error {
+// learnSearchHabits computes search habits from successful calls that followed a search.
+func (g *Gateway) learnSearchHabits(ctx context.Context) error {
 	uses := map[string][]search.QueryUse{}
 	seen := map[searchKey]map[tool.ID]bool{}
-	err := eachCall(ctx, g.Log, time.Time{}, func(r *activity.Record) {
+	err := forEachCall(ctx, g.Log, time.Time{}, func(r *activity.Record) {
 		s := r.Metadata.Search
 		if s == nil || s.Rank == 0 || r.Status != activity.Success {
 			return
@@ -89,8 +89,8 @@ func habitOwner(actor string) string {
 	return ""
 }
 
-// habitsFor returns the search habits for a caller; nil when there are none.
-func (g *Gateway) habitsFor(c Caller) *search.Habits {
+// searchHabitsFor returns the search habits for a caller; nil when there are none.
+func (g *Gateway) searchHabitsFor(c Caller) *search.Habits {
 	habits := g.habits.Load()
 	if habits == nil || !g.Config().LearnFromUse {
 		return nil

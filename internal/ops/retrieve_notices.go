@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// usageText returns the instructions for agents in a search result: at most 300 bytes.
-func usageText(requireIntent bool, hits []catalog.Hit) string {
+// usageInstructions returns the instructions for agents in a search result: at most 300 bytes.
+func usageInstructions(requireIntent bool, hits []catalog.Hit) string {
 	intent := "An intent, if given, must match the variant."
 	if requireIntent {
 		intent = "intent.operation_type is required and must match the variant."
@@ -85,9 +85,9 @@ func hasCallableTools(s *catalog.Server) bool {
 	return slices.ContainsFunc(s.Tools, func(t *catalog.Tool) bool { return t.Callable() && !t.ForClients })
 }
 
-// appendNotConnected appends the servers that are not connected and match the query or the hits; without hits, all of them. They may have more tools
+// appendNotConnectedServers appends the servers that are not connected and match the query or the hits; without hits, all of them. They may have more tools
 // once connected. It takes at most room bytes, and leaves out disabled and quarantined servers.
-func appendNotConnected(out []byte, s *catalog.Snapshot, r *RetrieveRequest, hits []catalog.Hit, state func(*catalog.Server) string, room int) []byte {
+func appendNotConnectedServers(out []byte, s *catalog.Snapshot, r *RetrieveRequest, hits []catalog.Hit, state func(*catalog.Server) string, room int) []byte {
 	fits := func(string) bool { return true }
 	if len(hits) > 0 {
 		mentioned := search.NewNameMatcher(r.Query)
@@ -98,10 +98,10 @@ func appendNotConnected(out []byte, s *catalog.Snapshot, r *RetrieveRequest, hit
 	start := len(out)
 	before := `,"not_connected":[`
 	for _, server := range s.Servers() {
-		if isConnected(server) || !server.Enabled || server.Quarantined || !fits(server.Name) {
+		if isServerConnected(server) || !server.Enabled || server.Quarantined || !fits(server.Name) {
 			continue
 		}
-		entry := appendMember(appendMember([]byte(before), `{"server":`, server.Name), `,"state":`, state(server))
+		entry := appendJSONMember(appendJSONMember([]byte(before), `{"server":`, server.Name), `,"state":`, state(server))
 		if len(out)-start+len(entry)+len(`}]`) > room {
 			break
 		}
@@ -114,16 +114,16 @@ func appendNotConnected(out []byte, s *catalog.Snapshot, r *RetrieveRequest, hit
 	return out
 }
 
-// isConnected reports whether the server's tools are known and its connection allows calls. An idle server connects on use.
-func isConnected(s *catalog.Server) bool {
+// isServerConnected reports whether the server's tools are known and its connection allows calls. An idle server connects on use.
+func isServerConnected(s *catalog.Server) bool {
 	return s.State.Phase == upstream.Ready || s.State.Phase == upstream.Idle && s.Listed
 }
 
-// appendLocked appends the matching tools that cannot be called, and how to unlock them. Descriptions are complete unless they take more than room
+// appendLockedTools appends the matching tools that cannot be called, and how to unlock them. Descriptions are complete unless they take more than room
 // bytes.
-func appendLocked(out []byte, hits []catalog.Hit, description func(*catalog.Tool) string, room int) []byte {
+func appendLockedTools(out []byte, hits []catalog.Hit, description func(*catalog.Tool) string, room int) []byte {
 	for most := room; len(hits) > 0; most /= 2 {
-		if part := lockedJSON(hits, description, most); len(part) <= room {
+		if part := encodeLockedTools(hits, description, most); len(part) <= room {
 			return append(out, part...)
 		}
 		if most == 0 {
@@ -133,8 +133,8 @@ func appendLocked(out []byte, hits []catalog.Hit, description func(*catalog.Tool
 	return out
 }
 
-// lockedJSON encodes locked tools with at most most bytes of each description.
-func lockedJSON(hits []catalog.Hit, description func(*catalog.Tool) string, most int) []byte {
+// encodeLockedTools encodes locked tools with at most most bytes of each description.
+func encodeLockedTools(hits []catalog.Hit, description func(*catalog.Tool) string, most int) []byte {
 	present := map[policy.Status]bool{}
 	out := []byte(`,"disabled":[`)
 	for i, h := range hits {
@@ -142,9 +142,9 @@ func lockedJSON(hits []catalog.Hit, description func(*catalog.Tool) string, most
 			out = append(out, ',')
 		}
 		present[h.Tool.Status] = true
-		out = appendMember(out, `{"name":`, h.Tool.ID.String())
-		out = appendMember(out, `,"server":`, h.Tool.ID.Server)
-		out = appendMember(out, `,"description":`, truncate(description(h.Tool), most))
+		out = appendJSONMember(out, `{"name":`, h.Tool.ID.String())
+		out = appendJSONMember(out, `,"server":`, h.Tool.ID.Server)
+		out = appendJSONMember(out, `,"description":`, truncateText(description(h.Tool), most))
 		out = append(out, `,"status":"`...)
 		out = append(out, h.Tool.Status.String()...)
 		out = append(out, `"}`...)
@@ -155,7 +155,7 @@ func lockedJSON(hits []catalog.Hit, description func(*catalog.Tool) string, most
 			continue
 		}
 		out = wirejson.AppendString(append(out, before...), status.String())
-		out = appendMember(out, `:`, status.Remedy())
+		out = appendJSONMember(out, `:`, status.Remedy())
 		before = ","
 	}
 	return append(out, '}')

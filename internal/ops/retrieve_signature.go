@@ -22,14 +22,14 @@ const (
 	maxDefinition     = 256 << 10
 )
 
-// signature describes a tool in one line: parameters with types, required ones first, optional ones with "?", enums as their values, defaults after "=",
+// formatSignature describes a tool in one line: parameters with types, required ones first, optional ones with "?", enums as their values, defaults after "=",
 // objects as {…}, arrays as T[]. Detail compact shows it instead of the schema.
-func signature(name string, inputSchema json.RawMessage) string {
-	return limitedSignature(name, inputSchema, maxSignature)
+func formatSignature(name string, inputSchema json.RawMessage) string {
+	return formatLimitedSignature(name, inputSchema, maxSignature)
 }
 
-// limitedSignature is a signature with at most most bytes of optional parameters.
-func limitedSignature(name string, inputSchema json.RawMessage, most int) string {
+// formatLimitedSignature is formatSignature with at most most bytes of optional parameters.
+func formatLimitedSignature(name string, inputSchema json.RawMessage, most int) string {
 	if len(inputSchema) == 0 {
 		return name + "()"
 	}
@@ -39,7 +39,7 @@ func limitedSignature(name string, inputSchema json.RawMessage, most int) string
 	w := signatureWriter{root: inputSchema, most: most}
 	w.out = append(w.out, name...)
 	w.out = append(w.out, '(')
-	w.writeProperties(w.resolve(inputSchema, 0), 0)
+	w.writeProperties(w.resolveReferences(inputSchema, 0), 0)
 	return string(append(w.out, ')'))
 }
 
@@ -51,15 +51,15 @@ type signatureWriter struct {
 	steps int
 }
 
-// property is a property of an object.
-type property struct {
+// schemaProperty is a property of an object.
+type schemaProperty struct {
 	name     string
 	schema   json.RawMessage
 	required bool
 }
 
-// properties returns the properties of an object in the server's order, required ones first.
-func properties(schema json.RawMessage) []property {
+// listProperties returns the properties of an object in the server's order, required ones first.
+func listProperties(schema json.RawMessage) []schemaProperty {
 	var required []string
 	_ = wirejson.EachElement(wirejson.Find(schema, "required"), func(value []byte) error {
 		if s, ok := wirejson.String(value); ok {
@@ -67,9 +67,9 @@ func properties(schema json.RawMessage) []property {
 		}
 		return nil
 	})
-	var first, then []property
+	var first, then []schemaProperty
 	_ = wirejson.EachMember(wirejson.Find(schema, "properties"), func(name, value []byte) error {
-		p := property{string(name), value, slices.Contains(required, string(name))}
+		p := schemaProperty{string(name), value, slices.Contains(required, string(name))}
 		if p.required {
 			first = append(first, p)
 		} else {
@@ -82,7 +82,7 @@ func properties(schema json.RawMessage) []property {
 
 // writeProperties writes the properties of an object.
 func (w *signatureWriter) writeProperties(schema json.RawMessage, depth int) {
-	for i, p := range properties(schema) {
+	for i, p := range listProperties(schema) {
 		if i > 0 {
 			w.out = append(w.out, ", "...)
 		}
@@ -95,7 +95,7 @@ func (w *signatureWriter) writeProperties(schema json.RawMessage, depth int) {
 			w.out = append(w.out, '?')
 		}
 		w.out = append(w.out, ": "...)
-		s := w.resolve(p.schema, depth)
+		s := w.resolveReferences(p.schema, depth)
 		w.writeType(s, depth)
 		if value := wirejson.Find(s, "default"); value != nil {
 			w.out = append(w.out, " = "...)
@@ -124,8 +124,8 @@ func (w *signatureWriter) writeLiteral(value json.RawMessage) {
 	w.out = append(w.out, b.Bytes()...)
 }
 
-// resolve follows local references and a single allOf.
-func (w *signatureWriter) resolve(schema json.RawMessage, depth int) json.RawMessage {
+// resolveReferences follows local references and a single allOf.
+func (w *signatureWriter) resolveReferences(schema json.RawMessage, depth int) json.RawMessage {
 	for ; depth < 2*maxNesting; depth++ {
 		if all := firstElements(wirejson.Find(schema, "allOf"), 2); len(all) == 1 {
 			schema = all[0]
@@ -187,7 +187,7 @@ func (w *signatureWriter) writeType(schema json.RawMessage, depth int) {
 		if i > 0 {
 			w.out = append(w.out, '|')
 		}
-		w.writeKind(schema, kind, depth)
+		w.writeNamedType(schema, kind, depth)
 	}
 }
 
@@ -213,7 +213,7 @@ func schemaTypes(schema json.RawMessage) (kinds []string) {
 	return []string{"any"}
 }
 
-func (w *signatureWriter) writeKind(schema json.RawMessage, kind string, depth int) {
+func (w *signatureWriter) writeNamedType(schema json.RawMessage, kind string, depth int) {
 	switch kind {
 	case "array":
 		w.writeArray(wirejson.Find(schema, "items"), depth)
@@ -230,7 +230,7 @@ func (w *signatureWriter) writeArray(items json.RawMessage, depth int) {
 		return
 	}
 	start := len(w.out)
-	w.writeType(w.resolve(items, depth+1), depth+1)
+	w.writeType(w.resolveReferences(items, depth+1), depth+1)
 	if item := w.out[start:]; bytes.IndexByte(item, '|') >= 0 && item[0] != '{' {
 		w.out = append(slices.Insert(w.out, start, '('), ')')
 	}
@@ -246,7 +246,7 @@ func (w *signatureWriter) writeObject(schema json.RawMessage, depth int) {
 	}
 	if values := wirejson.Find(schema, "additionalProperties"); wirejson.Kind(values) == '{' {
 		w.out = append(w.out, "{[key]: "...)
-		w.writeType(w.resolve(values, depth+1), depth+1)
+		w.writeType(w.resolveReferences(values, depth+1), depth+1)
 		w.out = append(w.out, '}')
 		return
 	}
@@ -275,7 +275,7 @@ func (w *signatureWriter) writeUnion(choices []json.RawMessage, depth int) {
 			w.out = append(w.out, '|')
 		}
 		from := len(w.out)
-		w.writeType(w.resolve(choice, depth+1), depth+1)
+		w.writeType(w.resolveReferences(choice, depth+1), depth+1)
 		if text := string(w.out[from:]); slices.Contains(seen, text) {
 			w.out = w.out[:start]
 		} else {

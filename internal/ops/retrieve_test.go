@@ -23,7 +23,7 @@ import (
 func (w *world) answer(r RetrieveRequest) (catalogtest.RetrieveResult, []byte) {
 	w.T.Helper()
 	r.Caller = anAgent
-	raw, err := w.gateway.Retrieve(context.Background(), r)
+	raw, err := w.gateway.RetrieveTools(context.Background(), r)
 	a := w.ParseRetrieveResult(raw, err)
 	if limit := w.Config().DiscoveryLimit; len(raw) > limit {
 		w.T.Errorf("%.30q, limit %d: %d bytes of %d", r.Query, r.Limit, len(raw), limit)
@@ -159,7 +159,7 @@ func TestInstructionsAreToldOnce(t *testing.T) {
 	w := newWorld(t, nil, readsNote)
 	told := false
 	for i := range 3 {
-		a, _ := w.answer(RetrieveRequest{Query: "note", Told: func(string) (before bool) { before, told = told, true; return before }})
+		a, _ := w.answer(RetrieveRequest{Query: "note", UsageSeen: func(string) (before bool) { before, told = told, true; return before }})
 		if (a.Usage == "") != (i > 0) {
 			t.Errorf("answer %d: %q", i+1, a.Usage)
 		}
@@ -242,7 +242,7 @@ func TestOperationType(t *testing.T) {
 		if got := strings.Join(names, " "); got != c.want || c.mute == "" && a.Notice != "" || !strings.Contains(a.Notice, c.mute) {
 			t.Errorf("%s, %s: %q, %q", c.infer, c.operation, got, a.Notice)
 		}
-		if people := w.gateway.Find(&RetrieveRequest{Query: "note", Operation: c.operation, Caller: aPerson}); people.Total != a.Total {
+		if people := w.gateway.SearchTools(&RetrieveRequest{Query: "note", Operation: c.operation, Caller: aPerson}); people.Total != a.Total {
 			t.Errorf("%s, %s: people find %d", c.infer, c.operation, people.Total)
 		}
 	}
@@ -345,7 +345,7 @@ func TestNotConnected(t *testing.T) {
 			t.Errorf("%q: %q in %s", query, got, raw)
 		}
 	}
-	raw, err := w.gateway.Retrieve(context.Background(), RetrieveRequest{Query: "zzzz", Caller: Caller{Actor: auth.Actor{}}})
+	raw, err := w.gateway.RetrieveTools(context.Background(), RetrieveRequest{Query: "zzzz", Caller: Caller{Actor: auth.Actor{}}})
 	if a := w.ParseRetrieveResult(raw, err); len(a.Away) != 0 || strings.Contains(a.Notice, "wiki") {
 		t.Errorf("nobody is told of %+v, %q", a.Away, a.Notice)
 	}

@@ -36,8 +36,8 @@ type WaitingTotals struct {
 	TotalPoisoned int `json:"total_poisoned" doc:"Those of total_findings that look poisoned: their verdict is block."`
 }
 
-// Count counts a definition.
-func (w *WaitingTotals) Count(reason approval.WaitReason, s Scanned) {
+// AddDefinition counts a definition.
+func (w *WaitingTotals) AddDefinition(reason approval.WaitReason, s ScanResult) {
 	if reason == approval.Blocked {
 		w.TotalBlocked++
 		return
@@ -73,8 +73,8 @@ type WaitingServer struct {
 	Findings    int         `json:"findings" doc:"How many findings the scanner has in its definitions and instructions."`
 }
 
-// Pending says why a definition waits and what an approval of it must name.
-type Pending struct {
+// PendingInfo says why a definition waits and what an approval of it must name.
+type PendingInfo struct {
 	Reason      approval.WaitReason `json:"reason" doc:"new, changed or blocked."`
 	Fingerprint string              `json:"fingerprint" doc:"What an approval has to name."`
 	Approved    string              `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
@@ -82,8 +82,8 @@ type Pending struct {
 	Together    bool                `json:"together,omitempty" doc:"It may be approved together with others: it is clean, loosens no hint, nobody has refused it, and what was approved before is known."`
 }
 
-// Scanned is the scanner's result for a definition.
-type Scanned struct {
+// ScanResult is the scanner's result for a definition.
+type ScanResult struct {
 	Verdict  scan.Verdict   `json:"verdict"`
 	Findings []scan.Finding `json:"findings"`
 }
@@ -93,8 +93,8 @@ type WaitingOffer struct {
 	Kind   tool.DefinitionKind `json:"kind" doc:"prompt, resource, template or instructions."`
 	Server string              `json:"server"`
 	Name   string              `json:"name,omitempty" doc:"The name of the prompt, the address of the resource, the template. Instructions have none."`
-	Pending
-	Scanned
+	PendingInfo
+	ScanResult
 }
 
 // WaitingTool is a tool that waits for approval.
@@ -102,16 +102,16 @@ type WaitingTool struct {
 	Name   string `json:"name" doc:"The tool id: server:tool."`
 	Server string `json:"server"`
 	Tool   string `json:"tool"`
-	Pending
+	PendingInfo
 	Loosened []string                `json:"loosened,omitempty" doc:"The hints that the change loosens."`
 	Lane     string                  `json:"lane" words:"operation" doc:"What it counts as once it is approved: the operation of its call_with."`
 	Guessed  bool                    `json:"guessed,omitempty" doc:"Neither the server nor an override says what the tool does."`
 	What     *approval.ChangeSummary `json:"what,omitempty" doc:"What has changed; absent when there is nothing to hold it against."`
-	Scanned
+	ScanResult
 }
 
-// DecidedTool is the result of one decision of a batch.
-type DecidedTool struct {
+// BatchDecision is the result of one decision of a batch.
+type BatchDecision struct {
 	Name    string
 	Problem error // nil when the decision was made
 }
@@ -168,8 +168,8 @@ type ServerReview struct {
 	TotalOffers int             `json:"total_offers"`
 }
 
-// Standing is the approval status of a definition under review.
-type Standing struct {
+// ApprovalStatus is the approval status of a definition under review.
+type ApprovalStatus struct {
 	Fingerprint string              `json:"fingerprint"`
 	Status      string              `json:"status,omitempty" words:"shown status"`
 	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
@@ -179,24 +179,24 @@ type Standing struct {
 type ReviewedOffer struct {
 	Kind tool.DefinitionKind `json:"kind" doc:"prompt, resource, template or instructions."`
 	Name string              `json:"name,omitempty"`
-	Standing
+	ApprovalStatus
 	ForClients bool            `json:"for_clients,omitempty" doc:"The server has listed it to clients, not to MCPProxy."`
 	Definition json.RawMessage `json:"definition" doc:"As the server sent it; of instructions the text."`
 	// Changes is set for the first 100 changed definitions.
 	Changes []approval.Difference `json:"changes,omitempty" doc:"How it differs from the approved definition."`
-	Scanned
+	ScanResult
 }
 
 // ReviewedTool is a tool of a server under review.
 type ReviewedTool struct {
 	Tool string `json:"tool"`
-	Standing
+	ApprovalStatus
 	Definition json.RawMessage `json:"definition" doc:"The whole definition as the server sent it."`
-	Scanned
+	ScanResult
 }
 
-// Compared is a definition, the approved one, and the differences. Changes are never null in JSON.
-type Compared struct {
+// Comparison is a definition, the approved one, and the differences. Changes are never null in JSON.
+type Comparison struct {
 	Approved   *ApprovedView         `json:"approved,omitempty" doc:"Absent when none was approved, or when its text is lost."`
 	Definition json.RawMessage       `json:"definition"`
 	Changes    []approval.Difference `json:"changes" doc:"Member by member; empty when nothing changed."`
@@ -211,8 +211,8 @@ type OfferDiff struct {
 	Status      string              `json:"status,omitempty" words:"shown status" doc:"Why it cannot be used; absent when it can."`
 	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
 	Fingerprint string              `json:"fingerprint" doc:"Of the definition that the server has now; what an approval has to name."`
-	Compared
-	Scanned
+	Comparison
+	ScanResult
 }
 
 // ToolDiff compares a tool's listed and approved definition.
@@ -223,9 +223,9 @@ type ToolDiff struct {
 	Status      string              `json:"status,omitempty" words:"shown status"`
 	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
 	Fingerprint string              `json:"fingerprint" doc:"Of the definition that the server lists; what an approval has to name."`
-	Compared
+	Comparison
 	Loosened []string `json:"loosened,omitempty" doc:"The hints that the change loosens."`
-	Scanned
+	ScanResult
 }
 
 // ApprovedView is an approved definition.

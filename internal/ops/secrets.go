@@ -32,8 +32,8 @@ type SecretRef struct {
 	Name string `path:"name" doc:"The name of the secret: letters, digits, underscores, dots and dashes."`
 }
 
-// NewSecret is a secret with its value.
-type NewSecret struct {
+// SetSecretRequest is a secret with its value.
+type SetSecretRequest struct {
 	Name  string `path:"name" doc:"The name of the secret: letters, digits, underscores, dots and dashes."`
 	Value string `json:"value" required:"true" doc:"The value, up to 65536 bytes. It is stored, and never answered."`
 }
@@ -41,20 +41,20 @@ type NewSecret struct {
 // secretsTimeout limits how long a list waits for the keyring.
 const secretsTimeout = 10 * time.Second
 
-// Secrets has the operations on secrets, with or without a daemon.
-type Secrets struct {
+// SecretManager has the operations on secrets, with or without a daemon.
+type SecretManager struct {
 	Store *secret.Store
 	// Servers returns the configured servers.
 	Servers func() []config.Server
 }
 
 // List returns the stored secrets and those that servers need.
-func (s Secrets) List(ctx context.Context) (SecretViews, error) {
+func (s SecretManager) List(ctx context.Context) (SecretViews, error) {
 	ctx, cancel := context.WithTimeout(ctx, secretsTimeout)
 	defer cancel()
 	index, err := s.Store.ListIndex()
 	if err != nil {
-		return SecretViews{}, secretError(err)
+		return SecretViews{}, toSecretProblem(err)
 	}
 	names := secret.SortedNames(index)
 	for _, server := range s.Servers() {
@@ -66,7 +66,7 @@ func (s Secrets) List(ctx context.Context) (SecretViews, error) {
 		info, there := index[name]
 		v, err := s.secretView(ctx, name, info, there)
 		if err != nil {
-			return SecretViews{}, secretError(err)
+			return SecretViews{}, toSecretProblem(err)
 		}
 		all.Secrets = append(all.Secrets, v)
 	}
@@ -74,7 +74,7 @@ func (s Secrets) List(ctx context.Context) (SecretViews, error) {
 }
 
 // secretView checks whether a secret has a value.
-func (s Secrets) secretView(ctx context.Context, name string, info secret.SecretInfo, there bool) (SecretView, error) {
+func (s SecretManager) secretView(ctx context.Context, name string, info secret.SecretInfo, there bool) (SecretView, error) {
 	v := SecretView{Name: name, State: "set", UsedBy: s.serversUsing(name)}
 	if there {
 		v.Kept, v.SetAt = string(info.Place), &info.SetAt
@@ -91,7 +91,7 @@ func (s Secrets) secretView(ctx context.Context, name string, info secret.Secret
 }
 
 // serversUsing returns the servers that need a secret.
-func (s Secrets) serversUsing(name string) []string {
+func (s SecretManager) serversUsing(name string) []string {
 	used := []string{}
 	for _, server := range s.Servers() {
 		if slices.Contains(server.SecretNames(), name) {
@@ -102,30 +102,30 @@ func (s Secrets) serversUsing(name string) []string {
 }
 
 // Set stores a secret.
-func (s Secrets) Set(ctx context.Context, in NewSecret) (SecretView, error) {
-	if err := CheckSecret(in.Name, in.Value); err != nil {
+func (s SecretManager) Set(ctx context.Context, in SetSecretRequest) (SecretView, error) {
+	if err := ValidateSecret(in.Name, in.Value); err != nil {
 		return SecretView{}, err
 	}
 	info, err := s.Store.Set(ctx, in.Name, in.Value)
 	if err != nil {
-		return SecretView{}, secretError(err)
+		return SecretView{}, toSecretProblem(err)
 	}
 	return SecretView{Name: in.Name, State: "set", Kept: string(info.Place), UsedBy: s.serversUsing(in.Name), SetAt: &info.SetAt}, nil
 }
 
 // Delete deletes a secret. Servers that need it can no longer start.
-func (s Secrets) Delete(ctx context.Context, in SecretRef) (SecretView, error) {
+func (s SecretManager) Delete(ctx context.Context, in SecretRef) (SecretView, error) {
 	if err := checkSecretName(in.Name); err != nil {
 		return SecretView{}, err
 	}
 	if err := s.Store.Delete(ctx, in.Name); err != nil {
-		return SecretView{}, secretError(err)
+		return SecretView{}, toSecretProblem(err)
 	}
 	return SecretView{Name: in.Name, State: "missing", UsedBy: s.serversUsing(in.Name)}, nil
 }
 
-// CheckSecret validates a name and a value. Its errors repeat neither, because a user may have swapped them.
-func CheckSecret(name, value string) error {
+// ValidateSecret validates a name and a value. Its errors repeat neither, because a user may have swapped them.
+func ValidateSecret(name, value string) error {
 	if err := checkSecretName(name); err != nil {
 		return err
 	}
@@ -143,8 +143,8 @@ func checkSecretName(name string) error {
 	return nil
 }
 
-// secretError converts an error of the store.
-func secretError(err error) error {
+// toSecretProblem converts an error of the store.
+func toSecretProblem(err error) error {
 	switch {
 	case errors.Is(err, secret.ErrMissing):
 		return problem.New(problem.NotFound, "There is no secret of that name.", "See `mcpproxy secrets list`.").Because(err)
@@ -158,13 +158,13 @@ func secretError(err error) error {
 
 // SecretOperations has the daemon's operations on secrets.
 type SecretOperations struct {
-	secrets Secrets
-	journal Journal
+	secrets SecretManager
+	journal ActionRecorder
 	changed func()
 }
 
 // NewSecretOperations returns SecretOperations. changed is called after a secret may have changed.
-func NewSecretOperations(s Secrets, journal Journal, changed func()) *SecretOperations {
+func NewSecretOperations(s SecretManager, journal ActionRecorder, changed func()) *SecretOperations {
 	return &SecretOperations{s, journal, changed}
 }
 
@@ -174,8 +174,8 @@ func (s *SecretOperations) ListSecrets(ctx context.Context, _ Caller, _ Nothing)
 }
 
 // SetSecret stores a secret and restarts the servers that need it. The record has its name.
-func (s *SecretOperations) SetSecret(ctx context.Context, c Caller, in NewSecret) (v SecretView, err error) {
-	if err := CheckSecret(in.Name, in.Value); err != nil {
+func (s *SecretOperations) SetSecret(ctx context.Context, c Caller, in SetSecretRequest) (v SecretView, err error) {
+	if err := ValidateSecret(in.Name, in.Value); err != nil {
 		return v, err
 	}
 	err = s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_secret", in.Name), func() error {

@@ -48,7 +48,7 @@ func (g *Gateway) Server(_ context.Context, c Caller, in ServerRef) (ServerView,
 		}
 	}
 	if c := cfg.Server(in.Name); c != nil { // added, but not in the catalog yet
-		return unstartedView(*c), nil
+		return unstartedServerView(*c), nil
 	}
 	return ServerView{}, err
 }
@@ -57,33 +57,33 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 	v := ServerView{
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined,
 		State: g.serverState(s), ToolCount: len(s.Tools),
-		Tools: countStatuses(s.Tools), PID: s.State.PID, Restarts: s.State.Restarts,
+		Tools: countByStatus(s.Tools), PID: s.State.PID, Restarts: s.State.Restarts,
 		Since: timeOrNil(s.State.Since), RetryAt: timeOrNil(s.State.RetryAt),
 		ProtocolVersion: s.State.ProtocolVersion, ServerInfo: s.State.ServerInfo,
 	}
 	v.Hint, v.Offers = unlistedToolsHint(s), countPrimitives(g.Catalog.CurrentPrimitives(s.Name))
 	if st := s.State; st.Failure.Code != "" && st.Phase != upstream.Ready {
-		v.LastError, v.LastErrorAt, v.Failure = lastError(s), timeOrNil(st.FailedAt), st.Failure.String()
+		v.LastError, v.LastErrorAt, v.Failure = maskedLastError(s), timeOrNil(st.FailedAt), st.Failure.String()
 	}
 	p := g.Upstreams.Progress(s.Name)
 	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, timeOrNil(p.Since), p.QueuedBefore, p.Trouble
-	v.Detail = stateDetail(&v, p)
+	v.Detail = stateDetailText(&v, p)
 	if c != nil {
 		shown := c.Masked()
 		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
 		v.Trust, v.Lazy = string(c.Trust), c.Lazy
-		v.Unhinted = newUnhinted(s, c)
+		v.Unhinted = countUnhinted(s, c)
 		if c.Session == config.SessionShared {
 			v.Session = string(c.Session)
 		}
 		if s.Quarantined {
-			v.Stage = reviewStage(*c, g.Book.View(s.Name))
+			v.Stage = reviewStageOf(*c, g.Book.View(s.Name))
 		}
 	}
 	v.Warnings = append(v.Warnings, g.Upstreams.Deviations(s.Name)...)
 	v.NeedsLogin = g.Logins.NeedsLogin(s.Name)
 	if v.State == stateNeedsSecret || v.State == stateNeedsVariable {
-		v.Detail = lastError(s)
+		v.Detail = maskedLastError(s)
 	}
 	if v.State == stateNeedsLogin {
 		v.Detail = "needs a login: mcpproxy upstream login " + v.Name
@@ -94,7 +94,7 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 // stateNeedsLogin is the state of a server that needs a login to connect.
 const stateNeedsLogin = "needs_login"
 
-// serverState is StateOf, with the states of a missing login, secret or variable.
+// serverState is DisplayedServerState, with the states of a missing login, secret or variable.
 func (g *Gateway) serverState(s *catalog.Server) string {
 	if s.State.Phase == upstream.Failed && g.Logins.NeedsLogin(s.Name) {
 		return stateNeedsLogin
@@ -105,7 +105,7 @@ func (g *Gateway) serverState(s *catalog.Server) string {
 	if s.State.NeedsVariable() {
 		return stateNeedsVariable
 	}
-	return StateOf(s)
+	return DisplayedServerState(s)
 }
 
 // stateNeedsSecret is the state of a server that needs a missing secret to start.
@@ -114,24 +114,24 @@ const stateNeedsSecret = "needs_secret"
 // stateNeedsVariable is the state of a server that needs a missing environment variable to start.
 const stateNeedsVariable = "needs_variable"
 
-// StateOf returns the displayed state of a server; nil is a proposed one.
-func StateOf(s *catalog.Server) string {
+// DisplayedServerState returns the displayed state of a server; nil is a proposed one.
+func DisplayedServerState(s *catalog.Server) string {
 	if s == nil || s.State.Phase == "" {
 		return string(upstream.Stopped)
 	}
 	return string(s.State.Phase)
 }
 
-// lastError returns the last error of a server that is not ready, with secrets masked.
-func lastError(s *catalog.Server) string {
+// maskedLastError returns the last error of a server that is not ready, with secrets masked.
+func maskedLastError(s *catalog.Server) string {
 	if s == nil || s.State.Phase == upstream.Ready {
 		return ""
 	}
 	return redact.Text(s.State.LastError)
 }
 
-// reviewStage returns the review stage of a configured server.
-func reviewStage(s config.Server, decided *approval.ServerView) ReviewStage {
+// reviewStageOf returns the review stage of a configured server.
+func reviewStageOf(s config.Server, decided *approval.ServerView) ReviewStage {
 	switch {
 	case !catalog.IsQuarantined(s, decided):
 		return StageApproved
@@ -141,8 +141,8 @@ func reviewStage(s config.Server, decided *approval.ServerView) ReviewStage {
 	return StageLaunch
 }
 
-// stateDetail explains what a server that is not ready is doing, or why it failed; "" for a ready, idle or disabled one.
-func stateDetail(v *ServerView, p upstream.StartProgress) string {
+// stateDetailText explains what a server that is not ready is doing, or why it failed; "" for a ready, idle or disabled one.
+func stateDetailText(v *ServerView, p upstream.StartProgress) string {
 	switch {
 	case !v.Enabled || v.State == string(upstream.Ready) || v.State == string(upstream.Idle):
 		return ""

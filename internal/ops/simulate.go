@@ -25,25 +25,25 @@ type TrialDeps struct {
 // TrialOperations tries another configuration on recorded calls.
 type TrialOperations struct{ TrialDeps }
 
-// NewTrials returns TrialOperations.
-func NewTrials(d TrialDeps) *TrialOperations { return &TrialOperations{d} }
+// NewTrialOperations returns TrialOperations.
+func NewTrialOperations(d TrialDeps) *TrialOperations { return &TrialOperations{d} }
 
-// TrialCandidate is a configuration to try.
-type TrialCandidate struct {
+// TrialRequest is a configuration to try.
+type TrialRequest struct {
 	Text   string `json:"text" required:"true" doc:"The configuration file that is tried. Placeholders as in GET /config may stand for secrets."`
 	Period string `json:"period" doc:"How far back from now calls are judged: 90s, 30m, 24h, 30d, 2w. 30d when it is left out."`
 }
 
 // Example returns an example for the OpenAPI document.
-func (TrialCandidate) Example() string {
+func (TrialRequest) Example() string {
 	return `{"text": "{\"intent_declaration\": {\"require_intent\": true}}", "period": "30d"}`
 }
 
 // defaultPeriod is the default period of calls to evaluate.
 const defaultPeriod = 30 * 24 * time.Hour
 
-// Try evaluates the recorded calls under another configuration.
-func (t *TrialOperations) Try(ctx context.Context, _ auth.Caller, in TrialCandidate) (Trial, error) {
+// SimulateConfig evaluates the recorded calls under another configuration.
+func (t *TrialOperations) SimulateConfig(ctx context.Context, _ auth.Caller, in TrialRequest) (Trial, error) {
 	began := t.Now()
 	period := defaultPeriod
 	if in.Period != "" {
@@ -65,12 +65,12 @@ func (t *TrialOperations) Try(ctx context.Context, _ auth.Caller, in TrialCandid
 	calls := activity.Filter{Types: []activity.Type{activity.ToolCall, activity.PolicyDecision}, Since: out.Since}
 	err = t.Each(ctx, calls, func(r *activity.Record) error {
 		if _, call := policy.ParseCallTool(r.Metadata.ToolVariant); call { // otherwise it was refused before the variant was known
-			out.add(r, court.evaluate(r))
+			out.addCall(r, court.evaluateCall(r))
 		}
 		return nil
 	})
 	out.TookMS = t.Now().Sub(began).Milliseconds()
-	return out.result(), err
+	return out.toTrial(), err
 }
 
 // newEvaluator loads what the evaluation needs in addition to the records.
@@ -79,9 +79,9 @@ func (t *TrialOperations) newEvaluator(ctx context.Context, next *config.Config)
 	if err != nil {
 		return nil, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 	}
-	c := &trialEvaluator{live: t.Live(), next: next, catalog: t.Catalog, snapshot: t.Catalog.Current(), tokens: map[string]tokenRule{}, tools: map[toolKey]*catalog.Tool{}}
+	c := &trialEvaluator{live: t.Live(), next: next, catalog: t.Catalog, snapshot: t.Catalog.Current(), tokens: map[string]tokenScope{}, tools: map[definitionKey]*catalog.Tool{}}
 	for _, one := range tokens {
-		c.tokens["agent:"+one.Name] = tokenRule{one.OwnRule(), one.Created}
+		c.tokens["agent:"+one.Name] = tokenScope{one.OwnRule(), one.Created}
 	}
 	return c, nil
 }

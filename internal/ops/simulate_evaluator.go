@@ -22,17 +22,18 @@ type trialEvaluator struct {
 	live, next *config.Config
 	catalog    *catalog.Catalog
 	snapshot   *catalog.Snapshot
-	tokens     map[string]tokenRule // by actor
-	tools      map[toolKey]*catalog.Tool
+	tokens     map[string]tokenScope // by actor
+	tools      map[definitionKey]*catalog.Tool
 }
 
-type tokenRule struct {
+// tokenScope is what a token may reach, and since when it exists.
+type tokenScope struct {
 	rule    *policy.ScopeRule
 	created time.Time
 }
 
-// toolKey identifies a definition of a tool.
-type toolKey struct {
+// definitionKey identifies a definition of a tool.
+type definitionKey struct {
 	id          tool.ID
 	fingerprint string
 }
@@ -69,8 +70,8 @@ const (
 	whyWaited      = "It was refused after it had waited, by what had changed meanwhile."
 )
 
-// evaluate returns what would have happened to a recorded call.
-func (c *trialEvaluator) evaluate(r *activity.Record) trialVerdict {
+// evaluateCall returns what would have happened to a recorded call.
+func (c *trialEvaluator) evaluateCall(r *activity.Record) trialVerdict {
 	d := r.Metadata.Decision
 	switch {
 	case d == nil || d.Called == "":
@@ -80,8 +81,8 @@ func (c *trialEvaluator) evaluate(r *activity.Record) trialVerdict {
 	}
 	id := tool.ID{Server: r.ServerName, Tool: r.ToolName}
 	server := c.next.Server(id.Server)
-	t := c.tool(id, d, server)
-	asked := recordedRequest(r, d, id, t)
+	t := c.recordedTool(id, d, server)
+	asked := rebuildRequest(r, d, id, t)
 	rules := gate.PolicyRulesFor(c.next, t, d.Called == activity.CalledInLane)
 	does, why := c.argumentEffect(r, d, t, rules)
 	facts, doubt := c.policyFacts(r, d, id, server, t, does)
@@ -92,7 +93,7 @@ func (c *trialEvaluator) evaluate(r *activity.Record) trialVerdict {
 	case decided.Verdict == policy.Reject && why != "" && (decided.Check == policy.CheckScope || decided.Check == policy.CheckHints) && t.LaneRule().Declared:
 		return unknownVerdict(why) // the lane of the arguments could decide instead
 	case decided.Verdict == policy.Reject:
-		return trialVerdict{Refused, decided.Check, decided.Problem, refusalStatus(decided.Check, facts.Status), ""}
+		return trialVerdict{Refused, decided.Check, decided.Problem, refusingToolStatus(decided.Check, facts.Status), ""}
 	case doubt.why != "":
 		return unknownVerdict(doubt.why)
 	}
@@ -108,22 +109,22 @@ func (c *trialEvaluator) evaluate(r *activity.Record) trialVerdict {
 	}
 	switch {
 	case d.Check == policy.CheckQueue.String():
-		if c.sameLimits(id.Server) {
+		if c.areQueueLimitsUnchanged(id.Server) {
 			return trialVerdict{Refused, policy.CheckQueue, problem.New(problem.Overloaded, r.ErrorMessage, ""), policy.Callable, ""}
 		}
 		return unknownVerdict(whyQueueLimits)
 	case r.Type == activity.ToolCall && d.Outcome == activity.Refused:
 		return unknownVerdict(whyWaited)
 	}
-	return c.askVerdict(r, d, t, does, asked)
+	return c.approvalVerdict(r, d, t, does, asked)
 }
 
-// askVerdict returns whether an allowed call would wait for an approval first.
-func (c *trialEvaluator) askVerdict(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.ArgumentEffect, asked policy.CallRequest) trialVerdict {
+// approvalVerdict returns whether an allowed call would wait for an approval first.
+func (c *trialEvaluator) approvalVerdict(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.ArgumentEffect, asked policy.CallRequest) trialVerdict {
 	if t == nil {
 		return allowedVerdict()
 	}
-	within, _ := c.scope(r, d)
+	within, _ := c.callerScope(r, d)
 	caught := c.next.AskRuleFor(t.ID, within, gate.WorstLane(t, asked.CallTool, asked.OwnNames, &does))
 	if !caught.IsSet() {
 		return allowedVerdict()
@@ -131,20 +132,20 @@ func (c *trialEvaluator) askVerdict(r *activity.Record, d *activity.Decision, t 
 	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " a person would be asked first."}
 }
 
-// refusalStatus returns the tool's status if the call was refused because of it.
-func refusalStatus(check policy.Check, s policy.Status) policy.Status {
+// refusingToolStatus returns the tool's status if the call was refused because of it.
+func refusingToolStatus(check policy.Check, s policy.Status) policy.Status {
 	if check == policy.CheckCallable {
 		return s
 	}
 	return policy.Callable
 }
 
-// tool returns the tool with the recorded definition, under the candidate configuration; nil without a definition or server.
-func (c *trialEvaluator) tool(id tool.ID, d *activity.Decision, server *config.Server) *catalog.Tool {
+// recordedTool returns the tool with the recorded definition, under the candidate configuration; nil without a definition or server.
+func (c *trialEvaluator) recordedTool(id tool.ID, d *activity.Decision, server *config.Server) *catalog.Tool {
 	if d.Fingerprint == "" || server == nil {
 		return nil
 	}
-	key := toolKey{id, d.Fingerprint}
+	key := definitionKey{id, d.Fingerprint}
 	if t := c.tools[key]; t != nil {
 		return t
 	}
@@ -162,8 +163,8 @@ func (c *trialEvaluator) tool(id tool.ID, d *activity.Decision, server *config.S
 
 var errRecorded = errors.New("as it was then")
 
-// recordedRequest builds the request from its record. Errors that do not depend on the configuration occur again.
-func recordedRequest(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.Tool) policy.CallRequest {
+// rebuildRequest builds the request from its record. Errors that do not depend on the configuration occur again.
+func rebuildRequest(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.Tool) policy.CallRequest {
 	asked := policy.CallRequest{Name: id.String(), ID: id, OwnNames: d.Called == activity.CalledByName}
 	asked.CallTool, _ = policy.ParseCallTool(r.Metadata.ToolVariant)
 	if asked.OwnNames && t != nil {
@@ -189,20 +190,20 @@ func recordedRequest(r *activity.Record, d *activity.Decision, id tool.ID, t *ca
 	return asked
 }
 
-// uncertainty is why a verdict is unreliable: if check refuses, or if the call is allowed.
-type uncertainty struct {
+// verdictUncertainty is why a verdict is unreliable: if check refuses, or if the call is allowed.
+type verdictUncertainty struct {
 	check policy.Check
 	why   string
 }
 
 // policyFacts returns the facts of the recorded call under the candidate configuration.
-func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, id tool.ID, server *config.Server, t *catalog.Tool, does policy.ArgumentEffect) (policy.Facts, uncertainty) {
-	within, known := c.scope(r, d)
+func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, id tool.ID, server *config.Server, t *catalog.Tool, does policy.ArgumentEffect) (policy.Facts, verdictUncertainty) {
+	within, known := c.callerScope(r, d)
 	facts := policy.Facts{InScope: within.AllowsTool(id.Server, id.Tool), Lanes: within.Lanes()}
 	check := policy.ParseCheck(d.Check)
-	var open uncertainty
+	var open verdictUncertainty
 	if !known && (check != policy.NoCheck && check <= policy.CheckScope || t == nil || t.CallWith.String() != d.CallWith) {
-		open = uncertainty{why: whyToken}
+		open = verdictUncertainty{why: whyToken}
 	}
 	switch {
 	case !facts.InScope || server == nil:
@@ -212,8 +213,8 @@ func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, i
 		facts.Existence = policy.Exists
 		if facts.Status == policy.Callable {
 			facts.Existence = policy.NoTool
-			if check == policy.CheckCallable || problem.Code(r.Metadata.ErrorCode) == problem.ServerNotFound || !c.sameLaunch(*server) {
-				open = uncertainty{policy.CheckExists, whyTool}
+			if check == policy.CheckCallable || problem.Code(r.Metadata.ErrorCode) == problem.ServerNotFound || !c.isLaunchUnchanged(*server) {
+				open = verdictUncertainty{policy.CheckExists, whyTool}
 			}
 		}
 		return facts, open
@@ -221,17 +222,17 @@ func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, i
 	had := func(s policy.Status) bool { return d.Status == s.String() || slices.Contains(d.Further, s.String()) }
 	status := catalog.HypotheticalStatus(*server, c.catalog.Approvals.View(id.Server), id.Tool, had(policy.DisabledByUser), !had(policy.PendingApproval))
 	quarantined := status == policy.ServerQuarantined
-	if status == policy.PendingApproval && (c.trustDiffers(*server) || had(policy.ServerQuarantined)) {
-		open, status = uncertainty{why: whyApproval}, policy.Callable
+	if status == policy.PendingApproval && (c.isTrustChanged(*server) || had(policy.ServerQuarantined)) {
+		open, status = verdictUncertainty{why: whyApproval}, policy.Callable
 	}
 	if status == policy.Callable && had(policy.DisabledUnknown) {
-		open = uncertainty{why: whyStatus}
+		open = verdictUncertainty{why: whyStatus}
 	}
 	return gate.ToolFacts(t, within, quarantined, status, does), open
 }
 
-// scope returns the caller's scope, and whether it is known. For a deleted token it is the scope of its profiles.
-func (c *trialEvaluator) scope(r *activity.Record, d *activity.Decision) (within policy.Scope, known bool) {
+// callerScope returns the caller's scope, and whether it is known. For a deleted token it is the scope of its profiles.
+func (c *trialEvaluator) callerScope(r *activity.Record, d *activity.Decision) (within policy.Scope, known bool) {
 	var rules [3]*policy.ScopeRule
 	known = true
 	if strings.HasPrefix(r.Actor, "agent:") {
@@ -251,20 +252,20 @@ func (c *trialEvaluator) scope(r *activity.Record, d *activity.Decision) (within
 	return policy.NewScope(rules[:]...), known
 }
 
-// sameLaunch reports whether the server's launch equals the current one.
-func (c *trialEvaluator) sameLaunch(next config.Server) bool {
+// isLaunchUnchanged reports whether the server's launch equals the current one.
+func (c *trialEvaluator) isLaunchUnchanged(next config.Server) bool {
 	now := c.live.Server(next.Name)
 	return now != nil && now.LaunchFingerprint() == next.LaunchFingerprint()
 }
 
-// trustDiffers reports whether the server's trust differs from the current one.
-func (c *trialEvaluator) trustDiffers(next config.Server) bool {
+// isTrustChanged reports whether the server's trust differs from the current one.
+func (c *trialEvaluator) isTrustChanged(next config.Server) bool {
 	now := c.live.Server(next.Name)
 	return now == nil || now.Trust != next.Trust
 }
 
-// sameLimits reports whether the limits of running and queued calls equal the current ones.
-func (c *trialEvaluator) sameLimits(server string) bool {
+// areQueueLimitsUnchanged reports whether the limits of running and queued calls equal the current ones.
+func (c *trialEvaluator) areQueueLimitsUnchanged(server string) bool {
 	limits := func(cfg *config.Config) [4]int64 {
 		most := 0
 		if s := cfg.Server(server); s != nil {
@@ -307,7 +308,7 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 	rule := t.LaneRule()
 	if rule == nil {
 		if !t.HasDefinition() && d.Lane != nil && !d.Lane.Declared { // the recorded effect came from its schema
-			return recordedArguments(d.Lane), ""
+			return recordedEffect(d.Lane), ""
 		}
 		return does, ""
 	}
@@ -320,11 +321,11 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 		return rule.Classify(args), ""
 	}
 	if l := d.Lane; (alone || d.Check == policy.CheckLane.String()) && l != nil && l.By == string(rule.By) && l.Argument == rule.Argument && rule.By != policy.ByAction {
-		does = recordedArguments(l)
+		does = recordedEffect(l)
 		does.Declared = rule.Declared
 		return does, ""
 	}
-	within, _ := c.scope(r, d)
+	within, _ := c.callerScope(r, d)
 	asked := func(lane policy.Operation) bool { return c.next.AskRuleFor(t.ID, within, lane).IsSet() }
 	if asked(policy.Destructive) && (rule.Declared || !asked(t.BaseLane())) {
 		return does, whyLane
@@ -335,8 +336,8 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 	return does, whyLane
 }
 
-// recordedArguments returns the recorded effect of the arguments.
-func recordedArguments(l *activity.ArgumentLane) policy.ArgumentEffect {
+// recordedEffect returns the recorded effect of the arguments.
+func recordedEffect(l *activity.ArgumentLane) policy.ArgumentEffect {
 	o, _ := policy.ParseOperation(l.Operation)
 	return policy.ArgumentEffect{Operation: o, Word: l.Word, By: policy.ArgumentKind(l.By), Path: l.Argument, Declared: l.Declared, Unread: l.Unread}
 }

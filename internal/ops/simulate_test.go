@@ -85,7 +85,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 			t.Error(err)
 		}
 	})
-	w.trials = ops.NewTrials(ops.TrialDeps{
+	w.trials = ops.NewTrialOperations(ops.TrialDeps{
 		Each: w.log.EachRecord, Live: w.Config, Catalog: w.Catalog, Tokens: w.tokens.ListAll, Now: time.Now,
 		Parse: func(text string) (*config.Config, error) {
 			next, a := w.live.CheckText([]byte(text))
@@ -130,7 +130,7 @@ func (w *trialWorld) callByName(c auth.Caller, own string) {
 // try tries a text and returns what became of it.
 func (w *trialWorld) try(text string) ops.Trial {
 	w.t.Helper()
-	out, err := w.trials.Try(context.Background(), catalogtest.AdminCaller, ops.TrialCandidate{Text: text})
+	out, err := w.trials.SimulateConfig(context.Background(), catalogtest.AdminCaller, ops.TrialRequest{Text: text})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -398,16 +398,16 @@ func TestRecordsFromBefore(t *testing.T) {
 func TestBadCandidates(t *testing.T) {
 	w := newTrialWorld(t, trialBase, definitions...)
 	for _, c := range []struct {
-		in   ops.TrialCandidate
+		in   ops.TrialRequest
 		code problem.Code
 		says string
 	}{
-		{ops.TrialCandidate{Text: "{\n  \"tols_limit\": 3}"}, problem.InvalidConfig, ":2:3: "},
-		{ops.TrialCandidate{Text: "{"}, problem.InvalidConfig, ":1:"},
-		{ops.TrialCandidate{Text: "{}", Period: "soon"}, problem.InvalidParameter, "'soon'"},
-		{ops.TrialCandidate{Text: "{}", Period: "0s"}, problem.InvalidParameter, "'0s'"},
+		{ops.TrialRequest{Text: "{\n  \"tols_limit\": 3}"}, problem.InvalidConfig, ":2:3: "},
+		{ops.TrialRequest{Text: "{"}, problem.InvalidConfig, ":1:"},
+		{ops.TrialRequest{Text: "{}", Period: "soon"}, problem.InvalidParameter, "'soon'"},
+		{ops.TrialRequest{Text: "{}", Period: "0s"}, problem.InvalidParameter, "'0s'"},
 	} {
-		_, err := w.trials.Try(context.Background(), catalogtest.AdminCaller, c.in)
+		_, err := w.trials.SimulateConfig(context.Background(), catalogtest.AdminCaller, c.in)
 		if p := problem.From(err); err == nil || p.Code != c.code || !strings.Contains(p.Message, c.says) {
 			t.Errorf("%+v: %v", c.in, err)
 		}

@@ -19,16 +19,16 @@ const (
 // trialTotals counts verdicts.
 type trialTotals struct {
 	Trial
-	groups map[groupKey]*TrialGroup
+	groups map[trialGroupKey]*TrialGroup
 }
 
-type groupKey struct {
+type trialGroupKey struct {
 	tool, variant, called, check, code, status, why string
 	would                                           Outcome
 }
 
-// add counts a call, or all calls that a record stands for.
-func (t *trialTotals) add(r *activity.Record, v trialVerdict) {
+// addCall counts a call, or all calls that a record stands for.
+func (t *trialTotals) addCall(r *activity.Record, v trialVerdict) {
 	times := max(1, r.Repeated)
 	t.Calls += times
 	d := r.Metadata.Decision
@@ -78,7 +78,7 @@ func (t *trialTotals) addToGroup(r *activity.Record, was Outcome, v trialVerdict
 			g.Status = d.Status
 		}
 	}
-	key := groupKey{g.Tool, variant, g.Called, g.Check, g.Code, g.Status, v.why, v.would}
+	key := trialGroupKey{g.Tool, variant, g.Called, g.Check, g.Code, g.Status, v.why, v.would}
 	found := t.groups[key]
 	if found == nil {
 		if len(t.groups) >= maxCountedGroups {
@@ -86,7 +86,7 @@ func (t *trialTotals) addToGroup(r *activity.Record, was Outcome, v trialVerdict
 			return
 		}
 		if t.groups == nil {
-			t.groups = map[groupKey]*TrialGroup{}
+			t.groups = map[trialGroupKey]*TrialGroup{}
 		}
 		found = &g
 		t.groups[key] = found
@@ -97,8 +97,8 @@ func (t *trialTotals) addToGroup(r *activity.Record, was Outcome, v trialVerdict
 	}
 }
 
-// result returns the counts and the largest groups.
-func (t *trialTotals) result() Trial {
+// toTrial returns the counts and the largest groups.
+func (t *trialTotals) toTrial() Trial {
 	out := t.Trial
 	out.Groups = []TrialGroup{}
 	for _, g := range t.groups {

@@ -47,11 +47,11 @@ type ToolUse struct {
 // ToolStats evaluates the calls since a time, at most the latest 20,000.
 func (g *Gateway) ToolStats(ctx context.Context, _ Caller, in StatsQuery) (ToolStats, error) {
 	t := newCallStats()
-	err := eachCall(ctx, g.Log, in.Since, func(r *activity.Record) { t.add(r) })
+	err := forEachCall(ctx, g.Log, in.Since, func(r *activity.Record) { t.addCall(r) })
 	if err != nil {
 		return ToolStats{}, err
 	}
-	s := t.stats()
+	s := t.toToolStats()
 	if !in.Since.IsZero() && !s.Cut {
 		s.Since = in.Since
 	}
@@ -68,8 +68,8 @@ func (g *Gateway) ToolStats(ctx context.Context, _ Caller, in StatsQuery) (ToolS
 	return s, nil
 }
 
-// eachCall iterates over the calls since a time, latest first.
-func eachCall(ctx context.Context, log Log, since time.Time, do func(*activity.Record)) error {
+// forEachCall iterates over the calls since a time, latest first.
+func forEachCall(ctx context.Context, log ActivityLog, since time.Time, do func(*activity.Record)) error {
 	f := activity.Filter{Types: []activity.Type{activity.ToolCall}, Since: since, Limit: statsPage}
 	for n := 0; n < statsRecords; n += statsPage {
 		page, err := log.List(ctx, f)
@@ -101,7 +101,7 @@ func newCallStats() *callStats {
 	return &callStats{tools: map[tool.ID]*ToolUse{}, searches: map[searchKey]map[tool.ID]int{}}
 }
 
-func (t *callStats) add(r *activity.Record) {
+func (t *callStats) addCall(r *activity.Record) {
 	t.calls++
 	t.first = r.Timestamp // records come latest first
 	id := tool.ID{Server: r.ServerName, Tool: r.ToolName}
@@ -125,7 +125,7 @@ func (t *callStats) add(r *activity.Record) {
 	}
 }
 
-func (t *callStats) stats() ToolStats {
+func (t *callStats) toToolStats() ToolStats {
 	s := ToolStats{Since: t.first, Calls: t.calls, Cut: t.calls >= statsRecords, Searches: len(t.searches), Tools: []ToolUse{}, Dead: []string{}}
 	for _, called := range t.searches {
 		best := 0

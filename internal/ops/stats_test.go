@@ -53,9 +53,9 @@ func TestTally(t *testing.T) {
 		if c.query != "" {
 			r.Metadata.Search = &activity.Search{Query: c.query, Rank: c.rank}
 		}
-		tl.add(&r)
+		tl.addCall(&r)
 	}
-	s := tl.stats()
+	s := tl.toToolStats()
 	near := func(name string, got, want float64) {
 		if math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s = %v, want %v", name, got, want)
@@ -84,7 +84,7 @@ func TestLearnFromUse(t *testing.T) {
 	failed := record
 	failed.Status, failed.ToolName = activity.Failed, "reads"
 	w.Logged = []activity.Record{failed, failed, failed, record, record}
-	if err := w.gateway.learn(context.Background()); err != nil {
+	if err := w.gateway.learnSearchHabits(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if a := w.retrieve(RetrieveRequest{Query: "accounts"}); a.Total != 0 {

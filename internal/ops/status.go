@@ -18,9 +18,9 @@ func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, erro
 		UptimeSeconds: int64(time.Since(g.About.StartedAt).Seconds()),
 		Tools:         StatusTools{Total: snapshot.ToolCount(), Callable: snapshot.CallableCount()},
 		Surfaces:      g.About.Surfaces(), ConfigPath: g.About.ConfigPath,
-		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), health.Refused, g.TrustWarnings(), g.loginWarnings()),
-		DataDir: cfg.DataDir, Activity: health, Definitions: Definitions{g.About.Loaded(), snapshot.DefinitionBytes()},
-		Held: g.About.Held(ctx),
+		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), health.Refused, g.MissingApprovalWarnings(), g.loginWarnings()),
+		DataDir: cfg.DataDir, Activity: health, Definitions: Definitions{g.About.LoadedToolBytes(), snapshot.DefinitionBytes()},
+		Held: g.About.CountHeld(ctx),
 	}
 	if g.About.Unconfirmed != nil {
 		s.Unconfirmed = g.About.Unconfirmed().Count()
@@ -51,18 +51,18 @@ func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, erro
 	return s, nil
 }
 
-// ApprovalsLost reports whether the approvals of a server were lost, and no user has approved it since.
-func (g *Gateway) ApprovalsLost(s *catalog.Server) bool {
+// HasLostApprovals reports whether the approvals of a server were lost, and no user has approved it since.
+func (g *Gateway) HasLostApprovals(s *catalog.Server) bool {
 	return g.Book.ApprovalsLost() && !s.Quarantined && g.Book.View(s.Name).ApprovedLaunch() == nil
 }
 
-// TrustWarnings explain why approvals are missing, when no user decided that.
-func (g *Gateway) TrustWarnings() []string {
+// MissingApprovalWarnings explain why approvals are missing, when no user decided that.
+func (g *Gateway) MissingApprovalWarnings() []string {
 	const lost = "The database of this data directory is not the first one: the approvals of an earlier one, which was damaged or removed, are not known any more. "
 	switch {
 	case g.Book.RestrictionsLost():
 		return []string{lost + restrictionsLost + " Every tool that you have not approved since waits for you, new ones, too."}
-	case slices.ContainsFunc(g.Catalog.Current().Servers(), g.ApprovalsLost):
+	case slices.ContainsFunc(g.Catalog.Current().Servers(), g.HasLostApprovals):
 		return []string{lost + "What was blocked or switched off stays so. " +
 			"Nothing is accepted at first sight until you have approved a server again with `mcpproxy upstream approve`."}
 	}

@@ -5,12 +5,12 @@ import (
 	"io"
 )
 
-// Stream writes an answer until it is complete or ctx ends. Each write is flushed, so it should be whole lines. An error before the first write becomes
+// StreamFunc writes an answer until it is complete or ctx ends. Each write is flushed, so it should be whole lines. An error before the first write becomes
 // the answer; a later one truncates it.
-type Stream func(ctx context.Context, w io.Writer) error
+type StreamFunc func(ctx context.Context, w io.Writer) error
 
-// File is a Stream to save under a name, with its media type.
-type File struct {
+// Download is a StreamFunc to save under a name, with its media type.
+type Download struct {
 	Type, Name string
-	Stream     Stream
+	Stream     StreamFunc
 }

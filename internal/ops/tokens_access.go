@@ -18,22 +18,24 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Access has the operations on agent tokens, profiles and presence.
-type Access struct {
+// AccessOperations has the operations on agent tokens, profiles and presence.
+type AccessOperations struct {
 	gateway *Gateway
 	tokens  *auth.AgentTokens
 }
 
-// NewAccess returns an Access.
-func NewAccess(g *Gateway, t *auth.AgentTokens) *Access { return &Access{g, t} }
+// NewAccessOperations returns AccessOperations.
+func NewAccessOperations(g *Gateway, t *auth.AgentTokens) *AccessOperations {
+	return &AccessOperations{g, t}
+}
 
 // TokenRef names a token.
 type TokenRef struct {
 	Name string `path:"name" doc:"The name of the token."`
 }
 
-// NewToken is a token to create. An absent list does not limit.
-type NewToken struct {
+// CreateTokenRequest is a token to create. An absent list does not limit.
+type CreateTokenRequest struct {
 	Name      string   `json:"name" required:"true" doc:"The name of the token: what it does is on record as agent:NAME."`
 	Profile   string   `json:"profile" doc:"The profile that it is bound to, at every address."`
 	Servers   []string `json:"servers" doc:"The servers that it may reach: names or patterns."`
@@ -42,7 +44,7 @@ type NewToken struct {
 }
 
 // Example returns an example for the OpenAPI document.
-func (NewToken) Example() string {
+func (CreateTokenRequest) Example() string {
 	return `{"name": "ci", "profile": "research", "lanes": ["read"], "expires_in": "30d"}`
 }
 
@@ -84,10 +86,10 @@ const (
 )
 
 // Tokens returns all tokens, including expired ones.
-func (a *Access) Tokens(ctx context.Context, _ Caller, _ Nothing) (TokenList, error) {
+func (a *AccessOperations) Tokens(ctx context.Context, _ Caller, _ Nothing) (TokenList, error) {
 	all, err := a.tokens.ListAll(ctx)
 	if err != nil {
-		return TokenList{}, tokenError(err, "")
+		return TokenList{}, toTokenProblem(err, "")
 	}
 	views := make([]TokenView, len(all))
 	for i, t := range all {
@@ -97,48 +99,48 @@ func (a *Access) Tokens(ctx context.Context, _ Caller, _ Nothing) (TokenList, er
 }
 
 // CreateToken creates a token.
-func (a *Access) CreateToken(ctx context.Context, c Caller, in NewToken) (made CreatedToken, err error) {
+func (a *AccessOperations) CreateToken(ctx context.Context, c Caller, in CreateTokenRequest) (made CreatedToken, err error) {
 	at, name := a.gateway.Presence.DraftTimeAndNonce(ctx)
-	wanted, err := a.newToken(in, at)
+	wanted, err := a.buildToken(in, at)
 	if err != nil {
 		return made, err
 	}
 	wanted.ID, wanted.By = name, c.Actor.String()
 	return made, a.runUserAction(c, "create_token", describeToken(wanted), func() error {
-		text, t, err := a.tokens.Create(ctx, wanted, func(t *auth.Token) error { return a.gateway.Presence.RequireSigned(ctx, TokenClaim(t)) })
+		text, t, err := a.tokens.Create(ctx, wanted, func(t *auth.Token) error { return a.gateway.Presence.RequireSigned(ctx, NewTokenClaim(t)) })
 		if err == nil {
 			made = CreatedToken{a.tokenView(t), text}
 		}
-		return tokenError(err, in.Name)
+		return toTokenProblem(err, in.Name)
 	})
 }
 
-// TokenClaim returns the statement that a user signs to create a token: everything that it can reach.
-func TokenClaim(t *auth.Token) presence.Claim {
+// NewTokenClaim returns the statement that a user signs to create a token: everything that it can reach.
+func NewTokenClaim(t *auth.Token) presence.Claim {
 	limit := func(list []string) string {
 		if list == nil {
 			return "all"
 		}
 		return fmt.Sprintf("%q", list)
 	}
-	return presence.NewClaim("token", t.Name, "profile "+t.Profile, "servers "+limit(t.Servers), "lanes "+limit(t.Lanes), "until "+cmp.Or(whenText(t.Expires), "revoked"),
+	return presence.NewClaim("token", t.Name, "profile "+t.Profile, "servers "+limit(t.Servers), "lanes "+limit(t.Lanes), "until "+cmp.Or(formatTime(t.Expires), "revoked"),
 		"sha256:"+hex.EncodeToString(t.Hash[:]), "id "+t.ID)
 }
 
-// TokenClaims returns the claims of all tokens.
-func TokenClaims(ctx context.Context, tokens *auth.AgentTokens) (all []presence.Claim, err error) {
+// AllTokenClaims returns the claims of all tokens.
+func AllTokenClaims(ctx context.Context, tokens *auth.AgentTokens) (all []presence.Claim, err error) {
 	list, err := tokens.ListAll(ctx)
 	for i := range list {
-		all = append(all, TokenClaim(&list[i]))
+		all = append(all, NewTokenClaim(&list[i]))
 	}
-	return all, tokenError(err, "")
+	return all, toTokenProblem(err, "")
 }
 
 // RevokeToken revokes a token permanently and ends its sessions.
-func (a *Access) RevokeToken(ctx context.Context, c Caller, in TokenRef) (RevokedToken, error) {
+func (a *AccessOperations) RevokeToken(ctx context.Context, c Caller, in TokenRef) (RevokedToken, error) {
 	return RevokedToken{in.Name}, a.runUserAction(c, "revoke_token", problem.ClipName(in.Name), func() error {
 		_, err := a.tokens.Revoke(ctx, in.Name)
-		if err = tokenError(err, in.Name); err != nil && problem.From(err).Code == problem.Internal {
+		if err = toTokenProblem(err, in.Name); err != nil && problem.From(err).Code == problem.Internal {
 			return problem.Newf(problem.Internal, "The token '%s' is revoked, but that could not be stored: it may be good again after a restart.", problem.ClipName(in.Name)).
 				WithHint("Revoke it once more; see the log of the daemon for the cause.").Because(err)
 		}
@@ -147,16 +149,16 @@ func (a *Access) RevokeToken(ctx context.Context, c Caller, in TokenRef) (Revoke
 }
 
 // runUserAction runs an action that only a user may do, and records it.
-func (a *Access) runUserAction(c Caller, action, detail string, do func() error) error {
+func (a *AccessOperations) runUserAction(c Caller, action, detail string, do func() error) error {
 	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)
-	return Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}.RunUserAction(c, r, do)
+	return ActionRecorder{Log: a.gateway.Log, Logger: a.gateway.Logger}.RunUserAction(c, r, do)
 }
 
 // describeToken describes a token for its record.
 func describeToken(t auth.Token) string {
 	out := t.Name
 	for _, part := range []struct{ name, value string }{
-		{"profile", t.Profile}, {"servers", strings.Join(t.Servers, ",")}, {"lanes", strings.Join(t.Lanes, ",")}, {"expires", whenText(t.Expires)},
+		{"profile", t.Profile}, {"servers", strings.Join(t.Servers, ",")}, {"lanes", strings.Join(t.Lanes, ",")}, {"expires", formatTime(t.Expires)},
 	} {
 		if part.value != "" {
 			out += " " + part.name + "=" + part.value
@@ -165,15 +167,15 @@ func describeToken(t auth.Token) string {
 	return problem.ClipForDisplay(out, 500)
 }
 
-func whenText(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
 }
 
-// tokenError converts an error of package auth.
-func tokenError(err error, name string) error {
+// toTokenProblem converts an error of package auth.
+func toTokenProblem(err error, name string) error {
 	name = problem.ClipName(name)
 	switch {
 	case err == nil:
@@ -192,29 +194,29 @@ func tokenError(err error, name string) error {
 	return err
 }
 
-// newToken validates the input.
-func (a *Access) newToken(in NewToken, now time.Time) (t auth.Token, err error) {
+// buildToken validates a request and returns the token to create.
+func (a *AccessOperations) buildToken(in CreateTokenRequest, now time.Time) (t auth.Token, err error) {
 	t = auth.Token{Name: in.Name, Profile: in.Profile, Servers: nilIfEmpty(in.Servers), Lanes: nilIfEmpty(in.Lanes)}
 	if err := tool.CheckServerName(in.Name); err != nil {
-		return t, invalidTokenInput("name", in.Name, "a name like that of a server: "+err.Error())
+		return t, invalidTokenError("name", in.Name, "a name like that of a server: "+err.Error())
 	}
 	if in.Profile != "" && a.gateway.Config().Profile(in.Profile) == nil {
-		return t, a.profileNotFound(in.Profile)
+		return t, a.profileNotFoundError(in.Profile)
 	}
 	for _, s := range in.Servers {
 		if err := config.CheckServerPattern(s); err != nil {
-			return t, invalidTokenInput("servers", s, "the name of a server, or a pattern such as web-*")
+			return t, invalidTokenError("servers", s, "the name of a server, or a pattern such as web-*")
 		}
 	}
 	for _, l := range in.Lanes {
 		if _, ok := auth.ParseLane(l); !ok {
-			return t, invalidTokenInput("lanes", l, strings.Join(auth.LaneNames(), ", "))
+			return t, invalidTokenError("lanes", l, strings.Join(auth.LaneNames(), ", "))
 		}
 	}
 	if in.ExpiresIn != "" {
 		life, ok := parseLifetime(in.ExpiresIn)
 		if !ok || life < shortestLife || life > longestLife {
-			return t, invalidTokenInput("expires_in", in.ExpiresIn, "a span from a minute to ten years, such as 12h, 30d or 8w")
+			return t, invalidTokenError("expires_in", in.ExpiresIn, "a span from a minute to ten years, such as 12h, 30d or 8w")
 		}
 		t.Expires = now.Add(life).UTC().Truncate(time.Second)
 	}
@@ -229,13 +231,13 @@ func nilIfEmpty(list []string) []string {
 	return list
 }
 
-func invalidTokenInput(parameter, value, allowed string) error {
+func invalidTokenError(parameter, value, allowed string) error {
 	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.ClipName(value), allowed).
 		WithHint("Give it as allowed, or leave it out where it may be.").
 		With("parameter", parameter).With("value", problem.ClipName(value)).With("allowed", allowed)
 }
 
-func (a *Access) profileNotFound(name string) error {
+func (a *AccessOperations) profileNotFoundError(name string) error {
 	var names []string
 	for _, p := range a.gateway.Config().Profiles {
 		names = append(names, p.Name)
@@ -259,7 +261,7 @@ func parseLifetime(text string) (time.Duration, bool) {
 	return d, err == nil
 }
 
-func (a *Access) tokenView(t auth.Token) TokenView {
+func (a *AccessOperations) tokenView(t auth.Token) TokenView {
 	v := TokenView{
 		Name: t.Name, Profile: t.Profile, Servers: t.Servers, Lanes: t.Lanes, CreatedBy: t.By, CreatedAt: t.Created,
 		ExpiresAt: timeOrNil(t.Expires), LastUsedAt: timeOrNil(t.Used), Expired: !t.Expires.IsZero() && !time.Now().Before(t.Expires),
@@ -269,7 +271,7 @@ func (a *Access) tokenView(t auth.Token) TokenView {
 	case t.Profile != "" && a.gateway.Config().Profile(t.Profile) == nil:
 		v.Warning = "There is no profile '" + t.Profile + "' any more, so that the token reaches nothing."
 	default:
-		v.Warning = a.unmatchedPatterns(t.Servers)
+		v.Warning = a.unmatchedPatternsWarning(t.Servers)
 	}
 	return v
 }
@@ -284,8 +286,8 @@ func MissingTokenWarnings(c *config.Config, tokens *auth.AgentTokens) (warnings 
 	return warnings
 }
 
-// unmatchedPatterns reports the names and patterns that match no server; "" when all match.
-func (a *Access) unmatchedPatterns(patterns []string) string {
+// unmatchedPatternsWarning reports the names and patterns that match no server; "" when all match.
+func (a *AccessOperations) unmatchedPatternsWarning(patterns []string) string {
 	var none []string
 	for _, p := range patterns {
 		fits := false

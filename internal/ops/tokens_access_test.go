@@ -14,7 +14,7 @@ import (
 )
 
 // quiet is a log that takes refusals, and nothing else.
-type quiet struct{ Log }
+type quiet struct{ ActivityLog }
 
 func (quiet) Append(*activity.Record) error { return nil }
 
@@ -34,23 +34,23 @@ func TestSpan(t *testing.T) {
 // is made; an agent makes none.
 func TestWhatATokenMayBe(t *testing.T) {
 	w := catalogtest.New(t, func(c *config.Config) { c.Profiles = []config.Profile{{Name: "research"}} })
-	a := NewAccess(NewGateway(GatewayDeps{Log: quiet{}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}}), auth.NewAgentTokens(nil, t.TempDir(), nil, nil))
+	a := NewAccessOperations(NewGateway(GatewayDeps{Log: quiet{}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}}), auth.NewAgentTokens(nil, t.TempDir(), nil, nil))
 	for _, c := range []struct {
-		in        NewToken
+		in        CreateTokenRequest
 		code      problem.Code
 		parameter string
 	}{
-		{NewToken{Name: ""}, problem.InvalidParameter, "name"},
-		{NewToken{Name: "a b"}, problem.InvalidParameter, "name"},
-		{NewToken{Name: "a#b"}, problem.InvalidParameter, "name"},
-		{NewToken{Name: "a", Profile: "reserch"}, problem.NotFound, "profile"},
-		{NewToken{Name: "a", Servers: []string{"s", "a:b"}}, problem.InvalidParameter, "servers"},
-		{NewToken{Name: "a", Servers: []string{""}}, problem.InvalidParameter, "servers"},
-		{NewToken{Name: "a", Lanes: []string{"read", "Write"}}, problem.InvalidParameter, "lanes"},
-		{NewToken{Name: "a", ExpiresIn: "soon"}, problem.InvalidParameter, "expires_in"},
-		{NewToken{Name: "a", ExpiresIn: "1s"}, problem.InvalidParameter, "expires_in"},
-		{NewToken{Name: "a", ExpiresIn: "-1h"}, problem.InvalidParameter, "expires_in"},
-		{NewToken{Name: "a", ExpiresIn: "9999w"}, problem.InvalidParameter, "expires_in"},
+		{CreateTokenRequest{Name: ""}, problem.InvalidParameter, "name"},
+		{CreateTokenRequest{Name: "a b"}, problem.InvalidParameter, "name"},
+		{CreateTokenRequest{Name: "a#b"}, problem.InvalidParameter, "name"},
+		{CreateTokenRequest{Name: "a", Profile: "reserch"}, problem.NotFound, "profile"},
+		{CreateTokenRequest{Name: "a", Servers: []string{"s", "a:b"}}, problem.InvalidParameter, "servers"},
+		{CreateTokenRequest{Name: "a", Servers: []string{""}}, problem.InvalidParameter, "servers"},
+		{CreateTokenRequest{Name: "a", Lanes: []string{"read", "Write"}}, problem.InvalidParameter, "lanes"},
+		{CreateTokenRequest{Name: "a", ExpiresIn: "soon"}, problem.InvalidParameter, "expires_in"},
+		{CreateTokenRequest{Name: "a", ExpiresIn: "1s"}, problem.InvalidParameter, "expires_in"},
+		{CreateTokenRequest{Name: "a", ExpiresIn: "-1h"}, problem.InvalidParameter, "expires_in"},
+		{CreateTokenRequest{Name: "a", ExpiresIn: "9999w"}, problem.InvalidParameter, "expires_in"},
 	} {
 		_, err := a.CreateToken(t.Context(), catalogtest.AdminCaller, c.in)
 		p, _ := errors.AsType[*problem.Problem](err)
@@ -58,7 +58,7 @@ func TestWhatATokenMayBe(t *testing.T) {
 			t.Errorf("%+v: %v", c.in, err)
 		}
 	}
-	if _, err := a.CreateToken(t.Context(), catalogtest.AgentCaller, NewToken{Name: "a", Profile: "research"}); problem.From(err).Code != problem.Forbidden {
+	if _, err := a.CreateToken(t.Context(), catalogtest.AgentCaller, CreateTokenRequest{Name: "a", Profile: "research"}); problem.From(err).Code != problem.Forbidden {
 		t.Errorf("an agent: %v", err)
 	}
 	if _, err := a.RevokeToken(t.Context(), catalogtest.AgentCaller, TokenRef{"a"}); problem.From(err).Code != problem.Forbidden {

@@ -58,21 +58,21 @@ type PresencePlace struct {
 	State presence.PlaceState `json:"state" doc:"How it stands."`
 }
 
-// NewAnchor is an anchor to set.
-type NewAnchor struct {
+// SetAnchorRequest is an anchor to set.
+type SetAnchorRequest struct {
 	Anchor json.RawMessage `json:"anchor" type:"object" required:"true" doc:"The anchor, as GET /presence shows it. It never has the passphrase."`
 }
 
 // Example returns an example for the OpenAPI document.
-func (NewAnchor) Example() string {
+func (SetAnchorRequest) Example() string {
 	return `{"anchor": {"kind": "none", "since": "2026-11-26T10:00:00Z", "before": "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}`
 }
 
 // Presence returns the state of presence.
-func (a *Access) Presence(ctx context.Context, _ Caller, _ Nothing) (PresenceView, error) {
+func (a *AccessOperations) Presence(ctx context.Context, _ Caller, _ Nothing) (PresenceView, error) {
 	s, err := a.gateway.Presence.Status(ctx)
 	if err != nil {
-		return PresenceView{}, decisionsUnreadable(err)
+		return PresenceView{}, decisionsUnreadableError(err)
 	}
 	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Presence.HeadFingerprint().String(), ResetAt: timeOrNil(s.Reset),
 		CallOff: s.ResetOff, MaySet: s.MaySet, MayJoin: s.MayJoin, Signed: s.Signed, Bad: s.Bad}
@@ -87,20 +87,20 @@ func (a *Access) Presence(ctx context.Context, _ Caller, _ Nothing) (PresenceVie
 	}
 	if s.On { // the database may have been changed from outside
 		if err := a.gateway.Book.Reload(ctx, approval.DecisionEvent{}); err != nil {
-			return PresenceView{}, decisionsUnreadable(err)
+			return PresenceView{}, decisionsUnreadableError(err)
 		}
 		v.Unsigned, err = a.unsignedDecisions(ctx)
 	}
 	return v, err
 }
 
-func decisionsUnreadable(err error) error {
+func decisionsUnreadableError(err error) error {
 	return problem.New(problem.ServerUnavailable, "What persons have decided cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 }
 
 // unsignedDecisions names the decisions that do not count because they are not signed.
-func (a *Access) unsignedDecisions(ctx context.Context) (names []string, err error) {
-	claims, err := TokenClaims(ctx, a.tokens)
+func (a *AccessOperations) unsignedDecisions(ctx context.Context) (names []string, err error) {
+	claims, err := AllTokenClaims(ctx, a.tokens)
 	for _, c := range append(claims, a.gateway.Book.UnsignedClaims()...) {
 		if !a.gateway.Presence.IsConfirmed(c) {
 			names = append(names, string(c))
@@ -109,8 +109,8 @@ func (a *Access) unsignedDecisions(ctx context.Context) (names []string, err err
 	return names, err
 }
 
-// SetPresence sets the anchor that proves a user's decisions.
-func (a *Access) SetPresence(ctx context.Context, c Caller, in NewAnchor) (PresenceView, error) {
+// SetPresenceAnchor sets the anchor that proves a user's decisions.
+func (a *AccessOperations) SetPresenceAnchor(ctx context.Context, c Caller, in SetAnchorRequest) (PresenceView, error) {
 	anchor, err := presence.ParseAnchor(in.Anchor)
 	if err != nil {
 		return PresenceView{}, problem.New(problem.InvalidParameter, "This is no anchor: "+err.Error()+".", "Use `mcpproxy presence set`.").With("parameter", "anchor")
@@ -118,28 +118,28 @@ func (a *Access) SetPresence(ctx context.Context, c Caller, in NewAnchor) (Prese
 	return a.changePresence(ctx, c, "set_presence", string(anchor.Kind), func() error { return a.gateway.Presence.SetAnchor(ctx, anchor) })
 }
 
-// JoinPresence stores the anchor's fingerprint where it is missing.
-func (a *Access) JoinPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
+// StoreMissingFingerprints stores the anchor's fingerprint where it is missing.
+func (a *AccessOperations) StoreMissingFingerprints(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
 	return a.changePresence(ctx, c, "join_presence", "", func() error { return a.gateway.Presence.JoinPlaces(ctx) })
 }
 
 // ResetPresence makes all signatures void.
-func (a *Access) ResetPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
+func (a *AccessOperations) ResetPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
 	return a.changePresence(ctx, c, "reset_presence", "", func() error { return a.gateway.Presence.Reset(ctx) })
 }
 
-// KeepPresence cancels a reset.
-func (a *Access) KeepPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
+// CancelPresenceReset cancels a reset.
+func (a *AccessOperations) CancelPresenceReset(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
 	return a.changePresence(ctx, c, "call_off_reset", "", func() error { return a.gateway.Presence.CancelReset(ctx) })
 }
 
-func (a *Access) changePresence(ctx context.Context, c Caller, action, detail string, do func() error) (PresenceView, error) {
+func (a *AccessOperations) changePresence(ctx context.Context, c Caller, action, detail string, do func() error) (PresenceView, error) {
 	// Another instance may have set an anchor, and the delay of a reset may be over.
 	if err := a.gateway.Presence.Reload(ctx); err != nil {
-		return PresenceView{}, decisionsUnreadable(err)
+		return PresenceView{}, decisionsUnreadableError(err)
 	}
 	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)
-	if err := (Journal{Log: a.gateway.Log, Logger: a.gateway.Logger}).RunUserAction(c, r, do); err != nil {
+	if err := (ActionRecorder{Log: a.gateway.Log, Logger: a.gateway.Logger}).RunUserAction(c, r, do); err != nil {
 		return PresenceView{}, err
 	}
 	return a.Presence(ctx, c, Nothing{})

@@ -34,7 +34,7 @@ type ProfileList struct {
 }
 
 // Profiles returns the profiles.
-func (a *Access) Profiles(context.Context, Caller, Nothing) (ProfileList, error) {
+func (a *AccessOperations) Profiles(context.Context, Caller, Nothing) (ProfileList, error) {
 	cfg, snapshot := a.gateway.Config(), a.gateway.Catalog.Current()
 	list := ProfileList{[]ProfileView{}}
 	for _, p := range cfg.Masked().Profiles {

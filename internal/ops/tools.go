@@ -15,15 +15,15 @@ func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error
 	if err != nil {
 		return ToolView{}, err
 	}
-	return g.ViewTrusted(t), nil
+	return g.ViewWithDecisions(t), nil
 }
 
-// viewTool returns a tool without the decisions about it. score is that of a search, or 0.
-func viewTool(t *catalog.Tool, score float64) ToolView {
+// toToolView returns a tool without the decisions about it. score is that of a search, or 0.
+func toToolView(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
 		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: StatusOf(t), Deprecated: t.IsDeprecated(), Score: score,
+		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: DisplayedStatus(t), Deprecated: t.IsDeprecated(), Score: score,
 	}
 	if t.Effective != t.Hints {
 		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)
@@ -37,9 +37,9 @@ func viewTool(t *catalog.Tool, score float64) ToolView {
 	return v
 }
 
-// ViewTrusted returns a tool with the decisions about it.
-func (g *Gateway) ViewTrusted(t *catalog.Tool) ToolView {
-	v, e := viewTool(t, 0), g.Book.View(t.ID.Server).ToolDecisions(t.ID.Tool)
+// ViewWithDecisions returns a tool with the decisions about it.
+func (g *Gateway) ViewWithDecisions(t *catalog.Tool) ToolView {
+	v, e := toToolView(t, 0), g.Book.View(t.ID.Server).ToolDecisions(t.ID.Tool)
 	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Evaluate(approval.EvaluationRules{}, e, t.ApprovalCandidate()).Why}
 	if e.Pin != nil {
 		v.Trust.Approved, v.Trust.ApprovedBy, v.Trust.ApprovedAt = e.Pin.Fingerprint.String(), e.Pin.By, &e.Pin.At

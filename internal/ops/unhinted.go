@@ -16,14 +16,14 @@ type Unhinted struct {
 	Reads  int    `json:"reads" doc:"How many of those look like reads."`
 }
 
-// newUnhinted returns nil when a user has configured infer_hints, or when no tool would become a read.
-func newUnhinted(s *catalog.Server, c *config.Server) *Unhinted {
+// countUnhinted returns nil when a user has configured infer_hints, or when no tool would become a read.
+func countUnhinted(s *catalog.Server, c *config.Server) *Unhinted {
 	if c == nil || c.InferHints != "" {
 		return nil
 	}
 	u := Unhinted{Server: s.Name}
 	for _, t := range s.Tools {
-		if t.InferMode != policy.InferAdvise || StatusOf(t) != "" {
+		if t.InferMode != policy.InferAdvise || DisplayedStatus(t) != "" {
 			continue
 		}
 		switch t.Inference().Operation {
@@ -40,10 +40,10 @@ func newUnhinted(s *catalog.Server, c *config.Server) *Unhinted {
 	return &u
 }
 
-// allUnhinted returns the servers that gain, the largest gain first.
-func allUnhinted(servers []*catalog.Server, cfg *config.Config) (all []Unhinted) {
+// listUnhinted returns the servers that gain, the largest gain first.
+func listUnhinted(servers []*catalog.Server, cfg *config.Config) (all []Unhinted) {
 	for _, s := range servers {
-		if u := newUnhinted(s, cfg.Server(s.Name)); u != nil {
+		if u := countUnhinted(s, cfg.Server(s.Name)); u != nil {
 			all = append(all, *u)
 		}
 	}

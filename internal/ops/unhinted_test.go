@@ -34,7 +34,7 @@ func TestUnhinted(t *testing.T) {
 			c.change(cfg)
 		}, c.tools...)
 		server, err := w.gateway.Server(context.Background(), person, ServerRef{Name: "s"})
-		list := allUnhinted(w.Catalog.Current().Servers(), w.Config())
+		list := listUnhinted(w.Catalog.Current().Servers(), w.Config())
 		if err != nil || (server.Unhinted == nil) != (c.want == nil) || c.want != nil && *server.Unhinted != *c.want {
 			t.Errorf("%s: %+v, %v", c.name, server.Unhinted, err)
 		}
@@ -63,7 +63,7 @@ func TestToolsForClientsAreNotCallable(t *testing.T) {
 	if raw, _ := json.Marshal(server.Tools); err != nil || string(raw) != `{"callable":1,"for_clients":1}` || server.ToolCount != 2 {
 		t.Errorf("%s of %d, %v", raw, server.ToolCount, err)
 	}
-	if usable, _ := w.gateway.Usable(&anAgent); usable[0].Tools != 1 {
+	if usable, _ := w.gateway.UsableServers(&anAgent); usable[0].Tools != 1 {
 		t.Errorf("%+v", usable)
 	}
 	var again Counts

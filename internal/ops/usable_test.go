@@ -15,11 +15,11 @@ func TestUsable(t *testing.T) {
 		c.Servers = append(c.Servers, config.Server{Name: "new", Enabled: true}, config.Server{Name: "off"}, config.Server{Name: "jail", Enabled: true, Quarantined: true})
 		c.Servers[0].DisabledTools = []string{"destroys"}
 	}, readsTool, destroysTool)
-	got, changed := w.gateway.Usable(&anAgent)
+	got, changed := w.gateway.UsableServers(&anAgent)
 	if want := []UsableServer{{"new", false, 0}, {"s", true, 1}}; !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if got, _ := w.gateway.Usable(&auth.Caller{}); got != nil {
+	if got, _ := w.gateway.UsableServers(&auth.Caller{}); got != nil {
 		t.Errorf("nobody: %+v", got)
 	}
 	w.Reload(func(c *config.Config) { c.Servers[0].DisabledTools = nil })
@@ -28,7 +28,7 @@ func TestUsable(t *testing.T) {
 	default:
 		t.Error("nobody is told of a change")
 	}
-	if got, _ := w.gateway.Usable(&anAgent); got[1].Tools != 2 {
+	if got, _ := w.gateway.UsableServers(&anAgent); got[1].Tools != 2 {
 		t.Errorf("%+v", got)
 	}
 }

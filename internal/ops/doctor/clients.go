@@ -19,7 +19,7 @@ func skipWithoutClients(f *Facts) []Finding {
 	return nil
 }
 
-func noClientConnected(f *Facts) []Finding {
+func checkNoClientConnected(f *Facts) []Finding {
 	if out := skipWithoutClients(f); out != nil {
 		return out
 	}
@@ -34,7 +34,7 @@ func noClientConnected(f *Facts) []Finding {
 		Do: "Connect them; what is written is shown first.", Command: f.cliCommand("connect --all")})
 }
 
-func foreignClientEntry(f *Facts) (out []Finding) {
+func checkForeignClientEntries(f *Facts) (out []Finding) {
 	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if c.Foreign {
@@ -45,7 +45,7 @@ func foreignClientEntry(f *Facts) (out []Finding) {
 	return out
 }
 
-func missingClientProgram(f *Facts) (out []Finding) {
+func checkMissingClientPrograms(f *Facts) (out []Finding) {
 	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if c.Missing != "" {
@@ -56,7 +56,7 @@ func missingClientProgram(f *Facts) (out []Finding) {
 	return out
 }
 
-func clientPermissions(f *Facts) (out []Finding) {
+func checkClientPermissions(f *Facts) (out []Finding) {
 	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if len(c.Lanes) == 0 {
@@ -81,13 +81,13 @@ func clientPermissions(f *Facts) (out []Finding) {
 	return out
 }
 
-func clientFileBroken(f *Facts) (out []Finding) {
+func checkBrokenClientFiles(f *Facts) (out []Finding) {
 	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		for _, broken := range c.Broken {
 			path, _, _ := strings.Cut(broken, ": ")
 			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("A file of %s cannot be read: %s.", c.Name, strings.TrimSuffix(broken, ".")),
-				Do: "Correct the file.", Command: fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, lineOf(broken), ShellQuote(path))})
+				Do: "Correct the file.", Command: fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, lineInError(broken), ShellQuote(path))})
 		}
 	}
 	return out
@@ -95,14 +95,14 @@ func clientFileBroken(f *Facts) (out []Finding) {
 
 var atLine = regexp.MustCompile(`: line (\d+), `)
 
-// lineOf returns the line in an error text, 1 without one.
-func lineOf(text string) int {
+// lineInError returns the line in an error text, 1 without one.
+func lineInError(text string) int {
 	line := 1
 	_, _ = fmt.Sscan(firstSubmatch(atLine, text), &line)
 	return line
 }
 
-func clientBypasses(f *Facts) (out []Finding) {
+func checkClientsBypassingMCPProxy(f *Facts) (out []Finding) {
 	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if c.Entry == "" || c.Foreign || len(c.Direct) == 0 {

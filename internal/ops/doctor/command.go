@@ -23,8 +23,8 @@ func (f *Facts) sudoCommand(command string) string {
 	return "sudo " + command
 }
 
-// restartCommand returns a command that ends a process, waits for it and starts the daemon.
-func (f *Facts) restartCommand(pid int) string {
+// restartDaemonCommand returns a command that ends a process, waits for it and starts the daemon.
+func (f *Facts) restartDaemonCommand(pid int) string {
 	return fmt.Sprintf("kill %d; while kill -0 %d 2>/dev/null; do sleep 0.2; done; %s", pid, pid, f.cliCommand("serve"))
 }
 
@@ -39,7 +39,7 @@ func ShellQuote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-func quotePaths(files []File) string {
+func quotePaths(files []FileFacts) string {
 	var words []string
 	for _, f := range files {
 		words = append(words, ShellQuote(f.Path))

@@ -17,12 +17,12 @@ const (
 	missingValue
 )
 
-// kindOf classifies a mistake by the message of package config.
-func kindOf(m Mistake) mistakeKind {
+// classifyMistake classifies a mistake by the message of package config.
+func classifyMistake(m Mistake) mistakeKind {
 	switch {
 	case strings.HasPrefix(m.Message, "unknown key "):
 		return unknownKey
-	case mistakeVariable(m) != "":
+	case unsetVariableOf(m) != "":
 		return missingValue
 	}
 	return invalid
@@ -30,8 +30,8 @@ func kindOf(m Mistake) mistakeKind {
 
 var unsetVariable = regexp.MustCompile(`the environment variable ([A-Za-z_][A-Za-z0-9_]*)(?:, which)? is not set`)
 
-// mistakeVariable returns the environment variable that a mistake names.
-func mistakeVariable(m Mistake) string { return firstSubmatch(unsetVariable, m.Message) }
+// unsetVariableOf returns the environment variable that a mistake names.
+func unsetVariableOf(m Mistake) string { return firstSubmatch(unsetVariable, m.Message) }
 
 func firstSubmatch(pattern *regexp.Regexp, s string) string {
 	if m := pattern.FindStringSubmatch(s); m != nil {
@@ -53,11 +53,11 @@ func (f *Facts) formatMistake(m Mistake) string {
 	return text
 }
 
-// findingOf returns the mistakes of a kind as one finding with the position of the first.
-func (f *Facts) findingOf(k mistakeKind, do string) []Finding {
+// mistakesFinding returns the mistakes of a kind as one finding with the position of the first.
+func (f *Facts) mistakesFinding(k mistakeKind, do string) []Finding {
 	found := Finding{State: Bad, Do: do}
 	for _, m := range f.Mistakes {
-		if kindOf(m) != k {
+		if classifyMistake(m) != k {
 			continue
 		}
 		if found.What == "" {
@@ -74,22 +74,22 @@ func (f *Facts) findingOf(k mistakeKind, do string) []Finding {
 	return singleFinding(found)
 }
 
-func configInvalid(f *Facts) []Finding {
+func checkConfigValid(f *Facts) []Finding {
 	do := "Correct the file."
 	if f.Daemon != nil {
 		do = "Correct the file; what was in force before stays in force meanwhile."
 	}
-	if f.Earlier != "" {
-		do += " The last text that was in force is in " + f.Earlier + ", behind its first line."
+	if f.EarlierConfig != "" {
+		do += " The last text that was in force is in " + f.EarlierConfig + ", behind its first line."
 	}
-	return f.findingOf(invalid, do)
+	return f.mistakesFinding(invalid, do)
 }
 
-func configUnknownKey(f *Facts) []Finding {
-	return f.findingOf(unknownKey, "Correct the key, or take it out.")
+func checkUnknownKeys(f *Facts) []Finding {
+	return f.mistakesFinding(unknownKey, "Correct the key, or take it out.")
 }
 
-func configMissingValue(f *Facts) []Finding {
+func checkMissingVariables(f *Facts) []Finding {
 	var out []Finding
 	found := func(what string) {
 		v := firstSubmatch(unsetVariable, what)
@@ -98,7 +98,7 @@ func configMissingValue(f *Facts) []Finding {
 		}
 		run := f.cliCommand("serve")
 		if f.Daemon != nil {
-			run = f.restartCommand(f.Daemon.PID)
+			run = f.restartDaemonCommand(f.Daemon.PID)
 		}
 		what = strings.TrimSuffix(what, ".") + "."
 		if servers := f.Needs[v]; len(servers) > 0 && !strings.HasPrefix(what, "Server ") {
@@ -118,14 +118,14 @@ func configMissingValue(f *Facts) []Finding {
 		return out
 	}
 	for i := range f.Servers { // the environment of the daemon matters, not that of this process
-		if s := &f.Servers[i]; s.failed(upstream.VariableNeeded) {
+		if s := &f.Servers[i]; s.failedWith(upstream.VariableNeeded) {
 			found("Server " + s.Name + " cannot start: " + s.Said)
 		}
 	}
 	return out
 }
 
-func credentialInClear(f *Facts, s *Server) *Finding {
+func checkClearTextCredentials(f *Facts, s *ServerFacts) *Finding {
 	if len(s.Clear) == 0 {
 		return nil
 	}
@@ -144,7 +144,7 @@ func credentialInClear(f *Facts, s *Server) *Finding {
 		Command: f.cliCommand("secrets set %s", ShellQuote(first.Secret)) + " && " + f.cliCommand("upstream set %s %s", ShellQuote(s.Name), flag)}
 }
 
-func duplicateServers(f *Facts) (out []Finding) {
+func checkDuplicateServers(f *Facts) (out []Finding) {
 	for _, s := range f.Servers {
 		if s.DuplicateOf != "" {
 			out = append(out, Finding{State: Warn, Subject: s.Name, What: fmt.Sprintf("Servers %s and %s are launched in the same way.", s.DuplicateOf, s.Name),
@@ -154,7 +154,7 @@ func duplicateServers(f *Facts) (out []Finding) {
 	return out
 }
 
-func configNeedsRestart(f *Facts) []Finding {
+func checkNeedsRestart(f *Facts) []Finding {
 	if f.Daemon == nil {
 		return skippedFinding(needsDaemon)
 	}
@@ -162,14 +162,14 @@ func configNeedsRestart(f *Facts) []Finding {
 		return nil
 	}
 	return singleFinding(Finding{State: Warn, What: "These wait for a restart: " + strings.Join(f.Daemon.NeedsRestart, ", ") + ".",
-		Do: "Stop MCPProxy and start it again.", Command: f.restartCommand(f.Daemon.PID)})
+		Do: "Stop MCPProxy and start it again.", Command: f.restartDaemonCommand(f.Daemon.PID)})
 }
 
-func configUnconfirmed(f *Facts) []Finding {
+func checkUnconfirmedConfig(f *Facts) []Finding {
 	if f.Daemon == nil {
 		return skippedFinding(needsDaemon)
 	}
-	said := f.Daemon.diagnostic("config_unconfirmed")
+	said := f.Daemon.findDiagnostic("config_unconfirmed")
 	if said.State == OK {
 		return nil
 	}
@@ -183,9 +183,9 @@ func configUnconfirmed(f *Facts) []Finding {
 
 var positionPattern = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
 
-func configWarnings(f *Facts) (out []Finding) {
+func checkConfigWarnings(f *Facts) (out []Finding) {
 	for _, w := range f.Warnings {
-		if strings.Contains(w, " has the mode ") || unsetVariable.MatchString(w) || f.file(f.ConfigPath).Path == "" {
+		if strings.Contains(w, " has the mode ") || unsetVariable.MatchString(w) || f.findFile(f.ConfigPath).Path == "" {
 			continue // reported by other checks, or there is no file to edit
 		}
 		line := 1

@@ -11,39 +11,39 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-func daemonNotRunning(f *Facts) []Finding {
-	if f.Daemon != nil || f.NoAnswer != "" || f.Holder.Known() {
+func checkDaemonNotRunning(f *Facts) []Finding {
+	if f.Daemon != nil || f.NoAnswer != "" || f.Holder.IsKnown() {
 		return nil
 	}
 	return singleFinding(Finding{State: Bad, What: "MCPProxy is not running for the data directory " + f.DataDir + ".",
 		Do: "Start it; what is looked at without it is said below.", Command: f.cliCommand("serve")})
 }
 
-func daemonSilent(f *Facts) []Finding {
-	if f.Daemon != nil || f.NoAnswer == "" && !f.Holder.Known() {
+func checkDaemonSilent(f *Facts) []Finding {
+	if f.Daemon != nil || f.NoAnswer == "" && !f.Holder.IsKnown() {
 		return nil
 	}
 	found := Finding{State: Bad, What: fmt.Sprintf("Process %d (%s) has the data directory and does not answer.", f.Holder.PID, f.Holder.Name),
 		Do: "End it, then start MCPProxy again.", Command: fmt.Sprintf("kill -9 %d", f.Holder.PID)}
-	if !f.Holder.Known() {
+	if !f.Holder.IsKnown() {
 		found.What, found.Do, found.Command = f.NoAnswer, "Find the process that has the socket, and end it.", "fuser -k "+ShellQuote(f.Socket)
 	}
 	return singleFinding(found)
 }
 
-func daemonOtherVersion(f *Facts) []Finding {
+func checkDaemonVersion(f *Facts) []Finding {
 	d := f.Daemon
 	if d == nil {
 		return skippedFinding(needsDaemon)
 	}
-	found := Finding{State: Warn, Do: "Start it again to have this program run.", Command: f.restartCommand(d.PID)}
+	found := Finding{State: Warn, Do: "Start it again to have this program run.", Command: f.restartDaemonCommand(d.PID)}
 	gone := strings.HasSuffix(d.Executable, " (deleted)")
 	switch {
 	case d.Version != f.Version:
 		found.What = fmt.Sprintf("The daemon (process %d) is version %s, this command is %s.", d.PID, d.Version, f.Version)
 	case gone:
 		found.What = fmt.Sprintf("The program of the daemon (process %d) was replaced since it started.", d.PID)
-	case d.Executable != "" && d.Mine != "" && !sameFile(d.Executable, d.Mine):
+	case d.Executable != "" && d.Mine != "" && !isSameFile(d.Executable, d.Mine):
 		found.What = fmt.Sprintf("The daemon (process %d) runs %s, this command is %s.", d.PID, d.Executable, d.Mine)
 	default:
 		return nil
@@ -51,32 +51,32 @@ func daemonOtherVersion(f *Facts) []Finding {
 	return singleFinding(found)
 }
 
-func sameFile(a, b string) bool {
+func isSameFile(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-func socketOpen(f *Facts) []Finding {
-	s := f.SocketAt
+func checkSocketAccess(f *Facts) []Finding {
+	s := f.SocketFile
 	if s.Path == "" || s.Mode.Type() != fs.ModeSocket || s.Mode.Perm()&0o077 == 0 {
 		return nil
 	}
-	return singleFinding(f.tooOpen(s, "The socket"))
+	return singleFinding(f.accessFinding(s, "The socket"))
 }
 
-// socketStale finds a socket without a listener. A daemon that has the lock may be about to listen.
-func socketStale(f *Facts) []Finding {
-	if f.SocketAt.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.NoAnswer != "" || f.Holder.Known() {
+// checkStaleSocket finds a socket without a listener. A daemon that has the lock may be about to listen.
+func checkStaleSocket(f *Facts) []Finding {
+	if f.SocketFile.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.NoAnswer != "" || f.Holder.IsKnown() {
 		return nil
 	}
 	return singleFinding(Finding{State: Warn, Subject: f.Socket, What: "Nobody listens on " + f.Socket + ": the daemon that made it was killed.",
 		Do: "Remove it, or start MCPProxy, which replaces it.", Command: "rm " + ShellQuote(f.Socket),
-		fix: func() error { return removeStale(f.DataDir, f.Socket) }})
+		fix: func() error { return removeStaleSocket(f.DataDir, f.Socket) }})
 }
 
-// removeStale removes a socket while no daemon can start.
-func removeStale(dataDir, socket string) error {
+// removeStaleSocket removes a socket while no daemon can start.
+func removeStaleSocket(dataDir, socket string) error {
 	lock, err := ondisk.LockFile(filepath.Join(dataDir, LockFile))
 	if err != nil {
 		return fmt.Errorf("a daemon has begun to start: %w", err)
@@ -94,29 +94,29 @@ func removeStale(dataDir, socket string) error {
 	return os.Remove(socket)
 }
 
-func portTaken(f *Facts) []Finding {
+func checkPortTaken(f *Facts) []Finding {
 	if f.Daemon != nil {
-		if s := f.Daemon.diagnostic("address"); s.State != OK {
-			return singleFinding(Finding{State: Warn, What: s.Detail, Do: "Free the port, then start MCPProxy anew.", Command: f.restartCommand(f.Daemon.PID)})
+		if s := f.Daemon.findDiagnostic("address"); s.State != OK {
+			return singleFinding(Finding{State: Warn, What: s.Detail, Do: "Free the port, then start MCPProxy anew.", Command: f.restartDaemonCommand(f.Daemon.PID)})
 		}
 		return nil
 	}
-	if !f.PortTaken || f.Port.DataDir != "" {
+	if !f.PortTaken || f.PortHolder.DataDir != "" {
 		return nil
 	}
 	who := "Another program"
-	if f.Port.Known() {
-		who = fmt.Sprintf("Process %d (%s)", f.Port.PID, f.Port.Name)
+	if f.PortHolder.IsKnown() {
+		who = fmt.Sprintf("Process %d (%s)", f.PortHolder.PID, f.PortHolder.Name)
 	}
 	return singleFinding(Finding{State: Bad, Subject: f.Listen, What: who + " listens on " + f.Listen + ", where MCPProxy is to answer.",
 		Do: "End it, or have MCPProxy take another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
 }
 
-func portOther(f *Facts) []Finding {
-	if f.Daemon != nil || f.Port.DataDir == "" || f.Port.DataDir == f.DataDir {
+func checkPortOfOtherMCPProxy(f *Facts) []Finding {
+	if f.Daemon != nil || f.PortHolder.DataDir == "" || f.PortHolder.DataDir == f.DataDir {
 		return nil
 	}
 	return singleFinding(Finding{State: Bad, Subject: f.Listen,
-		What: fmt.Sprintf("Another MCPProxy (process %d) listens on %s, with the data directory %s.", f.Port.PID, f.Listen, f.Port.DataDir),
-		Do:   "Use that one, with --data-dir " + ShellQuote(f.Port.DataDir) + ", or have this one take another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
+		What: fmt.Sprintf("Another MCPProxy (process %d) listens on %s, with the data directory %s.", f.PortHolder.PID, f.Listen, f.PortHolder.DataDir),
+		Do:   "Use that one, with --data-dir " + ShellQuote(f.PortHolder.DataDir) + ", or have this one take another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
 }

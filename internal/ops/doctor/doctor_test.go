@@ -24,13 +24,13 @@ import (
 
 // people are clients as somebody found them.
 type people struct {
-	all  []doctor.Client
+	all  []doctor.ClientFacts
 	err  error
 	hang chan struct{} // until it is closed
 	at   string        // the address that was said
 }
 
-func (p *people) Examine(address string) ([]doctor.Client, error) {
+func (p *people) Examine(address string) ([]doctor.ClientFacts, error) {
 	if p.hang != nil {
 		<-p.hang
 	}
@@ -38,23 +38,23 @@ func (p *people) Examine(address string) ([]doctor.Client, error) {
 	return p.all, p.err
 }
 
-func options(t *testing.T, config string) doctor.Options {
+func options(t *testing.T, config string) doctor.GatherOptions {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mcp_config.json")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return doctor.Options{
+	return doctor.GatherOptions{
 		Version: "1.2.3", ConfigPath: path, DataDir: dir, Socket: filepath.Join(dir, "mcpproxy.sock"), Now: time.Now,
 		Lookup: func(string) (string, bool) { return "", false },
-		Ask:    func(context.Context) (*doctor.Daemon, error) { return nil, doctor.ErrAbsent },
+		Ask:    func(context.Context) (*doctor.DaemonFacts, error) { return nil, doctor.ErrAbsent },
 	}
 }
 
 func examine(t *testing.T, f *doctor.Facts, only ...string) doctor.Report {
 	t.Helper()
-	r, err := doctor.Examine(f, only)
+	r, err := doctor.RunChecks(f, only)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,49 +63,49 @@ func examine(t *testing.T, f *doctor.Facts, only ...string) doctor.Report {
 
 // TestClients breaks what clients have, and mends it.
 func TestClients(t *testing.T) {
-	well := doctor.Client{ID: "cursor", Name: "Cursor", Path: "/home/me/.cursor/mcp.json", Entry: "http://127.0.0.1:18080/mcp"}
-	with := func(change func(c *doctor.Client)) []doctor.Client {
+	well := doctor.ClientFacts{ID: "cursor", Name: "Cursor", Path: "/home/me/.cursor/mcp.json", Entry: "http://127.0.0.1:18080/mcp"}
+	with := func(change func(c *doctor.ClientFacts)) []doctor.ClientFacts {
 		c := well
 		change(&c)
-		return []doctor.Client{c}
+		return []doctor.ClientFacts{c}
 	}
 	for code, c := range map[string]struct {
-		clients []doctor.Client
+		clients []doctor.ClientFacts
 		what    []string
 		command string
 	}{
-		"D601": {with(func(c *doctor.Client) { c.Entry = "" }), []string{"Cursor"}, "mcpproxy connect --all"},
-		"D602": {with(func(c *doctor.Client) { c.Entry, c.Foreign = "http://127.0.0.1:9/mcp", true }), []string{"Cursor", ".cursor/mcp.json", "http://127.0.0.1:9/mcp"}, "mcpproxy connect cursor"},
-		"D603": {with(func(c *doctor.Client) { c.Missing = "/old/mcpproxy" }), []string{"Cursor", "/old/mcpproxy"}, "mcpproxy connect cursor"},
-		"D604": {with(func(c *doctor.Client) {
-			c.Lanes = []doctor.Lane{{Name: "read", Does: "asks", Want: "runs unasked", Rule: "no rule in settings.json"}}
+		"D601": {with(func(c *doctor.ClientFacts) { c.Entry = "" }), []string{"Cursor"}, "mcpproxy connect --all"},
+		"D602": {with(func(c *doctor.ClientFacts) { c.Entry, c.Foreign = "http://127.0.0.1:9/mcp", true }), []string{"Cursor", ".cursor/mcp.json", "http://127.0.0.1:9/mcp"}, "mcpproxy connect cursor"},
+		"D603": {with(func(c *doctor.ClientFacts) { c.Missing = "/old/mcpproxy" }), []string{"Cursor", "/old/mcpproxy"}, "mcpproxy connect cursor"},
+		"D604": {with(func(c *doctor.ClientFacts) {
+			c.Lanes = []doctor.LaneDeviation{{Name: "read", Does: "asks", Want: "runs unasked", Rule: "no rule in settings.json"}}
 		}), []string{"read: asks, should be: runs unasked (no rule in settings.json)"}, "mcpproxy permissions cursor --write"},
-		"D604 denied": {with(func(c *doctor.Client) {
-			c.Lanes = []doctor.Lane{{Name: "read", Does: "is denied", Want: "runs unasked", Rule: "enabled: false", Denied: true}}
+		"D604 denied": {with(func(c *doctor.ClientFacts) {
+			c.Lanes = []doctor.LaneDeviation{{Name: "read", Does: "is denied", Want: "runs unasked", Rule: "enabled: false", Denied: true}}
 		}), []string{"read: is denied"}, "mcpproxy connect cursor"},
-		"D605": {with(func(c *doctor.Client) {
+		"D605": {with(func(c *doctor.ClientFacts) {
 			c.Broken = []string{"/home/me/.cursor/mcp.json: line 3, column 1: the file ends too early"}
 		}), []string{"Cursor", "mcp.json: line 3"}, `"${EDITOR:-vi}" +3 /home/me/.cursor/mcp.json`},
-		"D606": {with(func(c *doctor.Client) { c.Direct = []string{"github", "files"} }), []string{"Cursor", "github, files"}, "mcpproxy upstream import cursor --remove"},
+		"D606": {with(func(c *doctor.ClientFacts) { c.Direct = []string{"github", "files"} }), []string{"Cursor", "github, files"}, "mcpproxy upstream import cursor --remove"},
 	} {
 		t.Run(code, func(t *testing.T) {
 			code, _, denied := strings.Cut(code, " ")
 			o := options(t, `{"listen": "127.0.0.1:18080"}`)
 			o.Clients = &people{all: c.clients}
-			r := examine(t, doctor.Gather(t.Context(), o), code)
+			r := examine(t, doctor.GatherFacts(t.Context(), o), code)
 			if len(r.Checks) != 1 || r.Checks[0].State == doctor.OK || (r.Checks[0].State == doctor.Note) != denied || r.Checks[0].Command != c.command || slices.ContainsFunc(c.what, func(w string) bool { return !strings.Contains(r.Checks[0].What, w) }) {
 				t.Errorf("%+v", r)
 			}
-			seen := &people{all: []doctor.Client{well}}
+			seen := &people{all: []doctor.ClientFacts{well}}
 			o.Clients = seen
-			if r := examine(t, doctor.Gather(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.OK {
+			if r := examine(t, doctor.GatherFacts(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.OK {
 				t.Errorf("well: %+v", r)
 			}
 			if seen.at != "127.0.0.1:18080" {
 				t.Errorf("the address: %s", seen.at)
 			}
 			o.Clients = &people{err: errors.New("no")}
-			if r := examine(t, doctor.Gather(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.Skipped {
+			if r := examine(t, doctor.GatherFacts(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.Skipped {
 				t.Errorf("not known: %+v", r)
 			}
 		})
@@ -122,7 +122,7 @@ func TestAuthorityOfAServer(t *testing.T) {
 		"tls: failed to verify certificate: x509: certificate signed by unknown authority": true,
 		"KeyError: 'SSL_CERT_DIR'":                                                         false,
 	} {
-		f := &doctor.Facts{Flags: " --data-dir /data", Daemon: &doctor.Daemon{}, Servers: []doctor.Server{{Name: "s", Command: "npx", Enabled: true, Live: true, Failure: upstream.Exited, Said: "exit status 1", Lines: []string{said}}}}
+		f := &doctor.Facts{Flags: " --data-dir /data", Daemon: &doctor.DaemonFacts{}, Servers: []doctor.ServerFacts{{Name: "s", Command: "npx", Enabled: true, Live: true, Failure: upstream.Exited, Said: "exit status 1", Lines: []string{said}}}}
 		got := examine(t, f, "D415").Checks[0]
 		if got.State != doctor.Bad || strings.Contains(got.Do, "`mcpproxy --data-dir /data upstream set s --env NODE_EXTRA_CA_CERTS=FILE`") != want || got.Command != "mcpproxy --data-dir /data upstream restart s" {
 			t.Errorf("%s: %+v", said, got)
@@ -138,9 +138,9 @@ func TestLookIsBounded(t *testing.T) {
 		hang := make(chan struct{})
 		defer close(hang)
 		o.Clients = &people{hang: hang}
-		o.Ask = func(context.Context) (*doctor.Daemon, error) { <-hang; return nil, doctor.ErrAbsent }
+		o.Ask = func(context.Context) (*doctor.DaemonFacts, error) { <-hang; return nil, doctor.ErrAbsent }
 		began := time.Now()
-		f := doctor.Gather(t.Context(), o)
+		f := doctor.GatherFacts(t.Context(), o)
 		if took := time.Since(began); took > doctor.TotalTime || took < doctor.PartTime {
 			t.Errorf("it took %s", took)
 		}
@@ -156,7 +156,7 @@ func TestLookIsBounded(t *testing.T) {
 
 // TestChangedLog: what Verify has found is said.
 func TestChangedLog(t *testing.T) {
-	f := &doctor.Facts{DataDir: "/data", Daemon: &doctor.Daemon{Status: ops.Status{Activity: activity.Health{Verified: &activity.Verified{At: time.Unix(0, 0).UTC()}}}}}
+	f := &doctor.Facts{DataDir: "/data", Daemon: &doctor.DaemonFacts{Status: ops.Status{Activity: activity.Health{Verified: &activity.Verified{At: time.Unix(0, 0).UTC()}}}}}
 	if r := examine(t, f, "log-changed"); r.Bad != 1 || r.Checks[0].Command != "cp -a /data /data-copy" || !strings.Contains(r.Checks[0].What, "1970") {
 		t.Errorf("%+v", r)
 	}
@@ -170,7 +170,7 @@ func TestChangedLog(t *testing.T) {
 // one of a server has to be reached.
 func TestDegradedLog(t *testing.T) {
 	for _, shared := range []bool{false, true} {
-		f := &doctor.Facts{DataDir: "/data", Shared: shared, Daemon: &doctor.Daemon{Status: ops.Status{Activity: activity.Health{
+		f := &doctor.Facts{DataDir: "/data", Shared: shared, Daemon: &doctor.DaemonFacts{Status: ops.Status{Activity: activity.Health{
 			Degraded: true, Message: "the database is not available, records wait in the spool: no space left on device"}}}}
 		r := examine(t, f, "D701")
 		if got := r.Checks[0].Do; strings.HasPrefix(got, "Make room on the disk of /data") == shared || strings.Contains(got, "can be reached") != shared {
@@ -182,7 +182,7 @@ func TestDegradedLog(t *testing.T) {
 // TestOrder: the same facts are told in the same order, that of the codes.
 func TestOrder(t *testing.T) {
 	o := options(t, `{"mcpServers": {"b": {"command": "/none"}, "a": {"command": "/none"}, "c": {"command": "/none", "args": ["x"]}}}`)
-	f := doctor.Gather(t.Context(), o)
+	f := doctor.GatherFacts(t.Context(), o)
 	first := examine(t, f)
 	if again := examine(t, f); !sameReport(first, again) {
 		t.Error("the second time it says something else")
@@ -200,7 +200,7 @@ func TestOrder(t *testing.T) {
 	if r := examine(t, f, "D706", "d101"); len(r.Checks) != 2 || r.Checks[0].Code != "D101" {
 		t.Errorf("%+v", r)
 	}
-	if _, err := doctor.Examine(f, []string{"D1"}); problem.From(err).Code != problem.Usage {
+	if _, err := doctor.RunChecks(f, []string{"D1"}); problem.From(err).Code != problem.Usage {
 		t.Error(err)
 	}
 }
@@ -212,7 +212,7 @@ func sameReport(a, b doctor.Report) bool {
 // TestCodesAreUnique: a code, and a name, is of one check.
 func TestCodesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range doctor.Codes() {
+	for _, c := range doctor.CodesAndNames() {
 		if seen[c] {
 			t.Errorf("%s is there twice", c)
 		}
@@ -249,7 +249,7 @@ func TestMendKeepsOff(t *testing.T) {
 	}
 	l.SetUnlinkOnClose(false)
 	l.Close()
-	r := examine(t, doctor.Gather(t.Context(), o))
+	r := examine(t, doctor.GatherFacts(t.Context(), o))
 	lock, err := ondisk.LockFile(filepath.Join(o.DataDir, "daemon.lock"))
 	if err != nil {
 		t.Fatal(err)
@@ -270,20 +270,20 @@ func TestMendKeepsOff(t *testing.T) {
 func TestServersInTheFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		code, config  string
-		entries       []doctor.Entry
+		entries       []doctor.ServerEntry
 		what, command string
 	}{
-		"a token in env": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.Entry{{Server: "gh", Clear: []doctor.InClear{{Place: "env.GITHUB_TOKEN", Secret: "GITHUB_TOKEN"}}}},
+		"a token in env": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.ServerEntry{{Server: "gh", Clear: []doctor.ClearTextSecret{{Place: "env.GITHUB_TOKEN", Secret: "GITHUB_TOKEN"}}}},
 			"Server gh has a credential in clear", "mcpproxy secrets set GITHUB_TOKEN && mcpproxy upstream set gh --env 'GITHUB_TOKEN=${keyring:GITHUB_TOKEN}'"},
-		"a reference": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}", "MODE": "fast"}}}}`, []doctor.Entry{{Server: "gh"}}, "", ""},
-		"a header": {"D308", `{"mcpServers": {"r": {"url": "https://e.example/mcp", "headers": {"X-Api-Key": "0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.Entry{{Server: "r", Clear: []doctor.InClear{{Place: "args.0"}, {Place: "headers.X-Api-Key", Secret: "R_X_API_KEY"}}}},
+		"a reference": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}", "MODE": "fast"}}}}`, []doctor.ServerEntry{{Server: "gh"}}, "", ""},
+		"a header": {"D308", `{"mcpServers": {"r": {"url": "https://e.example/mcp", "headers": {"X-Api-Key": "0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.ServerEntry{{Server: "r", Clear: []doctor.ClearTextSecret{{Place: "args.0"}, {Place: "headers.X-Api-Key", Secret: "R_X_API_KEY"}}}},
 			"headers.X-Api-Key", "mcpproxy secrets set R_X_API_KEY && mcpproxy upstream set r --header 'X-Api-Key: ${keyring:R_X_API_KEY}'"},
-		"an unset variable": {"D303", `{"mcpServers": {"my.gh": {"command": "x", "env": {"A": "${env:UNSET_ONE}"}}}}`, []doctor.Entry{{Server: "my.gh", Variables: []string{"UNSET_ONE"}}}, "Server my.gh: ", "read -r UNSET_ONE && export UNSET_ONE && mcpproxy serve"},
+		"an unset variable": {"D303", `{"mcpServers": {"my.gh": {"command": "x", "env": {"A": "${env:UNSET_ONE}"}}}}`, []doctor.ServerEntry{{Server: "my.gh", Variables: []string{"UNSET_ONE"}}}, "Server my.gh: ", "read -r UNSET_ONE && export UNSET_ONE && mcpproxy serve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, c.config)
-			o.Entries = func([]byte) []doctor.Entry { return c.entries }
-			r := examine(t, doctor.Gather(t.Context(), o), c.code)
+			o.Entries = func([]byte) []doctor.ServerEntry { return c.entries }
+			r := examine(t, doctor.GatherFacts(t.Context(), o), c.code)
 			got := r.Checks[0]
 			if (got.State == doctor.OK) != (c.what == "") || !strings.Contains(got.What, c.what) || got.Command != c.command || strings.Contains(fmt.Sprint(r), "ABCDEFGHIJ012345") {
 				t.Errorf("%+v", got)
@@ -298,15 +298,15 @@ func TestNoFileIsNoFault(t *testing.T) {
 	if err := os.Remove(o.ConfigPath); err != nil {
 		t.Fatal(err)
 	}
-	if got := examine(t, doctor.Gather(t.Context(), o), "D306").Checks[0]; got.State != doctor.OK {
+	if got := examine(t, doctor.GatherFacts(t.Context(), o), "D306").Checks[0]; got.State != doctor.OK {
 		t.Errorf("%+v", got)
 	}
 }
 
 // TestNoiseIsNotSlow: a server that writes text to its stdout is not called slow.
 func TestNoiseIsNotSlow(t *testing.T) {
-	s := doctor.Server{Name: "s", Command: "x", Enabled: true, Live: true, Failure: upstream.TimedOut, Said: "no answer in 30s"}
-	f := &doctor.Facts{Daemon: &doctor.Daemon{}, Servers: []doctor.Server{s}}
+	s := doctor.ServerFacts{Name: "s", Command: "x", Enabled: true, Live: true, Failure: upstream.TimedOut, Said: "no answer in 30s"}
+	f := &doctor.Facts{Daemon: &doctor.DaemonFacts{}, Servers: []doctor.ServerFacts{s}}
 	for code, bad := range map[string]bool{"D414": true, "D418": false} {
 		if got := examine(t, f, code).Checks[0]; (got.State == doctor.Bad) != bad {
 			t.Errorf("quiet: %+v", got)
@@ -322,7 +322,7 @@ func TestNoiseIsNotSlow(t *testing.T) {
 
 // TestIdlePatterns: a pattern that fits no tool is named.
 func TestIdlePatterns(t *testing.T) {
-	f := &doctor.Facts{Daemon: &doctor.Daemon{}, Servers: []doctor.Server{{Name: "s", Enabled: true, Live: true, State: "ready", Tools: 3, Idle: []string{"delte_*"}}}}
+	f := &doctor.Facts{Daemon: &doctor.DaemonFacts{}, Servers: []doctor.ServerFacts{{Name: "s", Enabled: true, Live: true, State: "ready", Tools: 3, Idle: []string{"delte_*"}}}}
 	if got := examine(t, f, "D504").Checks[0]; got.State != doctor.Warn || !strings.Contains(got.What, "delte_*") || got.Command != "mcpproxy tools list --server s" {
 		t.Errorf("%+v", got)
 	}

@@ -38,38 +38,38 @@ type Facts struct {
 	Listen     string // host:port, as configured
 	Shared     bool   // the database is PostgreSQL
 
-	Daemon   *Daemon // nil: no daemon answers
-	NoAnswer string  // why a running daemon does not answer
+	Daemon   *DaemonFacts // nil: no daemon answers
+	NoAnswer string       // why a running daemon does not answer
 
-	Holder    Holder // process that holds the data directory
-	Port      Holder // process that listens on the port of Listen
-	PortTaken bool
-	FreePort  string // a free address near Listen
+	Holder     Holder // process that holds the data directory
+	PortHolder Holder // process that listens on the port of Listen
+	PortTaken  bool
+	FreePort   string // a free address near Listen
 
-	Mistakes []Mistake           // of the configuration file
-	Needs    map[string][]string // environment variables → servers that refer to them
-	Warnings []string
-	Earlier  string // file with the newest earlier configuration
+	Mistakes      []Mistake           // of the configuration file
+	Needs         map[string][]string // environment variables → servers that refer to them
+	Warnings      []string
+	EarlierConfig string // file with the newest earlier configuration
 
-	Servers []Server // by name
+	Servers []ServerFacts // by name
 
-	Files      []File // of the user; the data directory first
-	SocketAt   File
-	MovedAside []File // databases that were moved aside
-	FutureFile File   // a file with a time in the future
-	KeyError   string // why the key file is unusable
+	Files      []FileFacts // of the user; the data directory first
+	SocketFile FileFacts
+	MovedAside []FileFacts // databases that were moved aside
+	FutureFile FileFacts   // a file with a time in the future
+	KeyError   string      // why the key file is unusable
 
-	Free      int64 // bytes, on the disk of the data directory
-	FreeKnown bool
-	Sight     store.PeekResult
-	SightErr  string     // why the database cannot be read
-	Pages     ReadExtent // how much of the database was checked, without a daemon
-	Damage    string     // what is damaged in the database
-	Log       ReadExtent // how much of the activity log was checked, without a daemon
-	Altered   *activity.Break
-	Database  Holder // another process that has the database open
+	FreeBytes      int64 // bytes, on the disk of the data directory
+	FreeKnown      bool
+	DatabaseFacts  store.PeekResult
+	DatabaseErr    string     // why the database cannot be read
+	PagesExtent    ReadExtent // how much of the database was checked, without a daemon
+	Damage         string     // what is damaged in the database
+	LogExtent      ReadExtent // how much of the activity log was checked, without a daemon
+	FirstAltered   *activity.Break
+	DatabaseHolder Holder // another process that has the database open
 
-	Clients      []Client
+	Clients      []ClientFacts
 	ClientsKnown bool   // the clients were examined
 	ClientsErr   string // why the examination failed
 
@@ -89,8 +89,8 @@ const (
 // Mistake is a mistake in the configuration file.
 type Mistake = config.Mistake
 
-// File is a file or directory; Path is "" if it does not exist.
-type File struct {
+// FileFacts is a file or directory; Path is "" if it does not exist.
+type FileFacts struct {
 	Path     string
 	Mode     fs.FileMode
 	Owner    int  // -1: unknown
@@ -99,20 +99,20 @@ type File struct {
 	Changed  time.Time
 }
 
-// Daemon is what a running daemon reports.
-type Daemon struct {
+// DaemonFacts is what a running daemon reports.
+type DaemonFacts struct {
 	ops.Status
 	Executable  string // the daemon's program; "" is unknown
 	Mine        string // this program
 	Waiting     ops.Waiting
 	Mistakes    []Mistake    // of its configuration file
 	Diagnostics []Diagnostic // the daemon's own diagnostics
-	Servers     []Server
-	Presence    Presence
+	Servers     []ServerFacts
+	Presence    PresenceFacts
 }
 
-// Presence is the state of the proof that a user decides.
-type Presence struct {
+// PresenceFacts is the state of the proof that a user decides.
+type PresenceFacts struct {
 	On       bool
 	Void     string // why no grant counts
 	Remedy   string
@@ -124,13 +124,13 @@ type Presence struct {
 // Diagnostic is one of the daemon's own diagnostics: see ops.Check.
 type Diagnostic struct {
 	Code   string
-	State  State // OK, Warn or Bad
+	State  CheckState // OK, Warn or Bad
 	Detail string
 	Fix    string
 }
 
-// diagnostic returns the diagnostic with a code.
-func (d *Daemon) diagnostic(code string) Diagnostic {
+// findDiagnostic returns the diagnostic with a code.
+func (d *DaemonFacts) findDiagnostic(code string) Diagnostic {
 	if d != nil {
 		for _, s := range d.Diagnostics {
 			if s.Code == code {
@@ -141,8 +141,8 @@ func (d *Daemon) diagnostic(code string) Diagnostic {
 	return Diagnostic{State: OK}
 }
 
-// Server is a server as the daemon reports it or, without one, as the file configures it.
-type Server struct {
+// ServerFacts is a server as the daemon reports it or, without one, as the file configures it.
+type ServerFacts struct {
 	Name        string
 	Command     string
 	Args        []string
@@ -171,34 +171,34 @@ type Server struct {
 
 	Idle []string // patterns of enabled_tools and disabled_tools that match no tool
 
-	Clear []InClear
+	Clear []ClearTextSecret
 
 	Missing    string // a program that the command needs and that was not found
 	MissingDir string
 }
 
-// Clients examines the MCP clients of this machine. It contacts no server and writes nothing.
-type Clients interface {
+// ClientExaminer examines the MCP clients of this machine. It contacts no server and writes nothing.
+type ClientExaminer interface {
 	// Examine returns the installed clients in a fixed order. address is where MCPProxy listens, or would listen, such as 127.0.0.1:8080.
-	Examine(address string) ([]Client, error)
+	Examine(address string) ([]ClientFacts, error)
 }
 
-// Client is an MCP client of this machine.
-type Client struct {
-	ID      string   // as for `mcpproxy connect`
-	Name    string   // as people call it
-	Path    string   // the file that takes effect
-	Entry   string   // URL or command of MCPProxy's entry; "" without one
-	Foreign bool     // the entry leads elsewhere than to this MCPProxy
-	Missing string   // the missing program of its entry
-	Broken  []string // unreadable files, and why
-	Direct  []string // servers that it reaches without MCPProxy
-	Lanes   []Lane   // deviations from the recommended permissions
-	Written bool     // the recommended rules are in its files, but other rules decide
+// ClientFacts is an MCP client of this machine.
+type ClientFacts struct {
+	ID      string          // as for `mcpproxy connect`
+	Name    string          // as people call it
+	Path    string          // the file that takes effect
+	Entry   string          // URL or command of MCPProxy's entry; "" without one
+	Foreign bool            // the entry leads elsewhere than to this MCPProxy
+	Missing string          // the missing program of its entry
+	Broken  []string        // unreadable files, and why
+	Direct  []string        // servers that it reaches without MCPProxy
+	Lanes   []LaneDeviation // deviations from the recommended permissions
+	Written bool            // the recommended rules are in its files, but other rules decide
 }
 
-// Lane is a client's deviation for one lane.
-type Lane struct {
+// LaneDeviation is a client's deviation for one lane.
+type LaneDeviation struct {
 	Name string // the tool: call_tool_read
 	Does string // such as "asks"
 	Want string // such as "runs unasked"
@@ -207,15 +207,15 @@ type Lane struct {
 	Denied bool
 }
 
-// Entry lists the variables and secrets in a server's entry in the configuration file.
-type Entry struct {
+// ServerEntry lists the variables and secrets in a server's entry in the configuration file.
+type ServerEntry struct {
 	Server    string
 	Variables []string // referenced environment variables
-	Clear     []InClear
+	Clear     []ClearTextSecret
 }
 
-// InClear is a secret in clear text in the configuration file.
-type InClear struct {
+// ClearTextSecret is a secret in clear text in the configuration file.
+type ClearTextSecret struct {
 	Place  string // env.NAME, headers.NAME, args.INDEX, command or url
 	Secret string // suggested name in the keyring
 }

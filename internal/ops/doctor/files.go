@@ -11,20 +11,22 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// file returns a file of the facts; the zero value when it does not exist.
-func (f *Facts) file(path string) File {
+// findFile returns a file of the facts; the zero value when it does not exist.
+func (f *Facts) findFile(path string) FileFacts {
 	for _, one := range f.Files {
 		if one.Path == path {
 			return one
 		}
 	}
-	return File{}
+	return FileFacts{}
 }
 
-func (f *Facts) dataFile(name string) File { return f.file(filepath.Join(f.DataDir, name)) }
+func (f *Facts) findDataFile(name string) FileFacts {
+	return f.findFile(filepath.Join(f.DataDir, name))
+}
 
-// tooOpen returns the finding that other users can access a file. It can be fixed automatically if the file is this user's.
-func (f *Facts) tooOpen(at File, what string) Finding {
+// accessFinding returns the finding that other users can access a file. It can be fixed automatically if the file is this user's.
+func (f *Facts) accessFinding(at FileFacts, what string) Finding {
 	mode := at.Mode.Perm() &^ 0o077
 	found := Finding{State: Bad, Subject: at.Path, What: fmt.Sprintf("%s %s is open to other users: its mode is %04o.", what, at.Path, at.Mode.Perm()),
 		Do: "Take their rights away.", Command: fmt.Sprintf("chmod %o %s", mode, ShellQuote(at.Path))}
@@ -34,48 +36,48 @@ func (f *Facts) tooOpen(at File, what string) Finding {
 	return found
 }
 
-// accessibleToOthers reports whether other users can access an existing file. Always false on Windows, where modes have no meaning.
-func accessibleToOthers(at File) bool {
+// isAccessibleToOthers reports whether other users can access an existing file. Always false on Windows, where modes have no meaning.
+func isAccessibleToOthers(at FileFacts) bool {
 	return at.Path != "" && at.Owner >= 0 && at.Mode.Perm()&0o077 != 0
 }
 
-func dataDirMissing(f *Facts) []Finding {
-	if f.file(f.DataDir).Path != "" || slices.Contains(f.TimedOut, "the files") {
+func checkDataDirMissing(f *Facts) []Finding {
+	if f.findFile(f.DataDir).Path != "" || slices.Contains(f.TimedOut, "the files") {
 		return nil
 	}
 	return singleFinding(Finding{State: Warn, Subject: f.DataDir, What: "There is no directory " + f.DataDir + ".", Do: "Make it, or start MCPProxy, which does.",
 		Command: "mkdir -p -m 700 " + ShellQuote(f.DataDir), fix: func() error { return os.MkdirAll(f.DataDir, 0o700) }})
 }
 
-func dataDirOpen(f *Facts) []Finding {
-	dir := f.file(f.DataDir)
-	if !accessibleToOthers(dir) || !dir.Mode.IsDir() {
+func checkDataDirAccess(f *Facts) []Finding {
+	dir := f.findFile(f.DataDir)
+	if !isAccessibleToOthers(dir) || !dir.Mode.IsDir() {
 		return nil
 	}
-	return singleFinding(f.tooOpen(dir, "The data directory"))
+	return singleFinding(f.accessFinding(dir, "The data directory"))
 }
 
-func notWritable(f *Facts) (out []Finding) {
+func checkFilesWritable(f *Facts) (out []Finding) {
 	for _, at := range f.Files {
 		if at.Writable || at.Owner != f.User || at.Path == f.ConfigPath {
 			continue // another user's files have their own check; a file may be read-only on purpose
 		}
 		found := Finding{State: Bad, Subject: at.Path, What: at.Path + " cannot be written."}
-		switch own := at.Mode.Perm() | ownerBits(at); {
+		switch own := at.Mode.Perm() | requiredOwnerBits(at); {
 		case at.Mode.Perm()&0o200 == 0:
 			found.Do, found.Command = "Give yourself the right.", fmt.Sprintf("chmod %o %s", own, ShellQuote(at.Path))
 			found.fix = func() error { return os.Chmod(at.Path, own) }
 		default:
 			found.What += " Its mode allows it: the file system may be read-only."
-			found.Do, found.Command = "Make it writable, or choose another data directory.", f.sudoCommand("mount -o remount,rw "+ShellQuote(mountOf(at.Path)))
+			found.Do, found.Command = "Make it writable, or choose another data directory.", f.sudoCommand("mount -o remount,rw "+ShellQuote(mountPoint(at.Path)))
 		}
 		out = append(out, found)
 	}
 	return out
 }
 
-// ownerBits returns the mode bits that an owner needs.
-func ownerBits(at File) fs.FileMode {
+// requiredOwnerBits returns the mode bits that an owner needs.
+func requiredOwnerBits(at FileFacts) fs.FileMode {
 	if at.Mode.IsDir() {
 		return 0o700
 	}
@@ -84,14 +86,14 @@ func ownerBits(at File) fs.FileMode {
 
 // expectedOwner returns the user who should own the files: this user or, for root, the owner of the data directory.
 func (f *Facts) expectedOwner() int {
-	if dir := f.file(f.DataDir); f.User == 0 && dir.Path != "" && dir.Owner >= 0 {
+	if dir := f.findFile(f.DataDir); f.User == 0 && dir.Path != "" && dir.Owner >= 0 {
 		return dir.Owner
 	}
 	return f.User
 }
 
-func otherOwner(f *Facts) []Finding {
-	var others []File
+func checkFileOwners(f *Facts) []Finding {
+	var others []FileFacts
 	for _, at := range f.Files {
 		if at.Owner >= 0 && at.Owner != f.expectedOwner() {
 			others = append(others, at)
@@ -104,21 +106,21 @@ func otherOwner(f *Facts) []Finding {
 		Do: "Give them to the user whose MCPProxy it is.", Command: f.sudoCommand(fmt.Sprintf("chown -R %d %s", f.expectedOwner(), quotePaths(others)))})
 }
 
-func configOpen(f *Facts) []Finding {
-	if at := f.file(f.ConfigPath); accessibleToOthers(at) {
-		return singleFinding(f.tooOpen(at, "The configuration file"))
+func checkConfigAccess(f *Facts) []Finding {
+	if at := f.findFile(f.ConfigPath); isAccessibleToOthers(at) {
+		return singleFinding(f.accessFinding(at, "The configuration file"))
 	}
 	return nil
 }
 
-func keyOpen(f *Facts) []Finding {
-	if at := f.dataFile(auth.KeyFile); accessibleToOthers(at) {
-		return singleFinding(f.tooOpen(at, "The key"))
+func checkKeyAccess(f *Facts) []Finding {
+	if at := f.findDataFile(auth.KeyFile); isAccessibleToOthers(at) {
+		return singleFinding(f.accessFinding(at, "The key"))
 	}
 	return nil
 }
 
-func keyUnusable(f *Facts) []Finding {
+func checkKeyUsable(f *Facts) []Finding {
 	if f.KeyError == "" {
 		return nil
 	}
@@ -132,16 +134,16 @@ func isDataFile(name string) bool {
 	return strings.HasPrefix(name, databaseName) || slices.Contains([]string{"spool", "logs", "config-history", "restrictions.log", "revoked_tokens", auth.SessionsFile, "logins.age", "logins.key", "secrets.age", "secrets.key", "secrets.json"}, name)
 }
 
-func dataOpen(f *Facts) (out []Finding) {
+func checkDataFileAccess(f *Facts) (out []Finding) {
 	for _, at := range f.Files {
-		if filepath.Dir(at.Path) == f.DataDir && isDataFile(filepath.Base(at.Path)) && accessibleToOthers(at) {
-			out = append(out, f.tooOpen(at, "The data in"))
+		if filepath.Dir(at.Path) == f.DataDir && isDataFile(filepath.Base(at.Path)) && isAccessibleToOthers(at) {
+			out = append(out, f.accessFinding(at, "The data in"))
 		}
 	}
 	return out
 }
 
-func movedAsideDatabases(f *Facts) []Finding {
+func checkMovedAsideDatabases(f *Facts) []Finding {
 	if len(f.MovedAside) == 0 {
 		return nil
 	}
@@ -153,12 +155,12 @@ func movedAsideDatabases(f *Facts) []Finding {
 		Do: "Remove them when you do not need the records in them.", Command: "rm " + quotePaths(f.MovedAside)})
 }
 
-func databaseNewer(f *Facts) []Finding {
-	if f.Sight.Version <= f.Sight.Newest {
+func checkDatabaseVersion(f *Facts) []Finding {
+	if f.DatabaseFacts.Version <= f.DatabaseFacts.Newest {
 		return nil
 	}
-	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, fmt.Sprintf("version-%d", f.Sight.Version))
-	return singleFinding(Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d, this MCPProxy knows up to %d.", f.Sight.Version, f.Sight.Newest),
+	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, fmt.Sprintf("version-%d", f.DatabaseFacts.Version))
+	return singleFinding(Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d, this MCPProxy knows up to %d.", f.DatabaseFacts.Version, f.DatabaseFacts.Newest),
 		Do:      "Install the newer MCPProxy that wrote it. To go on with this one, without the log and the approvals, stop it and put the database aside.",
 		Command: moveAsideCommand(aside, path)})
 }
@@ -168,12 +170,12 @@ func moveAsideCommand(aside, path string) string {
 	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", ShellQuote(aside), ShellQuote(path), ShellQuote(aside))
 }
 
-// databaseDamaged reports damaged pages, which may not have been read yet.
-func databaseDamaged(f *Facts) []Finding {
+// checkDatabasePages reports damaged pages, which may not have been read yet.
+func checkDatabasePages(f *Facts) []Finding {
 	switch {
-	case f.Damage == "" && f.Pages == readPart:
+	case f.Damage == "" && f.PagesExtent == readPart:
 		return skippedFinding(fmt.Sprintf("The database was not read to its end in %s.", readTime))
-	case f.Damage == "" && (f.Pages == readAll || f.Daemon != nil): // a daemon checks a database that fails
+	case f.Damage == "" && (f.PagesExtent == readAll || f.Daemon != nil): // a daemon checks a database that fails
 		return nil
 	case f.Damage == "":
 		return skippedFinding("All of the database is read only while no daemon has it.")
@@ -185,10 +187,10 @@ func databaseDamaged(f *Facts) []Finding {
 		Command: moveAsideCommand(aside, path)})
 }
 
-func databaseUnreadable(f *Facts) []Finding {
-	if f.SightErr == "" {
+func checkDatabaseReadable(f *Facts) []Finding {
+	if f.DatabaseErr == "" {
 		return nil
 	}
-	return singleFinding(Finding{State: Bad, Subject: filepath.Join(f.DataDir, databaseName), What: "The database cannot be read: " + f.SightErr + ".",
+	return singleFinding(Finding{State: Bad, Subject: filepath.Join(f.DataDir, databaseName), What: "The database cannot be read: " + f.DatabaseErr + ".",
 		Do: "Start MCPProxy: it puts what is damaged aside, and what was refused stays so. What you approved has to be approved again.", Command: f.cliCommand("serve")})
 }

@@ -1,25 +1,25 @@
 package doctor
 
-// State is the result of a check.
-type State string
+// CheckState is the result of a check.
+type CheckState string
 
 // The states by severity. A note is no fault.
 const (
-	OK      State = "ok"
-	Skipped State = "skipped" // the check could not run; Finding.What says why
-	Note    State = "note"
-	Warn    State = "warn"
-	Bad     State = "bad"
+	OK      CheckState = "ok"
+	Skipped CheckState = "skipped" // the check could not run; Finding.What says why
+	Note    CheckState = "note"
+	Warn    CheckState = "warn"
+	Bad     CheckState = "bad"
 )
 
 // Finding is the result of a check for one subject.
 type Finding struct {
-	State   State    `json:"state"`
-	Subject string   `json:"subject,omitempty"` // a server, a file, a client
-	What    string   `json:"what"`              // what is wrong, a sentence
-	Do      string   `json:"do,omitempty"`      // what to do, a sentence
-	Command string   `json:"command,omitempty"` // a shell command; prerequisites are in Do
-	Lines   []string `json:"lines,omitempty"`   // of a server's log or the file, masked
+	State   CheckState `json:"state"`
+	Subject string     `json:"subject,omitempty"` // a server, a file, a client
+	What    string     `json:"what"`              // what is wrong, a sentence
+	Do      string     `json:"do,omitempty"`      // what to do, a sentence
+	Command string     `json:"command,omitempty"` // a shell command; prerequisites are in Do
+	Lines   []string   `json:"lines,omitempty"`   // of a server's log or the file, masked
 
 	fix func() error // nil: only the user can fix it
 }

@@ -20,8 +20,8 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// Options say where to gather facts.
-type Options struct {
+// GatherOptions say where to gather facts.
+type GatherOptions struct {
 	Version    string
 	ConfigPath string // absolute
 	DataDir    string // absolute
@@ -30,40 +30,40 @@ type Options struct {
 	Lookup     func(name string) (string, bool)
 	Now        func() time.Time
 	// Ask requests the daemon's facts. It returns ErrAbsent when no daemon runs, another error when a daemon does not answer.
-	Ask     func(ctx context.Context) (*Daemon, error)
-	Clients Clients // nil: unknown
+	Ask     func(ctx context.Context) (*DaemonFacts, error)
+	Clients ClientExaminer // nil: unknown
 	// Thorough checks the whole database and log, when no daemon uses them.
 	Thorough bool
 	// Entries reads the servers' entries in the configuration file; nil: unknown.
-	Entries func(text []byte) []Entry
+	Entries func(text []byte) []ServerEntry
 }
 
 // ErrAbsent means that no daemon runs.
 var ErrAbsent = errors.New("no daemon is there")
 
-// factPart is one part of gathering. gather returns a function that stores the result; nil stores nothing.
-type factPart struct {
+// gatherPart collects one part of the facts. gather returns a function that stores the result; nil stores nothing.
+type gatherPart struct {
 	name   string
 	gather func(ctx context.Context) func(*Facts)
 }
 
-// Gather collects the facts. It takes at most TotalTime, even if a disk or a daemon hangs: Facts.Late names the missing parts.
-func Gather(ctx context.Context, o Options) *Facts {
+// GatherFacts collects the facts. It takes at most TotalTime, even if a disk or a daemon hangs: Facts.TimedOut names the missing parts.
+func GatherFacts(ctx context.Context, o GatherOptions) *Facts {
 	ctx, cancel := context.WithTimeout(ctx, TotalTime)
 	defer cancel()
 	f := &Facts{Now: o.Now(), Version: o.Version, User: os.Getuid(), Flags: o.Flags, ConfigPath: o.ConfigPath, DataDir: o.DataDir, Socket: o.Socket}
-	f.gather(ctx, []factPart{{"the configuration file", o.configuration}, {"the daemon", o.daemon}})
-	f.gather(ctx, []factPart{
-		{"the files", o.files}, {"the processes", func(context.Context) func(*Facts) { return processes(f.Listen, o) }},
-		{"the database", o.database}, {"the pages of the database", f.withoutDaemon(o, o.pages)}, {"the activity log", f.withoutDaemon(o, o.log)},
-		{"the clients", func(context.Context) func(*Facts) { return o.clients(f.Daemon, f.Listen) }},
+	f.runParts(ctx, []gatherPart{{"the configuration file", o.gatherConfiguration}, {"the daemon", o.gatherDaemon}})
+	f.runParts(ctx, []gatherPart{
+		{"the files", o.gatherFiles}, {"the processes", func(context.Context) func(*Facts) { return gatherProcesses(f.Listen, o) }},
+		{"the database", o.gatherDatabase}, {"the pages of the database", f.onlyWithoutDaemon(o, o.gatherPageDamage)}, {"the activity log", f.onlyWithoutDaemon(o, o.gatherLogVerification)},
+		{"the clients", func(context.Context) func(*Facts) { return o.gatherClients(f.Daemon, f.Listen) }},
 	})
-	f.merge(o)
+	f.combineParts(o)
 	return f
 }
 
-// gather runs parts concurrently and waits at most PartTime. The result of a late part is dropped.
-func (f *Facts) gather(ctx context.Context, parts []factPart) {
+// runParts runs gatherParts concurrently and waits at most PartTime. The result of a late part is dropped.
+func (f *Facts) runParts(ctx context.Context, parts []gatherPart) {
 	ctx, cancel := context.WithTimeout(ctx, PartTime)
 	defer cancel()
 	seen := make([]chan func(*Facts), len(parts))
@@ -83,15 +83,15 @@ func (f *Facts) gather(ctx context.Context, parts []factPart) {
 	}
 }
 
-// configuration reads the file as a daemon would.
-func (o Options) configuration(context.Context) func(*Facts) {
-	needs, clear := o.readEntries()
+// gatherConfiguration reads the file as a daemon would.
+func (o GatherOptions) gatherConfiguration(context.Context) func(*Facts) {
+	needs, clear := o.readServerEntries()
 	live, err := config.OpenLiveConfig(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
 	if err != nil {
-		return func(f *Facts) { f.Listen, f.Mistakes, f.Needs = config.DefaultConfig().Listen, mistakesOf(err), needs }
+		return func(f *Facts) { f.Listen, f.Mistakes, f.Needs = config.DefaultConfig().Listen, toMistakes(err), needs }
 	}
 	c, warnings := live.Current(), live.Warnings()
-	servers := configuredServers(c.Servers)
+	servers := toServerFacts(c.Servers)
 	for i := range servers {
 		servers[i].Clear = clear[servers[i].Name]
 	}
@@ -100,8 +100,8 @@ func (o Options) configuration(context.Context) func(*Facts) {
 	}
 }
 
-// mistakesOf returns the mistakes in a configuration error.
-func mistakesOf(err error) []Mistake {
+// toMistakes returns the mistakes in a configuration error.
+func toMistakes(err error) []Mistake {
 	p := problem.From(err)
 	if all, ok := p.Detail("problems").([]Mistake); ok && len(all) > 0 {
 		return all
@@ -109,7 +109,7 @@ func mistakesOf(err error) []Mistake {
 	return []Mistake{{Message: p.Message, Hint: p.Hint}}
 }
 
-func (o Options) daemon(ctx context.Context) func(*Facts) {
+func (o GatherOptions) gatherDaemon(ctx context.Context) func(*Facts) {
 	d, err := o.Ask(ctx)
 	switch {
 	case err == nil:
@@ -120,41 +120,41 @@ func (o Options) daemon(ctx context.Context) func(*Facts) {
 	return func(f *Facts) { f.NoAnswer = problem.From(err).Message }
 }
 
-// processes finds the holders of the data directory and of the port.
-func processes(listen string, o Options) func(*Facts) {
-	has := HolderOfFile(filepath.Join(o.DataDir, LockFile))
+// gatherProcesses finds the holders of the data directory and of the port.
+func gatherProcesses(listen string, o GatherOptions) func(*Facts) {
+	has := FindFileHolder(filepath.Join(o.DataDir, LockFile))
 	_, text, _ := net.SplitHostPort(listen)
 	port, _ := strconv.ParseUint(text, 10, 16)
 	var at Holder
 	taken, free := false, ""
 	if port > 0 {
-		at, taken = HolderOfPort(uint16(port))
-		free = freeNear(uint16(port))
+		at, taken = FindPortHolder(uint16(port))
+		free = findFreeAddress(uint16(port))
 	}
-	return func(f *Facts) { f.Holder, f.Port, f.PortTaken, f.FreePort = has, at, taken, free }
+	return func(f *Facts) { f.Holder, f.PortHolder, f.PortTaken, f.FreePort = has, at, taken, free }
 }
 
-// freeNear returns the first free address above a port.
-func freeNear(port uint16) string {
+// findFreeAddress returns the first free address above a port.
+func findFreeAddress(port uint16) string {
 	for p := port + 1; p > port && p < port+50; p++ {
-		if _, taken := HolderOfPort(p); !taken {
+		if _, taken := FindPortHolder(p); !taken {
 			return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(p)))
 		}
 	}
 	return ""
 }
 
-func (o Options) database(ctx context.Context) func(*Facts) {
+func (o GatherOptions) gatherDatabase(ctx context.Context) func(*Facts) {
 	path := filepath.Join(o.DataDir, databaseName)
 	sight, err := store.Peek(ctx, path)
-	other := HolderOfFile(path)
-	if has := HolderOfFile(filepath.Join(o.DataDir, LockFile)); other.PID == has.PID {
-		other = HolderOfFile(path, has.PID)
+	other := FindFileHolder(path)
+	if has := FindFileHolder(filepath.Join(o.DataDir, LockFile)); other.PID == has.PID {
+		other = FindFileHolder(path, has.PID)
 	}
 	return func(f *Facts) {
-		f.Sight, f.Database = sight, other
+		f.DatabaseFacts, f.DatabaseHolder = sight, other
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			f.SightErr = err.Error()
+			f.DatabaseErr = err.Error()
 		}
 	}
 }
@@ -162,12 +162,12 @@ func (o Options) database(ctx context.Context) func(*Facts) {
 // readTime limits the check of the whole database or log.
 const readTime = PartTime - 500*time.Millisecond
 
-// withoutDaemon runs a check of the whole database only when no daemon uses it.
-func (f *Facts) withoutDaemon(o Options, look func(ctx context.Context) func(*Facts)) func(ctx context.Context) func(*Facts) {
+// onlyWithoutDaemon returns a gather function that runs look only when no daemon uses the database.
+func (f *Facts) onlyWithoutDaemon(o GatherOptions, look func(ctx context.Context) func(*Facts)) func(ctx context.Context) func(*Facts) {
 	return func(ctx context.Context) func(*Facts) {
 		path := filepath.Join(o.DataDir, databaseName)
 		info, err := os.Stat(path)
-		if !o.Thorough || f.Daemon != nil || f.NoAnswer != "" || f.Shared || err != nil || !info.Mode().IsRegular() || info.Size() == 0 || HolderOfFile(filepath.Join(o.DataDir, LockFile)).Known() {
+		if !o.Thorough || f.Daemon != nil || f.NoAnswer != "" || f.Shared || err != nil || !info.Mode().IsRegular() || info.Size() == 0 || FindFileHolder(filepath.Join(o.DataDir, LockFile)).IsKnown() {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, readTime)
@@ -176,20 +176,20 @@ func (f *Facts) withoutDaemon(o Options, look func(ctx context.Context) func(*Fa
 	}
 }
 
-// pages checks the whole database.
-func (o Options) pages(ctx context.Context) func(*Facts) {
+// gatherPageDamage checks all pages of the database.
+func (o GatherOptions) gatherPageDamage(ctx context.Context) func(*Facts) {
 	damage, err := store.CheckPages(ctx, filepath.Join(o.DataDir, databaseName))
-	return func(f *Facts) { f.Pages = readExtent(ctx, err); f.Damage = damage }
+	return func(f *Facts) { f.PagesExtent = toReadExtent(ctx, err); f.Damage = damage }
 }
 
-// log verifies the whole activity log.
-func (o Options) log(ctx context.Context) func(*Facts) {
+// gatherLogVerification verifies the whole activity log.
+func (o GatherOptions) gatherLogVerification(ctx context.Context) func(*Facts) {
 	first, err := store.CheckActivityLog(ctx, filepath.Join(o.DataDir, databaseName), filepath.Join(o.DataDir, spoolName))
-	return func(f *Facts) { f.Log = readExtent(ctx, err); f.Altered = first }
+	return func(f *Facts) { f.LogExtent = toReadExtent(ctx, err); f.FirstAltered = first }
 }
 
-// readExtent returns how a check ended.
-func readExtent(ctx context.Context, err error) ReadExtent {
+// toReadExtent returns how a check ended.
+func toReadExtent(ctx context.Context, err error) ReadExtent {
 	switch {
 	case err == nil:
 		return readAll
@@ -199,7 +199,7 @@ func readExtent(ctx context.Context, err error) ReadExtent {
 	return unread
 }
 
-func (o Options) clients(d *Daemon, listen string) func(*Facts) {
+func (o GatherOptions) gatherClients(d *DaemonFacts, listen string) func(*Facts) {
 	if o.Clients == nil {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (o Options) clients(d *Daemon, listen string) func(*Facts) {
 }
 
 // listenAddress returns the address where MCPProxy answers, or would answer.
-func listenAddress(d *Daemon, listen string) string {
+func listenAddress(d *DaemonFacts, listen string) string {
 	if d != nil {
 		for _, s := range d.Surfaces {
 			if at, ok := strings.CutSuffix(strings.TrimPrefix(s.Address, "http://"), "/mcp"); ok {
@@ -227,11 +227,11 @@ func listenAddress(d *Daemon, listen string) string {
 // maxEntries limits the examined entries of the data directory.
 const maxEntries = 2_000
 
-func (o Options) files(context.Context) func(*Facts) {
-	var found, aside []File
-	var ahead File
+func (o GatherOptions) gatherFiles(context.Context) func(*Facts) {
+	var found, aside []FileFacts
+	var ahead FileFacts
 	add := func(path string) {
-		if f := statFile(path); f.Path != "" {
+		if f := newFileFacts(path); f.Path != "" {
 			found = append(found, f)
 		}
 	}
@@ -240,13 +240,13 @@ func (o Options) files(context.Context) func(*Facts) {
 	names := directoryNames(o.DataDir)
 	for _, name := range names {
 		path := filepath.Join(o.DataDir, name)
-		switch f := statFile(path); {
-		case f.Path == "" || path == o.ConfigPath || path == o.Socket || isLink(path):
-		case isMovedAside(name):
+		switch f := newFileFacts(path); {
+		case f.Path == "" || path == o.ConfigPath || path == o.Socket || isSymlink(path):
+		case isMovedAsideDatabase(name):
 			aside = append(aside, f)
 		default:
 			if name == spoolName {
-				f.Changed = newestIn(f)
+				f.Changed = newestModTime(f)
 			}
 			if f.Changed.After(ahead.Changed) && f.Changed.After(o.Now().Add(clockLeeway)) {
 				ahead = f
@@ -254,11 +254,11 @@ func (o Options) files(context.Context) func(*Facts) {
 			found = append(found, f)
 		}
 	}
-	socket, earlier, keyError := statFile(o.Socket), earlierText(o.DataDir), keyError(o.DataDir)
+	socket, earlier, keyError := newFileFacts(o.Socket), newestConfigVersion(o.DataDir), keyFileProblem(o.DataDir)
 	free, known := ondisk.FreeSpace(existingParent(o.DataDir))
 	return func(f *Facts) {
-		f.Files, f.MovedAside, f.FutureFile, f.SocketAt, f.Earlier, f.KeyError = found, aside, ahead, socket, earlier, keyError
-		f.Free, f.FreeKnown = free, known
+		f.Files, f.MovedAside, f.FutureFile, f.SocketFile, f.EarlierConfig, f.KeyError = found, aside, ahead, socket, earlier, keyError
+		f.FreeBytes, f.FreeKnown = free, known
 	}
 }
 
@@ -274,40 +274,40 @@ func directoryNames(dir string) []string {
 	return names
 }
 
-// isMovedAside reports whether a file is a database that was moved aside.
-func isMovedAside(name string) bool {
+// isMovedAsideDatabase reports whether a file is a database that was moved aside.
+func isMovedAsideDatabase(name string) bool {
 	rest, ok := strings.CutPrefix(name, databaseName+".")
 	return ok && (strings.HasPrefix(rest, "corrupt-") || strings.HasPrefix(rest, "replaced-"))
 }
 
-// newestIn returns the newest modification time in a directory.
-func newestIn(dir File) time.Time {
+// newestModTime returns the newest modification time in a directory.
+func newestModTime(dir FileFacts) time.Time {
 	newest := dir.Changed
 	for _, name := range directoryNames(dir.Path) {
-		if f := statFile(filepath.Join(dir.Path, name)); f.Changed.After(newest) {
+		if f := newFileFacts(filepath.Join(dir.Path, name)); f.Changed.After(newest) {
 			newest = f.Changed
 		}
 	}
 	return newest
 }
 
-// isLink reports whether path is a symbolic link. MCPProxy creates none in the data directory, and no fix may change a link's target.
-func isLink(path string) bool {
+// isSymlink reports whether path is a symbolic link. MCPProxy creates none in the data directory, and no fix may change a link's target.
+func isSymlink(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().Type() == fs.ModeSymlink
 }
 
-// statFile returns a file, following links.
-func statFile(path string) File {
+// newFileFacts returns a file, following links.
+func newFileFacts(path string) FileFacts {
 	info, err := os.Stat(path)
 	if err != nil {
-		return File{}
+		return FileFacts{}
 	}
-	return File{path, info.Mode(), ownerOf(info), mayWrite(path), info.Size(), info.ModTime()}
+	return FileFacts{path, info.Mode(), fileOwner(info), canWrite(path), info.Size(), info.ModTime()}
 }
 
-// earlierText returns the file of the newest earlier configuration.
-func earlierText(dataDir string) string {
+// newestConfigVersion returns the file of the newest earlier configuration.
+func newestConfigVersion(dataDir string) string {
 	dir := filepath.Join(dataDir, "config-history")
 	for _, name := range slices.Backward(directoryNames(dir)) {
 		if strings.HasSuffix(name, ".jsonc") {
@@ -317,8 +317,8 @@ func earlierText(dataDir string) string {
 	return ""
 }
 
-// keyError returns what is wrong with the key file; "" for nothing, or no file.
-func keyError(dataDir string) string {
+// keyFileProblem returns what is wrong with the key file; "" for nothing, or no file.
+func keyFileProblem(dataDir string) string {
 	path := filepath.Join(dataDir, auth.KeyFile)
 	info, err := os.Stat(path)
 	switch {
@@ -334,33 +334,33 @@ func keyError(dataDir string) string {
 	return ""
 }
 
-// merge combines the facts of several parts.
-func (f *Facts) merge(o Options) {
+// combineParts combines the facts of several parts.
+func (f *Facts) combineParts(o GatherOptions) {
 	if f.Daemon == nil {
 		for i := range f.Servers {
-			w := f.Sight.Waiting[f.Servers[i].Name]
+			w := f.DatabaseFacts.Waiting[f.Servers[i].Name]
 			f.Servers[i].Waits = w.Tools + w.Primitives
 		}
-		for _, name := range f.Sight.Proposed {
-			f.Servers = append(f.Servers, Server{Name: name, ProposedBy: "an agent"})
+		for _, name := range f.DatabaseFacts.Proposed {
+			f.Servers = append(f.Servers, ServerFacts{Name: name, ProposedBy: "an agent"})
 		}
 	} else {
 		file := f.Servers
 		f.Mistakes, f.Servers = f.Daemon.Mistakes, f.Daemon.Servers
 		for i := range f.Servers {
-			f.Servers[i].mergeFile(file)
+			f.Servers[i].mergeConfigured(file)
 		}
 	}
-	slices.SortFunc(f.Servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.Servers, func(a, b ServerFacts) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// readEntries reads the servers' entries in the configuration file.
-func (o Options) readEntries() (needs map[string][]string, clear map[string][]InClear) {
+// readServerEntries reads the servers' entries in the configuration file.
+func (o GatherOptions) readServerEntries() (needs map[string][]string, clear map[string][]ClearTextSecret) {
 	text, err := os.ReadFile(o.ConfigPath)
 	if err != nil || o.Entries == nil {
 		return nil, nil
 	}
-	needs, clear = map[string][]string{}, map[string][]InClear{}
+	needs, clear = map[string][]string{}, map[string][]ClearTextSecret{}
 	for _, e := range o.Entries(text) {
 		for _, v := range e.Variables {
 			needs[v] = append(needs[v], e.Server)

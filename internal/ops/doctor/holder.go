@@ -10,5 +10,5 @@ type Holder struct {
 	DataDir string // the data directory that it has locked, if it is an MCPProxy
 }
 
-// Known reports whether there is such a process.
-func (p Holder) Known() bool { return p.PID != 0 }
+// IsKnown reports whether there is such a process.
+func (p Holder) IsKnown() bool { return p.PID != 0 }

@@ -10,20 +10,20 @@ import (
 	"unicode"
 )
 
-// HolderOfPort returns the process that listens on a TCP port, and whether there is one. Another user's process is unknown.
-func HolderOfPort(port uint16) (p Holder, taken bool) {
-	listening := listeners(port)
+// FindPortHolder returns the process that listens on a TCP port, and whether there is one. Another user's process is unknown.
+func FindPortHolder(port uint16) (p Holder, taken bool) {
+	listening := listeningSockets(port)
 	if len(listening) == 0 {
 		return Holder{}, false
 	}
-	return findProcess(nil, func(open openFiles) bool {
+	return findHolder(nil, func(open openFiles) bool {
 		return slices.ContainsFunc(open.sockets, func(inode string) bool { return slices.Contains(listening, inode) })
 	}), true
 }
 
-// HolderOfFile returns a process that has the file open, except this one and those with the excluded ids.
-func HolderOfFile(path string, but ...int) Holder {
-	return findProcess(append(but, os.Getpid()), func(open openFiles) bool { return slices.Contains(open.files, path) })
+// FindFileHolder returns a process that has the file open, except this one and those with the excluded ids.
+func FindFileHolder(path string, but ...int) Holder {
+	return findHolder(append(but, os.Getpid()), func(open openFiles) bool { return slices.Contains(open.files, path) })
 }
 
 // openFiles is what a process has open.
@@ -32,24 +32,24 @@ type openFiles struct {
 	files   []string
 }
 
-// findProcess returns the first matching process that is not excluded.
-func findProcess(but []int, has func(openFiles) bool) Holder {
+// findHolder returns the first matching process that is not excluded.
+func findHolder(but []int, has func(openFiles) bool) Holder {
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range processes {
 		pid, _ := strconv.Atoi(filepath.Base(dir))
 		if slices.Contains(but, pid) {
 			continue
 		}
-		if open := openFilesOf(dir); has(open) {
-			return describe(pid, dir, open)
+		if open := listOpenFiles(dir); has(open) {
+			return newHolder(pid, dir, open)
 		}
 	}
 	return Holder{}
 }
 
-func describe(pid int, dir string, open openFiles) Holder {
+func newHolder(pid int, dir string, open openFiles) Holder {
 	name, _ := os.ReadFile(dir + "/comm")
-	p := Holder{PID: pid, Name: printable(string(name))}
+	p := Holder{PID: pid, Name: toPrintable(string(name))}
 	for _, f := range open.files {
 		if filepath.Base(f) == LockFile {
 			p.DataDir = filepath.Dir(f)
@@ -58,14 +58,14 @@ func describe(pid int, dir string, open openFiles) Holder {
 	return p
 }
 
-// Executable returns the program of a process, with " (deleted)" when the file was removed or replaced; "" when unknown.
-func Executable(pid int) string {
+// ExecutableOf returns the program of a process, with " (deleted)" when the file was removed or replaced; "" when unknown.
+func ExecutableOf(pid int) string {
 	file, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 	return file
 }
 
-// listeners returns the inodes of the sockets that listen on a port.
-func listeners(port uint16) (inodes []string) {
+// listeningSockets returns the inodes of the sockets that listen on a port.
+func listeningSockets(port uint16) (inodes []string) {
 	at, listens := fmt.Sprintf(":%04X", port), "0A"
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		text, _ := os.ReadFile(table)
@@ -78,8 +78,8 @@ func listeners(port uint16) (inodes []string) {
 	return inodes
 }
 
-// openFilesOf returns what a process has open.
-func openFilesOf(process string) (o openFiles) {
+// listOpenFiles returns what a process has open.
+func listOpenFiles(process string) (o openFiles) {
 	open, _ := os.ReadDir(process + "/fd")
 	for _, f := range open {
 		to, _ := os.Readlink(process + "/fd/" + f.Name())
@@ -92,8 +92,8 @@ func openFilesOf(process string) (o openFiles) {
 	return o
 }
 
-// printable replaces control characters.
-func printable(s string) string {
+// toPrintable replaces control characters.
+func toPrintable(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

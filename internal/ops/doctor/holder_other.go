@@ -11,8 +11,8 @@ import (
 // dialTimeout is how long a local listener has to accept a connection.
 const dialTimeout = 300 * time.Millisecond
 
-// HolderOfPort reports whether a process listens on a TCP port. This system does not tell which.
-func HolderOfPort(port uint16) (p Holder, taken bool) {
+// FindPortHolder reports whether a process listens on a TCP port. This system does not tell which.
+func FindPortHolder(port uint16) (p Holder, taken bool) {
 	c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), dialTimeout)
 	if err != nil {
 		return Holder{}, false
@@ -21,8 +21,8 @@ func HolderOfPort(port uint16) (p Holder, taken bool) {
 	return Holder{}, true
 }
 
-// HolderOfFile always returns the zero value: this system does not tell.
-func HolderOfFile(string, ...int) Holder { return Holder{} }
+// FindFileHolder always returns the zero value: this system does not tell.
+func FindFileHolder(string, ...int) Holder { return Holder{} }
 
-// Executable is unknown on this system.
-func Executable(int) string { return "" }
+// ExecutableOf is unknown on this system.
+func ExecutableOf(int) string { return "" }

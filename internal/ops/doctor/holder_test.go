@@ -47,19 +47,19 @@ func TestAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := doctor.Holder{PID: other.Process.Pid, Name: "doctor.test", DataDir: filepath.Dir(lock)}
-	if got, taken := doctor.HolderOfPort(uint16(address.Port)); !taken || got != want {
+	if got, taken := doctor.FindPortHolder(uint16(address.Port)); !taken || got != want {
 		t.Errorf("the port is held by %+v, %v, want %+v", got, taken, want)
 	}
-	if got := doctor.HolderOfFile(lock); got != want {
+	if got := doctor.FindFileHolder(lock); got != want {
 		t.Errorf("the file is held by %+v, want %+v", got, want)
 	}
-	if got := doctor.Executable(other.Process.Pid); got != os.Args[0] {
+	if got := doctor.ExecutableOf(other.Process.Pid); got != os.Args[0] {
 		t.Errorf("it runs %q, want %q", got, os.Args[0])
 	}
-	if got := doctor.HolderOfFile(lock, want.PID); got.Known() {
+	if got := doctor.FindFileHolder(lock, want.PID); got.IsKnown() {
 		t.Errorf("but for the one that has it, %+v has the file", got)
 	}
-	if got := doctor.HolderOfFile(lock + ".not"); got.Known() {
+	if got := doctor.FindFileHolder(lock + ".not"); got.IsKnown() {
 		t.Errorf("a file that nobody has is held by %+v", got)
 	}
 }
@@ -71,11 +71,11 @@ func TestFreePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := uint16(l.Addr().(*net.TCPAddr).Port)
-	if _, taken := doctor.HolderOfPort(port); !taken {
+	if _, taken := doctor.FindPortHolder(port); !taken {
 		t.Error("a port of our own is not taken")
 	}
 	l.Close()
-	if p, taken := doctor.HolderOfPort(port); taken {
+	if p, taken := doctor.FindPortHolder(port); taken {
 		t.Errorf("a free port is taken by %+v", p)
 	}
 }

@@ -13,12 +13,12 @@ const (
 	highBacklog                     = 10_000             // entries; the database stores some 40,000 a second
 )
 
-func logDegraded(f *Facts) []Finding {
+func checkLogDegraded(f *Facts) []Finding {
 	if f.Daemon == nil {
 		return skippedFinding(needsDaemon)
 	}
 	h := f.Daemon.Activity
-	if !h.Degraded || f.databaseBusy() {
+	if !h.Degraded || f.isDatabaseHeldByOther() {
 		return nil
 	}
 	if f.Shared {
@@ -29,78 +29,78 @@ func logDegraded(f *Facts) []Finding {
 		Do: "Make room on the disk of " + f.DataDir + ", and see that it can be written; MCPProxy goes on by itself. This shows what takes the room:", Command: "du -ah " + ShellQuote(f.DataDir) + " | sort -h | tail"})
 }
 
-// databaseBusy reports whether records wait in the spool because another process has the database open.
-func (f *Facts) databaseBusy() bool {
+// isDatabaseHeldByOther reports whether records wait in the spool because another process has the database open.
+func (f *Facts) isDatabaseHeldByOther() bool {
 	d := f.Daemon
-	return d != nil && (d.diagnostic("database").State != OK || d.Activity.Backlog > highBacklog) && f.Database.Known()
+	return d != nil && (d.findDiagnostic("database").State != OK || d.Activity.Backlog > highBacklog) && f.DatabaseHolder.IsKnown()
 }
 
-func logBehind(f *Facts) []Finding {
+func checkLogBacklog(f *Facts) []Finding {
 	d := f.Daemon
 	if d == nil {
 		return skippedFinding(needsDaemon)
 	}
-	if d.diagnostic("database").State == OK && d.Activity.Backlog <= highBacklog {
+	if d.findDiagnostic("database").State == OK && d.Activity.Backlog <= highBacklog {
 		return nil
 	}
 	found := Finding{State: Warn, What: fmt.Sprintf("%d entries wait in the spool (%d KB).", d.Activity.Backlog, d.Activity.Spool>>10),
 		Do: "See whether the disk is slow or full; the log of the daemon says why.", Command: f.cliCommand("status")}
-	if p := f.Database; p.Known() {
+	if p := f.DatabaseHolder; p.IsKnown() {
 		found.What += fmt.Sprintf(" Process %d (%s) has the database open.", p.PID, p.Name)
 		found.Do, found.Command = "End that process; MCPProxy goes on by itself.", fmt.Sprintf("kill %d", p.PID)
 	}
 	return singleFinding(found)
 }
 
-func logChanged(f *Facts) []Finding {
+func checkLogUnchanged(f *Facts) []Finding {
 	if f.Daemon == nil {
-		return logAltered(f)
+		return checkLogUnchangedOffline(f)
 	}
 	v := f.Daemon.Activity.Verified
 	if v == nil || v.OK {
 		return nil
 	}
-	return f.changedLog("verified "+v.At.Format(time.RFC3339)+".", "`"+f.cliCommand("activity verify")+"` names the first entry that differs: what was before it is as it was written. Keep a copy of the data directory first.")
+	return f.changedLogFinding("verified "+v.At.Format(time.RFC3339)+".", "`"+f.cliCommand("activity verify")+"` names the first entry that differs: what was before it is as it was written. Keep a copy of the data directory first.")
 }
 
-// logAltered is logChanged without a daemon: it uses the result of this process.
-func logAltered(f *Facts) []Finding {
+// checkLogUnchangedOffline is checkLogUnchanged without a daemon: it uses the result of this process.
+func checkLogUnchangedOffline(f *Facts) []Finding {
 	switch {
-	case f.Altered != nil:
-		return f.changedLog(f.Altered.Reason, "What was before that entry is as it was written. Keep a copy of the data directory, and find out who can write to it.")
-	case f.Log == readAll:
+	case f.FirstAltered != nil:
+		return f.changedLogFinding(f.FirstAltered.Reason, "What was before that entry is as it was written. Keep a copy of the data directory, and find out who can write to it.")
+	case f.LogExtent == readAll:
 		return nil
-	case f.Log == readPart:
+	case f.LogExtent == readPart:
 		return skippedFinding(fmt.Sprintf("The log was not read to its end in %s: `%s` reads all of it while MCPProxy runs.", readTime, f.cliCommand("activity verify")))
-	case f.Damage != "" || f.SightErr != "":
+	case f.Damage != "" || f.DatabaseErr != "":
 		return skippedFinding("The log cannot be read: the database is damaged.")
 	}
 	return skippedFinding("The log is read only while no daemon has it.")
 }
 
-func (f *Facts) changedLog(why, do string) []Finding {
+func (f *Facts) changedLogFinding(why, do string) []Finding {
 	return singleFinding(Finding{State: Bad, What: "Records are not as they were written: " + why,
 		Do: do, Command: "cp -a " + ShellQuote(f.DataDir) + " " + ShellQuote(f.DataDir+"-copy")})
 }
 
-func diskFull(f *Facts) []Finding {
+func checkDiskSpace(f *Facts) []Finding {
 	if !f.FreeKnown {
 		return skippedFinding("How much room there is on the disk is not known here.")
 	}
-	if f.Free >= lowDiskSpace {
+	if f.FreeBytes >= lowDiskSpace {
 		return nil
 	}
-	found := Finding{State: Warn, What: fmt.Sprintf("%d MB are free on the disk of %s.", f.Free>>20, f.DataDir),
-		Do: "Make room; this shows what takes it:", Command: "du -xah " + ShellQuote(mountOf(existingParent(f.DataDir))) + " 2>/dev/null | sort -h | tail"}
-	if f.Free < criticalDiskSpace {
+	found := Finding{State: Warn, What: fmt.Sprintf("%d MB are free on the disk of %s.", f.FreeBytes>>20, f.DataDir),
+		Do: "Make room; this shows what takes it:", Command: "du -xah " + ShellQuote(mountPoint(existingParent(f.DataDir))) + " 2>/dev/null | sort -h | tail"}
+	if f.FreeBytes < criticalDiskSpace {
 		found.State = Bad
 	}
 	return singleFinding(found)
 }
 
-func clockWrong(f *Facts) []Finding {
-	if s := f.Daemon.diagnostic("clock"); s.State != OK {
-		return singleFinding(Finding{State: Warn, What: s.Detail, Do: "See that the clock is right and kept so; then start MCPProxy again.", Command: f.restartCommand(f.Daemon.PID)})
+func checkClock(f *Facts) []Finding {
+	if s := f.Daemon.findDiagnostic("clock"); s.State != OK {
+		return singleFinding(Finding{State: Warn, What: s.Detail, Do: "See that the clock is right and kept so; then start MCPProxy again.", Command: f.restartDaemonCommand(f.Daemon.PID)})
 	}
 	if f.FutureFile.Path == "" {
 		return nil
@@ -109,7 +109,7 @@ func clockWrong(f *Facts) []Finding {
 		Do: "See that the clock is right (`date`, `timedatectl`); it was wrong when the file was written, or is now. If it is right now:", Command: "find " + ShellQuote(f.FutureFile.Path) + " -newermt now -exec touch {} +"})
 }
 
-func presenceNone(f *Facts) []Finding {
+func checkPresenceOff(f *Facts) []Finding {
 	if f.Daemon == nil {
 		return skippedFinding(needsDaemon)
 	}
@@ -119,7 +119,7 @@ func presenceNone(f *Facts) []Finding {
 	return singleFinding(Finding{State: Note, What: "Nothing proves that a person decides (presence: none)."})
 }
 
-func presenceAnchor(f *Facts) []Finding {
+func checkPresenceAnchor(f *Facts) []Finding {
 	if f.Daemon == nil {
 		return skippedFinding(needsDaemon)
 	}
@@ -130,7 +130,7 @@ func presenceAnchor(f *Facts) []Finding {
 	return singleFinding(Finding{State: Bad, What: "The fingerprint of the anchor is not in " + strings.Join(p.Anchor, ", ") + ".", Do: p.Remedy, Command: f.cliCommand("presence test")})
 }
 
-func presenceVoid(f *Facts) []Finding {
+func checkPresenceVoid(f *Facts) []Finding {
 	if f.Daemon == nil {
 		return skippedFinding(needsDaemon)
 	}
@@ -141,7 +141,7 @@ func presenceVoid(f *Facts) []Finding {
 	return singleFinding(Finding{State: Bad, What: p.Void, Do: p.Remedy, Command: f.cliCommand("presence test")})
 }
 
-func presenceStatements(f *Facts) (out []Finding) {
+func checkPresenceSignatures(f *Facts) (out []Finding) {
 	if f.Daemon == nil {
 		return skippedFinding(needsDaemon)
 	}
@@ -151,7 +151,7 @@ func presenceStatements(f *Facts) (out []Finding) {
 	return out
 }
 
-func presenceUnsigned(f *Facts) (out []Finding) {
+func checkUnsignedDecisions(f *Facts) (out []Finding) {
 	if f.Daemon == nil {
 		return skippedFinding(needsDaemon)
 	}
@@ -164,7 +164,7 @@ func presenceUnsigned(f *Facts) (out []Finding) {
 // reportedElsewhere has the diagnostics of the daemon that other checks report.
 var reportedElsewhere = []string{"log", "database", "disk", "key_file", "config_file", "restart", "config_unconfirmed", "address", "clock", "server", "login", "approvals", "approvals_lost"}
 
-func daemonWarns(f *Facts) (out []Finding) {
+func checkDaemonWarnings(f *Facts) (out []Finding) {
 	if f.Daemon == nil {
 		return skippedFinding(needsDaemon)
 	}
@@ -177,7 +177,7 @@ func daemonWarns(f *Facts) (out []Finding) {
 	return out
 }
 
-func timedOutParts(f *Facts) (out []Finding) {
+func checkTimedOutParts(f *Facts) (out []Finding) {
 	for _, what := range f.TimedOut {
 		out = append(out, Finding{State: Warn, Subject: what, What: fmt.Sprintf("%s could not be looked at within %s.", strings.ToUpper(what[:1])+what[1:], PartTime),
 			Do: "See whether a disk or the daemon hangs.", Command: "df " + ShellQuote(f.DataDir)})

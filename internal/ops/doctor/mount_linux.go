@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// mountOf returns the mount point of a path.
-func mountOf(path string) string {
+// mountPoint returns the mount point of a path.
+func mountPoint(path string) string {
 	table, _ := os.ReadFile("/proc/self/mounts")
 	at := map[string]bool{}
 	for line := range strings.Lines(string(table)) {

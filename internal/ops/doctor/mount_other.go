@@ -4,5 +4,5 @@ package doctor
 
 import "path/filepath"
 
-// mountOf returns the directory of a path: this system does not tell the mount point.
-func mountOf(path string) string { return filepath.Dir(path) }
+// mountPoint returns the directory of a path: this system does not tell the mount point.
+func mountPoint(path string) string { return filepath.Dir(path) }

@@ -2,8 +2,8 @@ package doctor
 
 import "strings"
 
-// Unavailable is a server that cannot be used, and why, as far as files tell.
-type Unavailable struct {
+// UnavailableServer is a server that cannot be used, and why, as far as files tell.
+type UnavailableServer struct {
 	Name   string `json:"name"`
 	Detail string `json:"detail"`
 }
@@ -15,8 +15,8 @@ type PendingReviews struct {
 	Offers  int      `json:"offers"` // prompts, resources, templates, instructions
 }
 
-// Unavailable returns the enabled servers and why each cannot be used while no daemon runs.
-func (f *Facts) Unavailable() []Unavailable {
+// UnavailableServers returns the enabled servers and why each cannot be used while no daemon runs.
+func (f *Facts) UnavailableServers() []UnavailableServer {
 	said := map[string]string{}
 	for _, c := range checks {
 		if c.Group != GroupServers {
@@ -28,37 +28,37 @@ func (f *Facts) Unavailable() []Unavailable {
 			}
 		}
 	}
-	out := []Unavailable{}
+	out := []UnavailableServer{}
 	for _, s := range f.Servers {
 		switch why := said[s.Name]; {
 		case s.ProposedBy != "" || !s.Enabled:
 		case s.Quarantined:
-			out = append(out, Unavailable{s.Name, "waits for your review: mcpproxy upstream approve " + s.Name})
+			out = append(out, UnavailableServer{s.Name, "waits for your review: mcpproxy upstream approve " + s.Name})
 		case why != "":
-			out = append(out, Unavailable{s.Name, why})
+			out = append(out, UnavailableServer{s.Name, why})
 		default:
-			out = append(out, Unavailable{s.Name, "is not started: MCPProxy is not running"})
+			out = append(out, UnavailableServer{s.Name, "is not started: MCPProxy is not running"})
 		}
 	}
 	return out
 }
 
-// Waiting returns what waits for review, from the file and the database.
-func (f *Facts) Waiting() PendingReviews {
+// PendingReviews returns what waits for review, from the file and the database.
+func (f *Facts) PendingReviews() PendingReviews {
 	w := PendingReviews{Servers: []string{}}
 	for _, s := range f.Servers {
 		if s.Quarantined && s.Enabled || s.ProposedBy != "" {
 			w.Servers = append(w.Servers, s.Name)
 			continue
 		}
-		waiting := f.Sight.Waiting[s.Name]
+		waiting := f.DatabaseFacts.Waiting[s.Name]
 		w.Tools, w.Offers = w.Tools+waiting.Tools, w.Offers+waiting.Primitives
 	}
 	return w
 }
 
-// ConfigError returns the mistakes of the configuration file, one per line; "" for none.
-func (f *Facts) ConfigError() string {
+// ConfigErrorText returns the mistakes of the configuration file, one per line; "" for none.
+func (f *Facts) ConfigErrorText() string {
 	var lines []string
 	for _, m := range f.Mistakes {
 		lines = append(lines, f.formatMistake(m))

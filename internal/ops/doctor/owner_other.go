@@ -4,8 +4,8 @@ package doctor
 
 import "io/fs"
 
-// ownerOf is unknown on this system.
-func ownerOf(fs.FileInfo) int { return -1 }
+// fileOwner is unknown on this system.
+func fileOwner(fs.FileInfo) int { return -1 }
 
-// mayWrite is always true: modes have no meaning on this system.
-func mayWrite(string) bool { return true }
+// canWrite is always true: modes have no meaning on this system.
+func canWrite(string) bool { return true }

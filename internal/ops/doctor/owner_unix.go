@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownerOf returns the owner of a file.
-func ownerOf(info fs.FileInfo) int {
+// fileOwner returns the owner of a file.
+func fileOwner(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(s.Uid)
 	}
 	return -1
 }
 
-// mayWrite reports whether this process may write to path.
-func mayWrite(path string) bool { return unix.Access(path, unix.W_OK) == nil }
+// canWrite reports whether this process may write to path.
+func canWrite(path string) bool { return unix.Access(path, unix.W_OK) == nil }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,33 +14,33 @@ import (
 // requiredPrograms lists programs that a program needs to run.
 var requiredPrograms = map[string][]string{"npx": {"node"}, "npm": {"node"}, "pnpm": {"node"}, "pnpx": {"node"}, "yarn": {"node"}}
 
-// programFamily returns the toolchain of a program: what to install when it is missing.
-func programFamily(program string) string {
+// toolchainOf returns the toolchain of a program: what to install when it is missing.
+func toolchainOf(program string) string {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
 	switch name {
 	case "npx", "npm", "node", "pnpm", "pnpx", "yarn":
-		return familyNode
+		return toolchainNode
 	case "uvx", "uv":
-		return familyUV
+		return toolchainUV
 	case "docker", "podman", "nerdctl":
-		return familyEngine
+		return toolchainEngine
 	}
 	return ""
 }
 
 // The families.
 const (
-	familyNode   = "node"
-	familyUV     = "uv"
-	familyEngine = "engine"
+	toolchainNode   = "node"
+	toolchainUV     = "uv"
+	toolchainEngine = "engine"
 )
 
-// configuredServers returns the servers of the file.
-func configuredServers(all []config.Server) (out []Server) {
+// toServerFacts returns the servers of the file.
+func toServerFacts(all []config.Server) (out []ServerFacts) {
 	for _, s := range all {
 		shown := s.Masked()
-		one := Server{Name: s.Name, Command: shown.Command, Args: shown.Args, Dir: shown.WorkingDir, URL: shown.URL,
-			Enabled: s.Enabled, Quarantined: s.Quarantined, DuplicateOf: duplicateOf(s, all)}
+		one := ServerFacts{Name: s.Name, Command: shown.Command, Args: shown.Args, Dir: shown.WorkingDir, URL: shown.URL,
+			Enabled: s.Enabled, Quarantined: s.Quarantined, DuplicateOf: findDuplicate(s, all)}
 		one.Missing, one.MissingDir = missingPrerequisites(s.Launch)
 		if one.Missing == s.Command {
 			one.Missing = shown.Command // masked
@@ -49,32 +50,23 @@ func configuredServers(all []config.Server) (out []Server) {
 	return out
 }
 
-// duplicateOf returns the first earlier enabled server with the same launch and environment.
-func duplicateOf(s config.Server, all []config.Server) string {
+// findDuplicate returns the first earlier enabled server with the same launch and environment.
+func findDuplicate(s config.Server, all []config.Server) string {
 	for _, o := range all {
 		if o.Name == s.Name {
 			return ""
 		}
-		if s.Enabled && o.Enabled && sameLaunch(s.Launch, o.Launch) {
+		if s.Enabled && o.Enabled && isSameLaunch(s.Launch, o.Launch) {
 			return o.Name
 		}
 	}
 	return ""
 }
 
-// sameLaunch compares launches with resolved references: two servers that differ only in a token are two accounts.
-func sameLaunch(a, b config.Launch) bool {
+// isSameLaunch compares launches with resolved references: two servers that differ only in a token are two accounts.
+func isSameLaunch(a, b config.Launch) bool {
 	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.WorkingDir == b.WorkingDir && a.URL == b.URL &&
-		equalMaps(a.Env, b.Env) && equalMaps(a.Headers, b.Headers)
-}
-
-func equalMaps(a, b map[string]string) bool {
-	for name, value := range a {
-		if other, ok := b[name]; !ok || other != value {
-			return false
-		}
-	}
-	return len(a) == len(b)
+		maps.Equal(a.Env, b.Env) && maps.Equal(a.Headers, b.Headers)
 }
 
 // missingPrerequisites returns what a launch needs and cannot find: a program, in its PATH or else in that of this process, and a directory.
@@ -93,8 +85,8 @@ func missingPrerequisites(s config.Launch) (program, dir string) {
 	return "", dir
 }
 
-// mergeFile adds the facts of the file to a server of the daemon.
-func (s *Server) mergeFile(file []Server) {
+// mergeConfigured adds the facts of the file to a server of the daemon.
+func (s *ServerFacts) mergeConfigured(file []ServerFacts) {
 	for _, o := range file {
 		if o.Name == s.Name {
 			s.DuplicateOf, s.Clear = o.DuplicateOf, o.Clear

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Reference returns the Markdown reference of all checks.
-func Reference() []byte {
+// ReferenceMarkdown returns the Markdown reference of all checks.
+func ReferenceMarkdown() []byte {
 	var out strings.Builder
 	out.WriteString(referenceHead)
-	var group Group
+	var group CheckGroup
 	for _, c := range checks {
 		if c.Group != group {
 			group = c.Group

@@ -12,8 +12,8 @@ import (
 // maxFindings limits the findings of one check.
 const maxFindings = 100
 
-// perServer makes a check from a function of one server. Findings have the server as their subject.
-func perServer(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
+// checkEachServer makes a check from a function of one server. Findings have the server as their subject.
+func checkEachServer(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) (out []Finding) {
 		if f.Daemon == nil && f.Servers == nil && len(f.Mistakes) > 0 {
 			return skippedFinding("The servers are not known: the configuration file is not right.")
@@ -28,22 +28,22 @@ func perServer(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
 	}
 }
 
-// perLiveServer is each for checks that need a running daemon.
-func perLiveServer(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
+// checkEachLiveServer is checkEachServer for checks that need a running daemon.
+func checkEachLiveServer(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) []Finding {
 		if f.Daemon == nil {
 			return skippedFinding(needsDaemon)
 		}
-		return perServer(look)(f)
+		return checkEachServer(look)(f)
 	}
 }
 
 // shouldRun reports whether a server is enabled and approved to start.
-func (s *Server) shouldRun() bool { return s.Enabled && !s.Quarantined && s.ProposedBy == "" }
+func (s *ServerFacts) shouldRun() bool { return s.Enabled && !s.Quarantined && s.ProposedBy == "" }
 
-// failed reports whether the daemon reports one of these failure codes for the server.
-func (s *Server) failed(codes ...string) bool {
-	if !s.Live || !s.Enabled || s.ready() {
+// failedWith reports whether the daemon reports one of these failure codes for the server.
+func (s *ServerFacts) failedWith(codes ...string) bool {
+	if !s.Live || !s.Enabled || s.isReady() {
 		return false
 	}
 	for _, c := range codes {
@@ -54,18 +54,18 @@ func (s *Server) failed(codes ...string) bool {
 	return false
 }
 
-func (s *Server) ready() bool { return s.State == "ready" || s.State == "idle" }
+func (s *ServerFacts) isReady() bool { return s.State == "ready" || s.State == "idle" }
 
-// lacksProgram reports whether a missing program is of a family. With a daemon it depends on how the start failed.
-func (s *Server) lacksProgram(of string) bool {
+// lacksProgramOf reports whether a missing program is of a family. With a daemon it depends on how the start failed.
+func (s *ServerFacts) lacksProgramOf(of string) bool {
 	program := s.Missing
 	switch {
 	case !s.Live:
-		return s.shouldRun() && program != "" && programFamily(program) == of
-	case s.failed(upstream.NoProcess):
-		return programFamily(s.Command) == of
-	case s.failed(upstream.Exited) && of == familyNode:
-		return programFamily(s.Command) == of && s.logMatches(noNode)
+		return s.shouldRun() && program != "" && toolchainOf(program) == of
+	case s.failedWith(upstream.NoProcess):
+		return toolchainOf(s.Command) == of
+	case s.failedWith(upstream.Exited) && of == toolchainNode:
+		return toolchainOf(s.Command) == of && s.logMatches(noNode)
 	}
 	return false
 }
@@ -77,20 +77,20 @@ var (
 	noEngine    = regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker daemon is not running|failed to connect to the docker API|podman\.sock|cannot connect to podman`)
 )
 
-func (s *Server) logMatches(pattern *regexp.Regexp) bool {
+func (s *ServerFacts) logMatches(pattern *regexp.Regexp) bool {
 	return pattern.MatchString(s.Said) || pattern.MatchString(strings.Join(s.Lines, "\n"))
 }
 
 // notReadyText explains why a server is not ready.
-func (s *Server) notReadyText() string {
+func (s *ServerFacts) notReadyText() string {
 	if s.Said != "" {
 		return "Server " + s.Name + ": " + strings.TrimSuffix(s.Said, ".") + "."
 	}
 	return fmt.Sprintf("Server %s: the command %q is not found.", s.Name, s.Missing)
 }
 
-// fixAndRestart returns a finding that the user fixes and then restarts the server.
-func (f *Facts) fixAndRestart(s *Server, do string) *Finding {
+// fixAndRestartFinding returns a finding that the user fixes and then restarts the server.
+func (f *Facts) fixAndRestartFinding(s *ServerFacts, do string) *Finding {
 	found := &Finding{State: Bad, What: s.notReadyText(), Do: do + " Then:", Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name))}
 	if !s.Live {
 		found.Command = f.cliCommand("serve")
@@ -98,40 +98,40 @@ func (f *Facts) fixAndRestart(s *Server, do string) *Finding {
 	return found
 }
 
-func commandMissing(f *Facts, s *Server) *Finding {
-	if !s.lacksProgram("") {
+func checkCommandMissing(f *Facts, s *ServerFacts) *Finding {
+	if !s.lacksProgramOf("") {
 		return nil
 	}
-	return f.fixAndRestart(s, "Install the program, or correct the command with `"+f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ShellQuote(s.Name))+"`.")
+	return f.fixAndRestartFinding(s, "Install the program, or correct the command with `"+f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ShellQuote(s.Name))+"`.")
 }
 
-func nodeMissing(f *Facts, s *Server) *Finding {
-	if !s.lacksProgram(familyNode) {
+func checkNodeMissing(f *Facts, s *ServerFacts) *Finding {
+	if !s.lacksProgramOf(toolchainNode) {
 		return nil
 	}
-	return f.fixAndRestart(s, "Install Node.js (https://nodejs.org), so that node and npx are in the PATH of MCPProxy.")
+	return f.fixAndRestartFinding(s, "Install Node.js (https://nodejs.org), so that node and npx are in the PATH of MCPProxy.")
 }
 
-func uvMissing(f *Facts, s *Server) *Finding {
-	if !s.lacksProgram(familyUV) {
+func checkUVMissing(f *Facts, s *ServerFacts) *Finding {
+	if !s.lacksProgramOf(toolchainUV) {
 		return nil
 	}
-	return f.fixAndRestart(s, "Install uv (https://docs.astral.sh/uv), so that uvx is in the PATH of MCPProxy.")
+	return f.fixAndRestartFinding(s, "Install uv (https://docs.astral.sh/uv), so that uvx is in the PATH of MCPProxy.")
 }
 
-func engineMissing(f *Facts, s *Server) *Finding {
-	if !s.noEngine() {
+func checkContainerEngineMissing(f *Facts, s *ServerFacts) *Finding {
+	if !s.lacksContainerEngine() {
 		return nil
 	}
-	return f.fixAndRestart(s, "Install Docker or Podman, and see that its engine runs and that you may use it (`docker info`).")
+	return f.fixAndRestartFinding(s, "Install Docker or Podman, and see that its engine runs and that you may use it (`docker info`).")
 }
 
-func (s *Server) noEngine() bool {
-	return s.lacksProgram(familyEngine) || s.failed(upstream.Exited) && programFamily(s.Command) == familyEngine && s.logMatches(noEngine)
+func (s *ServerFacts) lacksContainerEngine() bool {
+	return s.lacksProgramOf(toolchainEngine) || s.failedWith(upstream.Exited) && toolchainOf(s.Command) == toolchainEngine && s.logMatches(noEngine)
 }
 
-func directoryMissing(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.NoDirectory) && (s.Live || !s.shouldRun() || s.MissingDir == "") {
+func checkWorkingDirectoryMissing(f *Facts, s *ServerFacts) *Finding {
+	if !s.failedWith(upstream.NoDirectory) && (s.Live || !s.shouldRun() || s.MissingDir == "") {
 		return nil
 	}
 	found := Finding{State: Bad, What: fmt.Sprintf("Server %s: its working directory %s is not there.", s.Name, s.Dir), Do: "Make it, or set another working_dir.", Command: "mkdir -p " + ShellQuote(s.Dir)}
@@ -141,43 +141,43 @@ func directoryMissing(f *Facts, s *Server) *Finding {
 	return &found
 }
 
-func unknownHost(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.UnknownHost) {
+func checkHostUnknown(f *Facts, s *ServerFacts) *Finding {
+	if !s.failedWith(upstream.UnknownHost) {
 		return nil
 	}
-	return f.fixAndRestart(s, "See whether the URL "+s.URL+" is right and the network is there; `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"` corrects it.")
+	return f.fixAndRestartFinding(s, "See whether the URL "+s.URL+" is right and the network is there; `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"` corrects it.")
 }
 
-func unreachable(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.Unreachable) {
+func checkServerUnreachable(f *Facts, s *ServerFacts) *Finding {
+	if !s.failedWith(upstream.Unreachable) {
 		return nil
 	}
-	return f.fixAndRestart(s, "Start the server at "+s.URL+", or correct its URL with `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
+	return f.fixAndRestartFinding(s, "Start the server at "+s.URL+", or correct its URL with `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
 }
 
-func certificateExpired(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.CertificateExpired) {
+func checkCertificateExpired(f *Facts, s *ServerFacts) *Finding {
+	if !s.failedWith(upstream.CertificateExpired) {
 		return nil
 	}
-	return f.fixAndRestart(s, "Have its operator renew the certificate; see that the clock of this machine is right (`date`).")
+	return f.fixAndRestartFinding(s, "Have its operator renew the certificate; see that the clock of this machine is right (`date`).")
 }
 
-func certificateUnknown(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.Certificate) {
+func checkCertificateTrusted(f *Facts, s *ServerFacts) *Finding {
+	if !s.failedWith(upstream.Certificate) {
 		return nil
 	}
-	return f.fixAndRestart(s, "Have its operator use a certificate that this system trusts, or add its authority to the system, or name it in SSL_CERT_FILE where MCPProxy is started.")
+	return f.fixAndRestartFinding(s, "Have its operator use a certificate that this system trusts, or add its authority to the system, or name it in SSL_CERT_FILE where MCPProxy is started.")
 }
 
-func certificateName(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.CertificateName) {
+func checkCertificateName(f *Facts, s *ServerFacts) *Finding {
+	if !s.failedWith(upstream.CertificateName) {
 		return nil
 	}
-	return f.fixAndRestart(s, "Use the name that stands in the certificate: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
+	return f.fixAndRestartFinding(s, "Use the name that stands in the certificate: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
 }
 
-func needsLogin(f *Facts, s *Server) *Finding {
-	if !s.NeedsLogin && !s.failed(upstream.LoginNeeded) {
+func checkServerNeedsLogin(f *Facts, s *ServerFacts) *Finding {
+	if !s.NeedsLogin && !s.failedWith(upstream.LoginNeeded) {
 		return nil
 	}
 	return &Finding{State: Bad, What: "Server " + s.Name + " asks for a login, or refuses the credentials that it was given.",
@@ -188,46 +188,46 @@ func needsLogin(f *Facts, s *Server) *Finding {
 // neededSecret matches the name of a missing secret in an error.
 var neededSecret = regexp.MustCompile(`the secret ([A-Za-z_][A-Za-z0-9_.-]*)`)
 
-func needsSecret(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.SecretNeeded) {
+func checkServerNeedsSecret(f *Facts, s *ServerFacts) *Finding {
+	if !s.failedWith(upstream.SecretNeeded) {
 		return nil
 	}
 	return &Finding{State: Bad, What: "Server " + s.Name + " cannot start: " + s.Said + ".",
 		Do: "Store the secret; the value is asked for.", Command: f.cliCommand("secrets set %s", ShellQuote(firstSubmatch(neededSecret, s.Said)))}
 }
 
-func forbidden(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.Forbidden) || s.NeedsLogin {
+func checkServerForbidsAccess(f *Facts, s *ServerFacts) *Finding {
+	if !s.failedWith(upstream.Forbidden) || s.NeedsLogin {
 		return nil
 	}
-	return f.fixAndRestart(s, "Have your account get access there, or use other credentials (`"+f.cliCommand("upstream logout %s", ShellQuote(s.Name))+"`, or another header).")
+	return f.fixAndRestartFinding(s, "Have your account get access there, or use other credentials (`"+f.cliCommand("upstream logout %s", ShellQuote(s.Name))+"`, or another header).")
 }
 
-func httpStatus(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.Status) {
+func checkServerHTTPStatus(f *Facts, s *ServerFacts) *Finding {
+	if !s.failedWith(upstream.Status) {
 		return nil
 	}
-	return f.fixAndRestart(s, "See whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
+	return f.fixAndRestartFinding(s, "See whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
 }
 
 // slowAfter is how long a normal start takes at most. Installations are reported differently.
 const slowAfter = 20 * time.Second
 
-func (s *Server) slow(now time.Time) bool {
+func (s *ServerFacts) isSlow(now time.Time) bool {
 	connecting := s.State == "connecting" && !s.Installing && !s.Since.IsZero() && now.Sub(s.Since) > slowAfter && s.Failure == ""
-	return !s.noisy() && (s.failed(upstream.TimedOut) || s.Live && s.Enabled && connecting)
+	return !s.isNoisy() && (s.failedWith(upstream.TimedOut) || s.Live && s.Enabled && connecting)
 }
 
-// noisy reports whether a server that is not ready writes text that is no message to stdout: it probably does not speak MCP.
-func (s *Server) noisy() bool {
-	return len(s.Noise) > 0 && s.Live && s.Enabled && !s.ready() && (s.Failure == "" || s.failed(upstream.TimedOut))
+// isNoisy reports whether a server that is not ready writes text that is no message to stdout: it probably does not speak MCP.
+func (s *ServerFacts) isNoisy() bool {
+	return len(s.Noise) > 0 && s.Live && s.Enabled && !s.isReady() && (s.Failure == "" || s.failedWith(upstream.TimedOut))
 }
 
-func slowStart(f *Facts, s *Server) *Finding {
-	if !s.slow(f.Now) {
+func checkSlowStart(f *Facts, s *ServerFacts) *Finding {
+	if !s.isSlow(f.Now) {
 		return nil
 	}
-	found := f.fixAndRestart(s, "See in its log what it waits for (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`); a server that always needs longer gets it by connect_timeout in the configuration file.")
+	found := f.fixAndRestartFinding(s, "See in its log what it waits for (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`); a server that always needs longer gets it by connect_timeout in the configuration file.")
 	found.Lines = s.Lines
 	if s.Failure == "" {
 		found.State = Warn // it may still become ready
@@ -235,8 +235,8 @@ func slowStart(f *Facts, s *Server) *Finding {
 	return found
 }
 
-func crashed(f *Facts, s *Server) *Finding {
-	if !s.failed(upstream.Exited) || s.lacksProgram(familyNode) || s.noEngine() {
+func checkServerCrashed(f *Facts, s *ServerFacts) *Finding {
+	if !s.failedWith(upstream.Exited) || s.lacksProgramOf(toolchainNode) || s.lacksContainerEngine() {
 		return nil
 	}
 	do := "Its last words are above; often an argument, a variable or a credential is missing."
@@ -244,12 +244,12 @@ func crashed(f *Facts, s *Server) *Finding {
 		do = "It trusts nobody who vouches for that certificate, and does not inherit the variable that names your authority: give it one with `" +
 			f.cliCommand("upstream set %s --env NODE_EXTRA_CA_CERTS=FILE", ShellQuote(s.Name)) + "`; programs in Python and Go read SSL_CERT_FILE."
 	}
-	found := f.fixAndRestart(s, do)
+	found := f.fixAndRestartFinding(s, do)
 	found.Lines = s.Lines
 	return found
 }
 
-func noTools(f *Facts, s *Server) *Finding {
+func checkServerListsNothing(f *Facts, s *ServerFacts) *Finding {
 	if !s.Live || !s.shouldRun() || s.State != "ready" || s.Tools > 0 || s.Offers {
 		return nil
 	}
@@ -257,7 +257,7 @@ func noTools(f *Facts, s *Server) *Finding {
 		Do: "See its log and its settings, then have it list again.", Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name)), Lines: s.Lines}
 }
 
-func waitsForReview(f *Facts, s *Server) *Finding {
+func checkServerWaitsForReview(f *Facts, s *ServerFacts) *Finding {
 	if s.ProposedBy == "" && (!s.Enabled || !s.Quarantined) {
 		return nil
 	}
@@ -273,36 +273,36 @@ func waitsForReview(f *Facts, s *Server) *Finding {
 	return &found
 }
 
-func notSpeaking(f *Facts, s *Server) *Finding {
-	if s.noisy() {
+func checkServerSpeaksMCP(f *Facts, s *ServerFacts) *Finding {
+	if s.isNoisy() {
 		return &Finding{State: Bad, What: "Server " + s.Name + " writes text to its standard output that is no JSON-RPC message.", Lines: s.Noise,
 			Do:      "See whether its command starts an MCP server over stdio; it has to write its log to standard error. Correct it with `" + f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ShellQuote(s.Name)) + "`. Then:",
 			Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name))}
 	}
-	if !s.failed(upstream.Broken, upstream.Refused) {
+	if !s.failedWith(upstream.Broken, upstream.Refused) {
 		return nil
 	}
-	found := f.fixAndRestart(s, "See whether it is an MCP server, and in its log what it says (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`).")
+	found := f.fixAndRestartFinding(s, "See whether it is an MCP server, and in its log what it says (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`).")
 	found.Lines = s.Lines
 	return found
 }
 
-func serverWarns(f *Facts, s *Server) *Finding {
-	if len(s.Warnings) == 0 || s.noisy() {
+func checkProtocolDeviations(f *Facts, s *ServerFacts) *Finding {
+	if len(s.Warnings) == 0 || s.isNoisy() {
 		return nil
 	}
 	return &Finding{State: Warn, What: "Server " + s.Name + " does something otherwise than the protocol asks.", Lines: s.Warnings,
 		Do: "See its log; if it goes on with a newer version, tell the server's author.", Command: f.cliCommand("upstream logs %s", ShellQuote(s.Name))}
 }
 
-func starting(f *Facts, s *Server) *Finding {
-	if !s.Live || !s.shouldRun() || s.ready() || s.Failure != "" || s.NeedsLogin || s.slow(f.Now) {
+func checkServerStarting(f *Facts, s *ServerFacts) *Finding {
+	if !s.Live || !s.shouldRun() || s.isReady() || s.Failure != "" || s.NeedsLogin || s.isSlow(f.Now) {
 		return nil
 	}
 	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.Said + ".", Do: "Wait, then look again.", Command: f.cliCommand("upstream get %s", ShellQuote(s.Name))}
 }
 
-func disabled(f *Facts, s *Server) *Finding {
+func checkServerDisabled(f *Facts, s *ServerFacts) *Finding {
 	if s.Enabled || s.ProposedBy != "" {
 		return nil
 	}

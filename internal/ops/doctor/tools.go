@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-func unhinted(f *Facts, s *Server) *Finding {
+func checkToolsWithoutHints(f *Facts, s *ServerFacts) *Finding {
 	u := s.Unhinted
 	if u == nil || !s.shouldRun() {
 		return nil
@@ -14,7 +14,7 @@ func unhinted(f *Facts, s *Server) *Finding {
 		Do: "Have what they seem to do count; what is guessed wrong is corrected with hint_overrides.", Command: f.cliCommand("upstream set %s --infer-hints enforce", ShellQuote(s.Name))}
 }
 
-func toolsWait(f *Facts, s *Server) *Finding {
+func checkDefinitionsAwaitApproval(f *Facts, s *ServerFacts) *Finding {
 	if s.Waits == 0 || !s.shouldRun() {
 		return nil
 	}
@@ -26,20 +26,20 @@ func toolsWait(f *Facts, s *Server) *Finding {
 	return &found
 }
 
-func idlePatterns(f *Facts, s *Server) *Finding {
-	if len(s.Idle) == 0 || !s.shouldRun() || !s.ready() || s.Tools == 0 {
+func checkUnmatchedToolPatterns(f *Facts, s *ServerFacts) *Finding {
+	if len(s.Idle) == 0 || !s.shouldRun() || !s.isReady() || s.Tools == 0 {
 		return nil
 	}
 	return &Finding{State: Warn, What: fmt.Sprintf("Patterns that fit no tool of %s: %s.", s.Name, strings.Join(s.Idle, ", ")),
 		Do: "See what its tools are called, then correct enabled_tools or disabled_tools in the configuration file.", Command: f.cliCommand("tools list --server %s", ShellQuote(s.Name))}
 }
 
-func approvalsLost(f *Facts) []Finding {
+func checkApprovalsLost(f *Facts) []Finding {
 	d := f.Daemon
 	if d == nil {
 		return skippedFinding(needsDaemon)
 	}
-	s := d.diagnostic("approvals_lost")
+	s := d.findDiagnostic("approvals_lost")
 	if s.State == OK {
 		return nil
 	}

@@ -45,8 +45,8 @@ type serverLabels struct {
 	seen map[string]bool
 }
 
-// label returns the label of a server.
-func (l *serverLabels) label(server string) string {
+// labelFor returns the label of a server.
+func (l *serverLabels) labelFor(server string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if server == noServer || l.seen[server] {
@@ -81,10 +81,10 @@ func newMetrics(r *prometheus.Registry) metrics {
 	return m
 }
 
-// Searched records the duration of a search.
-func (m *metrics) Searched(took time.Duration) { m.searches.Observe(took.Seconds()) }
+// ObserveSearch records the duration of a search.
+func (m *metrics) ObserveSearch(took time.Duration) { m.searches.Observe(took.Seconds()) }
 
-func (m *metrics) count(o *gate.CallStats) {
+func (m *metrics) countCall(o *gate.CallStats) {
 	s := m.seriesFor(seriesKey{o.Server, o.Operation})
 	switch o.Status {
 	case activity.Success:
@@ -92,7 +92,7 @@ func (m *metrics) count(o *gate.CallStats) {
 	case activity.Blocked:
 		s.refused.Inc()
 	case activity.Held:
-		m.calls.WithLabelValues(m.labels.label(o.Server), o.Operation, string(activity.Held)).Inc() // rare, so not cached
+		m.calls.WithLabelValues(m.labels.labelFor(o.Server), o.Operation, string(activity.Held)).Inc() // rare, so not cached
 	default:
 		s.failed.Inc()
 	}
@@ -109,7 +109,7 @@ func (m *metrics) seriesFor(what seriesKey) *callSeries {
 	if s, ok := m.series.Load(what); ok {
 		return s.(*callSeries)
 	}
-	server, lane := m.labels.label(what.server), what.lane
+	server, lane := m.labels.labelFor(what.server), what.lane
 	s := &callSeries{
 		ok: m.calls.WithLabelValues(server, lane, string(activity.Success)), failed: m.calls.WithLabelValues(server, lane, string(activity.Failed)),
 		refused: m.calls.WithLabelValues(server, lane, string(activity.Blocked)),

@@ -89,18 +89,18 @@ func (s *otlpClient) post(ctx context.Context, path string, m proto.Message) err
 	return nil
 }
 
-// toOTLP converts gathered Prometheus metrics, counted since began.
-func toOTLP(gathered []*dto.MetricFamily, version string, began, now time.Time) *metricspb.MetricsData {
+// metricsToOTLP converts gathered Prometheus metrics, counted since began.
+func metricsToOTLP(gathered []*dto.MetricFamily, version string, began, now time.Time) *metricspb.MetricsData {
 	var out []*metricspb.Metric
 	for _, family := range gathered {
 		m := &metricspb.Metric{Name: family.GetName(), Description: family.GetHelp()}
 		var numbers []*metricspb.NumberDataPoint
 		var histograms []*metricspb.HistogramDataPoint
 		for _, one := range family.GetMetric() {
-			labels := attributes(one.GetLabel())
+			labels := toAttributes(one.GetLabel())
 			value := one.GetCounter().GetValue() + one.GetGauge().GetValue() + one.GetUntyped().GetValue() // only one of them is set
 			if h := one.GetHistogram(); h != nil {
-				histograms = append(histograms, histogram(h, labels, began, now))
+				histograms = append(histograms, toHistogramPoint(h, labels, began, now))
 			} else if one.GetSummary() == nil {
 				numbers = append(numbers, &metricspb.NumberDataPoint{Attributes: labels, StartTimeUnixNano: uint64(began.UnixNano()), TimeUnixNano: uint64(now.UnixNano()),
 					Value: &metricspb.NumberDataPoint_AsDouble{AsDouble: value}})
@@ -119,12 +119,12 @@ func toOTLP(gathered []*dto.MetricFamily, version string, began, now time.Time) 
 		}
 		out = append(out, m)
 	}
-	about := &resourcepb.Resource{Attributes: []*commonpb.KeyValue{stringAttribute("service.name", serviceName), stringAttribute("service.version", version)}}
+	about := &resourcepb.Resource{Attributes: []*commonpb.KeyValue{newStringAttribute("service.name", serviceName), newStringAttribute("service.version", version)}}
 	return &metricspb.MetricsData{ResourceMetrics: []*metricspb.ResourceMetrics{{Resource: about,
 		ScopeMetrics: []*metricspb.ScopeMetrics{{Scope: &commonpb.InstrumentationScope{Name: serviceName}, Metrics: out}}}}}
 }
 
-func histogram(h *dto.Histogram, labels []*commonpb.KeyValue, began, now time.Time) *metricspb.HistogramDataPoint {
+func toHistogramPoint(h *dto.Histogram, labels []*commonpb.KeyValue, began, now time.Time) *metricspb.HistogramDataPoint {
 	sum := h.GetSampleSum()
 	p := &metricspb.HistogramDataPoint{Attributes: labels, StartTimeUnixNano: uint64(began.UnixNano()), TimeUnixNano: uint64(now.UnixNano()),
 		Count: h.GetSampleCount(), Sum: &sum}
@@ -141,13 +141,13 @@ func histogram(h *dto.Histogram, labels []*commonpb.KeyValue, began, now time.Ti
 	return p
 }
 
-func attributes(labels []*dto.LabelPair) (out []*commonpb.KeyValue) {
+func toAttributes(labels []*dto.LabelPair) (out []*commonpb.KeyValue) {
 	for _, l := range labels {
-		out = append(out, stringAttribute(l.GetName(), l.GetValue()))
+		out = append(out, newStringAttribute(l.GetName(), l.GetValue()))
 	}
 	return out
 }
 
-func stringAttribute(key, value string) *commonpb.KeyValue {
+func newStringAttribute(key, value string) *commonpb.KeyValue {
 	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
 }

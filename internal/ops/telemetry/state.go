@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// State is the state of MCPProxy at one moment.
-type State struct {
+// ProxyState is the state of MCPProxy at one moment.
+type ProxyState struct {
 	Waiting    int            // requests that wait for a slot
 	Sessions   int            // sessions of clients
 	Servers    map[string]int // by state
@@ -20,7 +20,7 @@ type State struct {
 }
 
 // stateCollector collects the State when the metrics are read.
-type stateCollector struct{ now func() State }
+type stateCollector struct{ now func() ProxyState }
 
 var (
 	waitingDesc  = prometheus.NewDesc("mcpproxy_calls_waiting", "Requests that wait for a place.", nil, nil)

@@ -1,6 +1,13 @@
 // Package telemetry exports metrics for Prometheus on /metrics and, if the configuration names an endpoint, the same metrics and a trace of each call
 // over OTLP.
 //
+// Files:
+//   - telemetry.go: starts and stops the export, and serves /metrics
+//   - metrics.go: counts calls and searches
+//   - state.go: collects gauges of servers, tools, sessions and the log
+//   - traces.go: makes the spans of a call
+//   - otlp.go: converts metrics to OTLP and sends them and the spans
+//
 // Guarantees:
 //   - Nothing is sent without an endpoint.
 //   - No argument, result, header, token or text of a client or server is in a metric or a trace.
@@ -8,8 +15,6 @@
 //   - Tracing never blocks a call: spans that the endpoint does not accept in time are dropped.
 //
 // It makes no decisions and stores nothing that calls need.
-//
-// metrics.go counts calls, state.go collects gauges, traces.go has the spans, otlp.go sends.
 package telemetry
 
 import (
@@ -34,7 +39,7 @@ type Options struct {
 	Version string
 	// Endpoint is the address of an OTLP receiver over HTTP, to which /v1/traces and /v1/metrics are appended; "" sends nothing.
 	Endpoint string
-	State    func() State
+	State    func() ProxyState
 	Logger   *slog.Logger
 }
 
@@ -45,7 +50,7 @@ type Telemetry struct {
 	logger   *slog.Logger
 
 	// The fields below are set only with an endpoint.
-	traces  *traces
+	traces  *callTracer
 	client  *otlpClient
 	version string
 	began   time.Time
@@ -69,7 +74,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	}
 	var err error
 	if t.client, err = newOTLPClient(o.Endpoint); err == nil {
-		t.traces, err = newTraces(ctx, t.client, o.Version)
+		t.traces, err = newCallTracer(ctx, t.client, o.Version)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)
@@ -83,20 +88,20 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				t.logEndpointState(t.send(ctx))
+				t.logEndpointState(t.sendMetrics(ctx))
 			}
 		}
 	})
 	return t, nil
 }
 
-// send sends the current metrics.
-func (t *Telemetry) send(ctx context.Context) error {
+// sendMetrics sends the current metrics.
+func (t *Telemetry) sendMetrics(ctx context.Context) error {
 	gathered, err := t.registry.Gather()
 	if err != nil {
 		return err
 	}
-	return t.client.post(ctx, "/v1/metrics", toOTLP(gathered, t.version, t.began, time.Now()))
+	return t.client.post(ctx, "/v1/metrics", metricsToOTLP(gathered, t.version, t.began, time.Now()))
 }
 
 // logEndpointState logs when the endpoint begins to fail and when it recovers.
@@ -120,14 +125,14 @@ func (t *Telemetry) StartTrace(began time.Time, parent, state string) gate.CallT
 	if t.traces == nil {
 		return nil
 	}
-	return t.traces.follow(began, parent, state)
+	return t.traces.startSpan(began, parent, state)
 }
 
 // CallEnded implements gate.CallObserver.
 func (t *Telemetry) CallEnded(o gate.CallStats, followed gate.CallTrace) {
-	t.count(&o)
-	if s, ok := followed.(*span); ok {
-		s.end(&o)
+	t.countCall(&o)
+	if s, ok := followed.(*callSpan); ok {
+		s.endWithOutcome(&o)
 	}
 }
 
@@ -138,7 +143,7 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	}
 	t.stop()
 	t.sending.Wait()
-	if err := errors.Join(t.traces.spans.Shutdown(ctx), t.send(ctx), t.client.Stop(ctx)); err != nil {
+	if err := errors.Join(t.traces.spans.Shutdown(ctx), t.sendMetrics(ctx), t.client.Stop(ctx)); err != nil {
 		t.logger.Info("telemetry that the endpoint did not take is lost", "error", err)
 	}
 	return nil

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func telemeter(t testing.TB, endpoint string) *Telemetry {
 	t.Helper()
 	x, err := New(context.Background(), Options{Version: "1", Endpoint: endpoint, Logger: slog.New(slog.DiscardHandler),
-		State: func() State {
-			return State{Servers: map[string]int{"ready": 2}, Tools: map[string]int{"callable": 3}, Degraded: true}
+		State: func() ProxyState {
+			return ProxyState{Servers: map[string]int{"ready": 2}, Tools: map[string]int{"callable": 3}, Degraded: true}
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestMetricsOverOTLP(t *testing.T) {
 		if withInfinity {
 			buckets = append(buckets, &dto.Bucket{UpperBound: &infinite, CumulativeCount: &all})
 		}
-		data := toOTLP([]*dto.MetricFamily{{Name: &name, Help: &help, Type: &kind, Metric: []*dto.Metric{{
+		data := metricsToOTLP([]*dto.MetricFamily{{Name: &name, Help: &help, Type: &kind, Metric: []*dto.Metric{{
 			Label: []*dto.LabelPair{{Name: &label, Value: &value}}, Histogram: &dto.Histogram{SampleCount: &count, SampleSum: &sum, Bucket: buckets},
 		}}}}, "1", began, time.Unix(2, 0))
 		p := data.ResourceMetrics[0].ScopeMetrics[0].Metrics[0].GetHistogram().DataPoints[0]
@@ -172,7 +172,7 @@ func TestEndpointThatHangs(t *testing.T) {
 	}()
 	defer endpoint.Close()
 	defer close(free)
-	x, err := New(context.Background(), Options{Endpoint: endpoint.URL, State: func() State { return State{} }, Logger: slog.New(slog.DiscardHandler)})
+	x, err := New(context.Background(), Options{Endpoint: endpoint.URL, State: func() ProxyState { return ProxyState{} }, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,41 +26,42 @@ const (
 	stateKey  = "tracestate"
 )
 
-// traces sends a trace of each call.
-type traces struct {
+// callTracer sends a trace of each call.
+type callTracer struct {
 	spans  *sdk.TracerProvider
 	tracer trace.Tracer
 	w3c    propagation.TraceContext
 }
 
-func newTraces(ctx context.Context, to *otlpClient, version string) (*traces, error) {
+func newCallTracer(ctx context.Context, to *otlpClient, version string) (*callTracer, error) {
 	exporter, err := otlptrace.New(ctx, to)
 	if err != nil {
 		return nil, err
 	}
 	about := resource.NewSchemaless(attribute.String("service.name", serviceName), attribute.String("service.version", version))
-	t := &traces{spans: sdk.NewTracerProvider(sdk.WithResource(about),
+	t := &callTracer{spans: sdk.NewTracerProvider(sdk.WithResource(about),
 		sdk.WithBatcher(exporter, sdk.WithMaxQueueSize(maxSpans), sdk.WithExportTimeout(sendTimeout)))}
 	t.tracer = t.spans.Tracer(serviceName)
 	return t, nil
 }
 
-// span is a call in its trace.
-type span struct {
-	of     *traces
+// callSpan is a call in its trace.
+type callSpan struct {
+	of     *callTracer
 	call   trace.Span
 	server trace.Span // nil before the call is sent to the server
 }
 
-func (t *traces) follow(began time.Time, parent, state string) *span {
+// startSpan starts the span of a call. parent and state are the traceparent and tracestate of its client.
+func (t *callTracer) startSpan(began time.Time, parent, state string) *callSpan {
 	ctx := t.w3c.Extract(context.Background(), propagation.MapCarrier{parentKey: parent, stateKey: state})
-	s := &span{of: t}
+	s := &callSpan{of: t}
 	_, s.call = t.tracer.Start(ctx, mcp.CallTool, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(began))
 	return s
 }
 
 // BeforeSend implements gate.CallTrace.
-func (s *span) BeforeSend() string {
+func (s *callSpan) BeforeSend() string {
 	ctx, server := s.of.tracer.Start(trace.ContextWithSpan(context.Background(), s.call), mcp.CallTool, trace.WithSpanKind(trace.SpanKindClient))
 	s.server = server
 	carried := propagation.MapCarrier{}
@@ -69,10 +70,10 @@ func (s *span) BeforeSend() string {
 }
 
 // AfterAnswer implements gate.CallTrace.
-func (s *span) AfterAnswer() { s.server.End() }
+func (s *callSpan) AfterAnswer() { s.server.End() }
 
-// end ends the call's span with its outcome.
-func (s *span) end(o *gate.CallStats) {
+// endWithOutcome ends the call's span with its outcome.
+func (s *callSpan) endWithOutcome(o *gate.CallStats) {
 	about := make([]attribute.KeyValue, 0, 8)
 	about = append(about, attribute.String("mcp.method.name", mcp.CallTool), attribute.String("mcpproxy.outcome", string(o.Status)))
 	for _, a := range [...]struct{ key, value string }{

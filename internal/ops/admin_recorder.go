@@ -7,20 +7,20 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// journal records the decisions of an Admin and their authors.
-type journal struct {
-	log    Log
+// adminRecorder is an ActionRecorder whose methods are not part of the API of Admin.
+type adminRecorder struct {
+	log    ActivityLog
 	logger *slog.Logger
 }
 
 // runUserAction runs an action that only a user may do, and records it.
-func (j journal) runUserAction(c Caller, r activity.Record, do func() error) error {
-	return Journal{Log: j.log, Logger: j.logger}.RunUserAction(c, r, do)
+func (j adminRecorder) runUserAction(c Caller, r activity.Record, do func() error) error {
+	return ActionRecorder{Log: j.log, Logger: j.logger}.RunUserAction(c, r, do)
 }
 
 // runRecorded writes the begin record, runs do, and writes the end record.
-func (j journal) runRecorded(r activity.Record, do func() error) error {
-	return Journal{Log: j.log, Logger: j.logger}.RunRecorded(r, do)
+func (j adminRecorder) runRecorded(r activity.Record, do func() error) error {
+	return ActionRecorder{Log: j.log, Logger: j.logger}.RunRecorded(r, do)
 }
 
 // checkFingerprint rejects a decision whose fingerprint is missing or is not the current one.

@@ -8,15 +8,15 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ConfigFile has the operations on servers that work without a daemon. They edit the configuration file with the daemon's validation. As with an edit by
+// OfflineAdmin has the operations on servers that work without a daemon. They edit the configuration file with the daemon's validation. As with an edit by
 // hand, nothing is recorded, and decisions about servers stay.
-type ConfigFile struct{ live *config.LiveConfig }
+type OfflineAdmin struct{ live *config.LiveConfig }
 
-// NewConfigFile returns a ConfigFile for a configuration that no daemon uses.
-func NewConfigFile(live *config.LiveConfig) ConfigFile { return ConfigFile{live} }
+// NewOfflineAdmin returns an OfflineAdmin for a configuration that no daemon uses.
+func NewOfflineAdmin(live *config.LiveConfig) OfflineAdmin { return OfflineAdmin{live} }
 
-// offlineWarning is the warning that each change carries.
-func (f ConfigFile) offlineWarning() string {
+// offlineWarning returns the warning that every answer carries: the change takes effect when MCPProxy starts.
+func (f OfflineAdmin) offlineWarning() string {
 	text := "MCPProxy is not running: this stands in " + f.live.Path() + " and takes effect when MCPProxy starts"
 	if f.live.Current().Presence != config.PresenceNone {
 		text += "; what of it widens waits until `mcpproxy config confirm`"
@@ -25,25 +25,25 @@ func (f ConfigFile) offlineWarning() string {
 }
 
 // serverView returns the view of a server in the file. Its runtime state is unknown.
-func (f ConfigFile) serverView(name string) (ServerView, error) {
+func (f OfflineAdmin) serverView(name string) (ServerView, error) {
 	s := f.live.Current().Server(name)
 	if s == nil {
 		return ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' is not in the configuration file.", problem.ClipName(name)).
 			WithHint("MCPProxy is not running, so that only the file is known: see it with `mcpproxy config show`.")
 	}
-	v := unstartedView(*s)
+	v := unstartedServerView(*s)
 	v.Trust, v.Warnings = string(s.Trust), []string{f.offlineWarning()}
 	return v, nil
 }
 
 // Server returns a server of the file.
-func (f ConfigFile) Server(in ServerRef) (ServerView, error) { return f.serverView(in.Name) }
+func (f OfflineAdmin) Server(in ServerRef) (ServerView, error) { return f.serverView(in.Name) }
 
 // AddServer adds a server. As in Admin.AddServer, it may start because the user wrote it into the file.
-func (f ConfigFile) AddServer(s NewServer) (ServerView, error) {
+func (f OfflineAdmin) AddServer(s AddServerRequest) (ServerView, error) {
 	edit, err := validateNewServer(s)
 	if err == nil {
-		err = checkNameUnused(s.Name, f.live.Current())
+		err = checkNameNotConfigured(s.Name, f.live.Current())
 	}
 	if err == nil {
 		err = f.live.AddServers(nil, config.NamedEdit{Name: s.Name, ServerEdit: edit})
@@ -55,13 +55,13 @@ func (f ConfigFile) AddServer(s NewServer) (ServerView, error) {
 }
 
 // RemoveServer removes a server.
-func (f ConfigFile) RemoveServer(in ServerRef) (Removed, error) {
+func (f OfflineAdmin) RemoveServer(in ServerRef) (Removed, error) {
 	return Removed{Removed: in.Name}, f.live.RemoveServer(in.Name)
 }
 
 // ChangeServer sets or removes one key of a server.
-func (f ConfigFile) ChangeServer(in ServerChange) (ServerView, error) {
-	if in.Key != "enabled" && !slices.Contains(ChangeableKeys(), in.Key) {
+func (f OfflineAdmin) ChangeServer(in ServerChange) (ServerView, error) {
+	if in.Key != "enabled" && !slices.Contains(ChangeableServerKeys(), in.Key) {
 		return ServerView{}, keyNotChangeableError(in.Key)
 	}
 	if err := f.live.SetServer(nil, in.Name, in.Key, in.Value); err != nil {
@@ -71,11 +71,11 @@ func (f ConfigFile) ChangeServer(in ServerChange) (ServerView, error) {
 }
 
 // EnableServer enables a server.
-func (f ConfigFile) EnableServer(in ServerRef) (ServerView, error) {
+func (f OfflineAdmin) EnableServer(in ServerRef) (ServerView, error) {
 	return f.ChangeServer(ServerChange{ServerRef: in, Key: "enabled", Value: json.RawMessage("true")})
 }
 
 // DisableServer disables a server.
-func (f ConfigFile) DisableServer(in ServerRef) (ServerView, error) {
+func (f OfflineAdmin) DisableServer(in ServerRef) (ServerView, error) {
 	return f.ChangeServer(ServerChange{ServerRef: in, Key: "enabled", Value: json.RawMessage("false")})
 }

@@ -19,46 +19,46 @@ import (
 // maxReviewed limits the prompts, resources and templates of a review.
 const maxReviewed = 5_000
 
-// reviewSubject is a configured or proposed server under review.
-type reviewSubject struct {
+// serverUnderReview is a configured or proposed server under review.
+type serverUnderReview struct {
 	name             string
 	config           config.Server
 	proposal         *Proposal // nil for a configured server
 	decided          *approval.ServerView
 	listed           *catalog.Server // nil for a proposal
-	tools            []definition
-	primitives       []definition
+	tools            []definitionUnderReview
+	primitives       []definitionUnderReview
 	omitted          int  // primitives left out
 	primitivesLoaded bool // whether the server's prompts, resources and templates were loaded
 }
 
-// proposalSubject returns a proposal as a review subject.
-func proposalSubject(p Proposal) *reviewSubject {
-	return &reviewSubject{name: p.Config.Name, config: p.Config, proposal: &p}
+// proposalUnderReview returns a proposed server for review.
+func proposalUnderReview(p Proposal) *serverUnderReview {
+	return &serverUnderReview{name: p.Config.Name, config: p.Config, proposal: &p}
 }
 
 // limitPrimitives keeps at most maxReviewed primitives, waiting ones first.
-func (s *reviewSubject) limitPrimitives() {
-	rank := func(d definition) int {
+func (s *serverUnderReview) limitPrimitives() {
+	rank := func(d definitionUnderReview) int {
 		if d.evaluation.Why == "" {
 			return 1
 		}
 		return 0
 	}
-	slices.SortStableFunc(s.primitives, func(a, b definition) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(s.primitives, func(a, b definitionUnderReview) int { return rank(a) - rank(b) })
 	s.omitted = max(0, len(s.primitives)-maxReviewed)
 	s.primitives = s.primitives[:len(s.primitives)-s.omitted]
 }
 
-func (s *reviewSubject) stage() ReviewStage {
+func (s *serverUnderReview) reviewStage() ReviewStage {
 	if s.proposal != nil {
 		return StageLaunch
 	}
-	return reviewStage(s.config, s.decided)
+	return reviewStageOf(s.config, s.decided)
 }
 
 // fingerprint returns the fingerprint that an approval of the current stage must name.
-func (s *reviewSubject) fingerprint() string {
+func (s *serverUnderReview) fingerprint() string {
 	launch, h := s.config.LaunchFingerprint(), sha256.New()
 	switch {
 	case s.proposal != nil: // includes the values of the environment, which the user sees
@@ -66,7 +66,7 @@ func (s *reviewSubject) fingerprint() string {
 		for _, name := range slices.Sorted(maps.Keys(s.config.Env)) {
 			fmt.Fprintf(h, "%q %q\n", name, s.config.Env[name])
 		}
-	case s.stage() == StageLaunch:
+	case s.reviewStage() == StageLaunch:
 		return launch.String()
 	default:
 		fmt.Fprintf(h, "mcpproxy review %s\n%x\n", launch, sha256.Sum256([]byte(s.instructions())))
@@ -80,37 +80,37 @@ func (s *reviewSubject) fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func sortedDefinitions(all []definition) []definition {
-	return slices.SortedFunc(slices.Values(all), func(a, b definition) int {
+func sortedDefinitions(all []definitionUnderReview) []definitionUnderReview {
+	return slices.SortedFunc(slices.Values(all), func(a, b definitionUnderReview) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Tool, b.Tool))
 	})
 }
 
-// toolsCurrent reports whether the tools are those that the server lists now. Tools listed by another launch, and restored tools, count only once
+// hasCurrentTools reports whether the tools are those that the server lists now. Tools listed by another launch, and restored tools, count only once
 // approved.
-func (s *reviewSubject) toolsCurrent() bool {
-	return s.listed != nil && s.listed.Listed && (s.listed.ListedThisRun && s.primitivesLoaded || s.stage() == StageApproved)
+func (s *serverUnderReview) hasCurrentTools() bool {
+	return s.listed != nil && s.listed.Listed && (s.listed.ListedThisRun && s.primitivesLoaded || s.reviewStage() == StageApproved)
 }
 
-func (s *reviewSubject) instructions() string {
+func (s *serverUnderReview) instructions() string {
 	if s.listed == nil {
 		return ""
 	}
 	return s.listed.State.Instructions
 }
 
-func (s *reviewSubject) waitingView() WaitingServer {
+func (s *serverUnderReview) toWaitingServer() WaitingServer {
 	w := WaitingServer{
-		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(),
+		Name: s.name, Stage: s.reviewStage(), Fingerprint: s.fingerprint(),
 		Launch: s.launchView(), ToolCount: len(s.tools), OfferCount: len(s.primitives) + s.omitted,
 	}
 	if s.proposal != nil {
 		w.ProposedBy, w.ProposedAt, w.Since = s.proposal.By, &s.proposal.At, &s.proposal.At
 		w.ClientName, w.SessionID = s.proposal.Client, s.proposal.Session
-	} else if launch := s.decided.ApprovedLaunch(); launch != nil && s.stage() == StageDefinitions {
+	} else if launch := s.decided.ApprovedLaunch(); launch != nil && s.reviewStage() == StageDefinitions {
 		w.Since = &launch.At
 	}
-	for _, list := range [][]definition{s.tools, s.primitives} {
+	for _, list := range [][]definitionUnderReview{s.tools, s.primitives} {
 		for _, d := range list {
 			w.Findings += len(d.Report().Findings)
 		}
@@ -118,11 +118,11 @@ func (s *reviewSubject) waitingView() WaitingServer {
 	return w
 }
 
-// candidatesToApprove returns the definitions that an approval of the whole server covers.
-func (s *reviewSubject) candidatesToApprove() (all []approval.CandidateDefinition) {
-	for _, list := range [][]definition{s.tools, s.primitives} {
+// definitionsToApprove returns the definitions that an approval of the whole server covers.
+func (s *serverUnderReview) definitionsToApprove() (all []approval.CandidateDefinition) {
+	for _, list := range [][]definitionUnderReview{s.tools, s.primitives} {
 		for _, d := range list {
-			if d.needsReview() {
+			if d.isNewOrChanged() {
 				all = append(all, d.CandidateDefinition)
 			}
 		}
@@ -130,30 +130,30 @@ func (s *reviewSubject) candidatesToApprove() (all []approval.CandidateDefinitio
 	return all
 }
 
-// claims returns the statements that a user signs to approve the stage.
-func (s *reviewSubject) claims(stage ReviewStage, lost bool) (all []claim) {
+// claimsToSign returns the statements that a user signs to approve the stage.
+func (s *serverUnderReview) claimsToSign(stage ReviewStage, lost bool) (all []presenceClaim) {
 	if stage == StageLaunch {
 		return append(all, approval.LaunchClaim(s.name, s.config.LaunchFingerprint()))
 	}
-	for _, c := range s.candidatesToApprove() {
+	for _, c := range s.definitionsToApprove() {
 		all = append(all, approval.ApprovalClaim(s.name, c))
 	}
-	if launch := s.launchToPin(lost); launch != nil {
+	if launch := s.launchToApprove(lost); launch != nil {
 		all = append(all, approval.LaunchClaim(s.name, *launch))
 	}
 	return all
 }
 
 // launchView returns the launch as the user sees it. It is not masked while it waits for review, because a command can look like a secret.
-func (s *reviewSubject) launchView() LaunchView {
-	if s.stage() == StageLaunch {
+func (s *serverUnderReview) launchView() LaunchView {
+	if s.reviewStage() == StageLaunch {
 		return LaunchView(s.config.ExactLaunch())
 	}
 	return LaunchView(s.config.MaskedLaunch())
 }
 
 // describeLaunch describes the launch for the record.
-func (s *reviewSubject) describeLaunch() string {
+func (s *serverUnderReview) describeLaunch() string {
 	l := s.config.MaskedLaunch()
 	if l.URL != "" {
 		return problem.ClipName(l.URL)
@@ -161,10 +161,10 @@ func (s *reviewSubject) describeLaunch() string {
 	return problem.ClipName(strings.Join(append([]string{l.Command}, l.Args...), " "))
 }
 
-// launchToPin returns the launch to approve together with the definitions. It is nil for a server that the user wrote into the file: its launch and
+// launchToApprove returns the launch to approve together with the definitions. It is nil for a server that the user wrote into the file: its launch and
 // later edits of it need no review. After approvals were lost it is pinned, to mark the server as known.
-func (s *reviewSubject) launchToPin(lost bool) *tool.Fingerprint {
-	if s.stage() == StageApproved && s.decided.ApprovedLaunch() == nil && !lost {
+func (s *serverUnderReview) launchToApprove(lost bool) *tool.Fingerprint {
+	if s.reviewStage() == StageApproved && s.decided.ApprovedLaunch() == nil && !lost {
 		return nil
 	}
 	launch := s.config.LaunchFingerprint()

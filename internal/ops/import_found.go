@@ -47,24 +47,24 @@ type Findings struct {
 
 // ImportTarget is the access of an import to this MCPProxy.
 type ImportTarget struct {
-	// Text returns the configuration file, nil without one.
-	Text func() ([]byte, error)
-	// Names returns the names of all servers, including proposed ones.
-	Names func(ctx context.Context) ([]string, error)
-	// Itself rejects a launch that connects back to this MCPProxy.
-	Itself func(config.Launch) error
-	// Secret returns the value of a secret, or secret.ErrMissing.
-	Secret func(ctx context.Context, name string) (string, error)
-	Keep   func(ctx context.Context, name, value string) error
-	Forget func(ctx context.Context, name string) error
-	// Add adds servers. refused has the error of each server, by index; the others are added. If err is not nil, none is added.
-	Add    func(context.Context, []NewServer) (views []ServerView, refused []error, err error)
-	Change func(context.Context, ServerChange) error
+	// ConfigText returns the configuration file, nil without one.
+	ConfigText func() ([]byte, error)
+	// ServerNames returns the names of all servers, including proposed ones.
+	ServerNames func(ctx context.Context) ([]string, error)
+	// CheckNotSelf rejects a launch that connects back to this MCPProxy.
+	CheckNotSelf func(config.Launch) error
+	// ReadSecret returns the value of a secret, or secret.ErrMissing.
+	ReadSecret   func(ctx context.Context, name string) (string, error)
+	StoreSecret  func(ctx context.Context, name, value string) error
+	DeleteSecret func(ctx context.Context, name string) error
+	// AddServers adds servers. refused has the error of each server, by index; the others are added. If err is not nil, none is added.
+	AddServers   func(context.Context, []AddServerRequest) (views []ServerView, refused []error, err error)
+	ChangeServer func(context.Context, ServerChange) error
 }
 
-// AddEach returns an Add that adds servers one after the other.
-func AddEach(add func(NewServer) (ServerView, error)) func(context.Context, []NewServer) ([]ServerView, []error, error) {
-	return func(_ context.Context, all []NewServer) ([]ServerView, []error, error) {
+// AddOneByOne returns an ImportTarget.AddServers that adds servers one after the other.
+func AddOneByOne(add func(AddServerRequest) (ServerView, error)) func(context.Context, []AddServerRequest) ([]ServerView, []error, error) {
+	return func(_ context.Context, all []AddServerRequest) ([]ServerView, []error, error) {
 		views, refused := make([]ServerView, len(all)), make([]error, len(all))
 		for i, s := range all {
 			views[i], refused[i] = add(s)
@@ -73,16 +73,16 @@ func AddEach(add func(NewServer) (ServerView, error)) func(context.Context, []Ne
 	}
 }
 
-// ImportAccount has the MCP clients of one OS account and the journal of changes to their files.
-type ImportAccount struct {
+// Importer finds and imports the servers in the files of MCP clients. It has the MCP clients of one OS account and the journal of changes to their files.
+type Importer struct {
 	env  clients.Env
 	open func() (*clients.Journal, error)
 	key  [32]byte // key of the ids, which cover secrets and must not reveal them
 }
 
-// NewImportAccount returns an ImportAccount. open opens the journal.
-func NewImportAccount(env clients.Env, open func() (*clients.Journal, error)) *ImportAccount {
-	a := &ImportAccount{env: env, open: open}
+// NewImporter returns an Importer. open opens the journal.
+func NewImporter(env clients.Env, open func() (*clients.Journal, error)) *Importer {
+	a := &Importer{env: env, open: open}
 	rand.Read(a.key[:]) // never fails
 	return a
 }

@@ -9,17 +9,17 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Journal records user actions with their authors.
-type Journal struct {
-	Log    Log
+// ActionRecorder records user actions with their authors.
+type ActionRecorder struct {
+	Log    ActivityLog
 	Logger *slog.Logger
 }
 
-// claim is a statement that a user signs.
-type claim = presence.Claim
+// presenceClaim is a statement that a user signs.
+type presenceClaim = presence.Claim
 
 // RunUserAction runs an action that only a user may do. The record with its author is durable before anything changes; the outcome is recorded after.
-func (j Journal) RunUserAction(c Caller, r activity.Record, do func() error) error {
+func (j ActionRecorder) RunUserAction(c Caller, r activity.Record, do func() error) error {
 	if c.IsUser() {
 		return j.RunRecorded(r, do)
 	}
@@ -33,7 +33,7 @@ func (j Journal) RunUserAction(c Caller, r activity.Record, do func() error) err
 }
 
 // RunRecorded writes the begin record, runs do, and writes the outcome.
-func (j Journal) RunRecorded(r activity.Record, do func() error) error {
+func (j ActionRecorder) RunRecorded(r activity.Record, do func() error) error {
 	started := time.Now()
 	if err := j.Log.Begin(&r); err != nil {
 		return err

@@ -65,8 +65,8 @@ type ParseSecret struct {
 	Suggestion string `json:"suggestion" doc:"What to write instead of the whole value: a reference to a variable in MCPProxy's environment."`
 }
 
-// parseServers parses the servers of a pasted text. It leaves out MCPProxy itself, as itself detects. It stores nothing.
-func parseServers(in PastedText, c *config.Config, itself func(config.Launch) error) (Parsed, error) {
+// parsePastedServers parses the servers of a pasted text. It leaves out MCPProxy itself, as itself detects. It stores nothing.
+func parsePastedServers(in PastedText, c *config.Config, itself func(config.Launch) error) (Parsed, error) {
 	if len(in.Text) > maxPasted {
 		return Parsed{}, problem.Newf(problem.TooLarge, "The text is larger than %d bytes.", maxPasted).
 			WithHint("Paste only the part with the servers.").With("limit", maxPasted)
@@ -74,7 +74,7 @@ func parseServers(in PastedText, c *config.Config, itself func(config.Launch) er
 	file, format, err := clients.ParsePasted([]byte(in.Text))
 	out := Parsed{Format: format, Servers: []ParsedServer{}, Mistakes: []ParseMistake{}, Notes: []string{}}
 	if err != nil {
-		out.Mistakes = append(out.Mistakes, newParseMistake(problem.From(err)))
+		out.Mistakes = append(out.Mistakes, toParseMistake(problem.From(err)))
 		return out, nil
 	}
 	for _, n := range file.Notes {
@@ -88,13 +88,13 @@ func parseServers(in PastedText, c *config.Config, itself func(config.Launch) er
 			out.Notes = append(out.Notes, "Server '"+s.OriginalName+"' is left out: "+problem.From(err).Message)
 			continue
 		}
-		out.Servers = append(out.Servers, parsedServer(s, c))
+		out.Servers = append(out.Servers, toParsedServer(s, c))
 	}
 	return out, nil
 }
 
-// newParseMistake converts a problem, without the position in its message.
-func newParseMistake(p *problem.Problem) ParseMistake {
+// toParseMistake converts a problem, without the position in its message.
+func toParseMistake(p *problem.Problem) ParseMistake {
 	m := ParseMistake{Message: p.Message, Hint: p.Hint}
 	m.Line, _ = p.Detail("line").(int)
 	m.Column, _ = p.Detail("column").(int)
@@ -102,7 +102,7 @@ func newParseMistake(p *problem.Problem) ParseMistake {
 	return m
 }
 
-func parsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
+func toParsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 	e := s.Entry
 	shown := config.Server{Name: s.Name, Protocol: "stdio", Launch: e.Launch}
 	if e.URL != "" {
@@ -111,7 +111,7 @@ func parsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 	out := ParsedServer{
 		Name: s.Name, Add: AddedServer{s.Name, e.Launch, string(e.Trust), e.Quarantined}, Launch: LaunchView(shown.MaskedLaunch()),
 		Exists:  slices.ContainsFunc(c.Servers, func(other config.Server) bool { return strings.EqualFold(other.Name, s.Name) }),
-		Secrets: parsedSecrets(s.Name, e.Launch), Notes: []string{},
+		Secrets: findParsedSecrets(s.Name, e.Launch), Notes: []string{},
 	}
 	for _, n := range s.Notes {
 		text := n.Message
@@ -131,8 +131,8 @@ func parsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 		}
 	}
 	narrow(e.Enabled != nil && !*e.Enabled, "the client has it switched off: it is added for review, and not started before you approve it")
-	narrow(len(e.EnabledTools) > 0, "the client allows some of its tools only, which is not part of add: it is added for review; set enabled_tools to "+jsonList(e.EnabledTools)+" before you approve it")
-	narrow(len(e.DisabledTools) > 0, "the client forbids some of its tools, which is not part of add: it is added for review; set disabled_tools to "+jsonList(e.DisabledTools)+" before you approve it")
+	narrow(len(e.EnabledTools) > 0, "the client allows some of its tools only, which is not part of add: it is added for review; set enabled_tools to "+formatJSONList(e.EnabledTools)+" before you approve it")
+	narrow(len(e.DisabledTools) > 0, "the client forbids some of its tools, which is not part of add: it is added for review; set disabled_tools to "+formatJSONList(e.DisabledTools)+" before you approve it")
 	if e.CallTimeout != "" {
 		out.Notes = append(out.Notes, "call_timeout "+e.CallTimeout+" is not part of add: set it afterwards")
 	}
@@ -142,15 +142,15 @@ func parsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 	return out
 }
 
-// jsonList formats names as JSON, shortened.
-func jsonList(names []string) string {
+// formatJSONList formats names as JSON, shortened.
+func formatJSONList(names []string) string {
 	raw, _ := json.Marshal(names) // strings always encode
 	return problem.ClipName(string(raw))
 }
 
-// parsedSecrets returns the values of a launch that look like credentials, one per place.
-func parsedSecrets(server string, l config.Launch) []ParseSecret {
-	found := CredentialsIn(server, l)
+// findParsedSecrets returns the values of a launch that look like credentials, one per place.
+func findParsedSecrets(server string, l config.Launch) []ParseSecret {
+	found := FindCredentials(server, l)
 	taken := map[string]int{}
 	said := ReplaceCredentials(l, found, func(i int) string {
 		name := found[i].Name
@@ -165,7 +165,7 @@ func parsedSecrets(server string, l config.Launch) []ParseSecret {
 			continue
 		}
 		place, name, _ := strings.Cut(c.Place, ".")
-		out = append(out, ParseSecret{place, name, c.Kind, CredentialAt(said, c.Place)})
+		out = append(out, ParseSecret{place, name, c.Kind, LaunchTextAt(said, c.Place)})
 	}
 	return out
 }
