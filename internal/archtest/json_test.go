@@ -19,8 +19,8 @@ var byHand = map[string]string{
 	"mcp/result.parseString":             "the strings of jq, in which expressions stand",
 	"gate/classify.hasTooManyCommands":   "the quotes of shell lines",
 	"gate/classify.isSelfContained":      "the quotes of SQL",
-	"upstream/oauth.clipCode":            "leaves characters out of a code",
-	"catalog/scan.escapeAt":              "undoes escapes of many languages in prose",
+	"upstream/oauth.sanitizeErrorCode":   "leaves characters out of a code",
+	"catalog/scan.decodeEscapeAt":        "undoes escapes of many languages in prose",
 	"store.readEscape":                   "takes words out of texts that may be cut, and hold JSON in JSON",
 	"catalog/tool.appendCanonicalString": "the canonical form: its bytes are what pins are of",
 }
