@@ -24,7 +24,7 @@ import (
 // world is a guard before the servers s and t, which state when their lists
 // change.
 type world struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	*catalog.PrimitiveGuard
 	servers *catalogtest.RelayServers
 	asked   atomic.Int64 // how often a list was asked for
@@ -35,7 +35,7 @@ const prompt = `{"name":"full","title":"Full"}`
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{World: catalogtest.New(t, func(c *config.Config) {
+	w := &world{Harness: catalogtest.New(t, func(c *config.Config) {
 		c.Servers[0].Trust = config.TrustScan
 		c.Servers = append(c.Servers, config.Server{Name: "t", Protocol: "stdio", Enabled: true, Trust: config.TrustScan})
 	})}

@@ -112,7 +112,7 @@ var notWrappedCommands = []string{
 
 // No line of a command is wider than the terminal, however long the names are.
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	w := newEnvWithWrappedDaemon(t, &fakeOperations{}, withLongTexts)
 	w.deps.Program, w.deps.Manager = "/usr/bin/mcpproxy", &fakeManager{state: autostart.State{Installed: true, File: strings.Repeat("/directory", 20), Detail: strings.Repeat("word ", 30)}}
@@ -220,7 +220,7 @@ func lengthenTexts(name string, v any) any {
 
 // The help of every command fits, but for examples, which can be copied.
 func TestHelpFitsTheTerminal(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	if testing.Short() {
 		t.Skip("the help of all commands, in many widths")
 	}

@@ -15,19 +15,19 @@ import (
 
 // aggregateWorld has the servers s and t, with what they offer, and all of it at once.
 type aggregateWorld struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	all *Aggregate
 }
 
 func newAggregateWorld(t testing.TB, change func(*config.Config), definitions ...string) *aggregateWorld {
 	t.Helper()
-	w := &aggregateWorld{World: catalogtest.New(t, func(c *config.Config) {
+	w := &aggregateWorld{Harness: catalogtest.New(t, func(c *config.Config) {
 		c.Servers = append(c.Servers, config.Server{Name: "t", Protocol: "stdio", Enabled: true, Trust: config.TrustAuto})
 		if change != nil {
 			change(c)
 		}
 	}, definitions...)}
-	deps := depsOf(w.World)
+	deps := depsOf(w.Harness)
 	w.all = NewAggregate(AggregateDeps{Catalog: w.Catalog, Offers: deps.Offers, Reply: session.NewReplyWriter("test", catalogtest.Logger), Gate: New(deps)})
 	return w
 }

@@ -197,7 +197,7 @@ func TestSessionsAreBehindTheDoor(t *testing.T) {
 		t.Errorf("%v, %q", err, w.Events)
 	}
 	foreign := func(context.Context, string) (session.Session, error) {
-		s, _, err := w.World.Surface("s").Open(t.Context(), call)
+		s, _, err := w.Harness.Surface("s").Open(t.Context(), call)
 		return s, err
 	}
 	w.Events = nil

@@ -16,21 +16,21 @@ import (
 
 // world is a gate with everything around it in memory.
 type world struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	gate   *Gate
 	relays *catalogtest.RelayServers
 }
 
 func newWorld(t testing.TB, change func(*config.Config), definitions ...string) *world {
 	t.Helper()
-	w := &world{World: catalogtest.New(t, change, definitions...)}
+	w := &world{Harness: catalogtest.New(t, change, definitions...)}
 	w.relays = w.Upstreams.(*catalogtest.RelayServers)
-	w.gate = New(depsOf(w.World))
+	w.gate = New(depsOf(w.Harness))
 	return w
 }
 
 // depsOf returns what a gate in front of the servers of w needs.
-func depsOf(w *catalogtest.World) Deps {
+func depsOf(w *catalogtest.Harness) Deps {
 	return Deps{
 		Config: w.Config, Catalog: w.Catalog, Servers: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
 		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.Proposed, Logger: catalogtest.Logger,

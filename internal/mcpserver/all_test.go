@@ -20,7 +20,7 @@ import (
 
 // everything is all servers at once, of which there is one, with a real gate.
 type everything struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	*throughSet
 	state upstream.State
 }
@@ -46,7 +46,7 @@ func allHarness(t *testing.T) (*harness, *everything, *mcptest.Server) {
 // serveAll puts the server one of a set behind /mcp/all.
 func serveAll(t *testing.T, h *harness, set *throughSet) *everything {
 	e := &everything{throughSet: set, state: upstream.State{Name: "one", Phase: upstream.Ready, Capabilities: json.RawMessage(twoKinds)},
-		World: catalogtest.New(t, func(c *config.Config) {
+		Harness: catalogtest.New(t, func(c *config.Config) {
 			c.Servers = []config.Server{{Name: "one", Protocol: "http", Enabled: true, Trust: config.TrustAuto}}
 		})}
 	e.Upstreams.(*catalogtest.RelayServers).Primitives = map[string][]json.RawMessage{"one prompts/list": {json.RawMessage(`{"name":"a"}`), json.RawMessage(`{"name":"b"}`)}}
@@ -57,7 +57,7 @@ func serveAll(t *testing.T, h *harness, set *throughSet) *everything {
 	e.SetToolsOn("one", tools...)
 	e.Catalog.StateChanged(e.state)
 	e.Catalog.Refresh()
-	deps := gatetest.Deps(e.World)
+	deps := gatetest.Deps(e.Harness)
 	deps.Servers = set.At
 	h.srv.All = gate.NewAggregate(gate.AggregateDeps{Catalog: e.Catalog, Offers: deps.Offers, Reply: h.srv.Reply, Gate: gate.New(deps)})
 	return e
@@ -98,14 +98,14 @@ func TestAllSession(t *testing.T) {
 		}
 	}
 	levels := ""
-	for _, m := range server.Seen("logging/setLevel") {
+	for _, m := range server.Received("logging/setLevel") {
 		levels += string(m.Params)
 	}
 	if levels != `{"level":"info"}{"level":"error"}` {
 		t.Errorf("the server was told %s", levels)
 	}
 	introduced := false
-	for _, m := range server.Seen("initialize") {
+	for _, m := range server.Received("initialize") {
 		introduced = introduced || strings.Contains(string(m.Params), `"capabilities":{"roots":{}},"clientInfo":{"name":"c"`)
 	}
 	if !introduced {
@@ -123,7 +123,7 @@ func TestAllSession(t *testing.T) {
 			t.Errorf("%s: %d %s", notice, status, body)
 		}
 	}
-	if len(server.Seen("notifications/roots/list_changed")) != 1 {
+	if len(server.Received("notifications/roots/list_changed")) != 1 {
 		t.Error("the server was not told of the roots")
 	}
 	big := strings.Replace(allHello, `"roots":{}`, `"x":"`+strings.Repeat("x", 64<<10)+`"`, 1)
@@ -139,7 +139,7 @@ func TestAllSessionsEnd(t *testing.T) {
 	session := h.allSession()
 	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__echo","arguments":{}}}`
 	sessions := func() (n int) { // of this client
-		for _, m := range server.Seen("initialize") {
+		for _, m := range server.Received("initialize") {
 			if strings.Contains(string(m.Params), `"name":"c"`) {
 				n++
 			}

@@ -23,7 +23,7 @@ import (
 // model is what a model sees of MCPProxy: the built-in tools, with a real gateway and
 // a real gate behind them, and a server that notes what it gets.
 type model struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	surface *BuiltinTools
 	got     []string // by the server: tool and arguments
 }
@@ -42,14 +42,14 @@ func (decided) AddServer(context.Context, ops.Caller, ops.NewServer) (ops.Server
 
 func newModel(t testing.TB, change func(*config.Config), definitions ...string) *model {
 	t.Helper()
-	m := &model{World: catalogtest.New(t, change, definitions...)}
+	m := &model{Harness: catalogtest.New(t, change, definitions...)}
 	m.Results["h"] = store.StoredResult{Handle: "h", Actor: catalogtest.AgentCaller.Actor.String(), Server: "s",
 		Body: json.RawMessage(`{"content":[{"type":"text","text":"0123456789"}]}`), Expires: time.Now().Add(time.Hour)}
 	m.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		m.got = append(m.got, r.Call.Tool+" "+string(r.Call.Arguments))
 		return session.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
 	}
-	g := ops.NewGateway(ops.GatewayDeps{Book: m.Book, Upstreams: m, Log: catalogtest.Log{World: m.World}, Gate: gate.New(gatetest.Deps(m.World))})
+	g := ops.NewGateway(ops.GatewayDeps{Book: m.Book, Upstreams: m, Log: catalogtest.Log{Harness: m.Harness}, Gate: gate.New(gatetest.Deps(m.Harness))})
 	m.surface = NewBuiltinTools(decided{g}, m.Config, session.NewReplyWriter("1", catalogtest.Logger))
 	return m
 }

@@ -32,7 +32,7 @@ type operations struct {
 // adminWorld is the operations with everything around them in memory. It is the Editor
 // of its configuration.
 type adminWorld struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	relays  *catalogtest.RelayServers
 	gateway operations
 	guard   *catalog.PrimitiveGuard
@@ -40,7 +40,7 @@ type adminWorld struct {
 
 func newAdminWorld(t testing.TB, change func(*config.Config), definitions ...string) *adminWorld {
 	t.Helper()
-	w := &adminWorld{World: catalogtest.New(t, change, definitions...)}
+	w := &adminWorld{Harness: catalogtest.New(t, change, definitions...)}
 	w.relays = w.Upstreams.(*catalogtest.RelayServers)
 	w.renew(w.Book)
 	return w
@@ -49,11 +49,11 @@ func newAdminWorld(t testing.TB, change func(*config.Config), definitions ...str
 // renew has everything made anew, on the catalog that there is now.
 func (w *adminWorld) renew(book *approval.Book) {
 	w.Book = book
-	deps := gatetest.Deps(w.World)
+	deps := gatetest.Deps(w.Harness)
 	w.guard = deps.Offers
 	o := &w.gateway
 	through := gate.New(deps)
-	o.Admin = NewAdmin(NewGateway(GatewayDeps{Book: book, Gate: through, Upstreams: w, Log: catalogtest.Log{World: w.World}}), w)
+	o.Admin = NewAdmin(NewGateway(GatewayDeps{Book: book, Gate: through, Upstreams: w, Log: catalogtest.Log{Harness: w.Harness}}), w)
 	o.all = gate.NewAggregate(gate.AggregateDeps{Catalog: w.Catalog, Gate: through, Offers: w.guard, Reply: session.NewReplyWriter("test", catalogtest.Logger)})
 }
 

@@ -21,7 +21,7 @@ import (
 // log is that of the world, and nothing else is asked of it.
 type log struct {
 	Log
-	w *catalogtest.World
+	w *catalogtest.Harness
 }
 
 func (l log) Begin(r *activity.Record) error          { return l.w.Begin(r) }
@@ -30,7 +30,7 @@ func (l log) Append(r *activity.Record) error         { return l.w.Append(r) }
 
 // consentWorld is the operations over a real database, with tokens.
 type consentWorld struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	*CallApprovals
 	asks    *store.Asks
 	changes int
@@ -38,7 +38,7 @@ type consentWorld struct {
 
 func newConsentWorld(t *testing.T) *consentWorld {
 	t.Helper()
-	w := &consentWorld{World: catalogtest.New(t, nil, `{"name":"a"}`)}
+	w := &consentWorld{Harness: catalogtest.New(t, nil, `{"name":"a"}`)}
 	dir := t.TempDir()
 	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
 	t.Cleanup(func() { _ = db.Close() })
@@ -50,7 +50,7 @@ func newConsentWorld(t *testing.T) *consentWorld {
 	if _, _, err := tokens.Create(t.Context(), auth.Token{Name: "cursor", By: "admin"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	g := NewGateway(GatewayDeps{Log: log{w: w.World}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}})
+	g := NewGateway(GatewayDeps{Log: log{w: w.Harness}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}})
 	w.CallApprovals = NewCallApprovals(g, w.asks, ask.NewWaiter(w.asks, nil, time.Now, func() {}), tokens, func() { w.changes++ })
 	return w
 }

@@ -36,7 +36,7 @@ const explainBase = `{
 
 // world is a gate over a catalog, tokens in a real store, and an account of clients.
 type explainWorld struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	t         *testing.T
 	tokens    *auth.Tokens
 	home      string
@@ -55,7 +55,7 @@ func newExplainWorld(t *testing.T) *explainWorld {
 		t.Fatal(err)
 	}
 	w := &explainWorld{t: t, home: t.TempDir()}
-	w.World = catalogtest.New(t, func(c *config.Config) { *c = *live.Current() },
+	w.Harness = catalogtest.New(t, func(c *config.Config) { *c = *live.Current() },
 		`{"name":"reads","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]},"annotations":{"readOnlyHint":true}}`,
 		`{"name":"writes","annotations":{"readOnlyHint":false,"destructiveHint":false}}`,
 		`{"name":"destroys","annotations":{"destructiveHint":true}}`, `{"name":"plain"}`, `{"name":"denied"}`)
@@ -75,7 +75,7 @@ func newExplainWorld(t *testing.T) *explainWorld {
 	for name, hints := range map[string]tool.Hints{"call_tool_read": {ReadOnly: tool.True}, "call_tool_write": {}, "call_tool_destructive": {Destructive: tool.True}} {
 		own = append(own, permission.Tool{Name: name, Hints: hints})
 	}
-	w.prospects = &ops.Explainer{Gateway: ops.NewGateway(ops.GatewayDeps{Gate: gate.New(gatetest.Deps(w.World)), Book: w.Book}), Tokens: w.tokens, Account: &permission.Account{
+	w.prospects = &ops.Explainer{Gateway: ops.NewGateway(ops.GatewayDeps{Gate: gate.New(gatetest.Deps(w.Harness)), Book: w.Book}), Tokens: w.tokens, Account: &permission.Account{
 		Env:   clients.Env{GOOS: "linux", Root: filepath.Join(dir, "root"), Home: w.home, Getenv: func(string) string { return "" }},
 		Tools: func() []permission.Tool { return own },
 	}}

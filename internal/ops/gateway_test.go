@@ -20,18 +20,18 @@ import (
 
 // world is a gateway, and a gate, with everything around them in memory.
 type world struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	gateway *Gateway
 	gate    *gate.Gate
 }
 
 func newWorld(t testing.TB, change func(*config.Config), definitions ...string) *world {
 	t.Helper()
-	w := &world{World: catalogtest.New(t, change, definitions...)}
+	w := &world{Harness: catalogtest.New(t, change, definitions...)}
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
 	w.Catalog.Refresh()
-	w.gate = gate.New(gatetest.Deps(w.World))
-	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: w.gate})
+	w.gate = gate.New(gatetest.Deps(w.Harness))
+	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{Harness: w.Harness}, Gate: w.gate})
 	return w
 }
 

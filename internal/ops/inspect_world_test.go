@@ -21,7 +21,7 @@ import (
 // inspectorWorld is an Inspector over a catalog in memory, a real log with a real database,
 // and logs of servers in a directory.
 type inspectorWorld struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	gateway *Gateway
 	inspect *Inspector
 	log     *activity.Log
@@ -44,7 +44,7 @@ func (w *inspectorWorld) ReadLog(server string) *process.LogReader {
 func newInspectorWorld(t testing.TB, change func(*config.Config), definitions ...string) *inspectorWorld {
 	t.Helper()
 	dir := t.TempDir()
-	w := &inspectorWorld{World: catalogtest.New(t, change, definitions...), clock: activitytest.NewClock(time.Now()), dir: filepath.Join(dir, "logs")}
+	w := &inspectorWorld{Harness: catalogtest.New(t, change, definitions...), clock: activitytest.NewClock(time.Now()), dir: filepath.Join(dir, "logs")}
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
 	w.Catalog.Refresh()
 	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
@@ -61,7 +61,7 @@ func newInspectorWorld(t testing.TB, change func(*config.Config), definitions ..
 			t.Error(err)
 		}
 	})
-	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Gate: gate.New(gatetest.Deps(w.World))})
+	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{Harness: w.Harness}, Gate: gate.New(gatetest.Deps(w.Harness))})
 	w.inspect = NewInspector(InspectorDeps{Gateway: w.gateway, Log: w.log, Upstreams: w})
 	return w
 }

@@ -45,7 +45,7 @@ var definitions = []string{
 
 // trialWorld is a gate before a real log over a real database, and trials of the log.
 type trialWorld struct {
-	*catalogtest.World
+	*catalogtest.Harness
 	t      testing.TB
 	live   *config.Live
 	log    *activity.Log
@@ -70,8 +70,8 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 	if w.log, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, w.db); err != nil {
 		t.Fatal(err)
 	}
-	w.World = catalogtest.New(t, func(c *config.Config) { *c = *w.live.Current() }, tools...)
-	deps := gatetest.Deps(w.World)
+	w.Harness = catalogtest.New(t, func(c *config.Config) { *c = *w.live.Current() }, tools...)
+	deps := gatetest.Deps(w.Harness)
 	deps.Log = w.log
 	w.gate = gate.New(deps)
 	w.tokens = auth.NewTokens(store.NewTokens(w.db), dir, func(auth.Actor) {}, nil)
@@ -452,7 +452,7 @@ func (w *trialWorld) fill(all int) {
 // TestManyCalls: calls on record, made through the gate into a real log, are the same
 // under the configuration that decided about them; and a change is found.
 func TestManyCalls(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	w := newTrialWorld(t, trialBase, definitions...)
 	const all = 5_000
 	w.fill(all)

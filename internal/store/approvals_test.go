@@ -73,7 +73,7 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 
 // A database of before approvals gets its tables, and has lost none.
 func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	db := store.Open(path, nil)
@@ -112,7 +112,7 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 
 // What was decided about tools before there were kinds is decided still.
 func TestApprovalsGetTheirKind(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	db := store.Open(path, nil)

@@ -15,7 +15,7 @@ import (
 // TestChecksOfAStoppedLog: who only looks finds damaged pages and records that were changed,
 // in the database and in the spool, and changes nothing. What a kill leaves behind is no fault.
 func TestChecksOfAStoppedLog(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	const of30 = " WHERE key = 30"
 	for name, c := range map[string]struct {
@@ -71,7 +71,7 @@ func TestChecksOfAStoppedLog(t *testing.T) {
 
 // TestChecksOfADamagedPage overwrites each page of a database but the first one.
 func TestChecksOfADamagedPage(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	good, err := os.ReadFile(filepath.Join(goodFile(t, 100), "mcpproxy.db"))
 	if err != nil {
@@ -124,7 +124,7 @@ func free(t *testing.T, file []byte) (n int) {
 
 // TestChecksEndInTime: a look that is over says so.
 func TestChecksEndInTime(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := goodFile(t, 10)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -73,7 +73,7 @@ func runCrashing(dir string) error {
 // TestKill kills a process of 64 writers again and again. Everything that it had
 // said to be on record must be, finished or interrupted.
 func TestKill(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	killWriters(t)
 }
@@ -81,7 +81,7 @@ func TestKill(t *testing.T) {
 // TestKillWhileTheClockJumps does it while the clock is set by up to a year, back
 // and forth: nothing is lost, and nothing goes by its age.
 func TestKillWhileTheClockJumps(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	killWriters(t, crashClock+"=8760h")
 }

@@ -87,9 +87,9 @@ func goodFile(t *testing.T, n int) (dir string) {
 // must work, with the old file kept aside, or say clearly that it does not; and
 // what the spool has must be there.
 func TestDamagedFiles(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	dir := goodFile(t, volume.Of(2500, 500))
+	dir := goodFile(t, volume.FullOrQuick(2500, 500))
 	good, err := os.ReadFile(filepath.Join(dir, "mcpproxy.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestDamagedFiles(t *testing.T) {
 		"no database": func(rnd *rand.Rand, b []byte) []byte { return bytes.Repeat([]byte("hello "), rnd.IntN(5000)) },
 	}
 	for name, damage := range damages {
-		for seed := range uint64(volume.Of(5, 2)) {
+		for seed := range uint64(volume.FullOrQuick(5, 2)) {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				useDamaged(t, damage(rand.New(rand.NewPCG(seed, 7)), bytes.Clone(good)))
 			})
@@ -200,7 +200,7 @@ func TestADamagedFileIsToldAndReplaced(t *testing.T) {
 // TestDamageWhileRunning damages the file under an open database.
 func TestDamageWhileRunning(t *testing.T) {
 	t.Parallel()
-	dir := goodFile(t, volume.Of(3000, 500))
+	dir := goodFile(t, volume.FullOrQuick(3000, 500))
 	path := filepath.Join(dir, "mcpproxy.db")
 	l, db := openBoth(t, dir)
 	defer closeBoth(t, l, db)
@@ -241,7 +241,7 @@ func TestDamageWhileRunning(t *testing.T) {
 
 // TestADamagedRecordDoesNotHideTheOthers damages what SQLite cannot notice.
 func TestADamagedRecordDoesNotHideTheOthers(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := goodFile(t, 10)
 	raw := database(t, filepath.Join(dir, "mcpproxy.db"))
@@ -327,7 +327,7 @@ func TestAForeignDatabaseIsPutAside(t *testing.T) {
 // TestADamagedSchema flips a bit in the name of a column, which SQLite does not
 // notice.
 func TestADamagedSchema(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	for _, name := range []string{"next_key", "blocked_by"} {
 		dir := goodFile(t, 10)

@@ -54,7 +54,7 @@ func addWords(t *testing.T, l *activity.Log, n int) {
 // TestSearchReadsWhatIsNotIndexed searches with every part of the text index
 // missing: a search must not depend on how far that is.
 func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	const records = 5000
 	_, _, e := logOver(t, records)
@@ -81,7 +81,7 @@ func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
 // TestTheIndexIsReadAgainAfterAFailure is about a transaction that failed to
 // commit, and is in the file nevertheless.
 func TestTheIndexIsReadAgainAfterAFailure(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	l, db, e := logOver(t, 1500)
 	e.writing.Lock()

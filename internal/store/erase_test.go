@@ -79,7 +79,7 @@ func found(t *testing.T, dir, text string) (in []string) {
 // them is in any file, nothing is found by them, the chain holds, and the others are as they
 // were.
 func TestErasedIsGone(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "memory"), 0o700); err != nil {
@@ -144,7 +144,7 @@ func TestErasedIsGone(t *testing.T) {
 // TestWhatCannotBeErased: a call that is under way, a field that is not there, a record of an
 // earlier version.
 func TestWhatCannotBeErased(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	l, db := proven(t, dir)
@@ -204,7 +204,7 @@ func unpack(t *testing.T) string {
 // TestALogFromBefore opens a log of the version before entries had an open part: of a process that
 // was killed, with five records that only the spool has.
 func TestALogFromBefore(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := unpack(t)
 	l, db := proven(t, dir)

@@ -14,7 +14,7 @@ import (
 // A database from before records were found by their client has no such column
 // of its chunks. It gets them when they are asked for.
 func TestClientsOfAnOlderDatabase(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	const n = 5000
 	dir := goodFile(t, n)
@@ -45,7 +45,7 @@ func TestClientsOfAnOlderDatabase(t *testing.T) {
 // TestTimesOfAnOlderDatabase: how long each call took can be read without the record,
 // also of calls that end when their record is in a chunk, and in a database from before.
 func TestTimesOfAnOlderDatabase(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	l, db := openBoth(t, dir)

@@ -43,26 +43,26 @@ func openPostgres(t *testing.T, address, dir string) *store.Postgres {
 // TestPostgres runs the suite on a real server.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t)
+	server := pgtest.StartServer(t)
 	var mu sync.Mutex // guards databases
 	databases := map[string]string{}
 	database := func(t *testing.T, dir string) string {
 		mu.Lock()
 		defer mu.Unlock()
 		if databases[dir] == "" {
-			databases[dir] = server.Database(t)
+			databases[dir] = server.CreateDatabase(t)
 		}
 		return databases[dir]
 	}
 	open := func(t *testing.T, dir string) storetest.Store { return openPostgres(t, database(t, dir), dir) }
-	storetest.Run(t, storetest.Opener{Open: open, Volume: volume.Of, Serial: serial})
+	storetest.Run(t, storetest.Opener{Open: open, Volume: volume.FullOrQuick, Serial: serial})
 }
 
 // TestPostgresShared: what one instance decides another has to know before it decides, and
 // is told; what can be erased is one's own.
 func TestPostgresShared(t *testing.T) {
 	t.Parallel()
-	address := pgtest.Start(t).Database(t)
+	address := pgtest.StartServer(t).CreateDatabase(t)
 	open := func() *store.Postgres {
 		db := openPostgres(t, address, t.TempDir())
 		<-db.Shared()
@@ -158,10 +158,10 @@ func TestPostgresShared(t *testing.T) {
 // TestPostgresMigrates brings the tables of an earlier version up to date, with the server killed
 // in the midst of it first.
 func TestPostgresMigrates(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	server := pgtest.Start(t)
-	address, dir := server.Database(t), t.TempDir()
+	server := pgtest.StartServer(t)
+	address, dir := server.CreateDatabase(t), t.TempDir()
 	query := func(statements string) string {
 		t.Helper()
 		out, err := server.QueryIn("d1", "SET search_path = mcpproxy; "+statements)
@@ -218,7 +218,7 @@ func TestPostgresMigrates(t *testing.T) {
 	server.Kill()
 	<-held
 	db.Close()
-	if err := server.Run(); err != nil {
+	if err := server.StartProcess(); err != nil {
 		t.Fatal(err)
 	}
 	if version := query("SELECT max(version) FROM migration"); version != "2" {
@@ -246,15 +246,15 @@ func TestPostgresMigrates(t *testing.T) {
 // the place of those of the other; every change must be named, from either instance. With
 // MCPPROXY_MUTATIONS it makes so many.
 func TestPostgresMutations(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	n := volume.Of(30, 15)
+	n := volume.FullOrQuick(30, 15)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
 	}
 	const records = 700
-	server := pgtest.Start(t)
-	address := server.Database(t)
+	server := pgtest.StartServer(t)
+	address := server.CreateDatabase(t)
 	var logs []*activity.Log
 	for range 2 {
 		dir := t.TempDir()
@@ -335,11 +335,11 @@ func TestPostgresMutations(t *testing.T) {
 // TestPostgresSpoolIsFull: the server is away until the spool is full. Then calls are refused by
 // their code, nothing more is taken, and when it is back everything is there, once.
 func TestPostgresSpoolIsFull(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	server := pgtest.Start(t)
+	server := pgtest.StartServer(t)
 	dir := t.TempDir()
-	db := openPostgres(t, server.Database(t), dir)
+	db := openPostgres(t, server.CreateDatabase(t), dir)
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), MaxSpool: 100 << 20}, db) // three files
 	if err != nil {
 		t.Fatal(err)
@@ -373,7 +373,7 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 	if health := l.Health(); refused < 20 || !health.Degraded || len(taken) < 100 {
 		t.Errorf("%d were taken and %d refused: %+v", len(taken), refused, health)
 	}
-	if err := server.Run(); err != nil {
+	if err := server.StartProcess(); err != nil {
 		t.Fatal(err)
 	}
 	var found []activity.Record
@@ -409,10 +409,10 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 // TestPostgresRetention: the number of records is that of all instances together; their logs can
 // be verified afterwards; what an instance has written that is not there any more goes as a whole.
 func TestPostgresRetention(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	server := pgtest.Start(t)
-	address := server.Database(t)
+	server := pgtest.StartServer(t)
+	address := server.CreateDatabase(t)
 	var stores []*store.Postgres
 	var logs []*activity.Log
 	for _, records := range []int{3000, 1000} {

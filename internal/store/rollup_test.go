@@ -33,7 +33,7 @@ func tidyAll(t *testing.T, db *DB, now time.Time, keep activity.Retention) {
 
 // TestTheRollUpGoesWithItsRecords has names of many kinds, hour after hour.
 func TestTheRollUpGoesWithItsRecords(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
@@ -83,7 +83,7 @@ func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 // TestNoRecordGoesForARollUp has a roll-up larger than the whole log may be, as
 // huge names once made it.
 func TestNoRecordGoesForARollUp(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	const limit = 4 << 20
 	_, db, e := logOver(t, 500)
@@ -109,7 +109,7 @@ func TestNoRecordGoesForARollUp(t *testing.T) {
 
 // Calls are counted by server, those since an hour, refused ones not.
 func TestCallsOfServers(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)

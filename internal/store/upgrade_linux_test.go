@@ -19,9 +19,9 @@ import (
 // the migrations. Then the schema is that of one version, the next start goes on, and all is
 // there. With MCPPROXY_KILLS it is killed so often.
 func TestKilledWhileItUpgrades(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	faultfs.Needed(t)
+	faultfs.SkipUnlessAvailable(t)
 	kills := 12
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_KILLS")); err == nil {
 		kills = set

@@ -104,7 +104,7 @@ func blocks(s approval.Saved, tool string) bool {
 // TestEveryVersionOpens: a database with the schema of each version before, and the rows that it could
 // hold of a log that was killed.
 func TestEveryVersionOpens(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	for version := int64(1); version < store.Newest(t); version++ {
 		t.Run(fmt.Sprint(version), func(t *testing.T) { upgraded(t, ofVersion(t, version), version) })

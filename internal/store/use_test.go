@@ -17,7 +17,7 @@ import (
 // What the roll-up says of servers and tools is what their records say, whether it
 // was asked before they were written or after, and after a restart.
 func TestUseIsThatOfTheRecords(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
@@ -144,7 +144,7 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 
 // A bucket holds what stands for it, and they follow each other.
 func TestBucketsOfDurations(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	last := int64(-1)
 	for d := int64(0); d < 1<<22; d += 1 + d/1000 {

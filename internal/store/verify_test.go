@@ -42,7 +42,7 @@ func tampered(t *testing.T, changes ...string) activity.Verification {
 // TestVerifyNamesTheFirstBreak changes the database in every way that somebody with a
 // shell may.
 func TestVerifyNamesTheFirstBreak(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	const (
 		of300  = " WHERE key = 300"
@@ -94,7 +94,7 @@ func TestVerifyNamesTheFirstBreak(t *testing.T) {
 // TestVerifyReadsTheSpool changes the spool, under a log that is open and under one
 // that is not.
 func TestVerifyReadsTheSpool(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	l, db := openBoth(t, dir)

@@ -36,9 +36,9 @@ var (
 	AdminCaller = auth.Caller{Actor: auth.Actor{Kind: auth.Admin}, Source: activity.SourceCLI}
 )
 
-// World is a catalog with its surroundings. It implements the log, the result store, and
+// Harness is a catalog with its surroundings. It implements the log, the result store, and
 // the servers behind the gate.
-type World struct {
+type Harness struct {
 	T       testing.TB
 	Config  func() *config.Config // the current one
 	Catalog *catalog.Catalog
@@ -62,7 +62,7 @@ type World struct {
 	AnswerCall func(ctx context.Context, r *session.Request) (session.Reply, error)
 	Upstreams  Upstreams
 
-	live func(*config.Config)
+	setConfig func(*config.Config)
 }
 
 // Upstreams is what servers do besides answering calls.
@@ -75,14 +75,14 @@ type Upstreams interface {
 }
 
 // New returns a World with the server s, which has these tools.
-func New(t testing.TB, change func(*config.Config), definitions ...string) *World {
+func New(t testing.TB, change func(*config.Config), definitions ...string) *Harness {
 	t.Helper()
-	w := &World{T: t, Results: map[string]store.StoredResult{}, OnBegin: func() {}}
+	w := &Harness{T: t, Results: map[string]store.StoredResult{}, OnBegin: func() {}}
 	var current struct { // no struct type may store a configuration
 		sync.Mutex
 		is func() *config.Config
 	}
-	w.live = func(next *config.Config) {
+	w.setConfig = func(next *config.Config) {
 		current.Lock()
 		defer current.Unlock()
 		current.is = func() *config.Config { return next }
@@ -92,7 +92,7 @@ func New(t testing.TB, change func(*config.Config), definitions ...string) *Worl
 		defer current.Unlock()
 		return current.is()
 	}
-	w.live(config.Default())
+	w.setConfig(config.Default())
 	w.Config().Servers = []config.Server{{Name: "s", Protocol: "stdio", Enabled: true, Trust: config.TrustAuto}}
 	if change != nil {
 		change(w.Config())
@@ -108,14 +108,14 @@ func New(t testing.TB, change func(*config.Config), definitions ...string) *Worl
 }
 
 // SetTools makes the definitions the tools of server s.
-func (w *World) SetTools(definitions ...string) {
+func (w *Harness) SetTools(definitions ...string) {
 	w.T.Helper()
 	w.SetToolsOn("s", definitions...)
 	w.Reload(func(*config.Config) {})
 }
 
 // SetToolsOn makes the definitions the tools of a server.
-func (w *World) SetToolsOn(server string, definitions ...string) {
+func (w *Harness) SetToolsOn(server string, definitions ...string) {
 	w.T.Helper()
 	var tools []*tool.Definition
 	for _, raw := range definitions {
@@ -130,7 +130,7 @@ func (w *World) SetToolsOn(server string, definitions ...string) {
 }
 
 // Reload applies a changed configuration.
-func (w *World) Reload(change func(*config.Config)) {
+func (w *Harness) Reload(change func(*config.Config)) {
 	w.T.Helper()
 	if err := w.Edit(func(c *config.Config) error { change(c); return nil }); err != nil {
 		w.T.Fatal(err)
@@ -138,7 +138,7 @@ func (w *World) Reload(change func(*config.Config)) {
 }
 
 // Edit applies a configuration change that may fail.
-func (w *World) Edit(change func(*config.Config) error) error {
+func (w *Harness) Edit(change func(*config.Config) error) error {
 	if w.EditErr != nil {
 		return w.EditErr
 	}
@@ -151,13 +151,13 @@ func (w *World) Edit(change func(*config.Config) error) error {
 	if err != nil {
 		return err
 	}
-	w.live(&next)
+	w.setConfig(&next)
 	commit()
 	return nil
 }
 
 // AddEvent adds an event and runs keep with the lock held.
-func (w *World) AddEvent(event string, keep func()) {
+func (w *Harness) AddEvent(event string, keep func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.Events = append(w.Events, event)
@@ -167,7 +167,7 @@ func (w *World) AddEvent(event string, keep func()) {
 }
 
 // Begin, End, Append and Refuse implement the activity log.
-func (w *World) Begin(r *activity.Record) error {
+func (w *Harness) Begin(r *activity.Record) error {
 	if w.BeginErr != nil {
 		return w.BeginErr
 	}
@@ -177,30 +177,30 @@ func (w *World) Begin(r *activity.Record) error {
 	return nil
 }
 
-func (w *World) End(_ string, o activity.Outcome) error {
+func (w *Harness) End(_ string, o activity.Outcome) error {
 	w.AddEvent("end", func() { w.Ended = append(w.Ended, o) })
 	return nil
 }
 
-func (w *World) Append(r *activity.Record) error {
+func (w *Harness) Append(r *activity.Record) error {
 	r.ID = "refusal"
 	w.AddEvent("append", func() { w.Appended = append(w.Appended, *r) })
 	return nil
 }
 
-func (w *World) Refuse(r *activity.Record) error {
+func (w *Harness) Refuse(r *activity.Record) error {
 	r.ID, r.Type, r.Status = "refusal", activity.PolicyDecision, activity.Blocked
 	w.AddEvent("refuse", func() { w.Appended = append(w.Appended, *r) })
 	return nil
 }
 
 // PutResult and GetResult implement the result store.
-func (w *World) PutResult(_ context.Context, r store.StoredResult) error {
+func (w *Harness) PutResult(_ context.Context, r store.StoredResult) error {
 	w.Results[r.Handle] = r
 	return nil
 }
 
-func (w *World) GetResult(_ context.Context, handle string) (store.StoredResult, error) {
+func (w *Harness) GetResult(_ context.Context, handle string) (store.StoredResult, error) {
 	r, ok := w.Results[handle]
 	if !ok {
 		return r, problem.New(problem.NotFound, "no such handle", "")
@@ -209,27 +209,27 @@ func (w *World) GetResult(_ context.Context, handle string) (store.StoredResult,
 }
 
 // ListPrimitives, AddDefinitions and RefreshTools delegate to Upstreams.
-func (w *World) ListPrimitives(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
+func (w *Harness) ListPrimitives(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
 	return w.Upstreams.ListPrimitives(ctx, server, method, list)
 }
 
-func (w *World) AddDefinitions(server string, definitions []json.RawMessage) bool {
+func (w *Harness) AddDefinitions(server string, definitions []json.RawMessage) bool {
 	return w.Upstreams.AddDefinitions(server, definitions)
 }
 
-func (w *World) RefreshTools(ctx context.Context, server string, since time.Time) {
+func (w *Harness) RefreshTools(ctx context.Context, server string, since time.Time) {
 	w.Upstreams.RefreshTools(ctx, server, since)
 }
 
 // Surface returns a server as seen by the gate.
-func (w *World) Surface(server string) session.Surface { return surface{w, server} }
+func (w *Harness) Surface(server string) session.Surface { return gateSurface{w, server} }
 
-type surface struct {
-	w      *World
+type gateSurface struct {
+	w      *Harness
 	server string
 }
 
-func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (f gateSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if r.Method != "tools/call" {
 		return f.w.Upstreams.Relay(ctx, f.server, r)
 	}
@@ -249,7 +249,7 @@ func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, err
 	return f.w.AnswerCall(ctx, r)
 }
 
-func (f surface) Open(context.Context, *session.Request) (session.Session, session.Reply, error) {
+func (f gateSurface) Open(context.Context, *session.Request) (session.Session, session.Reply, error) {
 	return f.w.Upstreams.Open(f.server)
 }
 
@@ -259,18 +259,18 @@ type Session struct {
 	Server string
 	Emit   func(session.Event) // the listener's callback
 
-	w   *World
+	w   *Harness
 	end *session.End
 }
 
 func (s *Session) Notify(_ context.Context, method string, _ json.RawMessage) error {
 	s.w.AddEvent("notify "+method, nil)
-	return s.over()
+	return s.endCause()
 }
 
 func (s *Session) Respond(_ context.Context, id json.RawMessage, _ session.Reply) error {
 	s.w.AddEvent("respond "+string(id), nil)
-	return s.over()
+	return s.endCause()
 }
 
 func (s *Session) Listen(ctx context.Context, say func(session.Event), opened func()) error {
@@ -280,7 +280,7 @@ func (s *Session) Listen(ctx context.Context, say func(session.Event), opened fu
 	return nil
 }
 
-func (s *Session) over() error { return s.end.Cause() }
+func (s *Session) endCause() error { return s.end.Cause() }
 
 func (s *Session) Close()                { s.end.Fail(session.ErrEnded) }
 func (s *Session) Done() <-chan struct{} { return s.end.Done() }
@@ -288,7 +288,7 @@ func (s *Session) Done() <-chan struct{} { return s.end.Done() }
 // RelayServers are servers that answer requests other than calls; a test sets their
 // tools.
 type RelayServers struct {
-	W             *World
+	W             *Harness
 	Tools         string // the current list
 	ToolsLearned  bool
 	OnRefresh     func()   // called by RefreshTools
@@ -355,7 +355,7 @@ func NewRequest(method, params string) *session.Request {
 }
 
 // Log adds queries to World's activity log.
-type Log struct{ *World }
+type Log struct{ *Harness }
 
 func (l Log) List(context.Context, activity.Filter) (activity.Page, error) {
 	return activity.Page{Records: l.Logged}, nil
@@ -373,9 +373,9 @@ func (l Log) Calls(context.Context, time.Time) (map[string]int64, error) {
 }
 
 // Restart and RestartQuietly record a restart.
-func (w *World) Restart(string) error { w.AddEvent("restart", nil); return nil }
+func (w *Harness) Restart(string) error { w.AddEvent("restart", nil); return nil }
 
-func (w *World) RestartQuietly(_ context.Context, _ string, begin func() error) error {
+func (w *Harness) RestartQuietly(_ context.Context, _ string, begin func() error) error {
 	w.AddEvent("restart quietly", nil)
 	if w.RestartErr != nil {
 		return w.RestartErr
@@ -408,7 +408,7 @@ type RetrievedTool struct {
 }
 
 // ParseRetrieveResult parses an answer of retrieve_tools.
-func (w *World) ParseRetrieveResult(raw json.RawMessage, err error) (answer RetrieveResult) {
+func (w *Harness) ParseRetrieveResult(raw json.RawMessage, err error) (answer RetrieveResult) {
 	w.T.Helper()
 	if err == nil {
 		err = json.Unmarshal(raw, &answer)

@@ -148,12 +148,12 @@ func wantAll(t *testing.T, l *Log, ids []string) {
 // dead. Calls are refused within a look, and those that were acknowledged before
 // are there after the process was killed and the disk put in order.
 func TestADyingFileSystemIsNoticed(t *testing.T) {
-	faultfs.Needed(t)
+	faultfs.SkipUnlessAvailable(t)
 	for name, die := range map[string]func(*faultfs.Mount) error{
-		"read-only": (*faultfs.Mount).Abort, "EIO": (*faultfs.Mount).Shutdown,
+		"read-only": (*faultfs.Mount).MakeReadOnly, "EIO": (*faultfs.Mount).FailWithEIO,
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
+			disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 			mounted(t, disk, err)
 			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memory{}
 			var made []string
@@ -178,7 +178,7 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 				}
 				made = append(made, running.ID)
 				dieOf(t, l)
-				if err := disk.Repair(); err != nil {
+				if err := disk.UnmountAndRepair(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -200,17 +200,17 @@ func openLog2(t *testing.T, opt Options, st Store) *Log {
 // TestADeadFileSystemThatComesBack needs no restart: what was acknowledged is
 // written again.
 func TestADeadFileSystemThatComesBack(t *testing.T) {
-	faultfs.Needed(t)
-	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
+	faultfs.SkipUnlessAvailable(t)
+	disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	mounted(t, disk, err)
 	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memory{}
 	l := openLog2(t, opt, st)
 	made := []string{call(t, l, "before").ID}
-	if err := disk.Abort(); err != nil {
+	if err := disk.MakeReadOnly(); err != nil {
 		t.Fatal(err)
 	}
 	made = append(made, refusesCalls(t, l)...)
-	if err := disk.Repair(); err != nil {
+	if err := disk.UnmountAndRepair(); err != nil {
 		t.Fatal(err)
 	}
 	made = append(made, takesCalls(t, l))
@@ -241,7 +241,7 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 				if what == "file" {
 					gone = l.spool.mark().segments[0].path
 				}
-				if err := faultfs.Delete(gone); err != nil {
+				if err := faultfs.RemoveAllWithRetry(gone); err != nil {
 					t.Fatal(err)
 				}
 				for range 50 {
@@ -266,11 +266,11 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 // TestRoomForTheEndIsReserved: on a full disk no call begins whose outcome might
 // find no room, and what has begun ends, with its response cut.
 func TestRoomForTheEndIsReserved(t *testing.T) {
-	volume.Serial(t)
-	faultfs.Needed(t)
+	volume.SkipUnderRace(t)
+	faultfs.SkipUnlessAvailable(t)
 	for _, durability := range []string{"process", DurabilityPower} {
 		t.Run(durability, func(t *testing.T) {
-			disk, err := faultfs.Tmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
+			disk, err := faultfs.MountTmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
 			mounted(t, disk, err)
 			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), Durability: durability}, &memory{}
 			l := openLog2(t, opt, st)
@@ -284,7 +284,7 @@ func TestRoomForTheEndIsReserved(t *testing.T) {
 				}
 				open = append(open, r.ID)
 				if len(open) == 100 {
-					if err := disk.Fill(); err != nil {
+					if err := disk.FillUp(); err != nil {
 						t.Fatal(err)
 					}
 					filled = true
@@ -329,19 +329,19 @@ func listAll(t *testing.T, l *Log) []Record {
 
 // TestAFullDiskComesBack needs no restart.
 func TestAFullDiskComesBack(t *testing.T) {
-	faultfs.Needed(t)
-	disk, err := faultfs.Tmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
+	faultfs.SkipUnlessAvailable(t)
+	disk, err := faultfs.MountTmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
 	mounted(t, disk, err)
 	l := openLog(t, Options{Dir: filepath.Join(disk.Dir, "spool")}, &memory{})
 	call(t, l, "before")
-	if err := disk.Fill(); err != nil {
+	if err := disk.FillUp(); err != nil {
 		t.Fatal(err)
 	}
 	refusesCalls(t, l)
 	if h := l.Health(); !h.Degraded {
 		t.Errorf("health: %+v", h)
 	}
-	if err := disk.Unfill(); err != nil {
+	if err := disk.RemoveFiller(); err != nil {
 		t.Fatal(err)
 	}
 	within(t, "the log is well, though nobody calls", func() error {
@@ -440,8 +440,8 @@ func TestAHoleBetweenSegments(t *testing.T) {
 // and where it was when the disk is back. A database that came back with the disk
 // lacks the last moments, and gets them.
 func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
-	faultfs.Needed(t)
-	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
+	faultfs.SkipUnlessAvailable(t)
+	disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	mounted(t, disk, err)
 	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memory{}
 	l := openLog2(t, opt, st)
@@ -458,7 +458,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 		}
 		return nil
 	})
-	if err := disk.Away(); err != nil {
+	if err := disk.UnmountInUse(); err != nil {
 		t.Fatal(err)
 	}
 	within(t, "the spool goes on elsewhere", func() error {
@@ -473,7 +473,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 		t.Error("the store did not fail")
 	}
 	st.forget() // what comes back has nothing of it
-	if err := disk.Back(); err != nil {
+	if err := disk.CheckAndRemount(); err != nil {
 		t.Fatal(err)
 	}
 	within(t, "the spool is where it was", func() error {
@@ -517,7 +517,7 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 		return err
 	})
 	made = append(made, call(t, l, "after").ID)
-	if err := faultfs.Delete(opt.Dir); err != nil {
+	if err := faultfs.RemoveAllWithRetry(opt.Dir); err != nil {
 		t.Fatal(err)
 	}
 	made = append(made, unlessRefused(t, l)...)
@@ -528,14 +528,14 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 // With power the folder is brought to the disk before a new segment counts: without that the
 // segment could be gone after a loss of power, whatever was synced in it.
 func TestANewSegmentNeedsItsFolder(t *testing.T) {
-	faultfs.Needed(t)
+	faultfs.SkipUnlessAvailable(t)
 	s := newSpool(t, t.TempDir())
 	s.power = true
 	if _, err := s.openSpool(); err != nil {
 		t.Fatal(err)
 	}
 	defer s.close(true)
-	i, err := faultfs.Inject(os.Getpid(), "fsync:error=EIO", s.dir)
+	i, err := faultfs.InjectSyscallFaults(os.Getpid(), "fsync:error=EIO", s.dir)
 	if err != nil {
 		t.Fatal(err)
 	}

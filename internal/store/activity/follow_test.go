@@ -53,9 +53,9 @@ func wantSteps(t *testing.T, what string, got, want []Step) {
 // does not, restarts), who reads on from any place of the log reads exactly what
 // follows it, as who was there all the time.
 func TestReadingOnFromAnyPlace(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	for seed := range uint64(volume.Of(8, 3)) {
+	for seed := range uint64(volume.FullOrQuick(8, 3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))
