@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// installed is a server as it is installed beside others.
-type installed struct {
+// installedServer is a server as it is installed beside others.
+type installedServer struct {
 	name  string
 	tools []tool.Definition
 }
@@ -26,40 +26,40 @@ const (
 	inEach        = 20
 )
 
-// benchAcross prints how often honest tools are flagged for what they order about
+// benchCrossToolFindings prints how often honest tools are flagged for what they order about
 // tools of other servers, and which malicious ones are found by that.
-func benchAcross(o options) error {
-	samples, err := corpora.Read(o.shared)
+func benchCrossToolFindings(o options) error {
+	samples, err := corpora.ReadAll(o.shared)
 	if err != nil {
 		return err
 	}
-	servers, malicious := honestServers(samples)
+	servers, malicious := splitHonestAndMalicious(samples)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "honest servers\ttools\tflagged\t\tby rule\t")
-	random, found := rand.New(rand.NewPCG(1, 2)), flags{}
+	random, found := rand.New(rand.NewPCG(1, 2)), crossFindingCounts{}
 	for range installations {
-		var some []installed
+		var some []installedServer
 		for _, i := range random.Perm(len(servers))[:inEach] {
 			some = append(some, servers[i])
 		}
-		found.count(some, o.verbose)
+		found.countFindings(some, o.verbose)
 	}
 	fmt.Fprintf(w, "%d installs of %d\t%v\t\n", installations, inEach, &found)
-	found = flags{}
+	found = crossFindingCounts{}
 	for _, s := range servers {
-		found.count([]installed{s}, false)
+		found.countFindings([]installedServer{s}, false)
 	}
 	fmt.Fprintf(w, "each of %d alone\t%v\t\n", len(servers), &found)
-	found = flags{}
-	found.count(servers, o.verbose)
+	found = crossFindingCounts{}
+	found.countFindings(servers, o.verbose)
 	fmt.Fprintf(w, "all %d at once\t%v\t\n", len(servers), &found)
 	w.Flush()
-	printAttacks(servers, malicious, o.verbose)
+	printMaliciousDetection(servers, malicious, o.verbose)
 	return nil
 }
 
-// honestServers returns the servers of the benign samples, and the other samples.
-func honestServers(samples []corpora.Sample) (servers []installed, malicious []corpora.Sample) {
+// splitHonestAndMalicious returns the servers of the benign samples, and the other samples.
+func splitHonestAndMalicious(samples []corpora.Sample) (servers []installedServer, malicious []corpora.Sample) {
 	at := map[string]int{}
 	for _, s := range samples {
 		if s.Malicious {
@@ -69,7 +69,7 @@ func honestServers(samples []corpora.Sample) (servers []installed, malicious []c
 		id := s.Corpus + "/" + s.Server
 		if _, there := at[id]; !there {
 			at[id] = len(servers)
-			servers = append(servers, installed{name: fmt.Sprintf("%s-%d", s.Server, len(servers))})
+			servers = append(servers, installedServer{name: fmt.Sprintf("%s-%d", s.Server, len(servers))})
 		}
 		x := &servers[at[id]]
 		if !slices.ContainsFunc(x.tools, func(d tool.Definition) bool { return d.ID.Tool == s.Definition.ID.Tool }) {
@@ -81,8 +81,8 @@ func honestServers(samples []corpora.Sample) (servers []installed, malicious []c
 	return servers, malicious
 }
 
-// index returns the names of all tools.
-func index(servers []installed) *scan.CrossRefIndex {
+// newCrossRefIndex returns the names of all tools.
+func newCrossRefIndex(servers []installedServer) *scan.CrossRefIndex {
 	x := scan.NewCrossRefIndex()
 	for _, s := range servers {
 		names := make([]string, len(s.tools))
@@ -94,15 +94,15 @@ func index(servers []installed) *scan.CrossRefIndex {
 	return x
 }
 
-// flags counts what is found across tools.
-type flags struct {
+// crossFindingCounts counts what is found across tools.
+type crossFindingCounts struct {
 	tools, flagged int
 	rules          map[string]int
 }
 
-// count counts what is found in servers that are installed together.
-func (f *flags) count(servers []installed, print bool) {
-	x := index(servers)
+// countFindings counts what is found in servers that are installed together.
+func (f *crossFindingCounts) countFindings(servers []installedServer, print bool) {
+	x := newCrossRefIndex(servers)
 	for _, s := range servers {
 		for _, d := range s.tools {
 			f.tools++
@@ -122,7 +122,7 @@ func (f *flags) count(servers []installed, print bool) {
 	}
 }
 
-func (f *flags) String() string {
+func (f *crossFindingCounts) String() string {
 	var rules []string
 	for _, rule := range slices.Sorted(maps.Keys(f.rules)) {
 		rules = append(rules, fmt.Sprintf("%s %d", rule, f.rules[rule]))
@@ -130,10 +130,10 @@ func (f *flags) String() string {
 	return fmt.Sprintf("%d\t%d\t%.3f %%\t%s", f.tools, f.flagged, 100*float64(f.flagged)/float64(max(1, f.tools)), strings.Join(rules, ", "))
 }
 
-// printAttacks prints how many of the malicious definitions name a tool of another
+// printMaliciousDetection prints how many of the malicious definitions name a tool of another
 // server, and how many of these are found beside it, by what is found across tools
 // alone, and by the scanner too.
-func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
+func printMaliciousDetection(servers []installedServer, malicious []corpora.Sample, print bool) {
 	names := map[string]bool{}
 	for _, s := range servers {
 		for _, d := range s.tools {
@@ -144,7 +144,7 @@ func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 	}
 	type row struct{ all, naming, across, unknown, both int }
 	rows := map[string]*row{}
-	beside, alone := index(servers), scan.NewCrossRefIndex()
+	beside, alone := newCrossRefIndex(servers), scan.NewCrossRefIndex()
 	for _, m := range malicious {
 		r := rows[m.Corpus]
 		if r == nil {
@@ -162,7 +162,7 @@ func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 			beside.SetToolNames(server, tools)
 		}
 		found := beside.NewScannedTool(&d).CrossFindings()
-		if namesOther(d, names, m.Peers) {
+		if mentionsOtherTool(d, names, m.Peers) {
 			r.naming++
 			if len(found) > 0 {
 				r.across++
@@ -189,13 +189,13 @@ func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 	w.Flush()
 }
 
-// namesOther reports whether the description of a tool has the name of a tool, of
+// mentionsOtherTool reports whether the description of a tool has the name of a tool, of
 // several parts, that is of another server.
-func namesOther(d tool.Definition, names map[string]bool, peers []corpora.Peer) bool {
+func mentionsOtherTool(d tool.Definition, names map[string]bool, peers []corpora.PeerTool) bool {
 	words := strings.FieldsFunc(d.Description, func(r rune) bool {
 		return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
 	return slices.ContainsFunc(words, func(word string) bool {
-		return word != d.ID.Tool && (names[word] || slices.ContainsFunc(peers, func(p corpora.Peer) bool { return p.Name == word }))
+		return word != d.ID.Tool && (names[word] || slices.ContainsFunc(peers, func(p corpora.PeerTool) bool { return p.Name == word }))
 	})
 }

@@ -19,29 +19,29 @@ import (
 	"time"
 )
 
-// subject is one way to make the call: where it is posted, and as what.
-type subject struct {
+// callTarget is one way to make the call: where it is posted, and as what.
+type callTarget struct {
 	name    string
 	url     string
 	body    []byte
 	headers map[string]string
-	process *process // whose processor time counts; nil for the direct call
-	command *command // the call is a line to this, whose processor time counts, too
+	process *process      // whose processor time counts; nil for the direct call
+	stdio   *stdioProcess // the call is a line to this, whose processor time counts, too
 }
 
-// cpu is the processor time that the subject has used.
-func (s *subject) cpu() (used time.Duration) {
+// cpuTime is the processor time that the subject has used.
+func (s *callTarget) cpuTime() (used time.Duration) {
 	if s.process != nil {
-		used = s.process.cpu()
+		used = s.process.cpuTime()
 	}
-	if s.command != nil {
-		used += s.command.process.cpu()
+	if s.stdio != nil {
+		used += s.stdio.process.cpuTime()
 	}
 	return used
 }
 
-// figure is what one measurement of a subject gave.
-type figure struct {
+// measurement is what one measurement of a subject gave.
+type measurement struct {
 	p50, p95 time.Duration
 	rate     float64       // calls per second
 	cpu      time.Duration // of the gateway, per call
@@ -52,12 +52,12 @@ func benchCalls(o options, dir, binary string) error {
 	if !known {
 		return fmt.Errorf("-upstream takes bare or sdk, not %q", o.upstream)
 	}
-	subjects, stop, err := callSubjects(dir, binary, role, o.beside)
+	subjects, stop, err := startCallTargets(dir, binary, role, o.beside)
 	defer stop()
 	if err != nil {
 		return err
 	}
-	subjects = slices.DeleteFunc(subjects, func(s subject) bool {
+	subjects = slices.DeleteFunc(subjects, func(s callTarget) bool {
 		return s.process != nil && s.name != "floor" && !strings.Contains(s.name, o.only)
 	})
 	fmt.Printf("%d rounds of %s each, everything on (intent checked, arguments validated, record written first, secrets masked)\n", o.rounds, o.duration)
@@ -66,19 +66,19 @@ func benchCalls(o options, dir, binary string) error {
 		if err != nil || clients < 1 {
 			return fmt.Errorf("-clients takes numbers, not %q", text)
 		}
-		if err := compare(o, subjects, clients); err != nil {
+		if err := compareTargets(o, subjects, clients); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// besideMark stands before the names of the ways through the other binary.
-const besideMark = "beside:"
+// besidePrefix stands before the names of the ways through the other binary.
+const besidePrefix = "beside:"
 
-// callSubjects starts everything, with the HTTP upstream of that role, and
+// startCallTargets starts everything, with the HTTP upstream of that role, and
 // connects MCPProxy to its upstreams; the binary beside, too, if there is one.
-func callSubjects(dir, binary, role, beside string) (subjects []subject, stop func(), err error) {
+func startCallTargets(dir, binary, role, beside string) (subjects []callTarget, stop func(), err error) {
 	var running []*process
 	stop = func() {
 		for _, p := range slices.Backward(running) {
@@ -96,12 +96,12 @@ func callSubjects(dir, binary, role, beside string) (subjects []subject, stop fu
 		return nil, stop, err
 	}
 	running = append(running, floor)
-	subjects = []subject{
+	subjects = []callTarget{
 		{name: "direct", url: direct, body: plainCall},
 		{name: "floor", url: "http://" + floor.addr + "/", body: plainCall, process: floor},
 	}
 	for _, s := range subjects {
-		if err := awaitCall(s); err != nil {
+		if err := awaitSuccessfulCall(s); err != nil {
 			return nil, stop, fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
@@ -111,20 +111,20 @@ func callSubjects(dir, binary, role, beside string) (subjects []subject, stop fu
 	}
 	for i, binary := range binaries {
 		own := filepath.Join(dir, strconv.Itoa(i))
-		proxy, through, err := proxySubjects(binary, own, direct)
+		proxy, through, err := startProxyTargets(binary, own, direct)
 		if proxy != nil {
 			running = append(running, proxy)
 		}
 		if err != nil {
 			return nil, stop, err
 		}
-		c, err := startCommand(binary, own)
+		c, err := startStdioProcess(binary, own)
 		if err != nil {
 			return nil, stop, err
 		}
 		running = append(running, c.process)
 		command := through[0]
-		command.name, command.command = "command/http", c
+		command.name, command.stdio = "command/http", c
 		through = append(through, command)
 		for j, s := range through {
 			if i == 0 {
@@ -132,7 +132,7 @@ func callSubjects(dir, binary, role, beside string) (subjects []subject, stop fu
 				continue
 			}
 			// Right behind its counterpart, since a machine's speed drifts.
-			s.name = besideMark + s.name
+			s.name = besidePrefix + s.name
 			subjects = slices.Insert(subjects, len(subjects)-len(through)+1+j, s)
 		}
 	}
@@ -142,9 +142,9 @@ func callSubjects(dir, binary, role, beside string) (subjects []subject, stop fu
 // plainCall is the call as the upstream takes it.
 var plainCall = []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a short text to echo","n":7}}}`)
 
-// proxySubjects starts that binary of MCPProxy, with everything it keeps in
+// startProxyTargets starts that binary of MCPProxy, with everything it keeps in
 // dir, and returns the ways through it once they are connected.
-func proxySubjects(binary, dir, direct string) (*process, []subject, error) {
+func startProxyTargets(binary, dir, direct string) (*process, []callTarget, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, nil, err
 	}
@@ -166,17 +166,17 @@ func proxySubjects(binary, dir, direct string) (*process, []subject, error) {
 	if err != nil {
 		return proxy, nil, err
 	}
-	var subjects []subject
+	var subjects []callTarget
 	for _, server := range []string{"http", "stdio"} {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"%s:echo","args":{"text":"a short text to echo","n":7},"intent_reason":"benchmark"}}}`, server)
-		s := subject{name: "mcpproxy/" + server, url: gateway, body: []byte(body), headers: session, process: proxy}
-		if err := awaitCall(s); err != nil {
+		s := callTarget{name: "mcpproxy/" + server, url: gateway, body: []byte(body), headers: session, process: proxy}
+		if err := awaitSuccessfulCall(s); err != nil {
 			return proxy, nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 		subjects = append(subjects, s)
 	}
 	for _, server := range []string{"http", "stdio"} { // they are connected by now
-		relay, err := relayed(gateway, server, plainCall, proxy)
+		relay, err := newRelayTarget(gateway, server, plainCall, proxy)
 		if err != nil {
 			return proxy, nil, err
 		}
@@ -185,24 +185,24 @@ func proxySubjects(binary, dir, direct string) (*process, []subject, error) {
 	return proxy, subjects, nil
 }
 
-// relayed is the call through the transparent surface.
-func relayed(gateway, server string, body []byte, proxy *process) (subject, error) {
-	s := subject{name: "relay/" + server, url: gateway + "/servers/" + server, body: body, process: proxy}
+// newRelayTarget is the call through the transparent surface.
+func newRelayTarget(gateway, server string, body []byte, proxy *process) (callTarget, error) {
+	s := callTarget{name: "relay/" + server, url: gateway + "/servers/" + server, body: body, process: proxy}
 	var err error
 	if s.headers, err = openSession(s.url); err != nil {
 		return s, fmt.Errorf("%s: %w", s.name, err)
 	}
-	if err := awaitCall(s); err != nil {
+	if err := awaitSuccessfulCall(s); err != nil {
 		return s, fmt.Errorf("%s: %w", s.name, err)
 	}
 	return s, nil
 }
 
-// compare measures all subjects alternately and prints the medians.
-func compare(o options, subjects []subject, clients int) error {
-	figures := make([][]figure, len(subjects))
+// compareTargets measures all subjects alternately and prints the medians.
+func compareTargets(o options, subjects []callTarget, clients int) error {
+	figures := make([][]measurement, len(subjects))
 	for _, s := range subjects {
-		if _, err := measure(s, clients, o.duration/4); err != nil { // warm up
+		if _, err := measureTarget(s, clients, o.duration/4); err != nil { // warm up
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
@@ -213,7 +213,7 @@ func compare(o options, subjects []subject, clients int) error {
 				i = len(subjects) - 1 - n
 			}
 			s := subjects[i]
-			f, err := measure(s, clients, o.duration)
+			f, err := measureTarget(s, clients, o.duration)
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
@@ -225,29 +225,29 @@ func compare(o options, subjects []subject, clients int) error {
 	}
 	fmt.Printf("\n%d client(s)\n%-23s %10s %10s %10s %12s | %10s %10s %10s\n", clients,
 		"", "p50", "p95", "calls/s", "CPU/call", "p50 ×dir", "rate ×dir", "CPU ×floor")
-	direct, floor := median(figures[0]), median(figures[1])
+	direct, floor := medianMeasurement(figures[0]), medianMeasurement(figures[1])
 	for i, s := range subjects {
-		m := median(figures[i])
+		m := medianMeasurement(figures[i])
 		fmt.Printf("%-23s %10s %10s %10.0f %12s | %10.2f %10.2f", s.name,
-			micro(m.p50), micro(m.p95), m.rate, micro(m.cpu), ratio(m.p50, direct.p50), m.rate/direct.rate)
+			formatMicroseconds(m.p50), formatMicroseconds(m.p95), m.rate, formatMicroseconds(m.cpu), ratio(m.p50, direct.p50), m.rate/direct.rate)
 		if s.process != nil {
 			fmt.Printf(" %10.2f", ratio(m.cpu, floor.cpu))
 		}
 		fmt.Println()
 	}
 	for i, s := range subjects {
-		if other := slices.IndexFunc(subjects, func(o subject) bool { return o.name == besideMark+s.name }); other >= 0 {
-			printPaired(s.name, figures[i], figures[other])
+		if other := slices.IndexFunc(subjects, func(o callTarget) bool { return o.name == besidePrefix+s.name }); other >= 0 {
+			printPairedRatios(s.name, figures[i], figures[other])
 		}
 	}
 	return nil
 }
 
-// printPaired prints the medians of the ratios, round by round, of the figures
+// printPairedRatios prints the medians of the ratios, round by round, of the figures
 // of this tree to those of the binary beside it. In brackets are the ratios between which
 // the true median is in 95 of 100 cases, by their ranks.
-func printPaired(name string, own, other []figure) {
-	of := func(value func(figure) float64) string {
+func printPairedRatios(name string, own, other []measurement) {
+	of := func(value func(measurement) float64) string {
 		var all []float64
 		for round := range own {
 			all = append(all, value(own[round])/value(other[round]))
@@ -258,37 +258,37 @@ func printPaired(name string, own, other []figure) {
 		return fmt.Sprintf("%.3f (%.3f–%.3f)", all[len(all)/2], all[low], all[len(all)-1-low])
 	}
 	fmt.Printf("%-15s × beside: p50 %s, calls/s %s, CPU/call %s\n", name,
-		of(func(f figure) float64 { return float64(f.p50) }), of(func(f figure) float64 { return f.rate }), of(func(f figure) float64 { return float64(f.cpu) }))
+		of(func(f measurement) float64 { return float64(f.p50) }), of(func(f measurement) float64 { return f.rate }), of(func(f measurement) float64 { return float64(f.cpu) }))
 }
 
-func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
-func micro(d time.Duration) string     { return fmt.Sprintf("%.0f µs", float64(d)/1e3) }
+func ratio(a, b time.Duration) float64          { return float64(a) / float64(b) }
+func formatMicroseconds(d time.Duration) string { return fmt.Sprintf("%.0f µs", float64(d)/1e3) }
 
-// median takes the median of each column.
-func median(all []figure) figure {
-	middle := func(less func(a, b figure) int) figure {
+// medianMeasurement takes the median of each column.
+func medianMeasurement(all []measurement) measurement {
+	middle := func(less func(a, b measurement) int) measurement {
 		sorted := slices.SortedFunc(slices.Values(all), less)
 		return sorted[len(sorted)/2]
 	}
-	return figure{
-		p50:  middle(func(a, b figure) int { return int(a.p50 - b.p50) }).p50,
-		p95:  middle(func(a, b figure) int { return int(a.p95 - b.p95) }).p95,
-		rate: middle(func(a, b figure) int { return int(a.rate - b.rate) }).rate,
-		cpu:  middle(func(a, b figure) int { return int(a.cpu - b.cpu) }).cpu,
+	return measurement{
+		p50:  middle(func(a, b measurement) int { return int(a.p50 - b.p50) }).p50,
+		p95:  middle(func(a, b measurement) int { return int(a.p95 - b.p95) }).p95,
+		rate: middle(func(a, b measurement) int { return int(a.rate - b.rate) }).rate,
+		cpu:  middle(func(a, b measurement) int { return int(a.cpu - b.cpu) }).cpu,
 	}
 }
 
-// measure lets clients call as fast as they can for the time given.
-func measure(s subject, clients int, duration time.Duration) (figure, error) {
+// measureTarget lets clients call as fast as they can for the time given.
+func measureTarget(s callTarget, clients int, duration time.Duration) (measurement, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	ctx, cancel := context.WithTimeout(context.Background(), duration+30*time.Second)
 	defer cancel()
-	if err := once(ctx, client, s); err != nil {
-		return figure{}, err
+	if err := callAndCheck(ctx, client, s); err != nil {
+		return measurement{}, err
 	}
-	used := s.cpu()
+	used := s.cpuTime()
 	var (
 		mu   sync.Mutex
 		all  []time.Duration
@@ -302,7 +302,7 @@ func measure(s subject, clients int, duration time.Duration) (figure, error) {
 			var ownErr error
 			for time.Since(started) < duration && ownErr == nil {
 				t := time.Now()
-				ownErr = once(ctx, client, s)
+				ownErr = callAndCheck(ctx, client, s)
 				own = append(own, time.Since(t))
 			}
 			mu.Lock()
@@ -313,18 +313,18 @@ func measure(s subject, clients int, duration time.Duration) (figure, error) {
 	wg.Wait()
 	elapsed := time.Since(started)
 	if err := errors.Join(errs...); err != nil {
-		return figure{}, err
+		return measurement{}, err
 	}
-	f := figure{rate: float64(len(all)) / elapsed.Seconds()}
-	f.cpu = (s.cpu() - used) / time.Duration(len(all))
+	f := measurement{rate: float64(len(all)) / elapsed.Seconds()}
+	f.cpu = (s.cpuTime() - used) / time.Duration(len(all))
 	slices.Sort(all)
 	f.p50, f.p95 = all[len(all)/2], all[len(all)*95/100]
 	return f, nil
 }
 
-// once makes one call and looks at the answer.
-func once(ctx context.Context, client *http.Client, s subject) error {
-	status, body, err := post(ctx, client, s)
+// callAndCheck makes one call and looks at the answer.
+func callAndCheck(ctx context.Context, client *http.Client, s callTarget) error {
+	status, body, err := postCall(ctx, client, s)
 	switch {
 	case err != nil:
 		return err
@@ -336,9 +336,9 @@ func once(ctx context.Context, client *http.Client, s subject) error {
 	return nil
 }
 
-func post(ctx context.Context, client *http.Client, s subject) (int, []byte, error) {
-	if s.command != nil {
-		answer, err := s.command.call(ctx, s.body)
+func postCall(ctx context.Context, client *http.Client, s callTarget) (int, []byte, error) {
+	if s.stdio != nil {
+		answer, err := s.stdio.call(ctx, s.body)
 		return http.StatusOK, answer, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(s.body))
@@ -359,14 +359,14 @@ func post(ctx context.Context, client *http.Client, s subject) (int, []byte, err
 	return resp.StatusCode, body, err
 }
 
-// patience is how long a subject may take to answer for the first time.
-const patience = 20 * time.Second
+// firstAnswerTimeout is how long a subject may take to answer for the first time.
+const firstAnswerTimeout = 20 * time.Second
 
 // openSession initialises a client of revision 2025-06-18, as soon as the
 // gateway answers, and returns the headers of its further requests.
 func openSession(url string) (map[string]string, error) {
 	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`)
-	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(firstAnswerTimeout); ; time.Sleep(2 * time.Millisecond) {
 		req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
 		if err != nil {
 			return nil, err
@@ -384,10 +384,10 @@ func openSession(url string) (map[string]string, error) {
 	}
 }
 
-// awaitCall waits until the call passes.
-func awaitCall(s subject) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		err := once(context.Background(), http.DefaultClient, s)
+// awaitSuccessfulCall waits until the call passes.
+func awaitSuccessfulCall(s callTarget) error {
+	for deadline := time.Now().Add(firstAnswerTimeout); ; time.Sleep(20 * time.Millisecond) {
+		err := callAndCheck(context.Background(), http.DefaultClient, s)
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
@@ -404,8 +404,8 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// total reads the "total" of a retrieve_tools answer.
-func total(body []byte) int {
+// parseSearchTotal reads the "total" of a retrieve_tools answer.
+func parseSearchTotal(body []byte) int {
 	var m struct {
 		Result struct {
 			StructuredContent struct {

@@ -16,12 +16,12 @@ const (
 	toolsPerServer = 100
 )
 
-// benchStart measures from the start of the process to its first answer.
-func benchStart(o options, dir, binary string) error {
+// benchStartup measures from the start of the process to its first answer.
+func benchStartup(o options, dir, binary string) error {
 	for _, servers := range []int{0, manyServers} {
 		var times []time.Duration
 		for range o.rounds * 2 {
-			took, err := startOnce(binary, dir, servers)
+			took, err := measureStartup(binary, dir, servers)
 			if err != nil {
 				return err
 			}
@@ -29,12 +29,12 @@ func benchStart(o options, dir, binary string) error {
 		}
 		slices.Sort(times)
 		fmt.Printf("start to first answer on /mcp, %3d servers that hang: median %s, worst %s (%d starts; the first with an empty data directory)\n",
-			servers, milli(times[len(times)/2]), milli(times[len(times)-1]), len(times))
+			servers, formatMilliseconds(times[len(times)/2]), formatMilliseconds(times[len(times)-1]), len(times))
 	}
 	return nil
 }
 
-func startOnce(binary, dir string, servers int) (time.Duration, error) {
+func measureStartup(binary, dir string, servers int) (time.Duration, error) {
 	listen, err := freeAddress()
 	if err != nil {
 		return 0, err
@@ -58,7 +58,7 @@ func startOnce(binary, dir string, servers int) (time.Duration, error) {
 	return time.Since(started), err
 }
 
-func milli(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
+func formatMilliseconds(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
 
 // benchCatalog measures a catalogue of servers with a hundred tools each.
 func benchCatalog(o options, dir, binary string) error {
@@ -77,14 +77,14 @@ func benchCatalog(o options, dir, binary string) error {
 	}
 	config.WriteString("}}")
 	for _, start := range []string{"first start", "second start (last known tools)"} {
-		if err := catalogOnce(o, start, binary, dir, config.String()); err != nil {
+		if err := measureCatalog(o, start, binary, dir, config.String()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func catalogOnce(o options, start, binary, dir, config string) error {
+func measureCatalog(o options, start, binary, dir, config string) error {
 	listen, err := freeAddress()
 	if err != nil {
 		return err
@@ -100,41 +100,41 @@ func catalogOnce(o options, start, binary, dir, config string) error {
 	if err != nil {
 		return err
 	}
-	search := func(query string) subject {
+	search := func(query string) callTarget {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"retrieve_tools","arguments":{"query":%q,"limit":10}}}`, query)
-		return subject{url: gateway, body: []byte(body), headers: session}
+		return callTarget{url: gateway, body: []byte(body), headers: session}
 	}
 	// Every made-up tool has the word "workspace" in its schema.
 	want := o.servers * toolsPerServer
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(firstAnswerTimeout); ; {
 		asked := time.Now()
-		_, body, err := post(context.Background(), http.DefaultClient, search("workspace"))
-		if err == nil && total(body) == want {
+		_, body, err := postCall(context.Background(), http.DefaultClient, search("workspace"))
+		if err == nil && parseSearchTotal(body) == want {
 			break
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("only %d of %d tools are searchable after %s", total(body), want, patience)
+			return fmt.Errorf("only %d of %d tools are searchable after %s", parseSearchTotal(body), want, firstAnswerTimeout)
 		}
 		// Such a search finds all there is: asked all the time, it would take a good part
 		// of what is measured.
 		time.Sleep(max(5*time.Millisecond, 10*time.Since(asked)))
 	}
-	fmt.Printf("%s: %d tools on %d servers searchable after %s, %s of processor time\n", start, want, o.servers, milli(time.Since(started)), milli(proxy.cpu()))
+	fmt.Printf("%s: %d tools on %d servers searchable after %s, %s of processor time\n", start, want, o.servers, formatMilliseconds(time.Since(started)), formatMilliseconds(proxy.cpuTime()))
 
 	var times []time.Duration
 	for i := range 100 * o.rounds {
 		s := search(fmt.Sprintf("%s a %s in workspace %d", verbs[i%len(verbs)], nouns[i%len(nouns)], i%o.servers))
 		t := time.Now()
-		if status, body, err := post(context.Background(), http.DefaultClient, s); err != nil || status != http.StatusOK {
+		if status, body, err := postCall(context.Background(), http.DefaultClient, s); err != nil || status != http.StatusOK {
 			return fmt.Errorf("retrieve_tools: status %d, %w: %.200s", status, err, body)
 		}
 		times = append(times, time.Since(t))
 	}
 	slices.Sort(times)
-	fmt.Printf("  retrieve_tools, limit 10: p50 %s, p95 %s\n", milli(times[len(times)/2]), milli(times[len(times)*95/100]))
-	used := proxy.cpu()
+	fmt.Printf("  retrieve_tools, limit 10: p50 %s, p95 %s\n", formatMilliseconds(times[len(times)/2]), formatMilliseconds(times[len(times)*95/100]))
+	used := proxy.cpuTime()
 	time.Sleep(5 * time.Second)
-	fmt.Printf("  memory %.0f MiB; idle processor time %.2f %% of a core\n", proxy.memory(),
-		100*(proxy.cpu()-used).Seconds()/5)
+	fmt.Printf("  memory %.0f MiB; idle processor time %.2f %% of a core\n", proxy.residentMemory(),
+		100*(proxy.cpuTime()-used).Seconds()/5)
 	return nil
 }

@@ -13,19 +13,19 @@ import (
 	"sync"
 )
 
-// command is `mcpproxy stdio` as a client has it: many requests on one pair of
+// stdioProcess is `mcpproxy stdio` as a client has it: many requests on one pair of
 // pipes.
-type command struct {
+type stdioProcess struct {
 	process *process
 	in      io.WriteCloser
 
-	mu    sync.Mutex // guards what follows, and orders the lines
-	next  int
-	waits map[int]chan []byte
+	mu      sync.Mutex // guards what follows, and orders the lines
+	next    int
+	pending map[int]chan []byte
 }
 
-// startCommand starts the command beside the daemon of dir, and opens a session.
-func startCommand(binary, dir string) (*command, error) {
+// startStdioProcess starts the command beside the daemon of dir, and opens a session.
+func startStdioProcess(binary, dir string) (*stdioProcess, error) {
 	cmd := exec.Command(binary, "stdio", "--config", configPath(dir), "--data-dir", filepath.Join(dir, "data"))
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -38,8 +38,8 @@ func startCommand(binary, dir string) (*command, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	c := &command{process: &process{cmd: cmd}, in: in, waits: map[int]chan []byte{}}
-	go c.read(bufio.NewReaderSize(out, 64<<10))
+	c := &stdioProcess{process: &process{cmd: cmd}, in: in, pending: map[int]chan []byte{}}
+	go c.readAnswers(bufio.NewReaderSize(out, 64<<10))
 	_, err = c.call(context.Background(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`))
 	if err == nil {
 		_, err = io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
@@ -47,8 +47,8 @@ func startCommand(binary, dir string) (*command, error) {
 	return c, err
 }
 
-// read hands each answer to who waits for it, until the command ends.
-func (c *command) read(out *bufio.Reader) {
+// readAnswers hands each answer to who waits for it, until the command ends.
+func (c *stdioProcess) readAnswers(out *bufio.Reader) {
 	for {
 		line, err := out.ReadBytes('\n')
 		if err != nil {
@@ -61,8 +61,8 @@ func (c *command) read(out *bufio.Reader) {
 			continue // a notification
 		}
 		c.mu.Lock()
-		wait := c.waits[id]
-		delete(c.waits, id)
+		wait := c.pending[id]
+		delete(c.pending, id)
 		c.mu.Unlock()
 		if wait != nil {
 			wait <- line
@@ -71,12 +71,12 @@ func (c *command) read(out *bufio.Reader) {
 }
 
 // call makes a request, whose id is 1 in body, with an id of its own.
-func (c *command) call(ctx context.Context, body []byte) ([]byte, error) {
+func (c *stdioProcess) call(ctx context.Context, body []byte) ([]byte, error) {
 	const before = len(`{"jsonrpc":"2.0","id":`)
 	wait := make(chan []byte, 1)
 	c.mu.Lock()
 	c.next++
-	c.waits[c.next] = wait
+	c.pending[c.next] = wait
 	_, err := fmt.Fprintf(c.in, "%s%d%s\n", body[:before], c.next, body[before+1:])
 	c.mu.Unlock()
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 
 const eventRate = 500 // calls in a second
 
-// listeners are streams of events that stay open while calls are made. Those that
+// eventStreams are streams of events that stay open while calls are made. Those that
 // are not read stall as soon as the buffers between are full.
-type listeners struct {
+type eventStreams struct {
 	count int
 	read  bool
 }
 
-func (l listeners) String() string {
+func (l eventStreams) String() string {
 	if l.read {
 		return fmt.Sprintf("%2d streams of events", l.count)
 	}
@@ -39,7 +39,7 @@ func benchEvents(o options, dir, binary string) error {
 	}
 	defer upstream.stop()
 	own := filepath.Join(dir, "events")
-	proxy, subjects, err := proxySubjects(binary, own, "http://"+upstream.addr+"/mcp")
+	proxy, subjects, err := startProxyTargets(binary, own, "http://"+upstream.addr+"/mcp")
 	if proxy != nil {
 		defer proxy.stop()
 	}
@@ -50,24 +50,24 @@ func benchEvents(o options, dir, binary string) error {
 	if err != nil {
 		return err
 	}
-	streams := []listeners{{0, true}, {1, true}, {20, true}, {20, false}}
-	used, memory := map[listeners][]time.Duration{}, map[listeners][]float64{}
+	streams := []eventStreams{{0, true}, {1, true}, {20, true}, {20, false}}
+	used, memory := map[eventStreams][]time.Duration{}, map[eventStreams][]float64{}
 	for round := range o.rounds {
 		for i := range streams {
 			l := streams[(i+round)%len(streams)]
-			read, stop, err := openEvents("http://"+proxy.addr+"/api/v1/events", strings.TrimSpace(string(key)), l)
+			read, stop, err := openEventStreams("http://"+proxy.addr+"/api/v1/events", strings.TrimSpace(string(key)), l)
 			if err != nil {
 				return err
 			}
-			cpu, err := steadily(subjects[0], o.duration)
-			size := proxy.memory()
+			cpu, err := callAtSteadyRate(subjects[0], o.duration)
+			size := proxy.residentMemory()
 			stop()
 			if err != nil {
 				return err
 			}
 			used[l], memory[l] = append(used[l], cpu), append(memory[l], size)
 			if o.verbose {
-				fmt.Printf("  round %d, %s: %s a call, %.1f MiB, %d bytes read\n", round+1, l, micro(cpu), size, *read)
+				fmt.Printf("  round %d, %s: %s a call, %.1f MiB, %d bytes read\n", round+1, l, formatMicroseconds(cpu), size, *read)
 			}
 		}
 	}
@@ -82,14 +82,14 @@ func benchEvents(o options, dir, binary string) error {
 		sorted := slices.Sorted(slices.Values(used[l]))
 		slices.Sort(more)
 		slices.Sort(larger)
-		fmt.Printf("%-28s %s; round by round %+.1f %% (%+.1f to %+.1f), %+.1f MiB\n", l.String()+":", micro(sorted[len(sorted)/2]),
+		fmt.Printf("%-28s %s; round by round %+.1f %% (%+.1f to %+.1f), %+.1f MiB\n", l.String()+":", formatMicroseconds(sorted[len(sorted)/2]),
 			more[len(more)/2], more[len(more)/4], more[len(more)*3/4], larger[len(larger)/2])
 	}
 	return nil
 }
 
-// openEvents opens streams and reads them, if they are to be read, until stop.
-func openEvents(url, key string, l listeners) (read *int64, stop func(), err error) {
+// openEventStreams opens streams and reads them, if they are to be read, until stop.
+func openEventStreams(url, key string, l eventStreams) (read *int64, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var reading sync.WaitGroup
 	stop = func() { cancel(); reading.Wait() }
@@ -124,23 +124,23 @@ func openEvents(url, key string, l listeners) (read *int64, stop func(), err err
 	return read, stop, nil
 }
 
-// steadily makes eventRate calls a second for some time, and returns the processor
+// callAtSteadyRate makes eventRate calls a second for some time, and returns the processor
 // time for one. Each call has its time, so that a late one does not delay the others.
-func steadily(s subject, duration time.Duration) (time.Duration, error) {
+func callAtSteadyRate(s callTarget, duration time.Duration) (time.Duration, error) {
 	const clients = 4
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	var calling sync.WaitGroup
 	calls, failed := make([]int, clients), make([]error, clients)
-	used := s.cpu()
+	used := s.cpuTime()
 	for i := range clients {
 		calling.Go(func() {
 			due := time.Now()
 			for end := due.Add(duration); time.Now().Before(end) && failed[i] == nil; calls[i]++ {
 				time.Sleep(time.Until(due))
 				due = due.Add(clients * time.Second / eventRate)
-				failed[i] = once(context.Background(), client, s)
+				failed[i] = callAndCheck(context.Background(), client, s)
 			}
 		})
 	}
@@ -155,5 +155,5 @@ func steadily(s subject, duration time.Duration) (time.Duration, error) {
 	if rate := float64(total) / duration.Seconds(); rate < 0.99*eventRate {
 		fmt.Printf("  the machine is too busy: %.1f calls a second\n", rate)
 	}
-	return (s.cpu() - used) / time.Duration(total), nil
+	return (s.cpuTime() - used) / time.Duration(total), nil
 }

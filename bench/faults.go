@@ -16,7 +16,7 @@ import (
 // benchFaults plays each way to break things, o.rounds times, and prints what
 // was lost.
 func benchFaults(o options) error {
-	if err := faultfs.Available(); err != nil {
+	if err := faultfs.CheckAvailable(); err != nil {
 		return fmt.Errorf("file systems cannot be mounted here: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "mcpproxy-faults-")
@@ -26,7 +26,7 @@ func benchFaults(o options) error {
 	defer os.RemoveAll(dir)
 	binary := o.binary
 	if binary == "" {
-		if binary, err = build(dir); err != nil {
+		if binary, err = buildBinary(dir); err != nil {
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func benchFaults(o options) error {
 		}
 		sum := faultrun.Report{}
 		for i := range uint64(o.rounds) {
-			r, err := faultrun.Run(context.Background(), s, faultrun.Options{
+			r, err := faultrun.RunScenario(context.Background(), s, faultrun.Options{
 				Binary: binary, Dir: filepath.Join(dir, "run"), Seed: seed + i, Clients: 16,
 			})
 			if err != nil {
@@ -51,7 +51,7 @@ func benchFaults(o options) error {
 				bad = true
 				continue
 			}
-			if !r.Good() {
+			if !r.IsGood() {
 				bad = true
 				fmt.Printf("%s, seed %d:\n  %s\n", s.Name, seed+i, strings.Join(r.Problems, "\n  "))
 				if o.verbose {
@@ -61,7 +61,7 @@ func benchFaults(o options) error {
 			sum.Add(r)
 		}
 		fmt.Printf("%-52s %4d %8d %8d %8d %6d %7d %6d %8s %8s\n", s.Name, o.rounds, sum.Acknowledged, sum.Refused, sum.Reached,
-			sum.Lost, sum.Doubled, sum.Wrong, short(sum.Noticed), short(sum.Back))
+			sum.Lost, sum.Doubled, sum.Wrong, formatShortDuration(sum.Noticed), formatShortDuration(sum.Back))
 	}
 	if bad {
 		return errors.New("something was lost, doubled or wrong")
@@ -69,7 +69,7 @@ func benchFaults(o options) error {
 	return nil
 }
 
-func short(d time.Duration) string {
+func formatShortDuration(d time.Duration) string {
 	if d == 0 {
 		return "–"
 	}

@@ -22,9 +22,9 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// firstDay is the first day of somebody with many servers: all by npx, with an
+// firstDayRun is the first day of somebody with many servers: all by npx, with an
 // empty npm cache, then again with the one that this has filled.
-type firstDay struct {
+type firstDayRun struct {
 	binary string
 	dir    string
 	limit  time.Duration
@@ -32,12 +32,12 @@ type firstDay struct {
 	client *api.Client
 	proxy  *process
 
-	ready  map[string]time.Duration
-	failed map[string][]string // what was said of each server that has failed
-	load   ownLoad
-	most   struct{ own, machine float64 }
-	calls  []time.Duration
-	wrong  int // calls that failed
+	ready   map[string]time.Duration
+	failed  map[string][]string // what was said of each server that has failed
+	load    processTreeLoad
+	maxLoad struct{ own, machine float64 }
+	calls   []time.Duration
+	wrong   int // calls that failed
 }
 
 // benchFirstDay runs both days and then each package by hand.
@@ -49,18 +49,18 @@ func benchFirstDay(o options, dir, binary string) error {
 			days = days[1:]
 		}
 	}
-	servers := firstDayServers(dir, cache, o.only)
+	servers := parseFirstDayServers(dir, cache, o.only)
 	var missed []string
 	for _, day := range days {
-		d := &firstDay{binary: binary, dir: dir, limit: o.limit, ready: map[string]time.Duration{}, failed: map[string][]string{}}
-		if err := d.run(servers); err != nil {
+		d := &firstDayRun{binary: binary, dir: dir, limit: o.limit, ready: map[string]time.Duration{}, failed: map[string][]string{}}
+		if err := d.startAndWatch(servers); err != nil {
 			return err
 		}
-		missed = append(missed, d.report(day, servers)...)
+		missed = append(missed, d.printReport(day, servers)...)
 	}
 	broken := 0
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		took, err := servers[name].byHand(dir)
+		took, err := servers[name].startByHand(dir)
 		if err != nil {
 			broken++
 			fmt.Printf("  by hand: %s: %v\n", name, err)
@@ -82,8 +82,8 @@ type npmServer struct {
 	Env     map[string]string `json:"env"`
 }
 
-// firstDayServers are servers from npm that run without an account.
-func firstDayServers(dir, cache, only string) map[string]*npmServer {
+// parseFirstDayServers are servers from npm that run without an account.
+func parseFirstDayServers(dir, cache, only string) map[string]*npmServer {
 	work := filepath.Join(dir, "work")
 	_ = os.MkdirAll(work, 0o700) // the servers say so if it is not there
 	env := func(add ...string) map[string]string {
@@ -148,9 +148,9 @@ commands|@agent-infra/mcp-server-commands@1.2.18|
 heroui|@heroui/react-mcp@1.1.2|
 `
 
-// run starts MCPProxy with the servers and watches them until all are ready or
+// startAndWatch starts MCPProxy with the servers and watches them until all are ready or
 // the limit is reached.
-func (d *firstDay) run(servers map[string]*npmServer) error {
+func (d *firstDayRun) startAndWatch(servers map[string]*npmServer) error {
 	config, err := json.Marshal(map[string]any{"mcpServers": servers})
 	if err != nil {
 		return err
@@ -177,16 +177,16 @@ func (d *firstDay) run(servers map[string]*npmServer) error {
 	defer tick.Stop()
 	for len(d.ready) < len(servers) && time.Since(d.start) < d.limit {
 		<-tick.C
-		if err := d.look(); err != nil {
+		if err := d.pollServers(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// look notes the state of all servers and the load, and calls one that is ready.
-func (d *firstDay) look() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// pollServers notes the state of all servers and the load, and calls one that is ready.
+func (d *firstDayRun) pollServers() error {
+	ctx, cancel := context.WithTimeout(context.Background(), firstAnswerTimeout)
 	defer cancel()
 	all, err := api.ListServers.Call(ctx, d.client, ops.Nothing{})
 	if err != nil {
@@ -207,16 +207,16 @@ func (d *firstDay) look() error {
 		}
 		d.calls = append(d.calls, time.Since(start))
 	}
-	d.most.own = max(d.most.own, d.load.sample(d.proxy.cmd.Process.Pid))
+	d.maxLoad.own = max(d.maxLoad.own, d.load.sample(d.proxy.cmd.Process.Pid))
 	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
 		machine, _ := strconv.ParseFloat(strings.Fields(string(raw))[0], 64)
-		d.most.machine = max(d.most.machine, machine)
+		d.maxLoad.machine = max(d.maxLoad.machine, machine)
 	}
 	return nil
 }
 
-// report prints the figures and returns the servers that were not ready.
-func (d *firstDay) report(day string, servers map[string]*npmServer) (missed []string) {
+// printReport prints the figures and returns the servers that were not ready.
+func (d *firstDayRun) printReport(day string, servers map[string]*npmServer) (missed []string) {
 	var times []time.Duration
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		took, ok := d.ready[name]
@@ -232,9 +232,9 @@ func (d *firstDay) report(day string, servers map[string]*npmServer) (missed []s
 	if len(times) > 0 {
 		fmt.Printf(", the first after %.1f s, half after %.1f s, all of these after %.1f s", times[0].Seconds(), times[len(times)/2].Seconds(), times[len(times)-1].Seconds())
 	}
-	fmt.Printf("\n  load of MCPProxy and its servers (1 min, as loadavg): at most %.1f; of the machine: at most %.1f\n", d.most.own, d.most.machine)
+	fmt.Printf("\n  load of MCPProxy and its servers (1 min, as loadavg): at most %.1f; of the machine: at most %.1f\n", d.maxLoad.own, d.maxLoad.machine)
 	if len(d.calls) > 0 {
-		fmt.Printf("  %d calls of a server that is ready meanwhile: median %s, worst %s, %d failed\n", len(d.calls), milli(d.calls[len(d.calls)/2]), milli(d.calls[len(d.calls)-1]), d.wrong)
+		fmt.Printf("  %d calls of a server that is ready meanwhile: median %s, worst %s, %d failed\n", len(d.calls), formatMilliseconds(d.calls[len(d.calls)/2]), formatMilliseconds(d.calls[len(d.calls)-1]), d.wrong)
 	}
 	fmt.Printf("  servers that failed at least once: %d\n", len(d.failed))
 	for _, name := range slices.Sorted(maps.Keys(d.failed)) {
@@ -243,13 +243,13 @@ func (d *firstDay) report(day string, servers map[string]*npmServer) (missed []s
 	return missed
 }
 
-// byHand starts the server as a person would and waits for its answer.
-func (s *npmServer) byHand(dir string) (time.Duration, error) {
+// startByHand starts the server as a person would and waits for its answer.
+func (s *npmServer) startByHand(dir string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.Command, s.Args...)
 	cmd.Dir = dir
-	inOwnGroup(cmd)
+	runInOwnProcessGroup(cmd)
 	cmd.Env = os.Environ()
 	for name, value := range s.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
@@ -280,15 +280,15 @@ func (s *npmServer) byHand(dir string) (time.Duration, error) {
 	return 0, errors.Join(errors.New("it did not answer initialize"), lines.Err())
 }
 
-// ownLoad is the load average of the last minute that a process and its
+// processTreeLoad is the load average of the last minute that a process and its
 // descendants make by themselves: other work on the machine is not in it.
-type ownLoad struct {
+type processTreeLoad struct {
 	value float64
 	last  time.Time
 }
 
-// sample counts the threads that run or wait for a disk now.
-func (l *ownLoad) sample(root int) float64 {
+// scannedSample counts the threads that run or wait for a disk now.
+func (l *processTreeLoad) sample(root int) float64 {
 	parents, active := map[int]int{}, map[int]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/task/[0-9]*/stat") // the pattern is well-formed
 	for _, name := range stats {

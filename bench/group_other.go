@@ -4,5 +4,5 @@ package main
 
 import "os/exec"
 
-// inOwnGroup leaves the command where it is: there are no process groups here.
-func inOwnGroup(*exec.Cmd) {}
+// runInOwnProcessGroup leaves the command where it is: there are no process groups here.
+func runInOwnProcessGroup(*exec.Cmd) {}

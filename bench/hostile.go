@@ -16,7 +16,7 @@ import (
 // hostileServers are the stdio servers that this program can be.
 func hostileServers() map[string]func() *mcptest.Server {
 	server := func(opt mcptest.Options) func() *mcptest.Server {
-		return func() *mcptest.Server { return mcptest.New(opt, mcptest.Zoo()...) }
+		return func() *mcptest.Server { return mcptest.New(opt, mcptest.SampleTools()...) }
 	}
 	return map[string]func() *mcptest.Server{
 		"bad":   server(mcptest.Options{}),
@@ -25,11 +25,11 @@ func hostileServers() map[string]func() *mcptest.Server {
 	}
 }
 
-// serveHostile serves the HTTP ones: on /json and /events a bad server that
+// serveHostileHTTP serves the HTTP ones: on /json and /events a bad server that
 // answers so, on /pages one whose list has no end.
-func serveHostile() error {
-	handler := func(opt mcptest.Options) *mcptest.Server { return mcptest.New(opt, mcptest.Zoo()...) }
-	return serve(routes{
+func serveHostileHTTP() error {
+	handler := func(opt mcptest.Options) *mcptest.Server { return mcptest.New(opt, mcptest.SampleTools()...) }
+	return listenAndServe(pathRouter{
 		"/json": handler(mcptest.Options{}), "/events": handler(mcptest.Options{Events: true}),
 		"/pages": handler(mcptest.Options{EndlessPages: true, PageText: 200_000}),
 	})
@@ -39,12 +39,12 @@ func serveHostile() error {
 // fails when a bound is missed.
 func benchHostile(o options, dir, binary string) error {
 	r := &hostileRun{o: o, dir: dir}
-	stop, err := r.begin(binary)
+	stop, err := r.startProcesses(binary)
 	defer stop()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("a call may take %v and be late by %v; %s\n\n", hostileDeadline, hostileSlack, load())
+	fmt.Printf("a call may take %v and be late by %v; %s\n\n", hostileDeadline, hostileSlack, machineLoadText())
 	fmt.Printf("%-29s %-31s %s\n", "", "neighbour: p99, errors, direct", "the daemon's memory")
 	for _, m := range hostileModes() {
 		if o.only != "" && !strings.Contains(m.name, o.only) {
@@ -54,16 +54,16 @@ func benchHostile(o options, dir, binary string) error {
 			if m.over != "" && !strings.Contains(m.over, transport) || m.server == "pages" && transport == "events" {
 				continue
 			}
-			if err := r.mode(m, transport); err != nil {
+			if err := r.measureMode(m, transport); err != nil {
 				return fmt.Errorf("%s over %s: %w", m.name, transport, err)
 			}
 		}
 	}
-	return r.end()
+	return r.stopAndCheckLeftovers()
 }
 
-// begin starts the hostile servers, the neighbours and the daemon.
-func (r *hostileRun) begin(binary string) (stop func(), err error) {
+// startProcesses starts the hostile servers, the neighbours and the daemon.
+func (r *hostileRun) startProcesses(binary string) (stop func(), err error) {
 	var running []*process
 	stop = func() {
 		for _, p := range slices.Backward(running) {
@@ -107,41 +107,41 @@ func (r *hostileRun) begin(binary string) (stop func(), err error) {
 		return stop, err
 	}
 	running = append(running, r.proxy)
-	return stop, r.meet("http://" + good.addr + "/mcp")
+	return stop, r.awaitConnected("http://" + good.addr + "/mcp")
 }
 
-// meet waits until everything is connected, and takes the measure of the daemon
+// awaitConnected waits until everything is connected, and takes the measure of the daemon
 // at rest.
-func (r *hostileRun) meet(direct string) error {
+func (r *hostileRun) awaitConnected(direct string) error {
 	plain := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a short text to echo","n":7}}}`)
 	gateway := "http://" + r.base + "/mcp"
 	session, err := openSession(gateway)
 	if err != nil {
 		return err
 	}
-	call := subject{name: "neighbour", url: gateway, headers: session, body: []byte(
+	call := callTarget{name: "neighbour", url: gateway, headers: session, body: []byte(
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"good:echo","args":{"text":"a short text to echo","n":7}}}}`)}
-	if err := awaitCall(call); err != nil {
+	if err := awaitSuccessfulCall(call); err != nil {
 		return err
 	}
-	near, err := relayed(gateway, "near", plain, r.proxy)
+	near, err := newRelayTarget(gateway, "near", plain, r.proxy)
 	if err != nil {
 		return err
 	}
-	r.neighbours = []*neighbour{{subject: call}, {subject: near}, {subject: subject{name: "direct", url: direct, body: plain}, direct: true}}
+	r.neighbours = []*neighbourClient{{callTarget: call}, {callTarget: near}, {callTarget: callTarget{name: "direct", url: direct, body: plain}, direct: true}}
 	for _, server := range []string{"bad-stdio", "bad-json", "bad-events", "deaf-stdio"} {
-		if err := r.awaitEcho(server, patience); err != nil {
+		if err := r.awaitEcho(server, firstAnswerTimeout); err != nil {
 			return err
 		}
 	}
-	r.quiet(2 * time.Second) // warm up
-	r.start = r.proxy.memory()
+	r.measureQuiet(2 * time.Second) // warm up
+	r.memoryAtRest = r.proxy.residentMemory()
 	return nil
 }
 
 // awaitEcho waits until a server of the zoo answers a harmless call.
 func (r *hostileRun) awaitEcho(server string, limit time.Duration) error {
-	c := r.caller(mcptest.Surface{Path: "/mcp", Modern: true}, server)
+	c := r.newCaller(mcptest.Surface{Path: "/mcp", Modern: true}, server)
 	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
 		o := c.Call("echo", `{"well":1}`, `"well":1`)
 		if o.What == "ok" {
@@ -153,14 +153,14 @@ func (r *hostileRun) awaitEcho(server string, limit time.Duration) error {
 	}
 }
 
-// enable has the server run, and waits until it does: before, calls are
+// enableServer has the server run, and waits until it does: before, calls are
 // answered without it.
-func (r *hostileRun) enable(server string) error {
-	if err := configure(r.dir, r.config(server)); err != nil {
+func (r *hostileRun) enableServer(server string) error {
+	if err := writeConfig(r.dir, r.config(server)); err != nil {
 		return err
 	}
-	c := r.caller(mcptest.Surface{Path: "/mcp", Modern: true}, server)
-	for deadline := time.Now().Add(patience); c.Call("echo", "{}", "").What == "TOOL_LOCKED"; time.Sleep(time.Millisecond) {
+	c := r.newCaller(mcptest.Surface{Path: "/mcp", Modern: true}, server)
+	for deadline := time.Now().Add(firstAnswerTimeout); c.Call("echo", "{}", "").What == "TOOL_LOCKED"; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s is still disabled", server)
 		}
@@ -168,76 +168,76 @@ func (r *hostileRun) enable(server string) error {
 	return nil
 }
 
-// quiet lets the neighbours call for a while with nothing hostile beside them.
-func (r *hostileRun) quiet(d time.Duration) {
+// measureQuiet lets the neighbours call for a while with nothing hostile beside them.
+func (r *hostileRun) measureQuiet(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	r.beside(ctx, func(n *neighbour) *samples { return &n.quiet })
+	r.callNeighbours(ctx, func(n *neighbourClient) *callSamples { return &n.quiet })
 }
 
-// beside lets all neighbours call until ctx ends.
-func (r *hostileRun) beside(ctx context.Context, into func(*neighbour) *samples) {
+// measureNextToLoopingClient lets all neighbours call until ctx ends.
+func (r *hostileRun) callNeighbours(ctx context.Context, into func(*neighbourClient) *callSamples) {
 	var wg sync.WaitGroup
 	for _, n := range r.neighbours {
-		wg.Go(func() { n.callUntil(ctx, into(n)) })
+		wg.Go(func() { n.callUntilDone(ctx, into(n)) })
 	}
 	wg.Wait()
 }
 
-// mode measures one kind of hostile server over one transport.
-func (r *hostileRun) mode(m hostileMode, transport string) error {
+// measureMode measures one kind of hostile server over one transport.
+func (r *hostileRun) measureMode(m hostileMode, transport string) error {
 	server := m.server
 	if server == "" {
 		server = "bad"
 	}
 	server += "-" + transport
-	clients := r.clients(server)
+	clients := r.newClients(server)
 	defer func() {
 		for _, c := range clients {
 			c.Close()
 		}
 	}()
 	for _, n := range r.neighbours {
-		n.quiet, n.loud = samples{}, samples{}
+		n.quiet, n.underLoad = callSamples{}, callSamples{}
 	}
-	before := r.proxy.memory()
-	r.proxy.forgetPeak()
+	before := r.proxy.residentMemory()
+	r.proxy.resetPeakMemory()
 	for range r.o.rounds {
-		r.quiet(r.o.duration)
+		r.measureQuiet(r.o.duration)
 		if m.server == "pages" {
-			if err := r.enable(server); err != nil {
+			if err := r.enableServer(server); err != nil {
 				return err
 			}
 		}
-		r.provoke(m, clients)
+		r.callHostileServer(m, clients)
 		if m.server == "pages" {
-			if err := configure(r.dir, r.config("")); err != nil {
+			if err := writeConfig(r.dir, r.config("")); err != nil {
 				return err
 			}
 		}
 	}
-	r.report(m, transport, before, clients)
+	r.reportMode(m, transport, before, clients)
 	if m.goesOn {
-		r.caller(mcptest.Surface{Path: "/mcp", Modern: true}, server).Call("crash", "{}", "")
+		r.newCaller(mcptest.Surface{Path: "/mcp", Modern: true}, server).Call("crash", "{}", "")
 	}
 	if m.server == "" { // it must be as good as new
 		began := time.Now()
-		if err := r.awaitEcho(server, patience); err != nil {
+		if err := r.awaitEcho(server, firstAnswerTimeout); err != nil {
 			return err
 		}
 		if took := time.Since(began); took > hostileRestart {
-			r.miss("%s over %s: it took %v until the server answered again", m.name, transport, took)
+			r.addMissedBound("%s over %s: it took %v until the server answered again", m.name, transport, took)
 		}
 	}
-	if n := r.proxy.zombies(); n > 0 {
-		r.miss("%s over %s: %d zombies", m.name, transport, n)
+	if n := r.proxy.countZombieChildren(); n > 0 {
+		r.addMissedBound("%s over %s: %d zombies", m.name, transport, n)
 	}
 	return nil
 }
 
-// provoke has the clients call what misbehaves, side by side with the
+// callHostileServer has the clients call what misbehaves, side by side with the
 // neighbours, for at least as long as the quiet was.
-func (r *hostileRun) provoke(m hostileMode, clients []*hostileClient) {
+func (r *hostileRun) callHostileServer(m hostileMode, clients []*hostileServerClient) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var calling sync.WaitGroup
@@ -265,53 +265,53 @@ func (r *hostileRun) provoke(m hostileMode, clients []*hostileClient) {
 		calling.Wait()
 		<-least
 	}()
-	r.beside(ctx, func(n *neighbour) *samples { return &n.loud })
+	r.callNeighbours(ctx, func(n *neighbourClient) *callSamples { return &n.underLoad })
 }
 
-// report prints what came of a mode and holds it against the bounds.
-func (r *hostileRun) report(m hostileMode, transport string, before float64, clients []*hostileClient) {
+// printReport prints what came of a mode and holds it against the bounds.
+func (r *hostileRun) reportMode(m hostileMode, transport string, before float64, clients []*hostileServerClient) {
 	where := m.name + " over " + transport
 	peak := r.proxy.peakMemory()
-	r.peak = max(r.peak, peak)
-	var quiet, loud, quietDirect, loudDirect samples
+	r.peakMemory = max(r.peakMemory, peak)
+	var quiet, loud, quietDirect, loudDirect callSamples
 	for _, n := range r.neighbours {
 		if n.direct {
-			quietDirect, loudDirect = n.quiet, n.loud
+			quietDirect, loudDirect = n.quiet, n.underLoad
 			continue
 		}
-		quiet.add(n.quiet)
-		loud.add(n.loud)
+		quiet.merge(n.quiet)
+		loud.merge(n.underLoad)
 	}
 	times := float64(loud.p99()) / float64(quiet.p99())
 	fmt.Printf("%-29s %s → %s (%.1f ×), %d errors, direct %.1f ×   %+.0f MiB at most, %+.0f left\n", where,
-		micro(quiet.p99()), micro(loud.p99()), times, loud.errors, float64(loudDirect.p99())/float64(quietDirect.p99()), peak-before, r.proxy.memory()-before)
+		formatMicroseconds(quiet.p99()), formatMicroseconds(loud.p99()), times, loud.errors, float64(loudDirect.p99())/float64(quietDirect.p99()), peak-before, r.proxy.residentMemory()-before)
 	if times > hostileP99 {
-		r.miss("%s: the neighbour's p99 is %.1f × its quiet one", where, times)
+		r.addMissedBound("%s: the neighbour's p99 is %.1f × its quiet one", where, times)
 	}
 	if loud.errors+quiet.errors > 0 {
-		r.miss("%s: %d calls of the neighbour failed: %v", where, loud.errors+quiet.errors, errors.Join(loud.err, quiet.err))
+		r.addMissedBound("%s: %d calls of the neighbour failed: %v", where, loud.errors+quiet.errors, errors.Join(loud.err, quiet.err))
 	}
 	if peak-before > hostileGrowth {
-		r.miss("%s: the daemon has grown by %.0f MiB", where, peak-before)
+		r.addMissedBound("%s: the daemon has grown by %.0f MiB", where, peak-before)
 	}
 	for _, c := range clients {
-		c.report(m, r)
+		c.reportOutcomes(m, r)
 	}
 }
 
-func (r *hostileRun) miss(format string, args ...any) {
+func (r *hostileRun) addMissedBound(format string, args ...any) {
 	r.misses = append(r.misses, fmt.Sprintf(format, args...))
 }
 
-// end stops the daemon and looks for what it left.
-func (r *hostileRun) end() error {
+// stopAndCheckLeftovers stops the daemon and looks for what it left.
+func (r *hostileRun) stopAndCheckLeftovers() error {
 	began := time.Now()
 	r.proxy.stop()
 	took := time.Since(began)
-	left := marked()
-	fmt.Printf("\nmemory %.0f MiB at rest, %.0f at most; stopped in %.1f s; processes left: %d\n", r.start, r.peak, took.Seconds(), len(left))
+	left := markedProcesses()
+	fmt.Printf("\nmemory %.0f MiB at rest, %.0f at most; stopped in %.1f s; processes left: %d\n", r.memoryAtRest, r.peakMemory, took.Seconds(), len(left))
 	if len(left) > 0 {
-		r.miss("processes are left: %v", left)
+		r.addMissedBound("processes are left: %v", left)
 	}
 	if len(r.misses) == 0 {
 		fmt.Println("every bound is kept")

@@ -10,29 +10,29 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// hostileClient is a client on one surface, and what came of its calls.
-type hostileClient struct {
-	*mcptest.Caller
-	outcomes []mcptest.Outcome
+// hostileServerClient is a client on one surface, and what came of its calls.
+type hostileServerClient struct {
+	*mcptest.GatewayClient
+	outcomes []mcptest.CallOutcome
 }
 
-// hostileHTTP bounds every exchange: what takes that long hangs.
-var hostileHTTP = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+// hostileHTTPClient bounds every exchange: what takes that long hangs.
+var hostileHTTPClient = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 
-func (r *hostileRun) caller(s mcptest.Surface, server string) *mcptest.Caller {
-	return &mcptest.Caller{Base: "http://" + r.base, Surface: s, Server: server, HTTP: hostileHTTP}
+func (r *hostileRun) newCaller(s mcptest.Surface, server string) *mcptest.GatewayClient {
+	return &mcptest.GatewayClient{Base: "http://" + r.base, Surface: s, Server: server, HTTP: hostileHTTPClient}
 }
 
-func (r *hostileRun) clients(server string) []*hostileClient {
-	var clients []*hostileClient
-	for _, s := range mcptest.Surfaces() {
-		clients = append(clients, &hostileClient{Caller: r.caller(s, server)})
+func (r *hostileRun) newClients(server string) []*hostileServerClient {
+	var clients []*hostileServerClient
+	for _, s := range mcptest.AllSurfaces() {
+		clients = append(clients, &hostileServerClient{GatewayClient: r.newCaller(s, server)})
 	}
 	return clients
 }
 
-// report prints what the calls came to, and holds it against the bounds.
-func (c *hostileClient) report(m hostileMode, r *hostileRun) {
+// printReport prints what the calls came to, and holds it against the bounds.
+func (c *hostileServerClient) reportOutcomes(m hostileMode, r *hostileRun) {
 	if len(c.outcomes) == 0 {
 		return
 	}
@@ -41,7 +41,7 @@ func (c *hostileClient) report(m hostileMode, r *hostileRun) {
 		count[o.What]++
 		slowest = max(slowest, o.Took)
 		if o.Unclear {
-			r.miss("%s, %s on %v: %s", m.name, c.Server, c.Surface, o.What)
+			r.addMissedBound("%s, %s on %v: %s", m.name, c.Server, c.Surface, o.What)
 		}
 	}
 	var kinds []string
@@ -49,8 +49,8 @@ func (c *hostileClient) report(m hostileMode, r *hostileRun) {
 		kinds = append(kinds, fmt.Sprintf("%s × %d", what, n))
 	}
 	slices.Sort(kinds)
-	fmt.Printf("    %-19v %-50s slowest %s\n", c.Surface, strings.Join(kinds, ", "), micro(slowest))
+	fmt.Printf("    %-19v %-50s slowest %s\n", c.Surface, strings.Join(kinds, ", "), formatMicroseconds(slowest))
 	if slowest > hostileDeadline+hostileSlack {
-		r.miss("%s, %s on %v: answered after %v", m.name, c.Server, c.Surface, slowest)
+		r.addMissedBound("%s, %s on %v: answered after %v", m.name, c.Server, c.Surface, slowest)
 	}
 }

@@ -44,13 +44,13 @@ func hostileModes() []hostileMode {
 
 // hostileRun is one run of the benchmark.
 type hostileRun struct {
-	o          options
-	proxy      *process
-	dir        string
-	config     func(enabled string) string // that has no other of the servers whose list has no end
-	base       string                      // address of the daemon
-	neighbours []*neighbour
-	misses     []string
-	start      float64 // MiB of the daemon before anything hostile happened
-	peak       float64 // the most since then
+	o            options
+	proxy        *process
+	dir          string
+	config       func(enabled string) string // that has no other of the servers whose list has no end
+	base         string                      // address of the daemon
+	neighbours   []*neighbourClient
+	misses       []string
+	memoryAtRest float64 // MiB of the daemon before anything hostile happened
+	peakMemory   float64 // the most since then
 }

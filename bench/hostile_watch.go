@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// neighbour calls a healthy server, at a steady pace.
-type neighbour struct {
-	subject
-	direct      bool // not through the daemon
-	fresh       bool // over a new connection for each call
-	quiet, loud samples
+// neighbourClient calls a healthy server, at a steady pace.
+type neighbourClient struct {
+	callTarget
+	direct           bool // not through the daemon
+	newConnections   bool // over a new connection for each call
+	quiet, underLoad callSamples
 }
 
-// samples are the times of calls.
-type samples struct {
+// callSamples are the times of calls.
+type callSamples struct {
 	all    []time.Duration
 	errors int
 	err    error // the first
 }
 
-func (s *samples) add(more samples) {
+func (s *callSamples) merge(more callSamples) {
 	s.all = append(s.all, more.all...)
 	s.errors += more.errors
 	if s.err == nil {
@@ -36,7 +36,7 @@ func (s *samples) add(more samples) {
 	}
 }
 
-func (s *samples) p99() time.Duration {
+func (s *callSamples) p99() time.Duration {
 	if len(s.all) == 0 {
 		return 0
 	}
@@ -47,13 +47,13 @@ func (s *samples) p99() time.Duration {
 // neighbourPace is the time between two calls of a neighbour.
 const neighbourPace = 3 * time.Millisecond
 
-// callUntil calls until ctx ends; a call that has begun is finished.
-func (n *neighbour) callUntil(ctx context.Context, into *samples) {
-	transport := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true, DisableKeepAlives: n.fresh}
+// callUntilDone calls until ctx ends; a call that has begun is finished.
+func (n *neighbourClient) callUntilDone(ctx context.Context, into *callSamples) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true, DisableKeepAlives: n.newConnections}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: 15 * time.Second}
-	if err := once(context.Background(), client, n.subject); err != nil { // which connects
-		into.add(samples{errors: 1, err: err})
+	if err := callAndCheck(context.Background(), client, n.callTarget); err != nil { // which connects
+		into.merge(callSamples{errors: 1, err: err})
 	}
 	pace := time.NewTicker(neighbourPace)
 	defer pace.Stop()
@@ -64,16 +64,16 @@ func (n *neighbour) callUntil(ctx context.Context, into *samples) {
 		case <-pace.C:
 		}
 		began := time.Now()
-		err := once(context.Background(), client, n.subject)
+		err := callAndCheck(context.Background(), client, n.callTarget)
 		into.all = append(into.all, time.Since(began))
 		if err != nil {
-			into.add(samples{errors: 1, err: err})
+			into.merge(callSamples{errors: 1, err: err})
 		}
 	}
 }
 
-// forgetPeak makes peakMemory begin anew.
-func (p *process) forgetPeak() {
+// resetPeakMemory makes peakMemory begin anew.
+func (p *process) resetPeakMemory() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0) // then it counts from the start
 }
 
@@ -81,8 +81,8 @@ func (p *process) forgetPeak() {
 // theirs; its value is the number of this process.
 const markVar = "MCPPROXY_BENCH_CHILD"
 
-// marked are the processes with the mark, other than zombies of others.
-func marked() []string {
+// markedProcesses are the processes with the mark, other than zombies of others.
+func markedProcesses() []string {
 	var found []string
 	all, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is good
 	for _, path := range all {
@@ -96,8 +96,8 @@ func marked() []string {
 	return found
 }
 
-// zombies counts the children that the process has not waited for.
-func (p *process) zombies() int {
+// countZombieChildren counts the children that the process has not waited for.
+func (p *process) countZombieChildren() int {
 	n := 0
 	all, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good
 	for _, path := range all {
@@ -114,8 +114,8 @@ func (p *process) zombies() int {
 	return n
 }
 
-// load says how busy the machine is with other things.
-func load() string {
+// machineLoadText says how busy the machine is with other things.
+func machineLoadText() string {
 	raw, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return "the load of the machine is not known"
@@ -123,10 +123,10 @@ func load() string {
 	return "load of the machine before: " + strings.Join(strings.Fields(string(raw))[:2], " ")
 }
 
-// routes serves each path with its own handler.
-type routes map[string]http.Handler
+// pathRouter serves each path with its own handler.
+type pathRouter map[string]http.Handler
 
-func (rs routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (rs pathRouter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h := rs[r.URL.Path]; h != nil {
 		h.ServeHTTP(w, r)
 		return

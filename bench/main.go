@@ -47,10 +47,10 @@ func main() {
 	flag.StringVar(&o.binary, "binary", "", "faults: the binary to break things under; empty: it is built")
 	flag.Uint64Var(&o.seed, "seed", 0, "faults: what decides about the moments; 0: another one each time")
 	flag.IntVar(&o.servers, "servers", manyServers, "catalog: servers, of a hundred tools each")
-	flag.Usage = usage
-	mcptest.Child(hostileServers())
+	flag.Usage = printUsage
+	mcptest.RunIfChild(hostileServers())
 	if len(os.Args) < 2 {
-		usage()
+		printUsage()
 		os.Exit(2)
 	}
 	command := os.Args[1]
@@ -58,19 +58,19 @@ func main() {
 		os.Exit(2)
 	}
 	run := map[string]func(options) error{
-		"calls": built("", benchCalls), "start": built("", benchStart), "catalog": built(o.beside, benchCatalog), "sizes": built("", benchSizes),
-		"hostile": built("", benchHostile), "refusals": built("", benchRefusals), "firstday": built("", benchFirstDay),
-		"slow": built(o.beside, benchSlow), "events": built("", benchEvents), "soak": built("", benchSoak), "scan": benchScan, "across": benchAcross, "faults": benchFaults,
+		"calls": withBinary("", benchCalls), "start": withBinary("", benchStartup), "catalog": withBinary(o.beside, benchCatalog), "sizes": withBinary("", benchSizes),
+		"hostile": withBinary("", benchHostile), "refusals": withBinary("", benchRefusals), "firstday": withBinary("", benchFirstDay),
+		"slow": withBinary(o.beside, benchSlow), "events": withBinary("", benchEvents), "soak": withBinary("", benchSoak), "scan": benchScan, "across": benchCrossToolFindings, "faults": benchFaults,
 		// The roles that bench starts itself with.
-		"role-upstream": func(options) error { return serveUpstream(flag.Args()) },
-		"role-sdk":      func(options) error { return serveSDK() },
-		"role-stdio":    func(options) error { return serveStdio() },
-		"role-hostile":  func(options) error { return serveHostile() },
-		"role-slow":     func(options) error { return attackSlowly(flag.Args()) },
-		"role-floor":    func(options) error { return serveFloor(flag.Args()) },
+		"role-upstream": func(options) error { return serveUpstreamHTTP(flag.Args()) },
+		"role-sdk":      func(options) error { return serveUpstreamSDK() },
+		"role-stdio":    func(options) error { return serveUpstreamStdio() },
+		"role-hostile":  func(options) error { return serveHostileHTTP() },
+		"role-slow":     func(options) error { return runSlowAttacks(flag.Args()) },
+		"role-floor":    func(options) error { return serveMinimalRelay(flag.Args()) },
 	}[command]
 	if run == nil {
-		usage()
+		printUsage()
 		os.Exit(2)
 	}
 	if err := run(o); err != nil {
@@ -79,7 +79,7 @@ func main() {
 	}
 }
 
-func usage() {
+func printUsage() {
 	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|scan|across|hostile|refusals|firstday|faults|slow|events|soak [flags]")
 	flag.PrintDefaults()
 }

@@ -44,8 +44,8 @@ func startRole(args ...string) (*process, error) {
 	return p, nil
 }
 
-// stopAndHear ends a role, and gives the last whole line that it printed.
-func (p *process) stopAndHear() string {
+// stopAndReadLastLine ends a role, and gives the last whole line that it printed.
+func (p *process) stopAndReadLastLine() string {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
 	last := ""
 	for {
@@ -61,7 +61,7 @@ func (p *process) stopAndHear() string {
 
 // startProxy starts the MCPProxy binary on a free port with the configuration.
 func startProxy(binary, dir, listen, config string) (*process, error) {
-	if err := configure(dir, config); err != nil {
+	if err := writeConfig(dir, config); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(binary, "serve", "--config", configPath(dir), "--data-dir", filepath.Join(dir, "data"), "--listen", listen)
@@ -77,8 +77,8 @@ func startProxy(binary, dir, listen, config string) (*process, error) {
 
 func configPath(dir string) string { return filepath.Join(dir, "mcp_config.json") }
 
-// configure writes the configuration, which a running MCPProxy takes over.
-func configure(dir, config string) error {
+// writeConfig writes the configuration, which a running MCPProxy takes over.
+func writeConfig(dir, config string) error {
 	return os.WriteFile(configPath(dir), []byte(config), 0o600)
 }
 
@@ -88,8 +88,8 @@ func (p *process) stop() {
 	_ = p.cmd.Wait()                          // ended by a signal
 }
 
-// cpu is the processor time that the process has used, of all its threads.
-func (p *process) cpu() time.Duration {
+// cpuTime is the processor time that the process has used, of all its threads.
+func (p *process) cpuTime() time.Duration {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
@@ -106,13 +106,13 @@ func (p *process) cpu() time.Duration {
 	return total
 }
 
-// memory is the resident set of the process in MiB.
-func (p *process) memory() float64 { return p.inStatus("VmRSS:") }
+// residentMemory is the resident set of the process in MiB.
+func (p *process) residentMemory() float64 { return p.readStatusField("VmRSS:") }
 
 // peakMemory is the largest that it has been.
-func (p *process) peakMemory() float64 { return p.inStatus("VmHWM:") }
+func (p *process) peakMemory() float64 { return p.readStatusField("VmHWM:") }
 
-func (p *process) inStatus(field string) float64 {
+func (p *process) readStatusField(field string) float64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
@@ -126,17 +126,17 @@ func (p *process) inStatus(field string) float64 {
 	return 0
 }
 
-// build makes the MCPProxy binary that is measured.
-func build(dir string) (string, error) {
+// buildBinary makes the MCPProxy binary that is measured.
+func buildBinary(dir string) (string, error) {
 	binary := filepath.Join(dir, "mcpproxy")
 	cmd := exec.Command("go", "build", "-o", binary, "./cmd/mcpproxy")
 	cmd.Stderr = os.Stderr
 	return binary, cmd.Run()
 }
 
-// built runs a benchmark with a folder, which goes when it has ended, and with
+// withBinary runs a benchmark with a folder, which goes when it has ended, and with
 // the binary, which is built there unless one is given.
-func built(binary string, bench func(o options, dir, binary string) error) func(options) error {
+func withBinary(binary string, bench func(o options, dir, binary string) error) func(options) error {
 	return func(o options) error {
 		dir, err := os.MkdirTemp("", "mcpproxy-bench-")
 		if err != nil {
@@ -144,7 +144,7 @@ func built(binary string, bench func(o options, dir, binary string) error) func(
 		}
 		defer os.RemoveAll(dir)
 		if binary == "" {
-			if binary, err = build(dir); err != nil {
+			if binary, err = buildBinary(dir); err != nil {
 				return err
 			}
 		}

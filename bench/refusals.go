@@ -24,7 +24,7 @@ const (
 	refusalsRecords = 50_000 // activity_max_records: far fewer than there are refusals
 	loopCalls       = 10_000 // of the client in a loop
 	refusalClients  = 256
-	tidied          = 12 * time.Second // by then the log has pruned what is past its bounds
+	pruneTime       = 12 * time.Second // by then the log has pruned what is past its bounds
 )
 
 // refusalsRun is one run of the benchmark.
@@ -62,14 +62,14 @@ func benchRefusals(o options, dir, binary string) error {
 	if err != nil {
 		return err
 	}
-	call := subject{name: "neighbour", url: "http://" + r.base + "/mcp", headers: session, body: []byte(
+	call := callTarget{name: "neighbour", url: "http://" + r.base + "/mcp", headers: session, body: []byte(
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"http:echo","args":{"text":"a short text to echo","n":7}}}}`)}
-	fmt.Println(load())
-	if err := awaitCall(call); err != nil {
+	fmt.Println(machineLoadText())
+	if err := awaitSuccessfulCall(call); err != nil {
 		return err
 	}
-	r.beside(call, session)
-	if err := r.flood(call, o.refused); err != nil {
+	r.measureNextToLoopingClient(call, session)
+	if err := r.floodWithRefusedCalls(call, o.refused); err != nil {
 		return err
 	}
 	if len(r.misses) > 0 {
@@ -78,17 +78,17 @@ func benchRefusals(o options, dir, binary string) error {
 	return nil
 }
 
-func (r *refusalsRun) miss(format string, args ...any) {
+func (r *refusalsRun) addMissedBound(format string, args ...any) {
 	r.misses = append(r.misses, fmt.Sprintf(format, args...))
 }
 
-// beside measures others beside a client in a loop.
-func (r *refusalsRun) beside(call subject, session map[string]string) {
-	n := &neighbour{subject: call}
-	during := func(into *samples, do func()) time.Duration {
+// measureNextToLoopingClient measures others beside a client in a loop.
+func (r *refusalsRun) measureNextToLoopingClient(call callTarget, session map[string]string) {
+	n := &neighbourClient{callTarget: call}
+	during := func(into *callSamples, do func()) time.Duration {
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
-		wg.Go(func() { n.callUntil(ctx, into) })
+		wg.Go(func() { n.callUntilDone(ctx, into) })
 		began := time.Now()
 		do()
 		took := time.Since(began)
@@ -99,43 +99,43 @@ func (r *refusalsRun) beside(call subject, session map[string]string) {
 	for range 3 {
 		during(&n.quiet, func() { time.Sleep(3 * time.Second) })
 	}
-	took := during(&n.loud, func() {
+	took := during(&n.underLoad, func() {
 		client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
 		defer client.CloseIdleConnections()
-		looping := subject{url: call.url, headers: session, body: []byte(
+		looping := callTarget{url: call.url, headers: session, body: []byte(
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"http:ecco","args":{}}}}`)}
 		for range loopCalls {
-			_, _, _ = post(context.Background(), client, looping)
+			_, _, _ = postCall(context.Background(), client, looping)
 		}
 	})
-	quiet, loud := n.quiet.p99(), n.loud.p99()
+	quiet, loud := n.quiet.p99(), n.underLoad.p99()
 	fmt.Printf("a client in a loop: %d refused calls took %s; p99 of another's calls %s, beside the loop %s, errors %d\n",
-		loopCalls, took.Round(100*time.Millisecond), micro(quiet), micro(loud), n.loud.errors)
-	if loud > time.Duration(refusalsP99*float64(quiet)) || n.loud.errors > 0 {
-		r.miss("others notice a client in a loop: p99 %v instead of %v, %d errors", loud, quiet, n.loud.errors)
+		loopCalls, took.Round(100*time.Millisecond), formatMicroseconds(quiet), formatMicroseconds(loud), n.underLoad.errors)
+	if loud > time.Duration(refusalsP99*float64(quiet)) || n.underLoad.errors > 0 {
+		r.addMissedBound("others notice a client in a loop: p99 %v instead of %v, %d errors", loud, quiet, n.underLoad.errors)
 	}
 	if took < 30*time.Second {
-		r.miss("a loop of %d refused calls took only %v", loopCalls, took)
+		r.addMissedBound("a loop of %d refused calls took only %v", loopCalls, took)
 	}
 }
 
-// flood has many clients refused, and looks at what that does to the log.
-func (r *refusalsRun) flood(call subject, refused int) error {
+// floodWithRefusedCalls has many clients refused, and looks at what that does to the log.
+func (r *refusalsRun) floodWithRefusedCalls(call callTarget, refused int) error {
 	key, err := os.ReadFile(filepath.Join(r.dir, "data", "api_key"))
 	if err != nil {
 		return err
 	}
 	r.key = strings.TrimSpace(string(key))
 	for range refusalsCalls {
-		if err := once(context.Background(), http.DefaultClient, call); err != nil {
+		if err := callAndCheck(context.Background(), http.DefaultClient, call); err != nil {
 			return err
 		}
 	}
-	calls, err := r.count("type=tool_call")
+	calls, err := r.countRecords("type=tool_call")
 	if err != nil {
 		return err
 	}
-	before, peak, stop := r.size(), &atomic.Int64{}, make(chan struct{})
+	before, peak, stop := r.logSize(), &atomic.Int64{}, make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		look := time.NewTicker(500 * time.Millisecond)
@@ -145,58 +145,58 @@ func (r *refusalsRun) flood(call subject, refused int) error {
 			case <-stop:
 				return
 			case <-look.C:
-				peak.Store(max(peak.Load(), r.size()))
+				peak.Store(max(peak.Load(), r.logSize()))
 			}
 		}
 	})
-	used, began := r.proxy.cpu(), time.Now()
-	answered := r.refuse(refused)
+	used, began := r.proxy.cpuTime(), time.Now()
+	answered := r.sendRefusedCalls(refused)
 	took := time.Since(began)
-	used = r.proxy.cpu() - used
+	used = r.proxy.cpuTime() - used
 	close(stop)
 	watch.Wait()
 	fmt.Printf("%d of %d calls refused in %s, %.0f/s, %s of processor time each, %d connections at a time\n", answered, refused,
-		took.Round(time.Second), float64(answered)/took.Seconds(), micro(used/time.Duration(max(1, answered))), refusalClients)
-	time.Sleep(tidied)
-	return r.judge(calls, before, peak.Load(), answered, refused)
+		took.Round(time.Second), float64(answered)/took.Seconds(), formatMicroseconds(used/time.Duration(max(1, answered))), refusalClients)
+	time.Sleep(pruneTime)
+	return r.checkLogBounds(calls, before, peak.Load(), answered, refused)
 }
 
-// judge holds the log against the bounds, before and after a stop.
-func (r *refusalsRun) judge(calls, before, peak int64, answered, refused int) error {
-	left, err := r.count("type=tool_call")
+// checkLogBounds holds the log against the bounds, before and after a stop.
+func (r *refusalsRun) checkLogBounds(calls, before, peak int64, answered, refused int) error {
+	left, err := r.countRecords("type=tool_call")
 	if err != nil {
 		return err
 	}
-	records, err := r.count("type=policy_decision")
+	records, err := r.countRecords("type=policy_decision")
 	if err != nil {
 		return err
 	}
-	times, err := r.times()
+	times, err := r.totalRefusals()
 	if err != nil {
 		return err
 	}
-	running := r.size()
+	running := r.logSize()
 	r.proxy.stop()
-	stopped := r.size()
+	stopped := r.logSize()
 	mib := func(n int64) float64 { return float64(n-before) / (1 << 20) }
 	fmt.Printf("calls that reached a server: %d of %d are in the log (activity_max_records %d)\n", left, calls, refusalsRecords)
 	fmt.Printf("refusals: %d records stand for %d\n", records, times)
 	fmt.Printf("spool and database grew by %.1f MiB (at most %.1f meanwhile, %.1f after a stop)\n", mib(running), mib(peak), mib(stopped))
 	if left != calls {
-		r.miss("%d calls that reached a server are gone", calls-left)
+		r.addMissedBound("%d calls that reached a server are gone", calls-left)
 	}
 	if answered != refused || times < int64(refused) {
-		r.miss("%d calls were sent, %d refused, %d are counted", refused, answered, times)
+		r.addMissedBound("%d calls were sent, %d refused, %d are counted", refused, answered, times)
 	}
 	if most := max(mib(running), mib(stopped), mib(peak)); most > refusalsGrowth {
-		r.miss("the log grew by %.1f MiB", most)
+		r.addMissedBound("the log grew by %.1f MiB", most)
 	}
 	return nil
 }
 
-// refuse makes calls that are refused, from many connections, and returns how
+// sendRefusedCalls makes calls that are refused, from many connections, and returns how
 // many were.
-func (r *refusalsRun) refuse(n int) int {
+func (r *refusalsRun) sendRefusedCalls(n int) int {
 	var next, answered atomic.Int64
 	var wg sync.WaitGroup
 	for c := range refusalClients {
@@ -205,7 +205,7 @@ func (r *refusalsRun) refuse(n int) int {
 			defer transport.CloseIdleConnections()
 			client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
 			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
-				status, body, err := post(context.Background(), client, r.refusal(c, i))
+				status, body, err := postCall(context.Background(), client, r.newRefusedCall(c, i))
 				if err == nil && status/100 != 5 && (bytes.Contains(body, []byte(`"isError":true`)) || bytes.Contains(body, []byte(`"error":`))) {
 					answered.Add(1)
 				}
@@ -219,9 +219,9 @@ func (r *refusalsRun) refuse(n int) int {
 	return int(answered.Load())
 }
 
-// refusal is one refused call of client c: the same again and again, or another
+// newRefusedCall is one refused call of client c: the same again and again, or another
 // each time, on all surfaces.
-func (r *refusalsRun) refusal(c int, i int64) subject {
+func (r *refusalsRun) newRefusedCall(c int, i int64) callTarget {
 	path, name, arguments, client := "/mcp", "call_tool_read", `{"name":"http:ecco","args":{}}`, "bench"
 	switch c % 4 {
 	case 1: // other names
@@ -232,15 +232,15 @@ func (r *refusalsRun) refusal(c int, i int64) subject {
 	case 3: // other surfaces, tools and connections
 		path, name = fmt.Sprint("/mcp/servers/none", i%3), fmt.Sprint("tool-", i)
 	}
-	return subject{url: "http://" + r.base + path, headers: map[string]string{
+	return callTarget{url: "http://" + r.base + path, headers: map[string]string{
 		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": name,
 	}, body: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{`+
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},`+
 		`"io.modelcontextprotocol/clientInfo":{"name":%q,"version":"1"}}}}`, i, name, arguments, client)}
 }
 
-// activity asks for a page of the log.
-func (r *refusalsRun) activity(query string, to any) error {
+// fetchActivity asks for a page of the log.
+func (r *refusalsRun) fetchActivity(query string, to any) error {
 	req, err := http.NewRequest(http.MethodGet, "http://"+r.base+"/api/v1/activity?"+query, nil)
 	if err != nil {
 		return err
@@ -258,20 +258,20 @@ func (r *refusalsRun) activity(query string, to any) error {
 	return json.Unmarshal(body, to)
 }
 
-func (r *refusalsRun) count(query string) (int64, error) {
+func (r *refusalsRun) countRecords(query string) (int64, error) {
 	var page struct{ Total int64 }
-	err := r.activity("limit=1&"+query, &page)
+	err := r.fetchActivity("limit=1&"+query, &page)
 	return page.Total, err
 }
 
-// times adds up how many refusals the records stand for.
-func (r *refusalsRun) times() (times int64, err error) {
+// totalRefusals adds up how many refusals the records stand for.
+func (r *refusalsRun) totalRefusals() (times int64, err error) {
 	for cursor := ""; ; {
 		var page struct {
 			Activities []struct{ Repeated int64 }
 			Next       string `json:"next_cursor"`
 		}
-		if err := r.activity("type=policy_decision&limit=1000&cursor="+cursor, &page); err != nil {
+		if err := r.fetchActivity("type=policy_decision&limit=1000&cursor="+cursor, &page); err != nil {
 			return 0, err
 		}
 		for _, a := range page.Activities {
@@ -283,8 +283,8 @@ func (r *refusalsRun) times() (times int64, err error) {
 	}
 }
 
-// size is the size of the spool and the database.
-func (r *refusalsRun) size() (size int64) {
+// logSize is the size of the spool and the database.
+func (r *refusalsRun) logSize() (size int64) {
 	for _, pattern := range []string{"spool/*", "*.db*"} {
 		files, _ := filepath.Glob(filepath.Join(r.dir, "data", pattern)) // the patterns are good
 		for _, f := range files {

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// message is the JSON-RPC envelope as a usual server decodes it.
-type message struct {
+// rpcMessage is the JSON-RPC envelope as a usual server decodes it.
+type rpcMessage struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
 	Method  string          `json:"method,omitempty"`
@@ -28,9 +28,9 @@ const echoTool = `{"name":"echo","description":"Echo a text.","inputSchema":{"ty
 // largeTool gives as much text as it is asked for.
 const largeTool = `{"name":"large","description":"Give a text of so many bytes.","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer"}},"required":["bytes"],"additionalProperties":false},"annotations":{"readOnlyHint":true}}`
 
-// answer is the upstream: it decodes the request and gives a small result.
-func answer(raw []byte, tools []byte) []byte {
-	var m message
+// answerRequest is the upstream: it decodes the request and gives a small result.
+func answerRequest(raw []byte, tools []byte) []byte {
+	var m rpcMessage
 	if json.Unmarshal(raw, &m) != nil || m.ID == nil {
 		return nil
 	}
@@ -61,14 +61,14 @@ func answer(raw []byte, tools []byte) []byte {
 	return out
 }
 
-// serveUpstream serves MCP over HTTP: the echo tool on /mcp, and on /N (N a
+// serveUpstreamHTTP serves MCP over HTTP: the echo tool on /mcp, and on /N (N a
 // number) the N-th part of a catalogue of made-up tools.
-func serveUpstream(args []string) error {
+func serveUpstreamHTTP(args []string) error {
 	perServer := 100
 	if len(args) > 0 {
 		perServer, _ = strconv.Atoi(args[0])
 	}
-	return serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return listenAndServe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			http.Error(w, "only POST", http.StatusMethodNotAllowed)
 			return
@@ -79,9 +79,9 @@ func serveUpstream(args []string) error {
 		}
 		tools := []byte("[" + echoTool + "," + largeTool + "]")
 		if part, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/")); err == nil {
-			tools = madeUpTools(part, perServer)
+			tools = syntheticTools(part, perServer)
 		}
-		out := answer(body, tools)
+		out := answerRequest(body, tools)
 		if out == nil {
 			w.WriteHeader(http.StatusAccepted)
 			return
@@ -91,13 +91,13 @@ func serveUpstream(args []string) error {
 	}))
 }
 
-// serveStdio serves the echo tool over stdin and stdout.
-func serveStdio() error {
+// serveUpstreamStdio serves the echo tool over stdin and stdout.
+func serveUpstreamStdio() error {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(make([]byte, 1<<20), 16<<20)
 	out := bufio.NewWriter(os.Stdout)
 	for in.Scan() {
-		reply := answer(in.Bytes(), []byte("["+echoTool+"]"))
+		reply := answerRequest(in.Bytes(), []byte("["+echoTool+"]"))
 		if reply == nil {
 			continue
 		}
@@ -109,17 +109,17 @@ func serveStdio() error {
 	return in.Err()
 }
 
-// serveFloor is the floor: the least that a relay on net/http can do.
-func serveFloor(args []string) error {
+// serveMinimalRelay is the floor: the least that a relay on net/http can do.
+func serveMinimalRelay(args []string) error {
 	upstream := args[0]
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}}
-	return serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return listenAndServe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		var m message
+		var m rpcMessage
 		if err := json.Unmarshal(body, &m); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -143,8 +143,8 @@ func serveFloor(args []string) error {
 	}))
 }
 
-// serve listens on a free port of the loopback and prints it.
-func serve(h http.Handler) error {
+// listenAndServe listens on a free port of the loopback and prints it.
+func listenAndServe(h http.Handler) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -157,8 +157,8 @@ var verbs = []string{"get", "list", "create", "update", "delete", "search", "exp
 var nouns = []string{"issue", "invoice", "customer", "repository", "calendar event", "document", "deployment", "ticket", "message", "report",
 	"contact", "order", "pipeline", "branch", "subscription", "payment", "dashboard", "alert", "volume", "snapshot"}
 
-// madeUpTools are n tools of the part-th server, as a JSON array.
-func madeUpTools(part, n int) []byte {
+// syntheticTools are n tools of the part-th server, as a JSON array.
+func syntheticTools(part, n int) []byte {
 	out := []byte{'['}
 	for i := range n {
 		k := part*n + i

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/catalog/scan"
 )
 
-// sample is one labelled definition, and what the scanner says of it.
-type sample struct {
+// scannedSample is one labelled definition, and what the scanner says of it.
+type scannedSample struct {
 	corpora.Sample
 	report scan.Report
 	took   time.Duration
@@ -23,11 +23,11 @@ type sample struct {
 // benchScan prints what the scanner finds in the labelled corpora, how often it
 // is wrong about real tools, and how long it takes.
 func benchScan(o options) error {
-	all, err := corpora.Read(o.shared)
+	all, err := corpora.ReadAll(o.shared)
 	if err != nil {
 		return err
 	}
-	samples := make([]sample, len(all))
+	samples := make([]scannedSample, len(all))
 	for k := range samples {
 		s := &samples[k]
 		s.Sample = all[k]
@@ -39,39 +39,39 @@ func benchScan(o options) error {
 			s.took = min(s.took, time.Since(start))
 		}
 	}
-	printCorpora(samples)
-	printGroups("malicious, by technique", samples, func(s *sample) []string {
+	printVerdictsByCorpus(samples)
+	printVerdictsByGroup("malicious, by technique", samples, func(s *scannedSample) []string {
 		if !s.Malicious {
 			return nil
 		}
 		return []string{s.Corpus + ": " + s.Technique}
 	})
-	printGroups("benign, by rule that fired", samples, func(s *sample) []string {
+	printVerdictsByGroup("benign, by rule that fired", samples, func(s *scannedSample) []string {
 		if s.Malicious {
 			return nil
 		}
-		return rulesOf(s)
+		return firedRules(s)
 	})
-	printGroups("malicious, by rule that fired", samples, func(s *sample) []string {
+	printVerdictsByGroup("malicious, by rule that fired", samples, func(s *scannedSample) []string {
 		if !s.Malicious {
 			return nil
 		}
-		return rulesOf(s)
+		return firedRules(s)
 	})
-	printGroups("benign that is blocked, by its rules", samples, func(s *sample) []string {
+	printVerdictsByGroup("benign that is blocked, by its rules", samples, func(s *scannedSample) []string {
 		if s.Malicious || s.report.Verdict != scan.Block {
 			return nil
 		}
-		return []string{strings.Join(rulesOf(s), " + ")}
+		return []string{strings.Join(firedRules(s), " + ")}
 	})
-	printTimes(samples)
+	printScanTimes(samples)
 	if o.verbose {
-		printWrong(samples)
+		printMisjudged(samples)
 	}
 	return nil
 }
 
-func rulesOf(s *sample) []string {
+func firedRules(s *scannedSample) []string {
 	rules := map[string]bool{}
 	for _, f := range s.report.Findings {
 		if f.Severity > scan.SeverityNote {
@@ -81,10 +81,10 @@ func rulesOf(s *sample) []string {
 	return slices.Sorted(maps.Keys(rules))
 }
 
-// tally counts verdicts.
-type tally struct{ all, review, block, incomplete int }
+// verdictCounts counts verdicts.
+type verdictCounts struct{ all, review, block, incomplete int }
 
-func (t *tally) add(v scan.Verdict) {
+func (t *verdictCounts) add(v scan.Verdict) {
 	t.all++
 	switch v {
 	case scan.Review:
@@ -97,16 +97,16 @@ func (t *tally) add(v scan.Verdict) {
 	}
 }
 
-func (t tally) String() string {
+func (t verdictCounts) String() string {
 	percent := func(n int) float64 { return 100 * float64(n) / float64(max(1, t.all)) }
 	return fmt.Sprintf("%d\t%d\t%.2f %%\t%d\t%.2f %%\t%d", t.all, t.review, percent(t.review), t.block, percent(t.block), t.incomplete)
 }
 
-func printCorpora(samples []sample) {
-	tallies := map[string]*tally{}
+func printVerdictsByCorpus(samples []scannedSample) {
+	tallies := map[string]*verdictCounts{}
 	count := func(name string, v scan.Verdict) {
 		if tallies[name] == nil {
-			tallies[name] = &tally{}
+			tallies[name] = &verdictCounts{}
 		}
 		tallies[name].add(v)
 	}
@@ -126,12 +126,12 @@ func printCorpora(samples []sample) {
 	w.Flush()
 }
 
-func printGroups(title string, samples []sample, groups func(*sample) []string) {
-	tallies := map[string]*tally{}
+func printVerdictsByGroup(title string, samples []scannedSample, groups func(*scannedSample) []string) {
+	tallies := map[string]*verdictCounts{}
 	for k := range samples {
 		for _, g := range groups(&samples[k]) {
 			if tallies[g] == nil {
-				tallies[g] = &tally{}
+				tallies[g] = &verdictCounts{}
 			}
 			tallies[g].add(samples[k].report.Verdict)
 		}
@@ -144,7 +144,7 @@ func printGroups(title string, samples []sample, groups func(*sample) []string) 
 	w.Flush()
 }
 
-func printTimes(samples []sample) {
+func printScanTimes(samples []scannedSample) {
 	var times []time.Duration
 	var sum time.Duration
 	var bytes int
@@ -159,9 +159,9 @@ func printTimes(samples []sample) {
 		sum/time.Duration(len(times)), at(.5), at(.99), at(1), float64(bytes)/1e6/sum.Seconds())
 }
 
-// printWrong prints the malicious definitions that were not found and the
+// printMisjudged prints the malicious definitions that were not found and the
 // benign ones that were.
-func printWrong(samples []sample) {
+func printMisjudged(samples []scannedSample) {
 	for _, s := range samples {
 		if s.Malicious == (s.report.Verdict != scan.Clean) {
 			continue

@@ -8,12 +8,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// serveSDK serves the echo tool with the official Go SDK: what a call costs at
-// a server as people write them, where the bare handler of serveUpstream is the
+// serveUpstreamSDK serves the echo tool with the official Go SDK: what a call costs at
+// a server as people write them, where the bare handler of serveUpstreamHTTP is the
 // least that a server can cost. It is stateless, so that the direct call needs
 // no session, and speaks the revision of the direct call alone: the modern one,
 // which MCPProxy would choose, costs this server half as much again.
-func serveSDK() error {
+func serveUpstreamSDK() error {
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"},
 		&mcp.ServerOptions{SupportedProtocolVersions: []string{"2025-06-18", "2025-03-26"}})
 	var definition mcp.Tool
@@ -29,6 +29,6 @@ func serveSDK() error {
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: arguments.Text}}}, nil
 	})
-	return serve(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+	return listenAndServe(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{Stateless: true}))
 }

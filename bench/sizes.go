@@ -25,15 +25,15 @@ func benchSizes(o options, dir, binary string) error {
 	defer upstream.stop()
 	direct := "http://" + upstream.addr + "/mcp"
 	for _, through := range []string{"call_tool_read", "/mcp/servers/{server}"} {
-		if err := oneLarge(o, binary, direct, through); err != nil {
+		if err := measureLargeResult(o, binary, direct, through); err != nil {
 			return fmt.Errorf("%s: %w", through, err)
 		}
 	}
-	return idleSessions(binary, direct)
+	return measureIdleSessions(binary, direct)
 }
 
-// startFresh starts an MCPProxy of its own with the upstream.
-func startFresh(binary, direct string) (proxy *process, stop func(), err error) {
+// startFreshProxy starts an MCPProxy of its own with the upstream.
+func startFreshProxy(binary, direct string) (proxy *process, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
 	if err != nil {
 		return nil, nil, err
@@ -49,10 +49,10 @@ func startFresh(binary, direct string) (proxy *process, stop func(), err error) 
 	return proxy, func() { proxy.stop(); os.RemoveAll(dir) }, nil
 }
 
-// oneLarge compares the large result through MCPProxy with the direct call, and
+// measureLargeResult compares the large result through MCPProxy with the direct call, and
 // says what memory the first one took.
-func oneLarge(o options, binary, direct, through string) error {
-	proxy, stop, err := startFresh(binary, direct)
+func measureLargeResult(o options, binary, direct, through string) error {
+	proxy, stop, err := startFreshProxy(binary, direct)
 	if err != nil {
 		return err
 	}
@@ -73,25 +73,25 @@ func oneLarge(o options, binary, direct, through string) error {
 		}
 		return fmt.Appendf(nil, plain, bytes)
 	}
-	s := subject{name: through, url: gateway, headers: session, body: call(len("a short text to echo"))}
-	if err := awaitCall(s); err != nil {
+	s := callTarget{name: through, url: gateway, headers: session, body: call(len("a short text to echo"))}
+	if err := awaitSuccessfulCall(s); err != nil {
 		return err
 	}
 	s.body = call(largeResult)
-	d := subject{name: "direct", url: direct, body: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large","arguments":{"bytes":%d}}}`, largeResult)}
-	before := proxy.memory()
-	if _, err := timed(s); err != nil {
+	d := callTarget{name: "direct", url: direct, body: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large","arguments":{"bytes":%d}}}`, largeResult)}
+	before := proxy.residentMemory()
+	if _, err := timeCall(s); err != nil {
 		return err
 	}
 	extra := proxy.peakMemory() - before
 	var own, other []time.Duration
 	for range max(5, o.rounds) {
-		t, err := timed(d)
+		t, err := timeCall(d)
 		if err != nil {
 			return err
 		}
 		other = append(other, t)
-		if t, err = timed(s); err != nil {
+		if t, err = timeCall(s); err != nil {
 			return err
 		}
 		own = append(own, t)
@@ -100,46 +100,46 @@ func oneLarge(o options, binary, direct, through string) error {
 	slices.Sort(other)
 	mine, theirs := own[len(own)/2], other[len(other)/2]
 	fmt.Printf("a result of %d MB through %-22s %s, direct %s: × %.2f; extra memory %.0f MiB = %.1f × its size\n",
-		largeResult/1_000_000, through, milli(mine), milli(theirs), ratio(mine, theirs), extra, extra*(1<<20)/largeResult)
+		largeResult/1_000_000, through, formatMilliseconds(mine), formatMilliseconds(theirs), ratio(mine, theirs), extra, extra*(1<<20)/largeResult)
 	return nil
 }
 
-// timed makes one call and says how long it took.
-func timed(s subject) (time.Duration, error) {
+// timeCall makes one call and says how long it took.
+func timeCall(s callTarget) (time.Duration, error) {
 	start := time.Now()
-	err := once(context.Background(), http.DefaultClient, s)
+	err := callAndCheck(context.Background(), http.DefaultClient, s)
 	return time.Since(start), err
 }
 
-// idleSessions says what memory sessions take that nobody uses, and what is
+// measureIdleSessions says what memory sessions take that nobody uses, and what is
 // left when they have ended.
-func idleSessions(binary, direct string) error {
-	proxy, stop, err := startFresh(binary, direct)
+func measureIdleSessions(binary, direct string) error {
+	proxy, stop, err := startFreshProxy(binary, direct)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	gateway := "http://" + proxy.addr + "/mcp"
-	if err := openAndEnd(gateway, manySessions, nil); err != nil { // warm up: the garbage of the opening is not theirs
+	if err := openAndEndSessions(gateway, manySessions, nil); err != nil { // warm up: the garbage of the opening is not theirs
 		return err
 	}
-	before, open := proxy.memory(), 0.0
-	if err := openAndEnd(gateway, manySessions, func() { open = proxy.memory() }); err != nil {
+	before, open := proxy.residentMemory(), 0.0
+	if err := openAndEndSessions(gateway, manySessions, func() { open = proxy.residentMemory() }); err != nil {
 		return err
 	}
-	once := proxy.memory()
+	once := proxy.residentMemory()
 	for range 5 {
-		if err := openAndEnd(gateway, manySessions, nil); err != nil {
+		if err := openAndEndSessions(gateway, manySessions, nil); err != nil {
 			return err
 		}
 	}
 	fmt.Printf("%d idle sessions on /mcp: %.1f MiB more, %.1f KiB each; when they have ended %.1f MiB, after five times as many %.1f MiB (%.1f before)\n",
-		manySessions, open-before, (open-before)*1024/manySessions, once, proxy.memory(), before)
+		manySessions, open-before, (open-before)*1024/manySessions, once, proxy.residentMemory(), before)
 	return nil
 }
 
-// openAndEnd opens sessions, calls then, and ends them.
-func openAndEnd(gateway string, n int, then func()) error {
+// openAndEndSessions opens sessions, calls then, and ends them.
+func openAndEndSessions(gateway string, n int, then func()) error {
 	var all []map[string]string
 	for range n {
 		headers, err := openSession(gateway)

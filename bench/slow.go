@@ -51,9 +51,9 @@ func slowAttacks() []slowAttack {
 	}
 }
 
-// attackSlowly is the process that holds the connections of some attacks: their
+// runSlowAttacks is the process that holds the connections of some attacks: their
 // numbers, after the address.
-func attackSlowly(args []string) error {
+func runSlowAttacks(args []string) error {
 	if len(args) < 2 {
 		return errors.New("role-slow takes an address and numbers of attacks")
 	}
@@ -67,7 +67,7 @@ func attackSlowly(args []string) error {
 		for k := range all[i].n {
 			go func() {
 				for {
-					holdSlowly(args[0], all[i].first[k%len(all[i].first)], &opened, &open)
+					holdConnection(args[0], all[i].first[k%len(all[i].first)], &opened, &open)
 					ended.Add(1)
 					time.Sleep(slowPause)
 				}
@@ -80,8 +80,8 @@ func attackSlowly(args []string) error {
 	}
 }
 
-// holdSlowly holds one connection until it is ended.
-func holdSlowly(address, first string, opened, open *atomic.Int64) {
+// holdConnection holds one connection until it is ended.
+func holdConnection(address, first string, opened, open *atomic.Int64) {
 	nc, err := net.Dial("tcp", address)
 	if err != nil {
 		return
@@ -118,11 +118,11 @@ func benchSlow(o options, dir, binary string) error {
 		return err
 	}
 	defer proxy.stop()
-	clients, err := behavingClients(dir, address, "http://"+good.addr+"/mcp")
+	clients, err := newBehavingClients(dir, address, "http://"+good.addr+"/mcp")
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d rounds of %v; %s\n\n%-31s %-22s %s\n", o.rounds, o.duration, load(), "", "client", "p99 quiet → under attack, failed calls; the connections held; the daemon's memory")
+	fmt.Printf("%d rounds of %v; %s\n\n%-31s %-22s %s\n", o.rounds, o.duration, machineLoadText(), "", "client", "p99 quiet → under attack, failed calls; the connections held; the daemon's memory")
 	var misses []string
 	all := slowAttacks()
 	for i := range len(all) + 1 {
@@ -133,7 +133,7 @@ func benchSlow(o options, dir, binary string) error {
 		if o.only != "" && !strings.Contains(name, o.only) {
 			continue
 		}
-		missed, err := underAttack(o, proxy, address, clients, name, numbers)
+		missed, err := measureUnderAttack(o, proxy, address, clients, name, numbers)
 		if err != nil {
 			return err
 		}
@@ -146,10 +146,10 @@ func benchSlow(o options, dir, binary string) error {
 	return nil
 }
 
-// behavingClients are clients that send whole requests, over connections that
+// newBehavingClients are clients that send whole requests, over connections that
 // stay and over new ones, and one that goes past MCPProxy: what it suffers is the
 // machine's doing.
-func behavingClients(dir, address, direct string) ([]*neighbour, error) {
+func newBehavingClients(dir, address, direct string) ([]*neighbourClient, error) {
 	gateway := "http://" + address + "/mcp"
 	session, err := openSession(gateway)
 	if err != nil {
@@ -159,67 +159,67 @@ func behavingClients(dir, address, direct string) ([]*neighbour, error) {
 	if err != nil {
 		return nil, err
 	}
-	mcp := subject{url: gateway, headers: session, body: []byte(
+	mcp := callTarget{url: gateway, headers: session, body: []byte(
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"good:echo","args":{"text":"a short text to echo","n":7}}}}`)}
-	rest := subject{url: "http://" + address + "/api/v1/tools/call", headers: map[string]string{"X-API-Key": strings.TrimSpace(string(key))}, body: []byte(
+	rest := callTarget{url: "http://" + address + "/api/v1/tools/call", headers: map[string]string{"X-API-Key": strings.TrimSpace(string(key))}, body: []byte(
 		`{"tool_variant":"call_tool_read","name":"good:echo","args":{"text":"a short text to echo","n":7}}`)}
-	named := func(s subject, name string) subject { s.name = name; return s }
-	clients := []*neighbour{
-		{subject: named(mcp, "MCP")}, {subject: named(mcp, "MCP, new connections"), fresh: true},
-		{subject: named(rest, "REST")}, {subject: named(rest, "REST, new connections"), fresh: true},
-		{subject: subject{name: "past MCPProxy", url: direct, body: []byte(
+	named := func(s callTarget, name string) callTarget { s.name = name; return s }
+	clients := []*neighbourClient{
+		{callTarget: named(mcp, "MCP")}, {callTarget: named(mcp, "MCP, new connections"), newConnections: true},
+		{callTarget: named(rest, "REST")}, {callTarget: named(rest, "REST, new connections"), newConnections: true},
+		{callTarget: callTarget{name: "past MCPProxy", url: direct, body: []byte(
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a short text to echo","n":7}}}`)}, direct: true},
 	}
-	if err := awaitCall(mcp); err != nil {
+	if err := awaitSuccessfulCall(mcp); err != nil {
 		return nil, err
 	}
-	letCall(clients, 2*time.Second, func(*neighbour) *samples { return &samples{} }) // warm up
+	callForDuration(clients, 2*time.Second, func(*neighbourClient) *callSamples { return &callSamples{} }) // warm up
 	return clients, nil
 }
 
-// letCall lets all clients call for a while.
-func letCall(clients []*neighbour, d time.Duration, into func(*neighbour) *samples) {
+// callForDuration lets all clients call for a while.
+func callForDuration(clients []*neighbourClient, d time.Duration, into func(*neighbourClient) *callSamples) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, c := range clients {
-		wg.Go(func() { c.callUntil(ctx, into(c)) })
+		wg.Go(func() { c.callUntilDone(ctx, into(c)) })
 	}
 	wg.Wait()
 }
 
-// underAttack measures the clients in turns, quiet and with some attacks, each
+// measureUnderAttack measures the clients in turns, quiet and with some attacks, each
 // from its first connection on.
-func underAttack(o options, proxy *process, address string, clients []*neighbour, name string, numbers []string) (missed []string, err error) {
+func measureUnderAttack(o options, proxy *process, address string, clients []*neighbourClient, name string, numbers []string) (missed []string, err error) {
 	for _, c := range clients {
-		c.quiet, c.loud = samples{}, samples{}
+		c.quiet, c.underLoad = callSamples{}, callSamples{}
 	}
-	before := proxy.memory()
-	proxy.forgetPeak()
+	before := proxy.residentMemory()
+	proxy.resetPeakMemory()
 	said := ""
 	for range o.rounds {
-		letCall(clients, o.duration, func(c *neighbour) *samples { return &c.quiet })
+		callForDuration(clients, o.duration, func(c *neighbourClient) *callSamples { return &c.quiet })
 		attacker, err := startRole(append([]string{"role-slow", address}, numbers...)...)
 		if err != nil {
 			return nil, err
 		}
-		letCall(clients, o.duration, func(c *neighbour) *samples { return &c.loud })
-		said = attacker.stopAndHear()
+		callForDuration(clients, o.duration, func(c *neighbourClient) *callSamples { return &c.underLoad })
+		said = attacker.stopAndReadLastLine()
 		time.Sleep(time.Second) // it takes the machine a while to forget thousands of connections
 	}
 	grown := proxy.peakMemory() - before
 	for i, c := range clients {
-		times := float64(c.loud.p99()) / float64(c.quiet.p99())
+		times := float64(c.underLoad.p99()) / float64(c.quiet.p99())
 		rest := ""
 		if i == 0 {
 			rest = fmt.Sprintf("; %s; %+.0f MiB at most", said, grown)
 		}
-		fmt.Printf("%-31s %-22s %s → %s (%.1f ×), %d of %d failed%s\n", []string{name, ""}[min(i, 1)], c.name, micro(c.quiet.p99()), micro(c.loud.p99()), times, c.loud.errors, len(c.loud.all), rest)
+		fmt.Printf("%-31s %-22s %s → %s (%.1f ×), %d of %d failed%s\n", []string{name, ""}[min(i, 1)], c.name, formatMicroseconds(c.quiet.p99()), formatMicroseconds(c.underLoad.p99()), times, c.underLoad.errors, len(c.underLoad.all), rest)
 		if times > slowP99 && !c.direct {
 			missed = append(missed, fmt.Sprintf("%s: p99 of %s is %.1f × its quiet one", name, c.name, times))
 		}
-		if c.loud.errors+c.quiet.errors > 0 {
-			missed = append(missed, fmt.Sprintf("%s: %d calls of %s failed: %v", name, c.loud.errors+c.quiet.errors, c.name, errors.Join(c.loud.err, c.quiet.err)))
+		if c.underLoad.errors+c.quiet.errors > 0 {
+			missed = append(missed, fmt.Sprintf("%s: %d calls of %s failed: %v", name, c.underLoad.errors+c.quiet.errors, c.name, errors.Join(c.underLoad.err, c.quiet.err)))
 		}
 	}
 	if grown > slowGrowth {

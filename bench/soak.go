@@ -14,9 +14,9 @@ import (
 // soakEvery is how often is looked at what the process holds.
 const soakEvery = 10 * time.Second
 
-// held are the metrics that must not grow with time. What is allocated swings between
+// heldMetrics are the metrics that must not grow with time. What is allocated swings between
 // collections; when the next one is due follows from what the last one left.
-var held = []string{"go_memstats_heap_alloc_bytes", "go_memstats_next_gc_bytes", "go_goroutines", "process_open_fds", "process_resident_memory_bytes"}
+var heldMetrics = []string{"go_memstats_heap_alloc_bytes", "go_memstats_next_gc_bytes", "go_goroutines", "process_open_fds", "process_resident_memory_bytes"}
 
 // benchSoak makes calls at a steady rate for -duration, and prints what MCPProxy holds in
 // the first quarter of it and in the last: the means of what /metrics said.
@@ -26,7 +26,7 @@ func benchSoak(o options, dir, binary string) error {
 		return err
 	}
 	defer upstream.stop()
-	proxy, subjects, err := proxySubjects(binary, filepath.Join(dir, "soak"), "http://"+upstream.addr+"/mcp")
+	proxy, subjects, err := startProxyTargets(binary, filepath.Join(dir, "soak"), "http://"+upstream.addr+"/mcp")
 	if proxy != nil {
 		defer proxy.stop()
 	}
@@ -35,9 +35,9 @@ func benchSoak(o options, dir, binary string) error {
 	}
 	called := make(chan error, 1)
 	go func() {
-		cpu, err := steadily(subjects[0], o.duration)
+		cpu, err := callAtSteadyRate(subjects[0], o.duration)
 		if err == nil {
-			fmt.Printf("%d calls a second, %s of processor time each\n", eventRate, micro(cpu))
+			fmt.Printf("%d calls a second, %s of processor time each\n", eventRate, formatMicroseconds(cpu))
 		}
 		called <- err
 	}()
@@ -55,7 +55,7 @@ func benchSoak(o options, dir, binary string) error {
 			}
 			return err
 		case <-tick.C:
-			now, err := metricsOf(proxy.addr)
+			now, err := fetchHeldMetrics(proxy.addr)
 			if err != nil {
 				return err
 			}
@@ -67,8 +67,8 @@ func benchSoak(o options, dir, binary string) error {
 	}
 }
 
-// metricsOf reads what held names from /metrics.
-func metricsOf(addr string) (map[string]float64, error) {
+// fetchHeldMetrics reads what held names from /metrics.
+func fetchHeldMetrics(addr string) (map[string]float64, error) {
 	resp, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func metricsOf(addr string) (map[string]float64, error) {
 	}
 	found := map[string]float64{}
 	for line := range strings.Lines(string(text)) {
-		for _, name := range held {
+		for _, name := range heldMetrics {
 			if value, ok := strings.CutPrefix(line, name+" "); ok {
 				if found[name], err = strconv.ParseFloat(strings.TrimSpace(value), 64); err != nil {
 					return nil, err
@@ -88,7 +88,7 @@ func metricsOf(addr string) (map[string]float64, error) {
 			}
 		}
 	}
-	if len(found) < len(held) {
+	if len(found) < len(heldMetrics) {
 		return nil, fmt.Errorf("/metrics has only %v", found)
 	}
 	return found, nil
@@ -96,7 +96,7 @@ func metricsOf(addr string) (map[string]float64, error) {
 
 func compareQuarters(seen []map[string]float64) {
 	quarter := len(seen) / 4
-	for _, name := range held {
+	for _, name := range heldMetrics {
 		mean := func(of []map[string]float64) (sum float64) {
 			for _, one := range of {
 				sum += one[name]

@@ -40,7 +40,7 @@ func (r *release) shared(n notices) ([]file, error) {
 	for name, page := range cli.ManPages(r.Version, r.Date) {
 		files = append(files, file{name: "man/man1/" + name, mode: 0o644, data: page})
 	}
-	scripts, err := cli.Completions()
+	scripts, err := cli.CompletionScripts()
 	if err != nil {
 		return nil, err
 	}

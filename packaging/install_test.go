@@ -48,7 +48,7 @@ test -s "$root/home/me/.mcpproxy/api_key"
 // packageFiles are the packages of one format, of an older and a later version.
 func packageFiles(t *testing.T, pattern string) []string {
 	t.Helper()
-	volume.Nightly(t, volume.Packages)
+	volume.SkipUnlessNightly(t, volume.Packages)
 	if os.Getenv("CI") != "true" {
 		t.Skip("it takes a minute and root; CI=true runs it")
 	}

@@ -24,25 +24,25 @@ import (
 // Sample is one labelled definition.
 type Sample struct {
 	ID, Corpus, Technique string
-	Server                string // "" when the corpus does not say it
-	Peers                 []Peer // that stand beside it
+	Server                string     // "" when the corpus does not say it
+	Peers                 []PeerTool // that stand beside it
 	Malicious             bool
 	Definition            tool.Definition
 }
 
-// Peer is a tool of another server.
-type Peer struct{ Server, Name string }
+// PeerTool is a tool of another server.
+type PeerTool struct{ Server, Name string }
 
-// Fold returns which of n parts the sample is in. Definitions of one server are in
+// FoldIndex returns which of n parts the sample is in. Definitions of one server are in
 // the same part.
-func (s *Sample) Fold(n uint32) uint32 {
+func (s *Sample) FoldIndex(n uint32) uint32 {
 	h := fnv.New32a()
 	io.WriteString(h, cmp.Or(s.Server, s.ID))
 	return h.Sum32() >> 7 % n
 }
 
-// Read reads all samples below a directory, in the same order each time.
-func Read(shared string) ([]Sample, error) {
+// ReadAll reads all samples below a directory, in the same order each time.
+func ReadAll(shared string) ([]Sample, error) {
 	var samples []Sample
 	files, _ := filepath.Glob(filepath.Join(shared, "security-corpora", "*", "corpus.jsonl"))
 	lists, _ := filepath.Glob(filepath.Join(shared, "real-servers", "*.tools.json"))
@@ -50,14 +50,14 @@ func Read(shared string) ([]Sample, error) {
 		return nil, errors.New("there are no corpora: say with --shared where they are")
 	}
 	for _, file := range append(files, filepath.Join(shared, "retrieval", "scale", "tools.jsonl.gz")) {
-		more, err := Lines(file)
+		more, err := ReadLines(file)
 		if err != nil {
 			return nil, err
 		}
 		samples = append(samples, more...)
 	}
 	for _, file := range lists {
-		more, err := list(file)
+		more, err := readToolList(file)
 		if err != nil {
 			return nil, err
 		}
@@ -66,14 +66,14 @@ func Read(shared string) ([]Sample, error) {
 	return samples, nil
 }
 
-// row is a line of a corpus; the rest of its members are the definition's.
-type row struct {
+// corpusRow is a line of a corpus; the rest of its members are the definition's.
+type corpusRow struct {
 	ID, Label, Surface, Technique, Server string
-	Peers                                 []Peer
+	Peers                                 []PeerTool
 }
 
-// Lines reads a file with a definition a line.
-func Lines(file string) ([]Sample, error) {
+// ReadLines reads a file with a definition a line.
+func ReadLines(file string) ([]Sample, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func Lines(file string) ([]Sample, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		s, ok, err := line(corpus, lines.Bytes())
+		s, ok, err := parseLine(corpus, lines.Bytes())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
@@ -101,8 +101,8 @@ func Lines(file string) ([]Sample, error) {
 	return samples, lines.Err()
 }
 
-func line(corpus string, text []byte) (Sample, bool, error) {
-	r := row{Label: "benign", Surface: "definition"}
+func parseLine(corpus string, text []byte) (Sample, bool, error) {
+	r := corpusRow{Label: "benign", Surface: "definition"}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return Sample{}, false, err
 	}
@@ -120,13 +120,13 @@ func line(corpus string, text []byte) (Sample, bool, error) {
 	if err != nil {
 		return Sample{}, false, err
 	}
-	s, ok := sample(corpus, r, raw)
+	s, ok := newSample(corpus, r, raw)
 	return s, ok, nil
 }
 
-// list reads what a real server answered to tools/list. Variants of a server are
+// readToolList reads what a real server answered to tools/list. Variants of a server are
 // that server.
-func list(file string) ([]Sample, error) {
+func readToolList(file string) ([]Sample, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -138,14 +138,14 @@ func list(file string) ([]Sample, error) {
 	server, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".tools.json"), "-")
 	var samples []Sample
 	for k, raw := range answer.Tools {
-		if s, ok := sample("real-servers", row{ID: fmt.Sprintf("%s/%d", filepath.Base(file), k), Server: server}, raw); ok {
+		if s, ok := newSample("real-servers", corpusRow{ID: fmt.Sprintf("%s/%d", filepath.Base(file), k), Server: server}, raw); ok {
 			samples = append(samples, s)
 		}
 	}
 	return samples, nil
 }
 
-func sample(corpus string, r row, raw []byte) (Sample, bool) {
+func newSample(corpus string, r corpusRow, raw []byte) (Sample, bool) {
 	d, err := tool.ParseDefinition("s", bytes.Clone(raw))
 	return Sample{ID: r.ID, Corpus: corpus, Technique: cmp.Or(r.Technique, "-"), Server: r.Server, Peers: r.Peers, Malicious: r.Label == "malicious", Definition: d}, err == nil
 }

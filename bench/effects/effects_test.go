@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-func shared(t *testing.T) string {
+func dataDir(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("MCPPROXY_SHARED")
 	if dir == "" {
@@ -25,21 +25,21 @@ func shared(t *testing.T) string {
 // No tool of any set that is named like a deletion is inferred to read. The
 // names are found by a pattern that knows nothing of the classifier.
 func TestNamedLikeDeleting(t *testing.T) {
-	dir := shared(t)
-	sets := map[string][]sample{}
-	servers, err := realServers(dir)
+	dir := dataDir(t)
+	sets := map[string][]declaredTool{}
+	servers, err := readRealServers(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sets["real-servers"] = servers
-	for _, path := range corpora() {
-		if sets[path], err = corpus(filepath.Join(dir, path)); err != nil {
+	for _, path := range corpusFiles() {
+		if sets[path], err = readCorpus(filepath.Join(dir, path)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	total := 0
 	for set, samples := range sets {
-		like, read := escaped(samples)
+		like, read := deletionsInferredRead(samples)
 		total += like
 		if like == 0 || len(read) > 0 {
 			t.Errorf("%s: %d are named like a deletion, inferred to read: %v", set, like, read)
@@ -54,19 +54,19 @@ func TestNamedLikeDeleting(t *testing.T) {
 // to read, whatever its name and its server say. The parameters are found by
 // patterns that know nothing of the classifier.
 func TestTakingCode(t *testing.T) {
-	dir := shared(t)
-	samples, err := realServers(dir)
+	dir := dataDir(t)
+	samples, err := readRealServers(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range corpora() {
-		more, err := corpus(filepath.Join(dir, path))
+	for _, path := range corpusFiles() {
+		more, err := readCorpus(filepath.Join(dir, path))
 		if err != nil {
 			t.Fatal(err)
 		}
 		samples = append(samples, more...)
 	}
-	tools, parameters := takingCode(samples)
+	tools, parameters := toolsTakingCode(samples)
 	if len(tools) < 150 {
 		t.Errorf("only %d tools that take code were found", len(tools))
 	}
@@ -81,29 +81,29 @@ func TestTakingCode(t *testing.T) {
 // half that nothing was tuned to. The bounds are a little below what was
 // measured.
 func TestAgreement(t *testing.T) {
-	servers, err := realServers(shared(t))
+	servers, err := readRealServers(dataDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		name                                  string
-		keep                                  func(sample) bool
+		keep                                  func(declaredTool) bool
 		readPrecision, readRecall, deleteSure float64
 	}{
-		{"tuned", func(s sample) bool { return !held(s.definition.ID.Server) }, 0.96, 0.75, 0.95},
-		{"held", func(s sample) bool { return held(s.definition.ID.Server) }, 0.93, 0.65, 0.93},
+		{"tuned", func(s declaredTool) bool { return !isHeldOut(s.definition.ID.Server) }, 0.96, 0.75, 0.95},
+		{"held", func(s declaredTool) bool { return isHeldOut(s.definition.ID.Server) }, 0.93, 0.65, 0.93},
 	} {
-		m := confusion(servers, c.keep)
-		precision, recall := m.scores(policy.Read)
-		sure, _ := m.scores(policy.Destructive)
+		m := newConfusionMatrix(servers, c.keep)
+		precision, recall := m.precisionAndRecall(policy.Read)
+		sure, _ := m.precisionAndRecall(policy.Destructive)
 		if precision < c.readPrecision || recall < c.readRecall || sure < c.deleteSure {
 			var out strings.Builder
 			m.print(&out, c.name)
 			t.Error(out.String())
 		}
 	}
-	reading, readers, changing, changers := warned(servers, func(sample) bool { return true })
-	if share(reading, readers) > 0.13 || share(changing, changers) < 0.84 {
+	reading, readers, changing, changers := countWarned(servers, func(declaredTool) bool { return true })
+	if fraction(reading, readers) > 0.13 || fraction(changing, changers) < 0.84 {
 		t.Errorf("advise would warn of %d of %d that read, %d of %d that do not", reading, readers, changing, changers)
 	}
 	// What its server declares destructive is inferred to read only where the
@@ -121,7 +121,7 @@ func TestPatternOfDeleting(t *testing.T) {
 		"delete_repo": true, "bulkDelete": true, "users.remove": true, "git_rm": true, "DropTable": true, "cache-flush": true, "get_deleted": true,
 		"get_skills": false, "list_dropdowns": false, "dropbox_get": false, "form_get": false, "get_cameras": false, "model_list": false,
 	} {
-		if namedLikeDeleting(name) != want {
+		if isNamedLikeDeletion(name) != want {
 			t.Errorf("%s: want %v", name, want)
 		}
 	}

@@ -32,9 +32,9 @@ func main() {
 	}
 }
 
-// corpora are the sets of definitions without hints, below the directory of the
+// corpusFiles are the sets of definitions without hints, below the directory of the
 // data.
-func corpora() []string {
+func corpusFiles() []string {
 	return []string{
 		"security-corpora/benign-docker-registry/corpus.jsonl",
 		"security-corpora/benign-livemcpbench/corpus.jsonl",
@@ -43,46 +43,46 @@ func corpora() []string {
 }
 
 func run(w io.Writer, data, list, find string) error {
-	servers, err := realServers(data)
+	servers, err := readRealServers(data)
 	if err != nil {
 		return err
 	}
-	tuned := func(s sample) bool { return !held(s.definition.ID.Server) }
-	unseen := func(s sample) bool { return held(s.definition.ID.Server) }
+	tuned := func(s declaredTool) bool { return !isHeldOut(s.definition.ID.Server) }
+	unseen := func(s declaredTool) bool { return isHeldOut(s.definition.ID.Server) }
 	switch list {
 	case "tune":
-		disagreements(w, servers, tuned)
+		printDisagreements(w, servers, tuned)
 		return nil
 	case "held":
-		disagreements(w, servers, unseen)
+		printDisagreements(w, servers, unseen)
 		return nil
 	}
-	sets := map[string][]sample{"real-servers": servers}
-	for _, path := range corpora() {
-		samples, err := corpus(filepath.Join(data, path))
+	sets := map[string][]declaredTool{"real-servers": servers}
+	for _, path := range corpusFiles() {
+		samples, err := readCorpus(filepath.Join(data, path))
 		if err != nil {
 			return err
 		}
 		sets[path] = samples
 	}
 	if find != "" {
-		return show(w, sets, find)
+		return printInferences(w, sets, find)
 	}
 	for _, half := range []struct {
 		title string
-		keep  func(sample) bool
+		keep  func(declaredTool) bool
 	}{
 		{"real servers, the half that was looked at", tuned}, {"real servers, the other half", unseen},
-		{"real servers, all", func(sample) bool { return true }},
+		{"real servers, all", func(declaredTool) bool { return true }},
 	} {
-		confusion(servers, half.keep).print(w, half.title)
-		reading, readers, changing, changers := warned(servers, half.keep)
+		newConfusionMatrix(servers, half.keep).print(w, half.title)
+		reading, readers, changing, changers := countWarned(servers, half.keep)
 		fmt.Fprintf(w, "  advise would warn of calls in the read lane for %d of %d that read, %d of %d that do not\n", reading, readers, changing, changers)
 	}
-	for _, set := range append([]string{"real-servers"}, corpora()...) {
-		like, read := escaped(sets[set])
-		fmt.Fprintf(w, "%-52s %s\n  named like a deletion: %d, inferred read: %d %v\n", set, counts(sets[set]), like, len(read), read)
-		code, parameters := takingCode(sets[set])
+	for _, set := range append([]string{"real-servers"}, corpusFiles()...) {
+		like, read := deletionsInferredRead(sets[set])
+		fmt.Fprintf(w, "%-52s %s\n  named like a deletion: %d, inferred read: %d %v\n", set, operationCountsText(sets[set]), like, len(read), read)
+		code, parameters := toolsTakingCode(sets[set])
 		declared, inferred := []string{}, []string{}
 		for i, s := range code {
 			if s.declared == saysRead {
@@ -97,12 +97,12 @@ func run(w io.Writer, data, list, find string) error {
 	return nil
 }
 
-func show(w io.Writer, sets map[string][]sample, find string) error {
+func printInferences(w io.Writer, sets map[string][]declaredTool, find string) error {
 	pattern, err := regexp.Compile(find)
 	if err != nil {
 		return err
 	}
-	for _, set := range append([]string{"real-servers"}, corpora()...) {
+	for _, set := range append([]string{"real-servers"}, corpusFiles()...) {
 		for _, s := range sets[set] {
 			if in := classify.InferHints(s.definition); pattern.MatchString(s.definition.ID.String()) {
 				fmt.Fprintf(w, "%-11s %s: %s\n", in.Operation, s.definition.ID, in.Reason)

@@ -20,25 +20,25 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// sample is a tool with what its server says about it.
-type sample struct {
+// declaredTool is a tool with what its server says about it.
+type declaredTool struct {
 	definition tool.Definition
-	declared   class
+	declared   declaredClass
 }
 
-// class is what hints say. A tool that only says that it does not only read
+// declaredClass is what hints say. A tool that only says that it does not only read
 // may be either of the others.
-type class string
+type declaredClass string
 
 const (
-	unsaid     class = "not said"
-	saysRead   class = "read"
-	saysWrite  class = "write"
-	saysDelete class = "destructive"
-	saysChange class = "not read-only"
+	unsaid     declaredClass = "not said"
+	saysRead   declaredClass = "read"
+	saysWrite  declaredClass = "write"
+	saysDelete declaredClass = "destructive"
+	saysChange declaredClass = "not read-only"
 )
 
-func classOf(h tool.Hints) class {
+func toDeclaredClass(h tool.Hints) declaredClass {
 	switch {
 	case h.Destructive == tool.True:
 		return saysDelete
@@ -52,15 +52,15 @@ func classOf(h tool.Hints) class {
 	return unsaid
 }
 
-// realServers reads what the real servers list, without variants of one
+// readRealServers reads what the real servers list, without variants of one
 // server and without repeated tools.
-func realServers(dir string) ([]sample, error) {
+func readRealServers(dir string) ([]declaredTool, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "real-servers", "*.tools.json"))
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("no lists of real servers in %s", dir)
 	}
 	slices.Sort(files)
-	var samples []sample
+	var samples []declaredTool
 	seen := map[tool.Fingerprint]bool{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -79,15 +79,15 @@ func realServers(dir string) ([]sample, error) {
 			}
 			if print := d.Fingerprint(); !seen[print] {
 				seen[print] = true
-				samples = append(samples, sample{d, classOf(d.Hints)})
+				samples = append(samples, declaredTool{d, toDeclaredClass(d.Hints)})
 			}
 		}
 	}
 	return samples, nil
 }
 
-// corpus reads a file of one definition a line.
-func corpus(path string) ([]sample, error) {
+// readCorpus reads a file of one definition a line.
+func readCorpus(path string) ([]declaredTool, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func corpus(path string) ([]sample, error) {
 			return nil, err
 		}
 	}
-	var samples []sample
+	var samples []declaredTool
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
@@ -108,25 +108,25 @@ func corpus(path string) ([]sample, error) {
 			return nil, err
 		}
 		if d, err := tool.ParseDefinition(row.Server, slices.Clone(lines.Bytes())); err == nil {
-			samples = append(samples, sample{d, classOf(d.Hints)})
+			samples = append(samples, declaredTool{d, toDeclaredClass(d.Hints)})
 		}
 	}
 	return samples, lines.Err()
 }
 
-// held reports whether the tools of a server are of the half that nothing was
+// isHeldOut reports whether the tools of a server are of the half that nothing was
 // tuned to.
-func held(server string) bool {
+func isHeldOut(server string) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(server))
 	return h.Sum32()%2 == 1
 }
 
-// matrix counts what is inferred by what is declared.
-type matrix map[class]map[policy.Operation]int
+// confusionMatrix counts what is inferred by what is declared.
+type confusionMatrix map[declaredClass]map[policy.Operation]int
 
-func confusion(samples []sample, keep func(sample) bool) matrix {
-	m := matrix{}
+func newConfusionMatrix(samples []declaredTool, keep func(declaredTool) bool) confusionMatrix {
+	m := confusionMatrix{}
 	for _, s := range samples {
 		if !keep(s) {
 			continue
@@ -139,10 +139,10 @@ func confusion(samples []sample, keep func(sample) bool) matrix {
 	return m
 }
 
-// warned counts the tools with a declaration of which a call in the read lane
+// countWarned counts the tools with a declaration of which a call in the read lane
 // would be warned of, did they carry no hints: of those that only read, and of
 // those that do not.
-func warned(samples []sample, keep func(sample) bool) (reading, readers, changing, changers int) {
+func countWarned(samples []declaredTool, keep func(declaredTool) bool) (reading, readers, changing, changers int) {
 	for _, s := range samples {
 		if s.declared == unsaid || !keep(s) {
 			continue
@@ -160,19 +160,19 @@ func warned(samples []sample, keep func(sample) bool) (reading, readers, changin
 	return reading, readers, changing, changers
 }
 
-// share returns a of b, and 0 of nothing.
-func share(a, b int) float64 {
+// fraction returns a of b, and 0 of nothing.
+func fraction(a, b int) float64 {
 	if b == 0 {
 		return 0
 	}
 	return float64(a) / float64(b)
 }
 
-// scores are how often what is inferred as op is declared so, and the other way
+// precisionAndRecall are how often what is inferred as op is declared so, and the other way
 // round. A tool that says only that it does not only read counts for neither
 // write nor destructive, but against read.
-func (m matrix) scores(op policy.Operation) (precision, recall float64) {
-	says := map[policy.Operation]class{policy.Read: saysRead, policy.Write: saysWrite, policy.Destructive: saysDelete}[op]
+func (m confusionMatrix) precisionAndRecall(op policy.Operation) (precision, recall float64) {
+	says := map[policy.Operation]declaredClass{policy.Read: saysRead, policy.Write: saysWrite, policy.Destructive: saysDelete}[op]
 	right, inferred, declared := m[says][op], 0, 0
 	for c, row := range m {
 		if c != unsaid && (c != saysChange || op == policy.Read) {
@@ -182,47 +182,47 @@ func (m matrix) scores(op policy.Operation) (precision, recall float64) {
 	for _, n := range m[says] {
 		declared += n
 	}
-	return share(right, inferred), share(right, declared)
+	return fraction(right, inferred), fraction(right, declared)
 }
 
-func (m matrix) print(w io.Writer, title string) {
+func (m confusionMatrix) print(w io.Writer, title string) {
 	fmt.Fprintf(w, "%s\n  %-14s %6s %6s %12s\n", title, "declared", "read", "write", "destructive")
-	for _, c := range []class{saysRead, saysWrite, saysDelete, saysChange, unsaid} {
+	for _, c := range []declaredClass{saysRead, saysWrite, saysDelete, saysChange, unsaid} {
 		fmt.Fprintf(w, "  %-14s %6d %6d %12d\n", c, m[c][policy.Read], m[c][policy.Write], m[c][policy.Destructive])
 	}
 	for _, op := range []policy.Operation{policy.Read, policy.Write, policy.Destructive} {
-		p, r := m.scores(op)
+		p, r := m.precisionAndRecall(op)
 		fmt.Fprintf(w, "  %-12s precision %.3f  recall %.3f\n", op, p, r)
 	}
-	p, r := m.changes()
+	p, r := m.notReadPrecisionAndRecall()
 	fmt.Fprintf(w, "  %-12s precision %.3f  recall %.3f\n", "not read", p, r)
 }
 
-// changes are the scores of what does not only read, however it is called.
-func (m matrix) changes() (precision, recall float64) {
+// notReadPrecisionAndRecall are the scores of what does not only read, however it is called.
+func (m confusionMatrix) notReadPrecisionAndRecall() (precision, recall float64) {
 	right, missed := 0, 0
-	for _, c := range []class{saysWrite, saysDelete, saysChange} {
+	for _, c := range []declaredClass{saysWrite, saysDelete, saysChange} {
 		right += m[c][policy.Write] + m[c][policy.Destructive]
 		missed += m[c][policy.Read]
 	}
-	return share(right, right+m[saysRead][policy.Write]+m[saysRead][policy.Destructive]), share(right, right+missed)
+	return fraction(right, right+m[saysRead][policy.Write]+m[saysRead][policy.Destructive]), fraction(right, right+missed)
 }
 
-// likeDeleting finds names that speak of taking away. It shares nothing with
+// deletionWord finds names that speak of taking away. It shares nothing with
 // the classifier, on purpose.
-var likeDeleting = regexp.MustCompile(`(?i)delet|remov|purg|destroy|destruct|wipe|truncat|kill|revok|uninstall|eras|terminat|unlink|prune|evict|expunge|obliterate|drop|nuke|shred|discard|(^|[^a-z])(del|rm|rmdir|clear|empty|flush|trash|reset|overwrite|unregister|deregister|cleanup|clean)([^a-z]|$)`)
+var deletionWord = regexp.MustCompile(`(?i)delet|remov|purg|destroy|destruct|wipe|truncat|kill|revok|uninstall|eras|terminat|unlink|prune|evict|expunge|obliterate|drop|nuke|shred|discard|(^|[^a-z])(del|rm|rmdir|clear|empty|flush|trash|reset|overwrite|unregister|deregister|cleanup|clean)([^a-z]|$)`)
 
-// other are words that hold one of those by chance.
-var other = regexp.MustCompile(`(?i)s-?kills?([^a-z]|$)|skill|overkill|dropbox|dropdown|droplet|airdrop|raindrop|backdrop|shipping|swipe|cameras?|eras?([^a-z]|$)|(op|gen|fed|lib|consid|num)eras?|eraser`)
+// harmlessWord are words that hold one of those by chance.
+var harmlessWord = regexp.MustCompile(`(?i)s-?kills?([^a-z]|$)|skill|overkill|dropbox|dropdown|droplet|airdrop|raindrop|backdrop|shipping|swipe|cameras?|eras?([^a-z]|$)|(op|gen|fed|lib|consid|num)eras?|eraser`)
 
-func namedLikeDeleting(name string) bool {
-	return likeDeleting.MatchString(other.ReplaceAllString(name, " "))
+func isNamedLikeDeletion(name string) bool {
+	return deletionWord.MatchString(harmlessWord.ReplaceAllString(name, " "))
 }
 
-// escaped returns the tools that are named like a deletion and inferred to read.
-func escaped(samples []sample) (like int, read []string) {
+// deletionsInferredRead returns the tools that are named like a deletion and inferred to read.
+func deletionsInferredRead(samples []declaredTool) (like int, read []string) {
 	for _, s := range samples {
-		if !namedLikeDeleting(s.definition.ID.Tool) {
+		if !isNamedLikeDeletion(s.definition.ID.Tool) {
 			continue
 		}
 		like++
@@ -233,18 +233,18 @@ func escaped(samples []sample) (like int, read []string) {
 	return like, read
 }
 
-// codeNamed and codeTold find parameters that take a program or a query which can
+// codeParameterName and codeParameterDescription find parameters that take a program or a query which can
 // write, by their name and by their description. They share nothing with the
 // classifier, on purpose.
 var (
-	codeNamed = regexp.MustCompile(`(?i)^(.*_)?(sql|cypher|sparql|graphql|gremlin|shell|bash|javascript|python|script|command|statement)([_-]?(query|code|text|statement|string))?$`)
-	codeTold  = regexp.MustCompile(`(?i)^\W*(\w+\W+){0,3}?(sql|cypher|sparql|graphql|gremlin|shell|bash|javascript|python|powershell)\s+(query|statement|command|code|script|function|expression)`)
-	// about begins what only speaks of code: the name of a script, a time limit.
-	about = regexp.MustCompile(`(?i)\b(of|for|id|name|path|file|whether|how|which|maximum|number)\b`)
+	codeParameterName        = regexp.MustCompile(`(?i)^(.*_)?(sql|cypher|sparql|graphql|gremlin|shell|bash|javascript|python|script|command|statement)([_-]?(query|code|text|statement|string))?$`)
+	codeParameterDescription = regexp.MustCompile(`(?i)^\W*(\w+\W+){0,3}?(sql|cypher|sparql|graphql|gremlin|shell|bash|javascript|python|powershell)\s+(query|statement|command|code|script|function|expression)`)
+	// notCodeItself begins what only speaks of code: the name of a script, a time limit.
+	notCodeItself = regexp.MustCompile(`(?i)\b(of|for|id|name|path|file|whether|how|which|maximum|number)\b`)
 )
 
-// takingCode returns the tools that take code, with the parameter.
-func takingCode(samples []sample) (tools []sample, parameters []string) {
+// toolsTakingCode returns the tools that take code, with the parameter.
+func toolsTakingCode(samples []declaredTool) (tools []declaredTool, parameters []string) {
 	for _, s := range samples {
 		var schema struct {
 			Properties map[string]struct {
@@ -257,9 +257,9 @@ func takingCode(samples []sample) (tools []sample, parameters []string) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 			p := schema.Properties[name]
-			told := codeTold.FindString(p.Description)
+			told := codeParameterDescription.FindString(p.Description)
 			if text := string(p.Type); p.Enum == nil && (text == "" || strings.Contains(text, "string")) &&
-				(codeNamed.MatchString(name) || told != "" && !about.MatchString(told)) {
+				(codeParameterName.MatchString(name) || told != "" && !notCodeItself.MatchString(told)) {
 				tools, parameters = append(tools, s), append(parameters, name)
 				break
 			}
@@ -268,8 +268,8 @@ func takingCode(samples []sample) (tools []sample, parameters []string) {
 	return tools, parameters
 }
 
-// counts says how many tools are inferred to be what.
-func counts(samples []sample) string {
+// operationCountsText says how many tools are inferred to be what.
+func operationCountsText(samples []declaredTool) string {
 	n := map[policy.Operation]int{}
 	for _, s := range samples {
 		n[classify.InferHints(s.definition).Operation]++
@@ -277,8 +277,8 @@ func counts(samples []sample) string {
 	return fmt.Sprintf("%5d tools: %5d read, %5d write, %5d destructive", len(samples), n[policy.Read], n[policy.Write], n[policy.Destructive])
 }
 
-// disagreements lists what is inferred otherwise than declared.
-func disagreements(w io.Writer, samples []sample, keep func(sample) bool) {
+// printDisagreements lists what is inferred otherwise than declared.
+func printDisagreements(w io.Writer, samples []declaredTool, keep func(declaredTool) bool) {
 	type line struct {
 		order string
 		text  string

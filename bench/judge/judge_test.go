@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-func shared(t *testing.T) string {
+func corporaDir(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("MCPPROXY_SHARED")
 	if dir == "" {
@@ -31,13 +31,13 @@ func TestSeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	attacks, r := 0, random(3)
+	attacks, r := 0, randomGenerator(3)
 	for _, s := range g.seeds {
 		if s.malicious {
 			attacks++
 		}
 		for range 20 {
-			text := g.draw(s.text, &r)
+			text := g.drawText(s.text, &r)
 			if strings.ContainsAny(text, "(){}|") || strings.TrimSpace(text) == "" {
 				t.Errorf("%s: %q", s.text, text)
 			}
@@ -58,28 +58,28 @@ func TestModelIsLearned(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it learns anew")
 	}
-	samples, err := corpora.Read(shared(t))
+	samples, err := corpora.ReadAll(corporaDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	learned, err := newTraining(samples)
+	learned, err := newTrainingData(samples)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(learned.final().Encode(), scan.EmbeddedModel().Encode()) {
+	if !bytes.Equal(learned.trainFinalModel().Encode(), scan.EmbeddedModel().Encode()) {
 		t.Error("internal/catalog/scan/model.bin is not what is learned: go run ./bench/judge --out internal/catalog/scan/model.bin")
 	}
-	if !volume.Full() {
+	if !volume.IsFull() {
 		return // what is left out is a matter of the data and of this program: nightly
 	}
-	recall, all := 0.0, tallies{}
-	sets := learned.sets()
+	recall, all := 0.0, countsByCorpus{}
+	sets := learned.attackCorpora()
 	for k, set := range sets {
-		attacks, honest := learned.leftOut(set, uint32(k), false)
+		attacks, honest := learned.evaluateWithout(set, uint32(k), false)
 		recall += float64(attacks.review) / float64(attacks.all) / float64(len(sets))
-		all.join(honest)
+		all.merge(honest)
 	}
-	honest := all.sum()
+	honest := all.total()
 	if len(sets) != 4 || recall < .6 || honest.review*100 > honest.all || honest.block*2000 > honest.all {
 		t.Errorf("sets %v: %.1f %% found; of %d honest ones %d reviewed, %d blocked", sets, 100*recall, honest.all, honest.review, honest.block)
 	}
@@ -88,17 +88,17 @@ func TestModelIsLearned(t *testing.T) {
 // TestFolds: all definitions of a server are in the same fold.
 func TestFolds(t *testing.T) {
 	a, b := corpora.Sample{ID: "1", Server: "s"}, corpora.Sample{ID: "2", Server: "s"}
-	if a.Fold(folds) != b.Fold(folds) {
+	if a.FoldIndex(foldCount) != b.FoldIndex(foldCount) {
 		t.Error("a server is in two folds")
 	}
 	var seen []uint32
 	for _, name := range strings.Split("a b c d e f g h i j k l m n o p q r s t u v w x y z", " ") {
 		s := corpora.Sample{Server: name}
-		if f := s.Fold(folds); !slices.Contains(seen, f) {
+		if f := s.FoldIndex(foldCount); !slices.Contains(seen, f) {
 			seen = append(seen, f)
 		}
 	}
-	if len(seen) != folds {
+	if len(seen) != foldCount {
 		t.Errorf("folds %v", seen)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/catalog/scan"
 )
 
-// example is a phrase to learn from.
-type example struct {
+// phraseExample is a phrase to learn from.
+type phraseExample struct {
 	features []uint16
 	norm     float64 // by what the sum of its weights is divided
 	sum      uint64  // of its words
@@ -15,27 +15,27 @@ type example struct {
 	positive bool    // it is poison
 }
 
-// recipe is how weights are learned.
-type recipe struct {
+// learningParameters is how weights are learned.
+type learningParameters struct {
 	epochs int     // how often each example is seen
 	rate   float64 // of the steps
 	decay  float64 // what the weights lose in 1,000 steps
 	drop   int     // of 100 features those that a step leaves out, so that no few of them carry a phrase alone
 }
 
-// model is the weights while they are learned: a logistic regression, by steps
+// logisticModel is the weights while they are learned: a logistic regression, by steps
 // that grow smaller for features that are seen often (AdaGrad). Products are
 // rounded before they are added, so that no machine fuses the two.
-type model struct {
+type logisticModel struct {
 	weights, squares []float64
 	bias             float64
 }
 
-func newModel() *model {
-	return &model{weights: make([]float64, scan.ModelWeights), squares: make([]float64, scan.ModelWeights)}
+func newLogisticModel() *logisticModel {
+	return &logisticModel{weights: make([]float64, scan.ModelWeights), squares: make([]float64, scan.ModelWeights)}
 }
 
-func (m *model) score(e *example) float64 {
+func (m *logisticModel) score(e *phraseExample) float64 {
 	sum := 0.0
 	for _, f := range e.features {
 		sum += m.weights[f]
@@ -45,35 +45,35 @@ func (m *model) score(e *example) float64 {
 
 // learn goes over the examples, in an order that is drawn, but the same in every
 // run.
-func (m *model) learn(examples []example, how recipe) {
-	r := random(1)
+func (m *logisticModel) learn(examples []phraseExample, how learningParameters) {
+	r := randomGenerator(1)
 	order := make([]int, len(examples))
 	for i := range order {
 		order[i] = i
 	}
-	var kept example
+	var kept phraseExample
 	for range how.epochs {
 		for i := len(order) - 1; i > 0; i-- {
-			j := r.below(i + 1)
+			j := r.intBelow(i + 1)
 			order[i], order[j] = order[j], order[i]
 		}
 		for n, k := range order {
-			if kept.some(&examples[k], how.drop, &r) {
-				m.step(&kept, how.rate)
+			if kept.copyWithDroppedFeatures(&examples[k], how.drop, &r) {
+				m.gradientStep(&kept, how.rate)
 			}
 			if n%1000 == 999 {
-				m.shrink(1 - how.decay)
+				m.decayWeights(1 - how.decay)
 			}
 		}
 	}
 }
 
-// some makes e an example with some of the features of another. It reports whether
+// copyWithDroppedFeatures makes e an example with some of the features of another. It reports whether
 // there are any.
-func (e *example) some(of *example, drop int, r *random) bool {
+func (e *phraseExample) copyWithDroppedFeatures(of *phraseExample, drop int, r *randomGenerator) bool {
 	e.positive, e.weight, e.features = of.positive, of.weight, e.features[:0]
 	for _, f := range of.features {
-		if r.below(100) >= drop {
+		if r.intBelow(100) >= drop {
 			e.features = append(e.features, f)
 		}
 	}
@@ -81,7 +81,7 @@ func (e *example) some(of *example, drop int, r *random) bool {
 	return len(e.features) > 0
 }
 
-func (m *model) step(e *example, rate float64) {
+func (m *logisticModel) gradientStep(e *phraseExample, rate float64) {
 	x := m.score(e)
 	slope := .5 + .5*(x/(1+math.Abs(x)))
 	if e.positive {
@@ -100,15 +100,15 @@ func (m *model) step(e *example, rate float64) {
 	m.bias -= float64(rate * .01 * slope)
 }
 
-func (m *model) shrink(by float64) {
+func (m *logisticModel) decayWeights(by float64) {
 	for i := range m.weights {
 		m.weights[i] *= by
 	}
 }
 
-// quantized returns the weights as they are kept. The bias is left out: it is in
+// toQuantized returns the weights as they are kept. The bias is left out: it is in
 // the thresholds.
-func (m *model) quantized() *scan.PhraseModel {
+func (m *logisticModel) toQuantized() *scan.PhraseModel {
 	q := &scan.PhraseModel{}
 	for i, w := range m.weights {
 		q.SetWeight(uint16(i), int8(max(-127, min(127, math.Round(w*scan.ModelUnit)))))

@@ -42,34 +42,34 @@ func main() {
 }
 
 func run(shared, out string, unseen []string, verbose bool) error {
-	samples, err := corpora.Read(shared)
+	samples, err := corpora.ReadAll(shared)
 	if err != nil {
 		return err
 	}
-	t, err := newTraining(samples)
+	t, err := newTrainingData(samples)
 	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "left out\tattacks\treview\tblock\tby the judge\twithout it\thonest\treview\tblock\tby the judge\twithout it\t")
-	all, recall, sets := tallies{}, 0.0, t.sets()
+	all, recall, sets := countsByCorpus{}, 0.0, t.attackCorpora()
 	for k, set := range sets {
-		attacks, honest := t.leftOut(set, uint32(k), verbose)
-		fmt.Fprintf(w, "%s\t%v\t%v\t\n", set, attacks, honest.sum())
-		all.join(honest)
+		attacks, honest := t.evaluateWithout(set, uint32(k), verbose)
+		fmt.Fprintf(w, "%s\t%v\t%v\t\n", set, attacks, honest.total())
+		all.merge(honest)
 		recall += 100 * float64(attacks.review) / float64(attacks.all) / float64(len(sets))
 	}
-	fmt.Fprintf(w, "mean, and all\t\t%.2f %%\t\t\t\t%v\t\n", recall, all.sum())
+	fmt.Fprintf(w, "mean, and all\t\t%.2f %%\t\t\t\t%v\t\n", recall, all.total())
 	for _, corpus := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(w, "honest of %s\t\t\t\t\t\t%v\t\n", corpus, all[corpus])
 	}
-	m := t.final()
+	m := t.trainFinalModel()
 	for _, file := range unseen {
-		more, err := corpora.Lines(file)
+		more, err := corpora.ReadLines(file)
 		if err != nil {
 			return err
 		}
-		attacks, honest := further(more, m, verbose)
+		attacks, honest := evaluateUnseen(more, m, verbose)
 		fmt.Fprintf(w, "%s\t%v\t%v\t\n", filepath.Base(filepath.Dir(file)), attacks, honest)
 	}
 	w.Flush()

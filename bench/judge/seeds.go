@@ -9,21 +9,21 @@ import (
 //go:embed seeds.txt
 var seedText string
 
-// seed is a text that stands for many: its choices are drawn.
-type seed struct {
+// seedTemplate is a text that stands for many: its choices are drawn.
+type seedTemplate struct {
 	family    string
 	malicious bool
 	text      string
 }
 
-// grammar is the seeds, and the lists that they name.
-type grammar struct {
-	seeds []seed
+// seedGrammar is the seeds, and the lists that they name.
+type seedGrammar struct {
+	seeds []seedTemplate
 	lists map[string][]string
 }
 
-func parseSeeds(text string) (*grammar, error) {
-	g := &grammar{lists: map[string][]string{}}
+func parseSeeds(text string) (*seedGrammar, error) {
+	g := &seedGrammar{lists: map[string][]string{}}
 	var head string
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
@@ -39,7 +39,7 @@ func parseSeeds(text string) (*grammar, error) {
 				g.lists[name] = append(g.lists[name], word)
 			}
 		case kind == "attack:" || kind == "honest:":
-			g.seeds = append(g.seeds, seed{head, kind == "attack:", line})
+			g.seeds = append(g.seeds, seedTemplate{head, kind == "attack:", line})
 		default:
 			return nil, fmt.Errorf("seeds.txt: %q stands below no head", line)
 		}
@@ -47,10 +47,10 @@ func parseSeeds(text string) (*grammar, error) {
 	return g, nil
 }
 
-// random is a small generator whose numbers are the same everywhere (splitmix64).
-type random uint64
+// randomGenerator is a small generator whose numbers are the same everywhere (splitmix64).
+type randomGenerator uint64
 
-func (r *random) next() uint64 {
+func (r *randomGenerator) nextUint64() uint64 {
 	*r += 0x9e3779b97f4a7c15
 	z := uint64(*r)
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -58,10 +58,10 @@ func (r *random) next() uint64 {
 	return z ^ z>>31
 }
 
-func (r *random) below(n int) int { return int(r.next() % uint64(n)) }
+func (r *randomGenerator) intBelow(n int) int { return int(r.nextUint64() % uint64(n)) }
 
-// draw makes one text of a seed.
-func (g *grammar) draw(text string, r *random) string {
+// drawText makes one text of a seed.
+func (g *seedGrammar) drawText(text string, r *randomGenerator) string {
 	var out strings.Builder
 	for text != "" {
 		i := strings.IndexAny(text, "({")
@@ -71,21 +71,21 @@ func (g *grammar) draw(text string, r *random) string {
 		}
 		out.WriteString(text[:i])
 		closing := map[byte]string{'(': ")", '{': "}"}[text[i]]
-		inner, rest := balanced(text[i:], closing[0])
+		inner, rest := cutBracket(text[i:], closing[0])
 		text = rest
 		if closing == "}" {
 			list := g.lists[inner]
-			out.WriteString(g.draw(list[r.below(len(list))], r))
+			out.WriteString(g.drawText(list[r.intBelow(len(list))], r))
 			continue
 		}
 		choices := strings.Split(inner, "|")
-		out.WriteString(g.draw(choices[r.below(len(choices))], r))
+		out.WriteString(g.drawText(choices[r.intBelow(len(choices))], r))
 	}
 	return out.String()
 }
 
-// balanced parts a text that begins with a bracket behind the closing one.
-func balanced(text string, closing byte) (inner, rest string) {
+// cutBracket parts a text that begins with a bracket behind the closing one.
+func cutBracket(text string, closing byte) (inner, rest string) {
 	end := strings.IndexByte(text, closing)
 	return text[1:end], text[end+1:]
 }

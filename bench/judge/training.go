@@ -11,41 +11,41 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// training is what there is to learn from.
-type training struct {
-	samples []labelled
-	seeds   []example
+// trainingData is what there is to learn from.
+type trainingData struct {
+	samples []labelledSample
+	seeds   []phraseExample
 	owners  map[int]string // by pattern of the scanner: the one corpus with attacks that have it; "" when there are several
 }
 
-// labelled is a sample and its phrases.
-type labelled struct {
+// labelledSample is a sample and its phrases.
+type labelledSample struct {
 	*corpora.Sample
-	phrases []example
+	phrases []phraseExample
 	fold    uint32
 }
 
-// crawl is the corpus that has most of the honest definitions, of any quality.
-const crawl = "scale"
+// crawledCorpus is the corpus that has most of the honest definitions, of any quality.
+const crawledCorpus = "scale"
 
-// listed is the corpus whose definitions have licences that are not known, one and
+// thresholdOnlyCorpus is the corpus whose definitions have licences that are not known, one and
 // all. Thresholds are held against them, no weight is learned from them.
-const listed = "real-servers"
+const thresholdOnlyCorpus = "real-servers"
 
-// folds is in how many parts honest servers are split.
-const folds = 6
+// foldCount is in how many parts honest servers are split.
+const foldCount = 6
 
 // How the weights are learned: chosen with the sets left out that are judged.
-var how = recipe{epochs: 2, rate: .3, decay: 3e-3, drop: 50}
+var parameters = learningParameters{epochs: 2, rate: .3, decay: 3e-3, drop: 50}
 
 const (
-	draws        = 120 // texts made of each seed
-	seedWeight   = 1   // of a phrase that is poison, or of a seed, where one of a crawled tool has 1
-	curated      = 4   // of what is of a honest definition that is not of the crawl
-	rounds       = 2   // of choosing the phrases of malicious definitions that are the poison
-	hard         = 4   // of a phrase that is honest, but does not look so
-	hardMargin   = -1  // from which score on it does not
-	poisonMargin = .5  // below the worst phrase, what is poison too
+	textsPerSeed  = 120 // texts made of each seed
+	seedWeight    = 1   // of a phrase that is poison, or of a seed, where one of a crawled tool has 1
+	curatedWeight = 4   // of what is of a honest definition that is not of the crawl
+	poisonRounds  = 2   // of choosing the phrases of malicious definitions that are the poison
+	hardWeight    = 4   // of a phrase that is honest, but does not look so
+	hardMargin    = -1  // from which score on it does not
+	poisonMargin  = .5  // below the worst phrase, what is poison too
 )
 
 // By how many of honest definitions the thresholds are set: those that the judge
@@ -55,28 +55,28 @@ const (
 	agreeShare  = .05
 )
 
-func newTraining(samples []corpora.Sample) (*training, error) {
-	t := &training{owners: map[int]string{}}
+func newTrainingData(samples []corpora.Sample) (*trainingData, error) {
+	t := &trainingData{owners: map[int]string{}}
 	for k := range samples {
 		s := &samples[k]
-		l := labelled{s, phrasesOf(s.Definition), s.Fold(folds)}
+		l := labelledSample{s, toPhraseExamples(s.Definition), s.FoldIndex(foldCount)}
 		t.samples = append(t.samples, l)
 		if s.Malicious {
-			t.own(s)
+			t.recordPatternOwners(s)
 		}
 	}
 	g, err := parseSeeds(seedText)
 	if err != nil {
 		return nil, err
 	}
-	r := random(7)
+	r := randomGenerator(7)
 	for _, s := range g.seeds {
-		for range draws {
-			d, err := definitionOf(g.draw(s.text, &r))
+		for range textsPerSeed {
+			d, err := newDefinition(g.drawText(s.text, &r))
 			if err != nil {
 				return nil, err
 			}
-			for _, e := range phrasesOf(d) {
+			for _, e := range toPhraseExamples(d) {
 				e.positive, e.weight = s.malicious, seedWeight
 				t.seeds = append(t.seeds, e)
 			}
@@ -85,8 +85,8 @@ func newTraining(samples []corpora.Sample) (*training, error) {
 	return t, nil
 }
 
-// own notes which patterns of the scanner an attack has.
-func (t *training) own(s *corpora.Sample) {
+// recordPatternOwners notes which patterns of the scanner an attack has.
+func (t *trainingData) recordPatternOwners(s *corpora.Sample) {
 	scan.Options{PatternFilter: func(pattern int) bool {
 		if owner, known := t.owners[pattern]; known && owner != s.Corpus {
 			t.owners[pattern] = ""
@@ -97,9 +97,9 @@ func (t *training) own(s *corpora.Sample) {
 	}}.ScanDefinition(s.Definition)
 }
 
-// definitionOf makes a definition of a text; one that begins with a word and a
+// newDefinition makes a definition of a text; one that begins with a word and a
 // colon is what is said of a parameter of that name.
-func definitionOf(text string) (tool.Definition, error) {
+func newDefinition(text string) (tool.Definition, error) {
 	members := map[string]any{"name": "x", "description": strings.TrimSpace(text)}
 	if name, said, ok := strings.Cut(text, ": "); ok && !strings.Contains(name, " ") {
 		members = map[string]any{"name": "x", "inputSchema": map[string]any{"properties": map[string]any{name: map[string]any{"description": said}}}}
@@ -111,10 +111,10 @@ func definitionOf(text string) (tool.Definition, error) {
 	return tool.ParseDefinition("s", raw)
 }
 
-// phrasesOf returns the phrases of a definition that say something.
-func phrasesOf(d tool.Definition) (all []example) {
+// toPhraseExamples returns the phrases of a definition that say something.
+func toPhraseExamples(d tool.Definition) (all []phraseExample) {
 	scan.EachClassifierPhrase(d, func(p *scan.PhraseFeatures) {
-		e := example{weight: 1, sum: p.Hash()}
+		e := phraseExample{weight: 1, sum: p.Hash()}
 		for f := range p.EachWeight {
 			e.features = append(e.features, f)
 		}
@@ -124,8 +124,8 @@ func phrasesOf(d tool.Definition) (all []example) {
 	return all
 }
 
-// sets returns the corpora that hold attacks.
-func (t *training) sets() (names []string) {
+// attackCorpora returns the corpora that hold attacks.
+func (t *trainingData) attackCorpora() (names []string) {
 	for _, s := range t.samples {
 		if s.Malicious && !slices.Contains(names, s.Corpus) {
 			names = append(names, s.Corpus)
@@ -134,49 +134,49 @@ func (t *training) sets() (names []string) {
 	return names
 }
 
-// model learns from all but the attacks of a corpus and the honest definitions of
+// logisticModel learns from all but the attacks of a corpus and the honest definitions of
 // some folds.
-func (t *training) model(without string, not ...uint32) *model {
+func (t *trainingData) trainModel(without string, not ...uint32) *logisticModel {
 	base := slices.Clone(t.seeds)
 	seen, honest := map[string]bool{}, map[uint64]bool{}
-	var poisoned []*labelled
+	var poisoned []*labelledSample
 	for k := range t.samples {
 		s := &t.samples[k]
 		switch {
 		case s.Malicious && s.Corpus != without:
 			poisoned = append(poisoned, s)
-		case s.Malicious, s.Corpus == listed, slices.Contains(not, s.fold), seen[string(s.Definition.Raw)]:
+		case s.Malicious, s.Corpus == thresholdOnlyCorpus, slices.Contains(not, s.fold), seen[string(s.Definition.Raw)]:
 		default:
 			seen[string(s.Definition.Raw)] = true
 			for _, e := range s.phrases {
-				if s.Corpus != crawl {
-					e.weight = curated
+				if s.Corpus != crawledCorpus {
+					e.weight = curatedWeight
 				}
 				honest[e.sum] = true
 				base = append(base, e)
 			}
 		}
 	}
-	m := newModel()
-	m.learn(base, how)
-	for range rounds {
+	m := newLogisticModel()
+	m.learn(base, parameters)
+	for range poisonRounds {
 		more := slices.Clone(base)
 		for i := range more {
 			if e := &more[i]; !e.positive && m.score(e) > hardMargin {
-				e.weight *= hard
+				e.weight *= hardWeight
 			}
 		}
 		for _, s := range poisoned {
-			more = append(more, s.poison(m, honest)...)
+			more = append(more, s.poisonPhrases(m, honest)...)
 		}
-		m.learn(more, how)
+		m.learn(more, parameters)
 	}
 	return m
 }
 
-// poison returns the phrases of a malicious definition that a model finds the
+// poisonPhrases returns the phrases of a malicious definition that a model finds the
 // worst, but none that honest ones have, too.
-func (s *labelled) poison(m *model, honest map[uint64]bool) (worst []example) {
+func (s *labelledSample) poisonPhrases(m *logisticModel, honest map[uint64]bool) (worst []phraseExample) {
 	best := math.Inf(-1)
 	for i := range s.phrases {
 		if !honest[s.phrases[i].sum] {
@@ -192,9 +192,9 @@ func (s *labelled) poison(m *model, honest map[uint64]bool) (worst []example) {
 	return worst
 }
 
-// calibrate sets the thresholds by the scores of honest definitions that were not
+// setThresholds sets the thresholds by the scores of honest definitions that were not
 // learned from.
-func calibrate(m *scan.PhraseModel, scores []int) {
+func setThresholds(m *scan.PhraseModel, scores []int) {
 	slices.Sort(scores)
 	at := func(share float64) int { return scores[int(float64(len(scores)-1)*(1-share))] + 1 }
 	m.Review, m.Support = at(reviewShare), at(agreeShare)
@@ -202,7 +202,7 @@ func calibrate(m *scan.PhraseModel, scores []int) {
 
 // honestScores returns the highest score of each honest definition of some folds.
 // One that is not of the crawl counts as several.
-func (t *training) honestScores(m *scan.PhraseModel, of ...uint32) (scores []int) {
+func (t *trainingData) honestScores(m *scan.PhraseModel, of ...uint32) (scores []int) {
 	for _, s := range t.samples {
 		if s.Malicious || !slices.Contains(of, s.fold) {
 			continue
@@ -210,21 +210,21 @@ func (t *training) honestScores(m *scan.PhraseModel, of ...uint32) (scores []int
 		best := math.MinInt16
 		scan.EachClassifierPhrase(s.Definition, func(p *scan.PhraseFeatures) { best = max(best, m.ScorePhrase(p)) })
 		scores = append(scores, best)
-		for k := 1; k < curated && s.Corpus != crawl; k++ {
+		for k := 1; k < curatedWeight && s.Corpus != crawledCorpus; k++ {
 			scores = append(scores, best)
 		}
 	}
 	return scores
 }
 
-// final learns from everything. Its thresholds are those that models without some
+// trainFinalModel learns from everything. Its thresholds are those that models without some
 // folds have on these.
-func (t *training) final() *scan.PhraseModel {
+func (t *trainingData) trainFinalModel() *scan.PhraseModel {
 	var scores []int
-	for fold := uint32(0); fold < folds; fold += 2 {
-		scores = append(scores, t.honestScores(t.model("", fold, fold+1).quantized(), fold, fold+1)...)
+	for fold := uint32(0); fold < foldCount; fold += 2 {
+		scores = append(scores, t.honestScores(t.trainModel("", fold, fold+1).toQuantized(), fold, fold+1)...)
 	}
-	m := t.model("").quantized()
-	calibrate(m, scores)
+	m := t.trainModel("").toQuantized()
+	setThresholds(m, scores)
 	return m
 }

@@ -16,12 +16,12 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// chunk is about how much of a clean text is looked at as one.
-const chunk = 2 << 10
+// chunkSize is about how much of a clean text is looked at as one.
+const chunkSize = 2 << 10
 
-// cleanText prints how many chunks of clean text are said to hold a secret, and
+// printFlaggedCleanText prints how many chunks of clean text are said to hold a secret, and
 // how fast they were looked through.
-func cleanText(w io.Writer, shared, further string, list bool) error {
+func printFlaggedCleanText(w io.Writer, shared, further string, list bool) error {
 	dirs := []string{
 		filepath.Join(shared, "retrieval", "scale"), filepath.Join(shared, "real-servers"), filepath.Join(shared, "security-corpora", "benign-docker-registry"),
 		filepath.Join(shared, "security-corpora", "benign-livemcpbench"),
@@ -30,7 +30,7 @@ func cleanText(w io.Writer, shared, further string, list bool) error {
 		dirs = append(dirs, strings.Split(further, ",")...)
 	}
 	for _, dir := range dirs {
-		chunks, size, err := chunksOf(dir)
+		chunks, size, err := readChunks(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintf(w, "clean, %s: not here\n", dir)
 			continue
@@ -44,7 +44,7 @@ func cleanText(w io.Writer, shared, further string, list bool) error {
 			if left := redact.Text(c); left != c {
 				flagged++
 				if list {
-					fmt.Fprintf(w, "  flagged %s\n", differing(c, left))
+					fmt.Fprintf(w, "  flagged %s\n", maskedExcerpt(c, left))
 				}
 			}
 		}
@@ -54,8 +54,8 @@ func cleanText(w io.Writer, shared, further string, list bool) error {
 	return nil
 }
 
-// differing returns what was masked, with a little before it.
-func differing(before, after string) string {
+// maskedExcerpt returns what was masked, with a little before it.
+func maskedExcerpt(before, after string) string {
 	i := 0
 	for i < len(before) && i < len(after) && before[i] == after[i] {
 		i++
@@ -63,14 +63,14 @@ func differing(before, after string) string {
 	return fmt.Sprintf("%q as %q", before[max(0, i-60):min(len(before), i+60)], after[i:min(len(after), i+40)])
 }
 
-// texts are the endings of files that are read.
-var texts = map[string]bool{".json": true, ".jsonl": true, ".gz": true, ".md": true, ".go": true, ".js": true, ".ts": true, ".py": true, ".txt": true, ".tsv": true,
+// textExtensions are the endings of files that are read.
+var textExtensions = map[string]bool{".json": true, ".jsonl": true, ".gz": true, ".md": true, ".go": true, ".js": true, ".ts": true, ".py": true, ".txt": true, ".tsv": true,
 	".c": true, ".h": true, ".sh": true, ".css": true, ".html": true, ".yml": true, ".yaml": true, ".toml": true, ".mjs": true, ".cjs": true}
 
-// chunksOf parts the texts below a directory at the ends of lines.
-func chunksOf(dir string) (chunks []string, size int, err error) {
+// readChunks parts the texts below a directory at the ends of lines.
+func readChunks(dir string) (chunks []string, size int, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || !texts[filepath.Ext(path)] || strings.Contains(path, "test") {
+		if err != nil || !e.Type().IsRegular() || !textExtensions[filepath.Ext(path)] || strings.Contains(path, "test") {
 			return err
 		}
 		f, err := os.Open(path)
@@ -96,7 +96,7 @@ func chunksOf(dir string) (chunks []string, size int, err error) {
 			if utf8.ValidString(line) {
 				b.WriteString(line)
 			}
-			if b.Len() >= chunk {
+			if b.Len() >= chunkSize {
 				flush()
 			}
 			if errors.Is(err, io.EOF) {

@@ -18,10 +18,10 @@ const (
 	anyWord  = letters + decimals
 )
 
-// A maker makes real-looking secrets and texts around them.
-type maker struct{ *rand.Rand }
+// A secretGenerator makes real-looking secrets and texts around them.
+type secretGenerator struct{ *rand.Rand }
 
-func (m maker) of(set string, n int) string {
+func (m secretGenerator) randomString(set string, n int) string {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = set[m.IntN(len(set))]
@@ -29,45 +29,47 @@ func (m maker) of(set string, n int) string {
 	return string(b)
 }
 
-// secret returns a credential that has a form of its own.
-func (m maker) secret() string {
+// newToken returns a credential that has a form of its own.
+func (m secretGenerator) newToken() string {
 	switch m.IntN(9) {
 	case 0:
-		return "ghp_" + m.of(anyWord, 36)
+		return "ghp_" + m.randomString(anyWord, 36)
 	case 1:
-		return "AKIA" + m.of("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16)
+		return "AKIA" + m.randomString("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16)
 	case 2:
-		return "sk_live_" + m.of(anyWord, 24)
+		return "sk_live_" + m.randomString(anyWord, 24)
 	case 3:
-		return "xoxb-" + m.of(decimals, 12) + "-" + m.of(decimals, 12) + "-" + m.of(anyWord, 24)
+		return "xoxb-" + m.randomString(decimals, 12) + "-" + m.randomString(decimals, 12) + "-" + m.randomString(anyWord, 24)
 	case 4:
-		return "sk-proj-" + m.of(anyWord+"-_", 64)
+		return "sk-proj-" + m.randomString(anyWord+"-_", 64)
 	case 5:
-		return "glpat-" + m.of(anyWord, 20)
+		return "glpat-" + m.randomString(anyWord, 20)
 	case 6:
-		return "npm_" + m.of(anyWord, 36)
+		return "npm_" + m.randomString(anyWord, 36)
 	case 7:
-		return "AIza" + m.of(anyWord+"-_", 35)
+		return "AIza" + m.randomString(anyWord+"-_", 35)
 	}
-	claims, _ := json.Marshal(map[string]any{"sub": m.of(decimals, 10), "name": m.of(letters, 8)})
-	return "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9." + base64.RawURLEncoding.EncodeToString(claims) + "." + m.of(anyWord+"-_", 43)
+	claims, _ := json.Marshal(map[string]any{"sub": m.randomString(decimals, 10), "name": m.randomString(letters, 8)})
+	return "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9." + base64.RawURLEncoding.EncodeToString(claims) + "." + m.randomString(anyWord+"-_", 43)
 }
 
-// password returns a secret that only its name tells.
-func (m maker) password() string { return m.of(anyWord, 10+m.IntN(12)) + m.of(decimals, 2) }
+// newPassword returns a secret that only its name tells.
+func (m secretGenerator) newPassword() string {
+	return m.randomString(anyWord, 10+m.IntN(12)) + m.randomString(decimals, 2)
+}
 
-// file returns a file or a document with a secret in it.
-func (m maker) file() (text, secret string) {
-	secret, key := m.secret(), ""
+// newFileWithSecret returns a file or a document with a secret in it.
+func (m secretGenerator) newFileWithSecret() (text, secret string) {
+	secret, key := m.newToken(), ""
 	if m.IntN(2) == 0 {
-		secret, key = m.password(), []string{"password", "client_secret", "api_key", "auth_token"}[m.IntN(4)]
+		secret, key = m.newPassword(), []string{"password", "client_secret", "api_key", "auth_token"}[m.IntN(4)]
 	} else {
 		key = []string{"value", "access_token", "credential", "note"}[m.IntN(4)]
 	}
-	host := "db-" + m.of(decimals, 2) + ".example.com"
+	host := "db-" + m.randomString(decimals, 2) + ".example.com"
 	switch m.IntN(6) {
 	case 0:
-		text = fmt.Sprintf("NODE_ENV=production\nHOST=%s\n%s=%s\nPORT=%s\n", host, strings.ToUpper(key), secret, m.of(decimals, 4))
+		text = fmt.Sprintf("NODE_ENV=production\nHOST=%s\n%s=%s\nPORT=%s\n", host, strings.ToUpper(key), secret, m.randomString(decimals, 4))
 	case 1:
 		text = fmt.Sprintf("[server]\nhost = %s\n%s = %s\n\n[log]\nlevel = debug\n", host, key, secret)
 	case 2:
@@ -86,37 +88,37 @@ func (m maker) file() (text, secret string) {
 	return text, secret
 }
 
-// A code writes a text otherwise; at is where the byte at of the text begins in
+// A encoding writes a text otherwise; at is where the byte at of the text begins in
 // that.
-type code struct {
-	text func(string) string
-	at   func(text string, at int) int
+type encoding struct {
+	encode        func(string) string
+	encodedOffset func(text string, at int) int
 }
 
-func codes() map[string]code {
+func allEncodings() map[string]encoding {
 	hexed := func(s string) string { return hex.EncodeToString([]byte(s)) }
 	times := func(n int) func(string, int) int { return func(_ string, at int) int { return n * at } }
 	threes := func(_ string, at int) int { return at / 3 * 4 }
 	const line = 76
-	return map[string]code{
+	return map[string]encoding{
 		"base64":          {func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }, threes},
 		"base64 for URLs": {func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }, threes},
-		"base64 in lines": {func(s string) string { return inLines(base64.StdEncoding.EncodeToString([]byte(s)), line) },
+		"base64 in lines": {func(s string) string { return wrapLines(base64.StdEncoding.EncodeToString([]byte(s)), line) },
 			func(_ string, at int) int { return at/3*4 + at/3*4/line }},
 		"hex":                 {hexed, times(2)},
 		"hex in capitals":     {func(s string) string { return strings.ToUpper(hexed(s)) }, times(2)},
-		"hex with spaces":     {func(s string) string { return spaced(hexed(s), " ") + " " }, times(3)},
-		"hex as escapes":      {func(s string) string { return `\x` + spaced(hexed(s), `\x`) }, times(4)},
-		"every byte for URLs": {func(s string) string { return "%" + spaced(strings.ToUpper(hexed(s)), "%") }, times(3)},
+		"hex with spaces":     {func(s string) string { return separatePairs(hexed(s), " ") + " " }, times(3)},
+		"hex as escapes":      {func(s string) string { return `\x` + separatePairs(hexed(s), `\x`) }, times(4)},
+		"every byte for URLs": {func(s string) string { return "%" + separatePairs(strings.ToUpper(hexed(s)), "%") }, times(3)},
 		"query":               {url.QueryEscape, func(s string, at int) int { return len(url.QueryEscape(s[:at])) }},
 	}
 }
 
-// encodedForms makes samples of secrets in code, a rule for each form.
-func encodedForms(seed uint64) []sample {
+// newEncodedSamples makes samples of secrets in code, a rule for each form.
+func newEncodedSamples(seed uint64) []secretSample {
 	const each = 200
-	m := maker{rand.New(rand.NewPCG(seed, 0))}
-	var samples []sample
+	m := secretGenerator{rand.New(rand.NewPCG(seed, 0))}
+	var samples []secretSample
 	around := func(text string) string {
 		switch m.IntN(4) {
 		case 0:
@@ -132,18 +134,18 @@ func encodedForms(seed uint64) []sample {
 	add := func(form string, make func() (text, secret string)) {
 		for range each {
 			text, secret := make()
-			samples = append(samples, sample{form, around(text), secret})
+			samples = append(samples, secretSample{form, around(text), secret})
 		}
 	}
-	all := codes()
+	all := allEncodings()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		c := all[name]
-		add(name+" of a token", func() (string, string) { s := m.secret(); return c.text(s), c.text(s) })
+		add(name+" of a token", func() (string, string) { s := m.newToken(); return c.encode(s), c.encode(s) })
 		add(name+" of a file", func() (string, string) {
-			f, s := m.file()
+			f, s := m.newFileWithSecret()
 			at := strings.Index(f, s)
-			text := c.text(f)
-			return text, text[c.at(f, at):c.at(f, at+len(s))]
+			text := c.encode(f)
+			return text, text[c.encodedOffset(f, at):c.encodedOffset(f, at+len(s))]
 		})
 	}
 	ways := map[string]func(parts []string) string{
@@ -163,8 +165,8 @@ func encodedForms(seed uint64) []sample {
 	for _, name := range slices.Sorted(maps.Keys(ways)) {
 		join := ways[name]
 		add("split, "+name, func() (string, string) {
-			s := m.secret()
-			parts := parted(m, s)
+			s := m.newToken()
+			parts := splitSecret(m, s)
 			longest := ""
 			for _, p := range parts {
 				if len(p) > len(longest) {
@@ -177,8 +179,8 @@ func encodedForms(seed uint64) []sample {
 	return samples
 }
 
-// parted splits a secret in two or three.
-func parted(m maker, s string) []string {
+// splitSecret splits a secret in two or three.
+func splitSecret(m secretGenerator, s string) []string {
 	n := 2 + m.IntN(2)
 	parts := make([]string, 0, n)
 	for i := n; i > 1; i-- {
@@ -188,7 +190,7 @@ func parted(m maker, s string) []string {
 	return append(parts, s)
 }
 
-func inLines(s string, n int) string {
+func wrapLines(s string, n int) string {
 	var b strings.Builder
 	for len(s) > n {
 		b.WriteString(s[:n] + "\n")
@@ -197,7 +199,7 @@ func inLines(s string, n int) string {
 	return b.String() + s
 }
 
-func spaced(s, between string) string {
+func separatePairs(s, between string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i += 2 {
 		if i > 0 {

@@ -49,37 +49,37 @@ func main() {
 
 func run(w io.Writer, gitleaks, keywords, shared, clean string, seed uint64, list string) error {
 	if gitleaks != "" {
-		samples, err := ofGitleaks(gitleaks)
+		samples, err := readGitleaksSamples(gitleaks)
 		if err != nil {
 			return err
 		}
-		report(w, "rules of gitleaks", samples, list)
+		printFoundShare(w, "rules of gitleaks", samples, list)
 	}
 	if keywords != "" {
-		samples, err := keywordPairs(keywords)
+		samples, err := readKeywordPairs(keywords)
 		if err != nil {
 			return err
 		}
-		report(w, "keyword pairs of detect-secrets", samples, list)
+		printFoundShare(w, "keyword pairs of detect-secrets", samples, list)
 	}
-	report(w, "encoded forms", encodedForms(seed), list)
-	return cleanText(w, shared, clean, list != "")
+	printFoundShare(w, "encoded forms", newEncodedSamples(seed), list)
+	return printFlaggedCleanText(w, shared, clean, list != "")
 }
 
-// found reports whether a secret is found in a text, and in one that stands in
+// isMasked reports whether a secret is found in a text, and in one that stands in
 // JSON; what is JSON is masked as such.
-func found(s sample) bool {
+func isMasked(s secretSample) bool {
 	if json.Valid([]byte(s.Text)) {
-		return gone(s, string(redact.JSON(json.RawMessage(s.Text))))
+		return isUnrecoverable(s, string(redact.JSON(json.RawMessage(s.Text))))
 	}
 	quoted, _ := json.Marshal(map[string]string{"text": s.Text})
 	var answer struct{ Text string }
-	return gone(s, redact.Text(s.Text)) && json.Unmarshal(redact.JSON(quoted), &answer) == nil && gone(s, answer.Text)
+	return isUnrecoverable(s, redact.Text(s.Text)) && json.Unmarshal(redact.JSON(quoted), &answer) == nil && isUnrecoverable(s, answer.Text)
 }
 
-// gone reports whether nothing of a secret is left that would be of use: no four
+// isUnrecoverable reports whether nothing of a secret is left that would be of use: no four
 // characters in ten of it side by side.
-func gone(s sample, left string) bool {
+func isUnrecoverable(s secretSample, left string) bool {
 	if left == s.Text {
 		return false
 	}
@@ -92,23 +92,23 @@ func gone(s sample, left string) bool {
 	return true
 }
 
-// unseen reports whether a rule is of the half that was not looked at.
-func unseen(rule string) bool {
+// isUnseenRule reports whether a rule is of the half that was not looked at.
+func isUnseenRule(rule string) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(rule))
 	return h.Sum32()%2 == 1
 }
 
-// report prints the mean over the rules of how much of each is found.
-func report(w io.Writer, title string, samples []sample, list string) {
+// printFoundShare prints the mean over the rules of how much of each is found.
+func printFoundShare(w io.Writer, title string, samples []secretSample, list string) {
 	type count struct{ found, all int }
 	rules := map[string]count{}
 	for _, s := range samples {
 		c := rules[s.Rule]
 		c.all++
-		if found(s) {
+		if isMasked(s) {
 			c.found++
-		} else if list == "seen" && !unseen(s.Rule) || list == "unseen" && unseen(s.Rule) {
+		} else if list == "seen" && !isUnseenRule(s.Rule) || list == "unseen" && isUnseenRule(s.Rule) {
 			fmt.Fprintf(w, "  missed %s: %q, secret %q\n         %q\n", s.Rule, s.Text, s.Secret, redact.Text(s.Text))
 		}
 		rules[s.Rule] = c
@@ -121,8 +121,8 @@ func report(w io.Writer, title string, samples []sample, list string) {
 		}
 		return 100 * sum / float64(max(1, n)), n
 	}
-	seen, ns := mean(func(r string) bool { return !unseen(r) })
-	other, no := mean(unseen)
+	seen, ns := mean(func(r string) bool { return !isUnseenRule(r) })
+	other, no := mean(isUnseenRule)
 	all, n := mean(func(string) bool { return true })
 	fmt.Fprintf(w, "%s: %d samples, mean of %d rules %.1f %% (%d that were looked at %.1f %%, %d others %.1f %%)\n", title, len(samples), n, all, ns, seen, no, other)
 	if list == "" {
@@ -130,7 +130,7 @@ func report(w io.Writer, title string, samples []sample, list string) {
 	}
 	names := make([]string, 0, len(rules))
 	for r, c := range rules {
-		if c.found < c.all && (unseen(r) == (list == "unseen")) {
+		if c.found < c.all && (isUnseenRule(r) == (list == "unseen")) {
 			names = append(names, r)
 		}
 	}

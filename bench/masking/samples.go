@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// sample is a text and the secret in it.
-type sample struct {
+// secretSample is a text and the secret in it.
+type secretSample struct {
 	Rule, Text, Secret string
 }
 
-// ofGitleaks reads the samples that gitleaks prints when tell.go.txt stands for
+// readGitleaksSamples reads the samples that gitleaks prints when tell.go.txt stands for
 // its cmd/generate/config/utils/validate.go.
-func ofGitleaks(path string) ([]sample, error) {
+func readGitleaksSamples(path string) ([]secretSample, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	var samples []sample
+	var samples []secretSample
 	for lines := json.NewDecoder(bytes.NewReader(text)); lines.More(); {
-		var s sample
+		var s secretSample
 		if err := lines.Decode(&s); err != nil {
 			return nil, err
 		}
@@ -43,9 +43,9 @@ var (
 	pair     = regexp.MustCompile(`(?m)^    \((?:'(.*)'|"(.*)")\.format\((\w+_SECRET)\), (\w+_SECRET)\),`)
 )
 
-// keywordPairs reads the lines that detect-secrets' test of keywords holds a
+// readKeywordPairs reads the lines that detect-secrets' test of keywords holds a
 // secret in, each once; each is a rule.
-func keywordPairs(checkout string) ([]sample, error) {
+func readKeywordPairs(checkout string) ([]secretSample, error) {
 	text, err := os.ReadFile(filepath.Join(checkout, "tests/plugins/keyword_test.py"))
 	if err != nil {
 		return nil, err
@@ -54,13 +54,13 @@ func keywordPairs(checkout string) ([]sample, error) {
 	for _, m := range constant.FindAllStringSubmatch(string(text), -1) {
 		secrets[m[1]] = m[2]
 	}
-	var samples []sample
+	var samples []secretSample
 	seen := map[string]bool{}
 	for _, m := range pair.FindAllStringSubmatch(string(text), -1) {
 		line := strings.NewReplacer("{}", secrets[m[3]], "{{", "{", "}}", "}", `\'`, "'").Replace(m[1] + m[2])
 		if !seen[line] {
 			seen[line] = true
-			samples = append(samples, sample{line, line, secrets[m[4]]})
+			samples = append(samples, secretSample{line, line, secrets[m[4]]})
 		}
 	}
 	if len(samples) == 0 {

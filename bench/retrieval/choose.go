@@ -10,52 +10,52 @@ import (
 	"mcpproxy/internal/catalog/search"
 )
 
-// chooser tries rankings on every set and says which one each set would have got without it:
+// rankingChooser tries rankings on every set and says which one each set would have got without it:
 // the one that is best for the mean of the others.
-type chooser struct {
-	w    io.Writer
-	sets []*set
-	most int // requests of a set that are looked at, about; 0 for all
+type rankingChooser struct {
+	w          io.Writer
+	sets       []*evaluationSet
+	maxQueries int // requests of a set that are looked at, about; 0 for all
 }
 
-// group is what is left out together: sets that share their tools.
-func group(set string) string {
+// setGroup is what is left out together: sets that share their tools.
+func setGroup(set string) string {
 	if strings.HasPrefix(set, "livemcp_") {
 		return "livemcp"
 	}
 	return set
 }
 
-// pair is recall among five and nDCG among ten.
-type pair [2]float64
+// recallAndNDCG is recall among five and nDCG among ten.
+type recallAndNDCG [2]float64
 
-func (p pair) mean() float64 { return (p[0] + p[1]) / 2 }
+func (p recallAndNDCG) mean() float64 { return (p[0] + p[1]) / 2 }
 
-// choose reads rankings, a line each, as what differs from that of the product in JSON.
-func (c *chooser) choose(file string) error {
+// chooseFromFile reads rankings, a line each, as what differs from that of the product in JSON.
+func (c *rankingChooser) chooseFromFile(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	all := make([][]pair, len(lines)) // ranking → its figures on the sets
+	all := make([][]recallAndNDCG, len(lines)) // ranking → its figures on the sets
 	for i, line := range lines {
 		r := search.DefaultRanking()
 		if err := json.Unmarshal([]byte(line), r); err != nil {
 			return fmt.Errorf("%s:%d: %w", file, i+1, err)
 		}
-		var mean pair
+		var mean recallAndNDCG
 		for _, s := range c.sets {
-			f := s.figures(r, c.most)
+			f := s.evaluateRanking(r, c.maxQueries)
 			all[i] = append(all[i], f)
 			mean[0] += f[0] / float64(len(c.sets))
 			mean[1] += f[1] / float64(len(c.sets))
 		}
 		fmt.Fprintf(c.w, "%.4f / %.4f  %s\n", mean[0], mean[1], line)
 	}
-	var mean pair
+	var mean recallAndNDCG
 	for i, s := range c.sets {
-		best := c.without(group(s.name), all)
+		best := c.bestRankingWithout(setGroup(s.name), all)
 		f := all[best][i]
 		fmt.Fprintf(c.w, "%-18s %.4f / %.4f  chosen without it: %s\n", s.name, f[0], f[1], lines[best])
 		mean[0] += f[0] / float64(len(c.sets))
@@ -65,13 +65,13 @@ func (c *chooser) choose(file string) error {
 	return nil
 }
 
-// without returns the ranking that is best for all sets but those of a group.
-func (c *chooser) without(left string, all [][]pair) (best int) {
+// bestRankingWithout returns the ranking that is best for all sets but those of a group.
+func (c *rankingChooser) bestRankingWithout(left string, all [][]recallAndNDCG) (best int) {
 	most := 0.0
 	for i, figures := range all {
 		sum := 0.0
 		for j, s := range c.sets {
-			if group(s.name) != left {
+			if setGroup(s.name) != left {
 				sum += figures[j].mean()
 			}
 		}
@@ -82,8 +82,8 @@ func (c *chooser) without(left string, all [][]pair) (best int) {
 	return best
 }
 
-// figures are those of a set with a ranking.
-func (s *set) figures(r *search.Ranking, most int) (sum pair) {
+// queryMetrics are those of a set with a ranking.
+func (s *evaluationSet) evaluateRanking(r *search.Ranking, most int) (sum recallAndNDCG) {
 	var parts []*search.IndexPart
 	var ids []string
 	for _, server := range s.servers {
@@ -105,9 +105,9 @@ func (s *set) figures(r *search.Ranking, most int) (sum pair) {
 		for i, h := range hits {
 			found[i] = ids[h.Doc]
 		}
-		sum[0] += recall(q, found, 5)
-		sum[1] += ndcg(q, found, 10)
+		sum[0] += recallAt(q, found, 5)
+		sum[1] += ndcgAt(q, found, 10)
 		n++
 	}
-	return pair{sum[0] / n, sum[1] / n}
+	return recallAndNDCG{sum[0] / n, sum[1] / n}
 }

@@ -40,7 +40,7 @@ func main() {
 		os.Exit(2)
 	}
 	if *choose != "" {
-		if err := chooseAmong(os.Stdout, flag.Args(), *choose, *most); err != nil {
+		if err := runChooser(os.Stdout, flag.Args(), *choose, *most); err != nil {
 			fmt.Fprintln(os.Stderr, "retrieval:", err)
 			os.Exit(1)
 		}
@@ -53,33 +53,33 @@ func main() {
 }
 
 func run(w io.Writer, dirs []string, save, against string, learn bool) error {
-	var before results
+	var before resultsBySet
 	if against != "" {
 		var err error
-		if before, err = load(against); err != nil {
+		if before, err = readResults(against); err != nil {
 			return err
 		}
 	}
-	sets, err := findSets(dirs)
+	sets, err := readSets(dirs)
 	if err != nil {
 		return err
 	}
-	now := results{}
+	now := resultsBySet{}
 	for _, s := range sets {
 		now[s.name] = s.measure()
 	}
-	report(w, sets, now)
+	printMetrics(w, sets, now)
 	if before != nil {
-		compare(w, sets, before, now)
+		printDifferences(w, sets, before, now)
 	}
 	if learn {
-		learned := results{}
+		learned := resultsBySet{}
 		for _, s := range sets {
-			learned[s.name] = s.measureLearned()
+			learned[s.name] = s.measureWithLearnedHabits()
 		}
 		fmt.Fprintln(w, "\nwith learn_from_use")
-		report(w, sets, learned)
-		compare(w, sets, now, learned)
+		printMetrics(w, sets, learned)
+		printDifferences(w, sets, now, learned)
 	}
 	if save == "" {
 		return nil
@@ -91,16 +91,16 @@ func run(w io.Writer, dirs []string, save, against string, learn bool) error {
 	return os.WriteFile(save, data, 0o600)
 }
 
-func chooseAmong(w io.Writer, dirs []string, file string, most int) error {
-	sets, err := findSets(dirs)
+func runChooser(w io.Writer, dirs []string, file string, most int) error {
+	sets, err := readSets(dirs)
 	if err != nil {
 		return err
 	}
-	c := &chooser{w: w, sets: sets, most: most}
-	return c.choose(file)
+	c := &rankingChooser{w: w, sets: sets, maxQueries: most}
+	return c.chooseFromFile(file)
 }
 
-func load(file string) (r results, err error) {
+func readResults(file string) (r resultsBySet, err error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err

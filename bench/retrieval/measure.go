@@ -9,40 +9,40 @@ import (
 	"slices"
 )
 
-// metrics names the figures, in the order of figures.
-var metrics = [...]string{"R@1", "R@3", "R@5", "R@10", "all@5", "nDCG@10", "MRR"}
+// metricNames names the figures, in the order of figures.
+var metricNames = [...]string{"R@1", "R@3", "R@5", "R@10", "all@5", "nDCG@10", "MRR"}
 
-// figures are those of one query.
-type figures [len(metrics)]float64
+// queryMetrics are those of one query.
+type queryMetrics [len(metricNames)]float64
 
-// results are the figures of every query of every set.
-type results map[string]map[string]figures
+// resultsBySet are the figures of every query of every set.
+type resultsBySet map[string]map[string]queryMetrics
 
-// deep is how many hits are asked for: more than any figure but MRR looks at.
-const deep = 100
+// maxHits is how many hits are asked for: more than any figure but MRR looks at.
+const maxHits = 100
 
 // measure puts every request to the catalogue, without any filter, as
 // retrieve_tools does.
-func (s *set) measure() map[string]figures {
-	return s.measureUsed(func(int) *search.Habits { return nil })
+func (s *evaluationSet) measure() map[string]queryMetrics {
+	return s.measureWithHabits(func(int) *search.Habits { return nil })
 }
 
-// folds is into how many parts the requests are divided to learn from use.
-const folds = 5
+// foldCount is into how many parts the requests are divided to learn from use.
+const foldCount = 5
 
-// measureLearned is measure with a prior from use. Each request is put to
+// measureWithLearnedHabits is measure with a prior from use. Each request is put to
 // habits that were learned from the other four parts of the requests and their
 // labels, so never from itself.
-func (s *set) measureLearned() map[string]figures {
+func (s *evaluationSet) measureWithLearnedHabits() map[string]queryMetrics {
 	tools := make(map[string]tool.ID, len(s.ids))
 	for id, label := range s.ids {
 		tools[label] = id
 	}
-	var habits [folds]*search.Habits
+	var habits [foldCount]*search.Habits
 	for fold := range habits {
 		var uses []search.QueryUse
 		for i, q := range s.queries {
-			if i%folds == fold {
+			if i%foldCount == fold {
 				continue
 			}
 			for _, label := range q.Relevant {
@@ -51,36 +51,36 @@ func (s *set) measureLearned() map[string]figures {
 		}
 		habits[fold] = search.LearnHabits(uses)
 	}
-	return s.measureUsed(func(i int) *search.Habits { return habits[i%folds] })
+	return s.measureWithHabits(func(i int) *search.Habits { return habits[i%foldCount] })
 }
 
-func (s *set) measureUsed(habits func(query int) *search.Habits) map[string]figures {
-	out := make(map[string]figures, len(s.queries))
+func (s *evaluationSet) measureWithHabits(habits func(query int) *search.Habits) map[string]queryMetrics {
+	out := make(map[string]queryMetrics, len(s.queries))
 	for i, q := range s.queries {
-		hits, _ := s.catalog().Search(habits(i), q.Text, deep, nil)
+		hits, _ := s.catalog().Search(habits(i), q.Text, maxHits, nil)
 		found := make([]string, len(hits))
 		for i, h := range hits {
 			found[i] = s.ids[h.Tool.ID]
 		}
-		out[q.ID] = judge(&q, found)
+		out[q.ID] = computeMetrics(&q, found)
 	}
 	return out
 }
 
-// judge returns the figures of one answer.
-func judge(q *query, found []string) figures {
+// computeMetrics returns the figures of one answer.
+func computeMetrics(q *labelledQuery, found []string) queryMetrics {
 	all5 := 0.0
-	if recall(q, found, 5) == 1 {
+	if recallAt(q, found, 5) == 1 {
 		all5 = 1
 	}
-	return figures{
-		recall(q, found, 1), recall(q, found, 3), recall(q, found, 5), recall(q, found, 10),
-		all5, ndcg(q, found, 10), reciprocal(q, found),
+	return queryMetrics{
+		recallAt(q, found, 1), recallAt(q, found, 3), recallAt(q, found, 5), recallAt(q, found, 10),
+		all5, ndcgAt(q, found, 10), reciprocalRank(q, found),
 	}
 }
 
-// recall is the part of the labelled tools that is among the first k.
-func recall(q *query, found []string, k int) float64 {
+// recallAt is the part of the labelled tools that is among the first k.
+func recallAt(q *labelledQuery, found []string, k int) float64 {
 	n := 0
 	for _, id := range found[:min(k, len(found))] {
 		if slices.Contains(q.Relevant, id) {
@@ -90,8 +90,8 @@ func recall(q *query, found []string, k int) float64 {
 	return float64(n) / float64(max(1, len(q.Relevant)))
 }
 
-// ndcg is the discounted gain of the first k, as a part of the best possible.
-func ndcg(q *query, found []string, k int) float64 {
+// ndcgAt is the discounted gain of the first k, as a part of the best possible.
+func ndcgAt(q *labelledQuery, found []string, k int) float64 {
 	gains := make([]float64, len(q.Relevant))
 	for i, id := range q.Relevant {
 		gains[i] = q.gain(id)
@@ -110,8 +110,8 @@ func ndcg(q *query, found []string, k int) float64 {
 	return sum / ideal
 }
 
-// reciprocal is one by the place of the first labelled tool.
-func reciprocal(q *query, found []string) float64 {
+// reciprocalRank is one by the place of the first labelled tool.
+func reciprocalRank(q *labelledQuery, found []string) float64 {
 	for i, id := range found {
 		if slices.Contains(q.Relevant, id) {
 			return 1 / float64(i+1)
@@ -120,13 +120,13 @@ func reciprocal(q *query, found []string) float64 {
 	return 0
 }
 
-// estimate is a mean and the half-width of its 95 % interval.
-type estimate struct{ mean, half float64 }
+// meanWithInterval is a mean and the half-width of its 95 % interval.
+type meanWithInterval struct{ mean, half float64 }
 
-func estimateOf(values []float64) estimate {
+func estimateMean(values []float64) meanWithInterval {
 	n := float64(len(values))
 	if n == 0 {
-		return estimate{}
+		return meanWithInterval{}
 	}
 	sum := 0.0
 	for _, v := range values {
@@ -137,7 +137,7 @@ func estimateOf(values []float64) estimate {
 		squares += (v - mean) * (v - mean)
 	}
 	if n < 2 {
-		return estimate{mean: mean}
+		return meanWithInterval{mean: mean}
 	}
-	return estimate{mean, 1.96 * math.Sqrt(squares/(n-1)/n)}
+	return meanWithInterval{mean, 1.96 * math.Sqrt(squares/(n-1)/n)}
 }

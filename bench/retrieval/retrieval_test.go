@@ -10,9 +10,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// floors are the goals on tools and requests that nobody here wrote, or what is reached
+// minimumFigures are the goals on tools and requests that nobody here wrote, or what is reached
 // where it falls short of the goal: R@5, nDCG@10. The ranking may change; it may not fall below them.
-var floors = map[string][2]float64{
+var minimumFigures = map[string][2]float64{
 	"ref065":          {0.86, 0.76},
 	"metatool":        {0.68, 0.61},
 	"bfcl":            {0.86, 0.78},
@@ -22,10 +22,10 @@ var floors = map[string][2]float64{
 	"sealtools":       {0.92, 0.935},
 }
 
-// large are the sets that take five times as long as all others.
-var large = map[string]bool{"sealtools": true, "stabletoolbench": true}
+// largeSets are the sets that take five times as long as all others.
+var largeSets = map[string]bool{"sealtools": true, "stabletoolbench": true}
 
-func shared(t *testing.T) string {
+func setsDir(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("MCPPROXY_SHARED")
 	if dir == "" {
@@ -39,22 +39,22 @@ func shared(t *testing.T) string {
 }
 
 func TestFiguresHold(t *testing.T) {
-	dir := shared(t)
-	for name, floor := range floors {
+	dir := setsDir(t)
+	for name, floor := range minimumFigures {
 		t.Run(name, func(t *testing.T) {
-			if large[name] && !volume.Full() {
+			if largeSets[name] && !volume.IsFull() {
 				t.Skip("it takes five times as long as the others")
 			}
-			sets, err := findSets([]string{filepath.Join(dir, name)})
+			sets, err := readSets([]string{filepath.Join(dir, name)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			s, r := sets[0], sets[0].measure()
 			for i, m := range [2]int{2, 5} {
-				e := estimateOf(s.column(m, func(q *query) float64 { return r[q.ID][m] }))
-				t.Logf("%s %.4f ± %.3f", metrics[m], e.mean, e.half)
+				e := estimateMean(s.metricColumn(m, func(q *labelledQuery) float64 { return r[q.ID][m] }))
+				t.Logf("%s %.4f ± %.3f", metricNames[m], e.mean, e.half)
 				if e.mean < floor[i] {
-					t.Errorf("%s is %.4f, floor %.3f", metrics[m], e.mean, floor[i])
+					t.Errorf("%s is %.4f, floor %.3f", metricNames[m], e.mean, floor[i])
 				}
 			}
 		})
@@ -62,34 +62,34 @@ func TestFiguresHold(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	plain := &query{Relevant: []string{"a", "b"}}
-	graded := &query{Relevant: []string{"a", "b"}, Grades: map[string]float64{"a": 2, "b": 1, "x": 0}}
+	plain := &labelledQuery{Relevant: []string{"a", "b"}}
+	graded := &labelledQuery{Relevant: []string{"a", "b"}, Grades: map[string]float64{"a": 2, "b": 1, "x": 0}}
 	log3 := 1 / math.Log2(3)
 	tests := []struct {
 		name  string
-		q     *query
+		q     *labelledQuery
 		found string
-		want  figures
+		want  queryMetrics
 	}{
-		{"nothing", plain, "", figures{}},
-		{"in order", plain, "a b", figures{0.5, 1, 1, 1, 1, 1, 1}},
-		{"one, second", plain, "x b", figures{0, 0.5, 0.5, 0.5, 0, log3 / (1 + log3), 0.5}},
-		{"one, sixth", plain, "x x x x x a", figures{0, 0, 0, 0.5, 0, 1 / math.Log2(7) / (1 + log3), 1.0 / 6}},
-		{"behind all", plain, strings.Repeat("x ", 10) + "a", figures{6: 1.0 / 11}},
-		{"graded, exchanged", graded, "b a", figures{0.5, 1, 1, 1, 1, (1 + 2*log3) / (2 + log3), 1}},
+		{"nothing", plain, "", queryMetrics{}},
+		{"in order", plain, "a b", queryMetrics{0.5, 1, 1, 1, 1, 1, 1}},
+		{"one, second", plain, "x b", queryMetrics{0, 0.5, 0.5, 0.5, 0, log3 / (1 + log3), 0.5}},
+		{"one, sixth", plain, "x x x x x a", queryMetrics{0, 0, 0, 0.5, 0, 1 / math.Log2(7) / (1 + log3), 1.0 / 6}},
+		{"behind all", plain, strings.Repeat("x ", 10) + "a", queryMetrics{6: 1.0 / 11}},
+		{"graded, exchanged", graded, "b a", queryMetrics{0.5, 1, 1, 1, 1, (1 + 2*log3) / (2 + log3), 1}},
 	}
 	for _, tt := range tests {
-		got := judge(tt.q, strings.Fields(tt.found))
-		for m := range metrics {
+		got := computeMetrics(tt.q, strings.Fields(tt.found))
+		for m := range metricNames {
 			if math.Abs(got[m]-tt.want[m]) > 1e-12 {
-				t.Errorf("%s: %s = %v, want %v", tt.name, metrics[m], got[m], tt.want[m])
+				t.Errorf("%s: %s = %v, want %v", tt.name, metricNames[m], got[m], tt.want[m])
 			}
 		}
 	}
 }
 
 func TestEstimate(t *testing.T) {
-	e := estimateOf([]float64{0, 1, 0, 1})
+	e := estimateMean([]float64{0, 1, 0, 1})
 	if e.mean != 0.5 || math.Abs(e.half-1.96*math.Sqrt(1.0/3/4)) > 1e-12 {
 		t.Errorf("estimate %+v", e)
 	}

@@ -20,19 +20,19 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// set is a catalogue of tools and the requests put to it.
-type set struct {
+// evaluationSet is a catalogue of tools and the requests put to it.
+type evaluationSet struct {
 	name    string
 	tools   int
 	catalog func() *catalog.Snapshot
 	ids     map[tool.ID]string // as the labels call the tools
-	queries []query
+	queries []labelledQuery
 	servers []string
 	lists   map[string][]*tool.Definition
 }
 
-// query is a request and the tools that answer it.
-type query struct {
+// labelledQuery is a request and the tools that answer it.
+type labelledQuery struct {
 	ID       string             `json:"id"`
 	Text     string             `json:"query"`
 	Relevant []string           `json:"relevant"`
@@ -40,7 +40,7 @@ type query struct {
 }
 
 // gain is what finding the tool is worth: one, or its grade where there are any.
-func (q *query) gain(id string) float64 {
+func (q *labelledQuery) gain(id string) float64 {
 	if q.Grades != nil {
 		return q.Grades[id]
 	}
@@ -52,8 +52,8 @@ func (q *query) gain(id string) float64 {
 
 const queriesFile = "queries.jsonl"
 
-// findSets reads every set in and below the folders.
-func findSets(dirs []string) (sets []*set, err error) {
+// readSets reads every set in and below the folders.
+func readSets(dirs []string) (sets []*evaluationSet, err error) {
 	for _, root := range dirs {
 		before := len(sets)
 		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -74,19 +74,19 @@ func findSets(dirs []string) (sets []*set, err error) {
 	return sets, nil
 }
 
-func readSet(dir string) (*set, error) {
+func readSet(dir string) (*evaluationSet, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &set{name: filepath.Base(abs), ids: map[tool.ID]string{}}
+	s := &evaluationSet{name: filepath.Base(abs), ids: map[tool.ID]string{}}
 	tools := filepath.Join(dir, "tools.jsonl")
 	if _, err := os.Stat(tools); err != nil {
 		tools += ".gz"
 	}
 	lists := map[string][]*tool.Definition{}
-	err = readLines(tools, func(line []byte) error {
-		id, d, err := readTool(line)
+	err = eachLine(tools, func(line []byte) error {
+		id, d, err := parseTool(line)
 		if err != nil {
 			return err
 		}
@@ -101,18 +101,18 @@ func readSet(dir string) (*set, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = readLines(filepath.Join(dir, queriesFile), func(line []byte) error {
-		var q query
+	err = eachLine(filepath.Join(dir, queriesFile), func(line []byte) error {
+		var q labelledQuery
 		err := json.Unmarshal(line, &q)
 		s.queries = append(s.queries, q)
 		return err
 	})
 	s.lists = lists
-	s.catalog = sync.OnceValue(func() *catalog.Snapshot { return snapshot(lists) })
+	s.catalog = sync.OnceValue(func() *catalog.Snapshot { return buildSnapshot(lists) })
 	return s, err
 }
 
-func readTool(line []byte) (string, *tool.Definition, error) {
+func parseTool(line []byte) (string, *tool.Definition, error) {
 	var t struct{ ID, Server, Name, Title, Description string }
 	if err := json.Unmarshal(line, &t); err != nil {
 		return "", nil, err
@@ -131,14 +131,14 @@ func readTool(line []byte) (string, *tool.Definition, error) {
 	}, nil
 }
 
-// snapshot makes the catalogue as the daemon does: servers that are configured
+// buildSnapshot makes the catalogue as the daemon does: servers that are configured
 // tell their tools.
-func snapshot(lists map[string][]*tool.Definition) *catalog.Snapshot {
+func buildSnapshot(lists map[string][]*tool.Definition) *catalog.Snapshot {
 	var cfg config.Config
 	for server := range lists {
 		cfg.Servers = append(cfg.Servers, config.Server{Name: server, Enabled: true, Trust: config.TrustAuto})
 	}
-	book := approval.NewBook(forgetful{}, nil)
+	book := approval.NewBook(discardingApprovalStore{}, nil)
 	_ = book.Load(context.Background()) // never fails
 	c := catalog.New(catalog.Options{Servers: cfg.Servers, Approvals: book, Logger: slog.New(slog.DiscardHandler)})
 	for server, tools := range lists {
@@ -149,20 +149,24 @@ func snapshot(lists map[string][]*tool.Definition) *catalog.Snapshot {
 	return c.Current()
 }
 
-// forgetful keeps approvals no longer than they are needed here.
-type forgetful struct{}
+// discardingApprovalStore keeps approvals no longer than they are needed here.
+type discardingApprovalStore struct{}
 
-func (forgetful) LoadApprovals(context.Context) (s approval.StoredDecisions, err error) {
+func (discardingApprovalStore) LoadApprovals(context.Context) (s approval.StoredDecisions, err error) {
 	return s, nil
 }
-func (forgetful) SaveApprovals(context.Context, approval.ChangeSet) error           { return nil }
-func (forgetful) RestoreApprovals(context.Context, approval.StoredDecisions) error  { return nil }
-func (forgetful) SaveHeld(context.Context, string, []approval.HeldDefinition) error { return nil }
-func (forgetful) ApprovedDefinition(context.Context, tool.DefinitionKind, tool.ID) (json.RawMessage, error) {
+func (discardingApprovalStore) SaveApprovals(context.Context, approval.ChangeSet) error { return nil }
+func (discardingApprovalStore) RestoreApprovals(context.Context, approval.StoredDecisions) error {
+	return nil
+}
+func (discardingApprovalStore) SaveHeld(context.Context, string, []approval.HeldDefinition) error {
+	return nil
+}
+func (discardingApprovalStore) ApprovedDefinition(context.Context, tool.DefinitionKind, tool.ID) (json.RawMessage, error) {
 	return nil, nil
 }
 
-func readLines(file string, line func([]byte) error) error {
+func eachLine(file string, line func([]byte) error) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err

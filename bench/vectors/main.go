@@ -37,7 +37,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	table, err := learn(flag.Arg(0))
+	table, err := learnTable(flag.Arg(0))
 	if err == nil {
 		err = os.WriteFile(*out, table, 0o644)
 	}
@@ -53,21 +53,21 @@ const (
 	maxStems = 9000 // those of the most tools
 )
 
-// learn returns the table that the texts in a folder give.
-func learn(dir string) ([]byte, error) {
+// learnTable returns the table that the texts in a folder give.
+func learnTable(dir string) ([]byte, error) {
 	tools, err := readTools(dir)
 	if err != nil {
 		return nil, err
 	}
-	stems, in := vocabulary(tools)
+	stems, in := selectStems(tools)
 	rng := rand.New(rand.NewPCG(1, 2))
-	m := newModel(rng, stems, in, len(tools))
-	m.train(rng, examples(tools, stems))
-	return m.table(stems), nil
+	m := newVectorModel(rng, stems, in, len(tools))
+	m.train(rng, toTrainingExamples(tools, stems))
+	return m.encodeTable(stems), nil
 }
 
-// vocabulary returns the stems that get a vector, and the number of tools that have each.
-func vocabulary(tools []published) (stems []string, in map[string]int) {
+// selectStems returns the stems that get a vector, and the number of tools that have each.
+func selectStems(tools []publishedTool) (stems []string, in map[string]int) {
 	in = map[string]int{}
 	for _, t := range tools {
 		for _, w := range t.words {
@@ -85,13 +85,13 @@ func vocabulary(tools []published) (stems []string, in map[string]int) {
 	return stems, in
 }
 
-// table writes the vectors as search.ReadVectors reads them.
-func (m *model) table(stems []string) []byte {
+// encodeTable writes the vectors as search.ReadVectors reads them.
+func (m *vectorModel) encodeTable(stems []string) []byte {
 	var b bytes.Buffer
 	b.WriteString(strings.Join(stems, " ") + "\n")
-	steps := make([]byte, 0, len(m.at))
+	steps := make([]byte, 0, len(m.vectors))
 	for i := range stems {
-		row := m.at[i*dims : (i+1)*dims]
+		row := m.vectors[i*dimensions : (i+1)*dimensions]
 		most := float32(0)
 		for _, x := range row {
 			most = max(most, x, -x)

@@ -16,21 +16,21 @@ import (
 
 // learned are the texts to learn from, judged those that the search is judged by.
 var (
-	learned = []string{"retrieval/scale/tools.jsonl.gz", "security-corpora/benign-docker-registry/corpus.jsonl"}
-	judged  = []string{"bfcl", "livemcp_agentq", "metatool", "ref065", "sealtools", "stabletoolbench"}
+	trainingFiles  = []string{"retrieval/scale/tools.jsonl.gz", "security-corpora/benign-docker-registry/corpus.jsonl"}
+	evaluationSets = []string{"bfcl", "livemcp_agentq", "metatool", "ref065", "sealtools", "stabletoolbench"}
 )
 
-// published is a tool as the search reads it.
-type published struct {
+// publishedTool is a tool as the search reads it.
+type publishedTool struct {
 	name  string
 	words []search.TrainingWord
 }
 
 // readTools reads every description once, and none that a judged set has.
-func readTools(dir string) (tools []published, err error) {
+func readTools(dir string) (tools []publishedTool, err error) {
 	seen := map[string]bool{}
-	for _, set := range judged {
-		err := readDefinitions(filepath.Join(dir, "retrieval", set, "tools.jsonl"), func(d *tool.Definition) {
+	for _, set := range evaluationSets {
+		err := eachDefinition(filepath.Join(dir, "retrieval", set, "tools.jsonl"), func(d *tool.Definition) {
 			seen[strings.ToLower(d.Description)] = true
 		})
 		if err != nil {
@@ -38,11 +38,11 @@ func readTools(dir string) (tools []published, err error) {
 		}
 	}
 	ranking := search.DefaultRanking()
-	for _, file := range learned {
-		err := readDefinitions(filepath.Join(dir, file), func(d *tool.Definition) {
+	for _, file := range trainingFiles {
+		err := eachDefinition(filepath.Join(dir, file), func(d *tool.Definition) {
 			if text := strings.ToLower(d.Description); !seen[text] {
 				seen[text] = true
-				tools = append(tools, published{strings.ToLower(d.ID.Tool), ranking.TrainingWords(d)})
+				tools = append(tools, publishedTool{strings.ToLower(d.ID.Tool), ranking.TrainingWords(d)})
 			}
 		})
 		if err != nil {
@@ -52,7 +52,7 @@ func readTools(dir string) (tools []published, err error) {
 	return tools, nil
 }
 
-func readDefinitions(file string, each func(*tool.Definition)) error {
+func eachDefinition(file string, each func(*tool.Definition)) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err

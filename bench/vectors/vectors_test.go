@@ -32,16 +32,16 @@ func TestTheTableIsReproducible(t *testing.T) {
 	if dir == "" {
 		dir = "../../../shared"
 	}
-	if _, err := os.Stat(filepath.Join(dir, learned[0])); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, trainingFiles[0])); err != nil {
 		t.Skipf("the shared test data is not here: %v", err)
 	}
 	if runtime.GOARCH != "amd64" {
 		t.Skip("other processors round sums another way")
 	}
-	if !volume.Full() {
+	if !volume.IsFull() {
 		t.Skip("it learns for a quarter of a minute")
 	}
-	got, err := learn(dir)
+	got, err := learnTable(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ var (
 )
 
 func main() {
-	ctx, stop, again := interruptible()
+	ctx, stop, again := newSignalContext()
 	defer stop()
 	// The sample servers of the demo run in this binary.
 	if len(os.Args) == 3 && os.Args[1] == demo.UpstreamCommand {
@@ -46,8 +46,8 @@ func main() {
 	os.Exit(code)
 }
 
-// interruptible returns a context that ends with the first signal, and a channel that is closed with the second. A third signal kills the program.
-func interruptible() (ctx context.Context, stop func(), again <-chan struct{}) {
+// newSignalContext returns a context that ends with the first signal, and a channel that is closed with the second. A third signal kills the program.
+func newSignalContext() (ctx context.Context, stop func(), again <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	twice := make(chan struct{})
 	signals := make(chan os.Signal, 2)

@@ -21,18 +21,18 @@ func TestOneGate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it checks the types of the whole program")
 	}
-	c := newChecker(t)
-	if s := c.check(sessionPath); s == nil || s.Scope().Lookup("NewPermit") == nil {
+	c := newTypeChecker(t)
+	if s := c.checkPackage(sessionPath); s == nil || s.Scope().Lookup("NewPermit") == nil {
 		t.Fatalf("package session has no Judge any more: tell this test what the proof is that a call was decided about")
 	}
 	var places []string
 	eachPackage(t, func(p *sourcePackage) {
-		if testOnly(t, p.name()) {
+		if isTestOnlyPackage(t, p.tableName()) {
 			return
 		}
-		for _, place := range c.permitsIn(module+"/"+p.dir, filesOf(p)) {
+		for _, place := range c.permitUses(module+"/"+p.dir, productFiles(p)) {
 			places = append(places, place)
-			if p.name() != gatePackage {
+			if p.tableName() != gatePackage {
 				t.Errorf("%s uses session.NewPermit: only the gate may, after it has decided and recorded", place)
 			}
 		}
@@ -44,7 +44,7 @@ func TestOneGate(t *testing.T) {
 
 // TestPermitIsSeen: the search finds what it is for, in every disguise.
 func TestPermitIsSeen(t *testing.T) {
-	c := newChecker(t)
+	c := newTypeChecker(t)
 	var files []*ast.File
 	for i, source := range []string{
 		`import "mcpproxy/internal/mcp/session"; func direct() { session.NewPermit("", nil, nil) }`,
@@ -58,42 +58,42 @@ func TestPermitIsSeen(t *testing.T) {
 		}
 		files = append(files, f)
 	}
-	if found := c.permitsIn("fixture", files); len(found) != 5 {
+	if found := c.permitUses("fixture", files); len(found) != 5 {
 		t.Errorf("found %d of 5 uses: %v", len(found), found)
 	}
 }
 
-// permitsIn returns the places that use session.NewPermit.
-func (c *checker) permitsIn(path string, files []*ast.File) []string {
+// permitUses returns the places that use session.NewPermit.
+func (c *typeChecker) permitUses(path string, files []*ast.File) []string {
 	_, info := c.checkFiles(path, files)
 	var places []string
 	for id, o := range info.Uses {
 		if o.Name() == "NewPermit" && o.Pkg() != nil && o.Pkg().Path() == sessionPath && o.Parent() == o.Pkg().Scope() {
-			places = append(places, at(id))
+			places = append(places, positionText(id))
 		}
 	}
 	slices.Sort(places)
 	return places
 }
 
-// A checker finds types out as far as this module declares them. What comes
+// A typeChecker finds types out as far as this module declares them. What comes
 // from elsewhere stays unknown, which is enough here, needs no build, and does
 // not mind a package that does not compile.
-type checker struct {
+type typeChecker struct {
 	byPath map[string]*sourcePackage
 	done   map[string]*types.Package
 }
 
-func newChecker(t *testing.T) *checker {
-	c := &checker{byPath: map[string]*sourcePackage{}, done: map[string]*types.Package{}}
+func newTypeChecker(t *testing.T) *typeChecker {
+	c := &typeChecker{byPath: map[string]*sourcePackage{}, done: map[string]*types.Package{}}
 	eachPackage(t, func(p *sourcePackage) { c.byPath[module+"/"+p.dir] = p })
 	return c
 }
 
 // Import returns the packages of this module as far as they can be checked, and
 // empty ones for all others.
-func (c *checker) Import(path string) (*types.Package, error) {
-	if p := c.check(path); p != nil {
+func (c *typeChecker) Import(path string) (*types.Package, error) {
+	if p := c.checkPackage(path); p != nil {
 		return p, nil
 	}
 	name := path[strings.LastIndexByte(path, '/')+1:]
@@ -102,7 +102,7 @@ func (c *checker) Import(path string) (*types.Package, error) {
 	return p, nil
 }
 
-func (c *checker) check(path string) *types.Package {
+func (c *typeChecker) checkPackage(path string) *types.Package {
 	if p, ok := c.done[path]; ok {
 		return p
 	}
@@ -111,19 +111,19 @@ func (c *checker) check(path string) *types.Package {
 		return nil
 	}
 	c.done[path] = nil // an import cycle ends here
-	p, _ := c.checkFiles(path, filesOf(source))
+	p, _ := c.checkFiles(path, productFiles(source))
 	c.done[path] = p
 	return p
 }
 
-func (c *checker) checkFiles(path string, files []*ast.File) (*types.Package, *types.Info) {
+func (c *typeChecker) checkFiles(path string, files []*ast.File) (*types.Package, *types.Info) {
 	info := &types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}, Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: c, Error: func(error) {}, DisableUnusedImportCheck: true}
 	p, _ := conf.Check(path, fileSet, files, info)
 	return p, info
 }
 
-func filesOf(p *sourcePackage) []*ast.File {
+func productFiles(p *sourcePackage) []*ast.File {
 	var files []*ast.File
 	for _, f := range p.files {
 		if !f.test {

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// A place is a row of the table in docs/architecture.md. Areas are in the order in which they first
+// A tableRow is a row of the table in docs/architecture.md. Areas are in the order in which they first
 // appear, from top to bottom.
-type place struct {
+type tableRow struct {
 	area  string
 	depth int // how many areas are above
 }
@@ -25,33 +25,33 @@ const (
 	toolArea = "tools" // imports every area
 )
 
-func (p place) testOnly() bool { return p.area == testArea }
+func (p tableRow) isTestOnly() bool { return p.area == testArea }
 
-var tableRow = regexp.MustCompile("(?m)^\\| ([a-z]+) \\| `([a-z0-9/]+)` \\| .+ \\|$")
+var tableRowPattern = regexp.MustCompile("(?m)^\\| ([a-z]+) \\| `([a-z0-9/]+)` \\| .+ \\|$")
 
-var table = sync.OnceValues(func() (map[string]place, error) {
+var readArchitectureTable = sync.OnceValues(func() (map[string]tableRow, error) {
 	data, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	if err != nil {
 		return nil, err
 	}
-	places := map[string]place{}
+	places := map[string]tableRow{}
 	var areas []string
-	for _, row := range tableRow.FindAllStringSubmatch(string(data), -1) {
+	for _, row := range tableRowPattern.FindAllStringSubmatch(string(data), -1) {
 		if _, twice := places[row[2]]; twice {
 			return nil, fmt.Errorf("docs/architecture.md has %s twice", row[2])
 		}
 		if !slices.Contains(areas, row[1]) {
 			areas = append(areas, row[1])
 		}
-		places[row[2]] = place{area: row[1], depth: slices.Index(areas, row[1])}
+		places[row[2]] = tableRow{area: row[1], depth: slices.Index(areas, row[1])}
 	}
 	return places, nil
 })
 
-// placeOf returns the place of a package, and whether the table has it.
-func placeOf(t *testing.T, name string) (place, bool) {
+// tableRowOf returns the place of a package, and whether the table has it.
+func tableRowOf(t *testing.T, name string) (tableRow, bool) {
 	t.Helper()
-	places, err := table()
+	places, err := readArchitectureTable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,28 +59,28 @@ func placeOf(t *testing.T, name string) (place, bool) {
 	return p, known
 }
 
-// testOnly reports whether a package is for tests alone.
-func testOnly(t *testing.T, name string) bool {
+// isTestOnly reports whether a package is for tests alone.
+func isTestOnlyPackage(t *testing.T, name string) bool {
 	t.Helper()
-	p, _ := placeOf(t, name)
-	return p.testOnly()
+	p, _ := tableRowOf(t, name)
+	return p.isTestOnly()
 }
 
 func TestImportsGoDown(t *testing.T) {
 	eachPackage(t, func(p *sourcePackage) {
-		own, known := placeOf(t, p.name())
+		own, known := tableRowOf(t, p.tableName())
 		if !known {
-			t.Errorf("%s: package %s is not in the table of docs/architecture.md: add it to its area", p.files[0].name, p.name())
+			t.Errorf("%s: package %s is not in the table of docs/architecture.md: add it to its area", p.files[0].name, p.tableName())
 			return
 		}
 		for _, f := range p.files {
 			for _, imported := range f.imports {
-				name, ours := ourPackage(imported)
-				if !ours || f.test || own.testOnly() || p.name() == "bench" {
+				name, ours := toTableName(imported)
+				if !ours || f.test || own.isTestOnly() || p.tableName() == "bench" {
 					continue
 				}
-				switch its, known := placeOf(t, name); {
-				case its.testOnly():
+				switch its, known := tableRowOf(t, name); {
+				case its.isTestOnly():
 					t.Errorf("%s imports %s, which is for tests only", f.name, name)
 				case known && its.depth < own.depth && own.area != toolArea:
 					t.Errorf("%s (area %s) imports %s (area %s): an area imports only areas below it", f.name, own.area, name, its.area)
@@ -92,9 +92,9 @@ func TestImportsGoDown(t *testing.T) {
 	})
 }
 
-// ourPackage returns how the table calls an imported package, and whether it is
+// toTableName returns how the table calls an imported package, and whether it is
 // one of this module.
-func ourPackage(imported string) (string, bool) {
+func toTableName(imported string) (string, bool) {
 	name, ours := strings.CutPrefix(imported, module+"/")
 	return strings.TrimPrefix(name, "internal/"), ours
 }
@@ -102,8 +102,8 @@ func ourPackage(imported string) (string, bool) {
 // TestTableIsCurrent: a line for a package that is gone misleads.
 func TestTableIsCurrent(t *testing.T) {
 	there := map[string]bool{}
-	eachPackage(t, func(p *sourcePackage) { there[p.name()] = true })
-	places, err := table()
+	eachPackage(t, func(p *sourcePackage) { there[p.tableName()] = true })
+	places, err := readArchitectureTable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +114,8 @@ func TestTableIsCurrent(t *testing.T) {
 	}
 }
 
-// reserved are modules that one place alone may use.
-var reserved = []struct {
+// reservedImports are modules that one place alone may use.
+var reservedImports = []struct {
 	imports []string
 	where   []string
 	why     string
@@ -147,9 +147,9 @@ var reserved = []struct {
 func TestReservedImports(t *testing.T) {
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
 		for _, imported := range f.imports {
-			for _, r := range reserved {
+			for _, r := range reservedImports {
 				matches := slices.ContainsFunc(r.imports, func(i string) bool { return imported == i || strings.HasPrefix(imported, i+"/") })
-				if matches && !slices.Contains(r.where, p.name()) && !slices.Contains(r.where, strings.TrimPrefix(f.name, "internal/")) {
+				if matches && !slices.Contains(r.where, p.tableName()) && !slices.Contains(r.where, strings.TrimPrefix(f.name, "internal/")) {
 					t.Errorf("%s imports %s: %s", f.name, imported, r.why)
 				}
 			}
@@ -163,7 +163,7 @@ func TestCommandsAskTheClient(t *testing.T) {
 	around := []string{"net/http", module + "/internal/store", module + "/internal/gate", module + "/internal/catalog"}
 	client := false
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
-		if p.name() != "cli" {
+		if p.tableName() != "cli" {
 			return
 		}
 		for _, imported := range f.imports {
@@ -178,17 +178,17 @@ func TestCommandsAskTheClient(t *testing.T) {
 	}
 }
 
-// parts are packages of which another package may use these declarations alone.
-var parts = []struct{ user, imported, names string }{
+// allowedParts are packages of which another package may use these declarations alone.
+var allowedParts = []struct{ user, imported, names string }{
 	{"cli", "mcpserver", "BuiltinDefinitions"},
 	{"app", "mcp/transport", "ServerAccount"},
 }
 
 func TestPartsAlone(t *testing.T) {
-	for _, part := range parts {
+	for _, part := range allowedParts {
 		used := 0
 		eachFile(t, func(p *sourcePackage, f *sourceFile) {
-			if p.name() != part.user || !slices.Contains(f.imports, module+"/internal/"+part.imported) {
+			if p.tableName() != part.user || !slices.Contains(f.imports, module+"/internal/"+part.imported) {
 				return
 			}
 			ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -199,7 +199,7 @@ func TestPartsAlone(t *testing.T) {
 				if x, ok := s.X.(*ast.Ident); ok && x.Name == path.Base(part.imported) {
 					used++
 					if !slices.Contains(strings.Fields(part.names), s.Sel.Name) {
-						t.Errorf("%s: %s uses %s.%s: only %s", at(s), part.user, part.imported, s.Sel.Name, part.names)
+						t.Errorf("%s: %s uses %s.%s: only %s", positionText(s), part.user, part.imported, s.Sel.Name, part.names)
 					}
 				}
 				return true

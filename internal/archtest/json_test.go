@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// byHand are the functions, and one package, that do with quotes, backslashes
+// handWrittenReaders are the functions, and one package, that do with quotes, backslashes
 // and escapes what only wirejson does with those of JSON, and why.
-var byHand = map[string]string{
+var handWrittenReaders = map[string]string{
 	"mcp/wirejson":                       "it is the one",
 	"store/redact":                       "finds credentials in any text, of which JSON is one",
 	"store/activity.scanStringByte":      "ends a text that was cut anywhere, and so is no JSON",
@@ -29,16 +29,16 @@ var byHand = map[string]string{
 // escapes or writes them, is a second reader or writer of JSON, and they
 // disagree sooner or later. This sees the usual way to write one.
 func TestOneReaderOfJSON(t *testing.T) {
-	unused := maps.Clone(byHand)
+	unused := maps.Clone(handWrittenReaders)
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
 		if f.test {
 			return
 		}
-		for _, name := range handsOn(f.syntax) {
-			delete(unused, p.name())
-			if place := p.name() + "." + name; byHand[place] != "" {
+		for _, name := range stringReaders(f.syntax) {
+			delete(unused, p.tableName())
+			if place := p.tableName() + "." + name; handWrittenReaders[place] != "" {
 				delete(unused, place)
-			} else if byHand[p.name()] == "" {
+			} else if handWrittenReaders[p.tableName()] == "" {
 				t.Errorf("%s: %s reads or writes strings with escapes by hand: use wirejson (Cursor, Unescape, AppendString), or say in the list why not", f.name, name)
 			}
 		}
@@ -48,9 +48,9 @@ func TestOneReaderOfJSON(t *testing.T) {
 	}
 }
 
-// handsOn returns the functions of a file that name a quote and a backslash as
+// stringReaders returns the functions of a file that name a quote and a backslash as
 // bytes and loop, or a backslash and the u of an escape.
-func handsOn(f *ast.File) (names []string) {
+func stringReaders(f *ast.File) (names []string) {
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
 		if !ok {
@@ -87,7 +87,7 @@ func plain(v []byte) bool { return v[0] == '"' && bytes.IndexByte(v, '\\') < 0 }
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := handsOn(f), []string{"str", "unescape", "appendEscape", "appendString"}; !slices.Equal(got, want) {
+	if got, want := stringReaders(f), []string{"str", "unescape", "appendEscape", "appendString"}; !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// allowed are the modules of others that the program is built on, and why each
+// allowedModules are the modules of others that the program is built on, and why each
 // is worth it.
-var allowed = map[string]string{
+var allowedModules = map[string]string{
 	"filippo.io/age":                                    "seals logins and secrets in a file where there is no keyring",
 	"mvdan.cc/sh/v3":                                    "the syntax of shell lines, whose commands decide what a call does",
 	"github.com/zalando/go-keyring":                     "logins and secrets in the keyring of the system",
@@ -50,8 +50,8 @@ var allowed = map[string]string{
 	"pgregory.net/rapid":                                "tests: properties over drawn inputs",
 }
 
-// required are the direct requirements of go.mod.
-func required(t *testing.T) []string {
+// directRequirements are the direct requirements of go.mod.
+func directRequirements(t *testing.T) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -72,8 +72,8 @@ func required(t *testing.T) []string {
 }
 
 func TestModulesHaveReasons(t *testing.T) {
-	for _, m := range required(t) {
-		if allowed[m] == "" {
+	for _, m := range directRequirements(t) {
+		if allowedModules[m] == "" {
 			t.Errorf("go.mod requires %s: say in the list of allowed modules why, or do without it", m)
 		}
 	}

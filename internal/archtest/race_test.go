@@ -30,8 +30,8 @@ func TestRaceDetectorTestsAllGoroutines(t *testing.T) {
 		if i >= 0 {
 			listed = slices.Delete(listed, i, i+1)
 		}
-		if where := goroutine(p); i < 0 && tested && where != nil {
-			t.Errorf("%s: a goroutine, but .ci/race-packages does not print %s", at(where), p.dir)
+		if where := findGoroutine(p); i < 0 && tested && where != nil {
+			t.Errorf("%s: a goroutine, but .ci/race-packages does not print %s", positionText(where), p.dir)
 		} else if i >= 0 && !tested {
 			t.Errorf(".ci/race-packages prints %s, which has no tests", p.dir)
 		}
@@ -41,8 +41,8 @@ func TestRaceDetectorTestsAllGoroutines(t *testing.T) {
 	}
 }
 
-// goroutine returns a place where the package starts a goroutine, or nil.
-func goroutine(p *sourcePackage) (where ast.Node) {
+// findGoroutine returns a place where the package starts a goroutine, or nil.
+func findGoroutine(p *sourcePackage) (where ast.Node) {
 	for _, f := range p.files {
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			switch n := n.(type) {

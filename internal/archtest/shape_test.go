@@ -65,21 +65,21 @@ func TestPackageNames(t *testing.T) {
 	})
 }
 
-// oneCallLong are the structs that live as long as one request, which is to see
+// requestStructs are the structs that live as long as one request, which is to see
 // one configuration from its beginning to its end.
-var oneCallLong = map[string]bool{"gate.resolvedCall": true, "mcpserver.builtinRequest": true, "ops.trialEvaluator": true}
+var requestStructs = map[string]bool{"gate.resolvedCall": true, "mcpserver.builtinRequest": true, "ops.trialEvaluator": true}
 
 // TestNoStoredConfig: there is one configuration, and who keeps a pointer to it
 // keeps an old one. A function that returns it is fine.
 func TestNoStoredConfig(t *testing.T) {
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
-		if p.name() == "config" {
+		if p.tableName() == "config" {
 			return
 		}
 		eachStruct(f, func(name string, s *ast.StructType) {
 			for _, field := range s.Fields.List {
-				if !oneCallLong[p.name()+"."+name] && holds(field.Type, func(e ast.Expr) bool { return isSelector(e, "config", "Config") }) {
-					t.Errorf("%s: a struct keeps the configuration: take a func() *config.Config, or the values you need", at(field))
+				if !requestStructs[p.tableName()+"."+name] && containsType(field.Type, func(e ast.Expr) bool { return isSelector(e, "config", "Config") }) {
+					t.Errorf("%s: a struct keeps the configuration: take a func() *config.Config, or the values you need", positionText(field))
 				}
 			}
 		})
@@ -105,22 +105,22 @@ func eachStruct(f *sourceFile, fn func(name string, s *ast.StructType)) {
 // TestNoStoredContext: a context belongs to a call.
 func TestNoStoredContext(t *testing.T) {
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
-		if testOnly(t, p.name()) {
+		if isTestOnlyPackage(t, p.tableName()) {
 			return
 		}
 		eachStruct(f, func(_ string, s *ast.StructType) {
 			for _, field := range s.Fields.List {
 				if isSelector(field.Type, "context", "Context") {
-					t.Errorf("%s: a struct keeps a context: pass it as the first parameter", at(field))
+					t.Errorf("%s: a struct keeps a context: pass it as the first parameter", positionText(field))
 				}
 			}
 		})
 	})
 }
 
-// holds reports whether a value of type e holds one of the type that is asked
+// containsType reports whether a value of type e holds one of the type that is asked
 // for. What a function takes or returns is not held.
-func holds(e ast.Expr, is func(ast.Expr) bool) (found bool) {
+func containsType(e ast.Expr, is func(ast.Expr) bool) (found bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if _, ok := n.(*ast.FuncType); ok {
 			return false
@@ -136,19 +136,19 @@ func holds(e ast.Expr, is func(ast.Expr) bool) (found bool) {
 // TestNoMapsOfAnything: what crosses a package's border has a type.
 func TestNoMapsOfAnything(t *testing.T) {
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
-		if f.syntax.Name.Name == "main" || testOnly(t, p.name()) {
+		if f.syntax.Name.Name == "main" || isTestOnlyPackage(t, p.tableName()) {
 			return
 		}
 		for _, d := range f.syntax.Decls {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
-				if d.Name.IsExported() && receiverExported(d) && mapOfAnything(d.Type) {
-					t.Errorf("%s: %s has a map[string]any in its signature", at(d), d.Name.Name)
+				if d.Name.IsExported() && isReceiverExported(d) && containsMapOfAny(d.Type) {
+					t.Errorf("%s: %s has a map[string]any in its signature", positionText(d), d.Name.Name)
 				}
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
-					if s, ok := spec.(*ast.TypeSpec); ok && s.Name.IsExported() && typeShowsMap(s.Type) {
-						t.Errorf("%s: %s shows a map[string]any", at(s), s.Name.Name)
+					if s, ok := spec.(*ast.TypeSpec); ok && s.Name.IsExported() && exposesMapOfAny(s.Type) {
+						t.Errorf("%s: %s shows a map[string]any", positionText(s), s.Name.Name)
 					}
 				}
 			}
@@ -156,7 +156,7 @@ func TestNoMapsOfAnything(t *testing.T) {
 	})
 }
 
-func receiverExported(d *ast.FuncDecl) bool {
+func isReceiverExported(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return true
 	}
@@ -171,9 +171,9 @@ func receiverExported(d *ast.FuncDecl) bool {
 	return exported
 }
 
-// typeShowsMap looks at what others see of a type: itself, its methods when it
+// exposesMapOfAny looks at what others see of a type: itself, its methods when it
 // is an interface, its exported fields when it is a struct.
-func typeShowsMap(e ast.Expr) bool {
+func exposesMapOfAny(e ast.Expr) bool {
 	var fields *ast.FieldList
 	switch e := e.(type) {
 	case *ast.StructType:
@@ -181,18 +181,18 @@ func typeShowsMap(e ast.Expr) bool {
 	case *ast.InterfaceType:
 		fields = e.Methods
 	default:
-		return mapOfAnything(e)
+		return containsMapOfAny(e)
 	}
 	for _, f := range fields.List {
 		shown := len(f.Names) == 0 || slices.ContainsFunc(f.Names, (*ast.Ident).IsExported)
-		if shown && mapOfAnything(f.Type) {
+		if shown && containsMapOfAny(f.Type) {
 			return true
 		}
 	}
 	return false
 }
 
-func mapOfAnything(n ast.Node) (found bool) {
+func containsMapOfAny(n ast.Node) (found bool) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		if m, ok := n.(*ast.MapType); ok && isIdent(m.Key, "string") && isAny(m.Value) {
 			found = true
@@ -217,7 +217,7 @@ func TestNoInit(t *testing.T) {
 	eachFile(t, func(_ *sourcePackage, f *sourceFile) {
 		for _, d := range f.syntax.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
-				t.Errorf("%s: an init function", at(fn))
+				t.Errorf("%s: an init function", positionText(fn))
 			}
 		}
 	})
@@ -227,7 +227,7 @@ func TestNoInit(t *testing.T) {
 func TestSQLOnlyInStore(t *testing.T) {
 	statement := regexp.MustCompile(`(?i)^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+(virtual\s+)?(table|index)\s|alter\s+table\s|pragma\s+\w+)`)
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
-		if p.name() == "store" {
+		if p.tableName() == "store" {
 			return
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -236,7 +236,7 @@ func TestSQLOnlyInStore(t *testing.T) {
 				return true
 			}
 			if text, err := strconv.Unquote(lit.Value); err == nil && statement.MatchString(text) {
-				t.Errorf("%s: SQL outside store: %.40q", at(lit), text)
+				t.Errorf("%s: SQL outside store: %.40q", positionText(lit), text)
 			}
 			return true
 		})
@@ -255,8 +255,8 @@ func TestFunctionsFitAPage(t *testing.T) {
 				continue
 			}
 			lines := fileSet.Position(fn.End()).Line - fileSet.Position(fn.Pos()).Line + 1
-			if lines > most && longFunctions[p.name()+"."+fn.Name.Name] == "" {
-				t.Errorf("%s: %s has %d lines, at most %d", at(fn), fn.Name.Name, lines, most)
+			if lines > most && longFunctions[p.tableName()+"."+fn.Name.Name] == "" {
+				t.Errorf("%s: %s has %d lines, at most %d", positionText(fn), fn.Name.Name, lines, most)
 			}
 		}
 	})
@@ -299,7 +299,7 @@ func (hidden) Method() map[string]any { return nil }
 	kept := map[string]int{}
 	eachStruct(file, func(name string, s *ast.StructType) {
 		for _, field := range s.Fields.List {
-			if holds(field.Type, func(e ast.Expr) bool { return isSelector(e, "config", "Config") }) {
+			if containsType(field.Type, func(e ast.Expr) bool { return isSelector(e, "config", "Config") }) {
 				kept[name]++
 			}
 		}
@@ -311,11 +311,11 @@ func (hidden) Method() map[string]any { return nil }
 	for _, d := range f.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			if receiverExported(d) && mapOfAnything(d.Type) {
+			if isReceiverExported(d) && containsMapOfAny(d.Type) {
 				shown = append(shown, d.Name.Name)
 			}
 		case *ast.GenDecl:
-			if s := d.Specs[0].(*ast.TypeSpec); typeShowsMap(s.Type) {
+			if s := d.Specs[0].(*ast.TypeSpec); exposesMapOfAny(s.Type) {
 				shown = append(shown, s.Name.Name)
 			}
 		}

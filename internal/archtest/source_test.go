@@ -35,14 +35,14 @@ type sourcePackage struct {
 	files []*sourceFile
 }
 
-// name is how the table calls the package: "policy", "cmd/mcpproxy".
-func (p *sourcePackage) name() string { return strings.TrimPrefix(p.dir, "internal/") }
+// tableName is how the table calls the package: "policy", "cmd/mcpproxy".
+func (p *sourcePackage) tableName() string { return strings.TrimPrefix(p.dir, "internal/") }
 
 var fileSet = token.NewFileSet()
 
-// packages reads every Go file of the module once. A file that does not parse
+// readPackages reads every Go file of the module once. A file that does not parse
 // is reported and left out, since the compiler has more to say about it.
-var packages = sync.OnceValues(func() ([]*sourcePackage, error) {
+var readPackages = sync.OnceValues(func() ([]*sourcePackage, error) {
 	byDir := map[string]*sourcePackage{}
 	var all []*sourcePackage
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
@@ -59,7 +59,7 @@ var packages = sync.OnceValues(func() ([]*sourcePackage, error) {
 		if d.IsDir() || !strings.HasSuffix(name, ".go") {
 			return nil
 		}
-		f := readFile(file)
+		f := parseSourceFile(file)
 		if f == nil {
 			return nil
 		}
@@ -74,7 +74,7 @@ var packages = sync.OnceValues(func() ([]*sourcePackage, error) {
 	return all, err
 })
 
-func readFile(file string) *sourceFile {
+func parseSourceFile(file string) *sourceFile {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil // it was there a moment ago
@@ -102,7 +102,7 @@ func readFile(file string) *sourceFile {
 // eachPackage calls fn for every package of the module.
 func eachPackage(t *testing.T, fn func(p *sourcePackage)) {
 	t.Helper()
-	all, err := packages()
+	all, err := readPackages()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +126,8 @@ func eachFile(t *testing.T, fn func(p *sourcePackage, f *sourceFile)) {
 	})
 }
 
-// at is where a node stands, for messages.
-func at(n ast.Node) string {
+// positionText is where a node stands, for messages.
+func positionText(n ast.Node) string {
 	p := fileSet.Position(n.Pos())
 	return strings.TrimPrefix(filepath.ToSlash(p.Filename), root+"/") + ":" + strconv.Itoa(p.Line)
 }

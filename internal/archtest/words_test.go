@@ -17,9 +17,9 @@ var belowMCP = []string{"mcp/wirejson"}
 // TestWordsHaveOneHome: what the protocol calls a method, a header, a member of
 // _meta or a revision stands in package mcp, for all that may import it.
 func TestWordsHaveOneHome(t *testing.T) {
-	c := newChecker(t)
+	c := newTypeChecker(t)
 	words := map[string]string{}
-	mcp := c.check(module + "/internal/mcp")
+	mcp := c.checkPackage(module + "/internal/mcp")
 	if mcp == nil {
 		t.Fatal("there is no package mcp")
 	}
@@ -34,8 +34,8 @@ func TestWordsHaveOneHome(t *testing.T) {
 		t.Fatalf("found %d words of the protocol: tell this test where they are", len(words))
 	}
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
-		own, _ := placeOf(t, p.name())
-		if f.test || own.testOnly() || own.area == toolArea || p.name() == "mcp" || slices.Contains(belowMCP, p.name()) {
+		own, _ := tableRowOf(t, p.tableName())
+		if f.test || own.isTestOnly() || own.area == toolArea || p.tableName() == "mcp" || slices.Contains(belowMCP, p.tableName()) {
 			return
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -45,7 +45,7 @@ func TestWordsHaveOneHome(t *testing.T) {
 			}
 			value, _ := strconv.Unquote(lit.Value)
 			if name := words[value]; name != "" {
-				t.Errorf("%s: %s is mcp.%s", at(lit), lit.Value, name)
+				t.Errorf("%s: %s is mcp.%s", positionText(lit), lit.Value, name)
 			}
 			return true
 		})

@@ -8,62 +8,62 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// listFlags are the activity filters as typed.
-type listFlags struct {
+// activityFilterFlags are the activity filters as typed.
+type activityFilterFlags struct {
 	types, statuses []string
 	since, until    string
 	start, end      string
 	noIcons         bool
 }
 
-// filters returns the flags of all commands that select records.
-func filters(f *activity.Filter, flags *listFlags) map[string]any {
+// activityFilterFlagVars returns the flags of all commands that select records.
+func activityFilterFlagVars(f *activity.Filter, flags *activityFilterFlags) map[string]any {
 	return map[string]any{
-		"type": (*commaList)(&flags.types), "status": (*commaList)(&flags.statuses), "server": (*commaList)(&f.Servers), "tool": &f.Tools,
-		"session": &f.SessionID, "request-id": &f.RequestID, "intent-type": (*commaList)(&f.IntentTypes),
-		"sensitivity": (*commaList)(&f.Sensitivities), "actor": &f.Actors, "client": &f.Clients, "since": &flags.since, "until": &flags.until,
+		"type": (*commaListFlag)(&flags.types), "status": (*commaListFlag)(&flags.statuses), "server": (*commaListFlag)(&f.Servers), "tool": &f.Tools,
+		"session": &f.SessionID, "request-id": &f.RequestID, "intent-type": (*commaListFlag)(&f.IntentTypes),
+		"sensitivity": (*commaListFlag)(&f.Sensitivities), "actor": &f.Actors, "client": &f.Clients, "since": &flags.since, "until": &flags.until,
 		"start-time": &flags.start, "end-time": &flags.end, "search": &f.Search,
 	}
 }
 
-func activityList(r *run) command {
-	var flags listFlags
+func newActivityListCommand(r *invocation) commandSpec {
+	var flags activityFilterFlags
 	f := activity.Filter{Limit: 50}
-	all := filters(&f, &flags)
-	all["limit"], all["cursor"], all["no-icons"] = &atMostFlag{&f.Limit, 1000}, &f.Cursor, &flags.noIcons
-	return command{
+	all := activityFilterFlagVars(&f, &flags)
+	all["limit"], all["cursor"], all["no-icons"] = &boundedIntFlag{&f.Limit, 1000}, &f.Cursor, &flags.noIcons
+	return commandSpec{
 		flags: all,
-		run: runOperation(r, api.ListActivity, func([]string) (activity.Filter, error) { return filter(r, f, flags) },
-			func(p *printer, page ops.ActivityList) { writeActivities(p, page, flags.noIcons) }),
+		run: operationRunFunc(r, api.ListActivity, func([]string) (activity.Filter, error) { return toActivityFilter(r, f, flags) },
+			func(p *printer, page ops.ActivityList) { writeActivityTable(p, page, flags.noIcons) }),
 	}
 }
 
-// filter converts the typed filters for the daemon.
-func filter(r *run, f activity.Filter, flags listFlags) (activity.Filter, error) {
+// toActivityFilter converts the typed filters for the daemon.
+func toActivityFilter(r *invocation, f activity.Filter, flags activityFilterFlags) (activity.Filter, error) {
 	for _, t := range flags.types {
 		f.Types = append(f.Types, activity.Type(t))
 	}
 	for _, s := range flags.statuses {
 		f.Statuses = append(f.Statuses, activity.Status(s))
 	}
-	since, err := onlyValue("--since", flags.since, flags.start)
+	since, err := requireSingleValue("--since", flags.since, flags.start)
 	if err != nil {
 		return f, err
 	}
-	until, err := onlyValue("--until", flags.until, flags.end)
+	until, err := requireSingleValue("--until", flags.until, flags.end)
 	if err != nil {
 		return f, err
 	}
-	if f.Since, err = r.parseTime("--since", since); err != nil {
+	if f.Since, err = r.parseTimeFlag("--since", since); err != nil {
 		return f, err
 	}
-	f.Until, err = r.parseTime("--until", until)
+	f.Until, err = r.parseTimeFlag("--until", until)
 	return f, err
 }
 
-func activityShow(r *run) command {
+func newActivityShowCommand(r *invocation) commandSpec {
 	var noIcons bool
-	return command{flags: map[string]any{"no-icons": &noIcons}, run: runOperation(r, api.GetActivity, func(args []string) (ops.RecordRef, error) {
+	return commandSpec{flags: map[string]any{"no-icons": &noIcons}, run: operationRunFunc(r, api.GetActivity, func(args []string) (ops.RecordRef, error) {
 		return ops.RecordRef{ID: strings.TrimRight(args[0], "….")}, nil
-	}, func(p *printer, record activity.Record) { writeRecord(p, record, noIcons) })}
+	}, func(p *printer, record activity.Record) { writeActivityRecord(p, record, noIcons) })}
 }

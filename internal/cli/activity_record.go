@@ -13,43 +13,43 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// minID is the minimum length of an id in a table: the ten characters of a ULID that encode its time, which usually identify one record.
-const minID = 10
+// minShortIDLength is the minimum length of an id in a table: the ten characters of a ULID that encode its time, which usually identify one record.
+const minShortIDLength = 10
 
-func writeActivities(p *printer, page ops.ActivityList, noIcons bool) {
+func writeActivityTable(p *printer, page ops.ActivityList, noIcons bool) {
 	if page.Incomplete {
-		p.note("The newest records are missing: the database cannot take them at this time, see `mcpproxy status`.")
+		p.addNote("The newest records are missing: the database cannot take them at this time, see `mcpproxy status`.")
 	}
 	if len(page.Activities) == 0 {
-		p.note("No record fits.")
+		p.addNote("No record fits.")
 		return
 	}
-	short := shortIDs(mapStrings(page.Activities, func(a activity.Record) string { return a.ID }))
-	t := table{p: p, header: []string{"ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS", "DURATION", "CLIENT", "WHAT"}, narrow: slices.Concat(
-		leaveOut("DURATION"), brief("TIME", p.clock), shorten("CLIENT", 10), shorten("TOOL", 24), shorten("SERVER", 10),
-		leaveOut("CLIENT"), shorten("ID", 12), shorten("WHAT", 12), shorten("TOOL", 12), shorten("STATUS", 8),
-		leaveOut("INTENT", "SERVER", "WHAT", "TIME"))}
+	short := shortenIDsToUnique(mapToStrings(page.Activities, func(a activity.Record) string { return a.ID }))
+	t := table{p: p, header: []string{"ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS", "DURATION", "CLIENT", "WHAT"}, narrowingSteps: slices.Concat(
+		hideColumns("DURATION"), abbreviateColumn("TIME", p.shortenTime), truncateColumn("CLIENT", 10), truncateColumn("TOOL", 24), truncateColumn("SERVER", 10),
+		hideColumns("CLIENT"), truncateColumn("ID", 12), truncateColumn("WHAT", 12), truncateColumn("TOOL", 12), truncateColumn("STATUS", 8),
+		hideColumns("INTENT", "SERVER", "WHAT", "TIME"))}
 	for i, a := range page.Activities {
-		t.add(oneLine(short[i]), p.moment(&a.Timestamp), dashIfEmpty(oneLine(a.ServerName)), dashIfEmpty(oneLine(a.ToolName)),
-			dashIfEmpty(intentCell(a, noIcons)), status(p, a.Status)+timesNote(a), duration(a), oneLine(a.ClientName), eventCell(a))
+		t.addRow(toOneLine(short[i]), p.formatTime(&a.Timestamp), dashIfEmpty(toOneLine(a.ServerName)), dashIfEmpty(toOneLine(a.ToolName)),
+			dashIfEmpty(intentCell(a, noIcons)), formatActivityStatus(p, a.Status)+repeatCountText(a), formatCallDuration(a), toOneLine(a.ClientName), actionOrErrorCell(a))
 	}
 	t.write()
 	if page.NextCursor != "" {
-		p.note("%d of %d; the next page: --cursor %s", len(page.Activities), page.Total, page.NextCursor)
+		p.addNote("%d of %d; the next page: --cursor %s", len(page.Activities), page.Total, page.NextCursor)
 	}
 }
 
-// shortIDs cuts each id to a prefix that no other has.
-func shortIDs(ids []string) []string {
+// shortenIDsToUnique cuts each id to a prefix that no other has.
+func shortenIDsToUnique(ids []string) []string {
 	sorted := slices.Sorted(slices.Values(ids))
 	needed := map[string]int{}
 	for i, id := range sorted {
-		n := minID
+		n := minShortIDLength
 		if i > 0 {
-			n = max(n, commonPrefix(id, sorted[i-1])+1)
+			n = max(n, commonPrefixLength(id, sorted[i-1])+1)
 		}
 		if i+1 < len(sorted) {
-			n = max(n, commonPrefix(id, sorted[i+1])+1)
+			n = max(n, commonPrefixLength(id, sorted[i+1])+1)
 		}
 		needed[id] = n
 	}
@@ -63,8 +63,8 @@ func shortIDs(ids []string) []string {
 	return out
 }
 
-// commonPrefix returns the length of the common prefix of a and b.
-func commonPrefix(a, b string) int {
+// commonPrefixLength returns the length of the common prefix of a and b.
+func commonPrefixLength(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
@@ -77,17 +77,17 @@ func intentCell(a activity.Record, noIcons bool) string {
 	if a.Metadata.Intent == nil {
 		return ""
 	}
-	return operation(a.Metadata.Intent.OperationType, noIcons)
+	return operationWithIcon(a.Metadata.Intent.OperationType, noIcons)
 }
 
-// eventCell returns the action of a record, or the code of a refusal or failure.
-func eventCell(a activity.Record) string {
-	return oneLine(cmp.Or(a.Metadata.Action, a.Metadata.ErrorCode))
+// actionOrErrorCell returns the action of a record, or the code of a refusal or failure.
+func actionOrErrorCell(a activity.Record) string {
+	return toOneLine(cmp.Or(a.Metadata.Action, a.Metadata.ErrorCode))
 }
 
-func operation(word string, noIcons bool) string {
+func operationWithIcon(word string, noIcons bool) string {
 	if noIcons {
-		return oneLine(word)
+		return toOneLine(word)
 	}
 	switch word {
 	case "read":
@@ -97,32 +97,32 @@ func operation(word string, noIcons bool) string {
 	case "destructive":
 		return "⚠ destr"
 	}
-	return oneLine(word)
+	return toOneLine(word)
 }
 
-func status(p *printer, s activity.Status) string {
-	word := oneLine(string(s))
+func formatActivityStatus(p *printer, s activity.Status) string {
+	word := toOneLine(string(s))
 	switch s {
 	case activity.Success:
-		return p.paint(hueGood, word)
+		return p.colorize(colorGood, word)
 	case activity.Failed, activity.Interrupted:
-		return p.paint(hueBad, word)
+		return p.colorize(colorBad, word)
 	case activity.Blocked, activity.Pending, activity.Held:
-		return p.paint(hueWarning, word)
+		return p.colorize(colorWarning, word)
 	}
 	return word
 }
 
-// timesNote returns how many refusals a record stands for.
-func timesNote(a activity.Record) string {
+// repeatCountText returns how many refusals a record stands for.
+func repeatCountText(a activity.Record) string {
 	if a.Repeated < 2 {
 		return ""
 	}
 	return fmt.Sprintf(" ×%d", a.Repeated)
 }
 
-// duration formats how long a call took.
-func duration(a activity.Record) string {
+// formatCallDuration formats how long a call took.
+func formatCallDuration(a activity.Record) string {
 	switch {
 	case a.Type != activity.ToolCall && a.DurationMS == 0, a.Status == activity.Pending, a.Status == activity.Interrupted, a.Status == activity.Held:
 		return "-"
@@ -132,51 +132,51 @@ func duration(a activity.Record) string {
 	return (time.Duration(a.DurationMS) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
-// ownTime formats MCPProxy's own part of the duration, if known.
-func ownTime(a activity.Record) string {
+// formatProxyOverhead formats MCPProxy's own part of the duration, if known.
+func formatProxyOverhead(a activity.Record) string {
 	if a.OwnUS == 0 {
 		return ""
 	}
 	return (time.Duration(a.OwnUS) * time.Microsecond).String()
 }
 
-func writeRecord(p *printer, a activity.Record, noIcons bool) {
-	var f fields
-	f.add("ID", oneLine(a.ID))
-	f.add("Type", oneLine(string(a.Type)))
-	f.add("Status", status(p, a.Status))
-	f.add("Time", a.Timestamp.In(p.local).Format("2006-01-02 15:04:05.000 -07:00"))
+func writeActivityRecord(p *printer, a activity.Record, noIcons bool) {
+	var f fieldList
+	f.add("ID", toOneLine(a.ID))
+	f.add("Type", toOneLine(string(a.Type)))
+	f.add("Status", formatActivityStatus(p, a.Status))
+	f.add("Time", a.Timestamp.In(p.timeZone).Format("2006-01-02 15:04:05.000 -07:00"))
 	if a.Repeated > 1 && a.LastTime != nil {
-		f.add("Repeated", fmt.Sprintf("%d times, the last at %s", a.Repeated, a.LastTime.In(p.local).Format("2006-01-02 15:04:05.000 -07:00")))
+		f.add("Repeated", fmt.Sprintf("%d times, the last at %s", a.Repeated, a.LastTime.In(p.timeZone).Format("2006-01-02 15:04:05.000 -07:00")))
 	}
-	f.add("Duration", duration(a))
-	f.add("Own time", ownTime(a))
-	f.add("Server", oneLine(a.ServerName))
-	f.add("Tool", oneLine(a.ToolName))
-	f.add("Action", oneLine(a.Metadata.Action))
-	f.add("Detail", printable(a.Metadata.Detail))
+	f.add("Duration", formatCallDuration(a))
+	f.add("Own time", formatProxyOverhead(a))
+	f.add("Server", toOneLine(a.ServerName))
+	f.add("Tool", toOneLine(a.ToolName))
+	f.add("Action", toOneLine(a.Metadata.Action))
+	f.add("Detail", toPrintable(a.Metadata.Detail))
 	if done := a.Metadata.Redacted; done != nil {
-		f.add("Erased", strings.Join(mapStrings(done.Fields, func(f activity.ErasableField) string { return oneLine(string(f)) }), ", ")+" of "+oneLine(done.ID))
+		f.add("Erased", strings.Join(mapToStrings(done.Fields, func(f activity.ErasableField) string { return toOneLine(string(f)) }), ", ")+" of "+toOneLine(done.ID))
 	}
-	f.add("Searched", searchedFor(a.Metadata.Search))
-	f.add("Actor", oneLine(a.Actor))
-	f.add("Source", oneLine(string(a.Source)))
-	f.add("Client", oneLine(a.ClientName+" "+a.ClientVersion))
-	f.add("Session", oneLine(a.SessionID))
-	f.add("Request", oneLine(a.RequestID))
-	f.add("Parent", oneLine(a.ParentID))
+	f.add("Searched", formatToolSearch(a.Metadata.Search))
+	f.add("Actor", toOneLine(a.Actor))
+	f.add("Source", toOneLine(string(a.Source)))
+	f.add("Client", toOneLine(a.ClientName+" "+a.ClientVersion))
+	f.add("Session", toOneLine(a.SessionID))
+	f.add("Request", toOneLine(a.RequestID))
+	f.add("Parent", toOneLine(a.ParentID))
 	f.write(p)
-	writeIntent(p, a.Metadata, noIcons)
-	writeDecision(p, a.Metadata.Decision)
+	writeIntentSection(p, a.Metadata, noIcons)
+	writeDecisionSection(p, a.Metadata.Decision)
 	if a.ErrorMessage != "" {
-		fmt.Fprintf(p, "\nError %s\n", oneLine(a.Metadata.ErrorCode))
-		p.text("  ", printable(a.ErrorMessage))
+		fmt.Fprintf(p, "\nError %s\n", toOneLine(a.Metadata.ErrorCode))
+		p.writeWrapped("  ", toPrintable(a.ErrorMessage))
 	}
 	if len(a.Erased) > 0 {
 		fmt.Fprint(p, "\nErased\n")
-		gone := fields{indent: "  "}
+		gone := fieldList{indent: "  "}
 		for _, e := range a.Erased {
-			gone.add(oneLine(string(e.Field)), e.At.In(p.local).Format("2006-01-02 15:04:05 -07:00"))
+			gone.add(toOneLine(string(e.Field)), e.At.In(p.timeZone).Format("2006-01-02 15:04:05 -07:00"))
 		}
 		gone.write(p)
 	}
@@ -184,72 +184,72 @@ func writeRecord(p *printer, a activity.Record, noIcons bool) {
 		if i == 0 {
 			fmt.Fprint(p, "\nWarnings\n")
 		}
-		p.text("  ", printable(warning))
+		p.writeWrapped("  ", toPrintable(warning))
 	}
 	if len(a.Arguments) > 0 {
-		fmt.Fprintf(p, "\nArguments\n%s\n", indentBy("  ", prettyJSON(a.Arguments)))
+		fmt.Fprintf(p, "\nArguments\n%s\n", indentLines("  ", formatPrintableJSON(a.Arguments)))
 	}
 	if len(a.Response) > 0 {
-		fmt.Fprintf(p, "\nResponse (%s)\n%s\n", responseNote(a), indentBy("  ", prettyJSON(a.Response)))
+		fmt.Fprintf(p, "\nResponse (%s)\n%s\n", responseSizeText(a), indentLines("  ", formatPrintableJSON(a.Response)))
 	}
 }
 
-func writeIntent(p *printer, m activity.Metadata, noIcons bool) {
+func writeIntentSection(p *printer, m activity.Metadata, noIcons bool) {
 	if m.Intent == nil {
 		return
 	}
 	fmt.Fprint(p, "\nIntent\n")
-	f := fields{indent: "  "}
-	word := oneLine(m.Intent.OperationType)
-	if icon, _, ok := strings.Cut(operation(word, noIcons), " "); ok {
+	f := fieldList{indent: "  "}
+	word := toOneLine(m.Intent.OperationType)
+	if icon, _, ok := strings.Cut(operationWithIcon(word, noIcons), " "); ok {
 		word = icon + " " + word
 	}
 	f.add("Operation type", word)
-	f.add("Variant", oneLine(m.ToolVariant))
-	f.add("Data sensitivity", orNone(m.Intent.DataSensitivity))
-	f.add("Reason", orNone(m.Intent.Reason))
+	f.add("Variant", toOneLine(m.ToolVariant))
+	f.add("Data sensitivity", textOrNoneGiven(m.Intent.DataSensitivity))
+	f.add("Reason", textOrNoneGiven(m.Intent.Reason))
 	f.add("Declared", compactJSON(m.Intent.Declared))
 	f.write(p)
 }
 
-func writeDecision(p *printer, d *activity.Decision) {
+func writeDecisionSection(p *printer, d *activity.Decision) {
 	if d == nil {
 		return
 	}
 	fmt.Fprint(p, "\nDecision\n")
-	f := fields{indent: "  "}
-	f.add("Outcome", oneLine(string(d.Outcome)))
+	f := fieldList{indent: "  "}
+	f.add("Outcome", toOneLine(string(d.Outcome)))
 	if d.Outcome == activity.Asked {
-		f.add("Asked by", oneLine(d.Check))
+		f.add("Asked by", toOneLine(d.Check))
 	} else {
-		f.add("Refused by", oneLine(d.Check))
+		f.add("Refused by", toOneLine(d.Check))
 	}
-	f.add("Approval", oneLine(d.Approval))
-	f.add("Called", oneLine(map[activity.CallStyle]string{activity.CalledInLane: "in a lane", activity.CalledByName: "by its own name"}[d.Called]))
-	f.add("Hints", judgedHints(d.Hints))
-	f.add("Overridden", judgedHints(d.Overridden))
-	f.add("Seems to", inferredNote(&d.DecisionFacts))
-	f.add("Call with", oneLine(d.CallWith))
-	f.add("Tool status", oneLine(strings.Join(slices.DeleteFunc(append([]string{d.Status}, d.Further...), func(s string) bool { return s == "" }), ", ")))
-	f.add("Arguments", oneLine(map[activity.SchemaFit]string{activity.ArgumentsFit: "fit the schema", activity.ArgumentsUnfit: "do not fit the schema"}[d.Arguments]))
-	f.add("Definition", oneLine(d.Fingerprint))
+	f.add("Approval", toOneLine(d.Approval))
+	f.add("Called", toOneLine(map[activity.CallStyle]string{activity.CalledInLane: "in a lane", activity.CalledByName: "by its own name"}[d.Called]))
+	f.add("Hints", formatHintsWithSources(d.Hints))
+	f.add("Overridden", formatHintsWithSources(d.Overridden))
+	f.add("Seems to", inferredOperationText(&d.DecisionFacts))
+	f.add("Call with", toOneLine(d.CallWith))
+	f.add("Tool status", toOneLine(strings.Join(slices.DeleteFunc(append([]string{d.Status}, d.Further...), func(s string) bool { return s == "" }), ", ")))
+	f.add("Arguments", toOneLine(map[activity.SchemaFit]string{activity.ArgumentsFit: "fit the schema", activity.ArgumentsUnfit: "do not fit the schema"}[d.Arguments]))
+	f.add("Definition", toOneLine(d.Fingerprint))
 	if d.ApprovedAt != nil {
-		f.add("Approved", d.ApprovedAt.In(p.local).Format("2006-01-02 15:04:05 -07:00")+" by "+oneLine(d.ApprovedBy))
+		f.add("Approved", d.ApprovedAt.In(p.timeZone).Format("2006-01-02 15:04:05 -07:00")+" by "+toOneLine(d.ApprovedBy))
 	}
-	f.add("Configuration", oneLine(d.ConfigRevision))
+	f.add("Configuration", toOneLine(d.ConfigRevision))
 	f.write(p)
 }
 
-// inferredNote describes the inferred operation of a tool without hints.
-func inferredNote(j *tool.DecisionFacts) string {
+// inferredOperationText describes the inferred operation of a tool without hints.
+func inferredOperationText(j *tool.DecisionFacts) string {
 	if j.Inferred == "" || !j.Unsure {
-		return oneLine(j.Inferred)
+		return toOneLine(j.Inferred)
 	}
-	return oneLine(j.Inferred) + " (a careful guess)"
+	return toOneLine(j.Inferred) + " (a careful guess)"
 }
 
-// judgedHints lists the hints with their sources.
-func judgedHints(h *tool.JudgedHints) string {
+// formatHintsWithSources lists the hints with their sources.
+func formatHintsWithSources(h *tool.JudgedHints) string {
 	if h == nil {
 		return ""
 	}
@@ -265,32 +265,32 @@ func judgedHints(h *tool.JudgedHints) string {
 		if hint.fact.Value {
 			not = ""
 		}
-		said = append(said, fmt.Sprintf("%s%s (%s)", not, hint.name, oneLine(string(hint.fact.From))))
+		said = append(said, fmt.Sprintf("%s%s (%s)", not, hint.name, toOneLine(string(hint.fact.From))))
 	}
 	return strings.Join(said, ", ")
 }
 
-// searchedFor describes the search that found the tool.
-func searchedFor(s *activity.Search) string {
+// formatToolSearch describes the search that found the tool.
+func formatToolSearch(s *activity.Search) string {
 	switch {
 	case s == nil:
 		return ""
 	case s.Rank == 0:
-		return oneLine(s.Query) + " (the answers had not this tool)"
+		return toOneLine(s.Query) + " (the answers had not this tool)"
 	}
-	return fmt.Sprintf("%s (place %d)", oneLine(s.Query), s.Rank)
+	return fmt.Sprintf("%s (place %d)", toOneLine(s.Query), s.Rank)
 }
 
-func orNone(s string) string {
+func textOrNoneGiven(s string) string {
 	if s == "" {
 		return "(none given)"
 	}
-	return printable(s)
+	return toPrintable(s)
 }
 
-func responseNote(a activity.Record) string {
+func responseSizeText(a activity.Record) string {
 	if a.ResponseTruncated {
-		return size(a.ResponseBytes) + ", only its beginning is kept"
+		return formatByteSize(a.ResponseBytes) + ", only its beginning is kept"
 	}
-	return size(a.ResponseBytes)
+	return formatByteSize(a.ResponseBytes)
 }

@@ -13,9 +13,9 @@ import (
 
 func TestFilters(t *testing.T) {
 	t.Parallel()
-	f := &fake{}
-	w := daemon(t, f)
-	got := w.run("activity", "list", "--type", "tool_call,system", "--server", "github", "--server", "notes", "--tool", "a:b", "--status", "error",
+	f := &fakeOperations{}
+	w := newEnvWithDaemon(t, f)
+	got := w.runCommand("activity", "list", "--type", "tool_call,system", "--server", "github", "--server", "notes", "--tool", "a:b", "--status", "error",
 		"--session", "s", "--request-id", "r", "--intent-type", "read,write", "--sensitivity", "private", "--actor", "agent:ci", "--client", "cursor",
 		"--since", "2h", "--until", "2026-01-15 10:30:00", "--search", "two words", "--limit", "7", "--cursor", "c")
 	if got.code != 0 {
@@ -24,13 +24,13 @@ func TestFilters(t *testing.T) {
 	want := activity.Filter{
 		Types: []activity.Type{"tool_call", "system"}, Servers: []string{"github", "notes"}, Tools: []string{"a:b"}, Statuses: []activity.Status{"error"},
 		SessionID: "s", RequestID: "r", IntentTypes: []string{"read", "write"}, Sensitivities: []string{"private"}, Actors: []string{"agent:ci"}, Clients: []string{"cursor"},
-		Since: at("2026-01-15T08:00:00Z"), Until: at("2026-01-15T09:30:00Z"), Search: "two words", Limit: 7, Cursor: "c",
+		Since: parseRFC3339("2026-01-15T08:00:00Z"), Until: parseRFC3339("2026-01-15T09:30:00Z"), Search: "two words", Limit: 7, Cursor: "c",
 	}
 	if diff := cmp.Diff(want, f.filters[0]); diff != "" {
 		t.Error(diff)
 	}
-	w.run("activity", "list", "--tool", "github:create_issue", "--start-time", "2026-01-15", "--end-time", "2026-01-16T00:00:00Z")
-	want = activity.Filter{Servers: []string{"github"}, Tools: []string{"create_issue"}, Since: at("2026-01-14T23:00:00Z"), Until: at("2026-01-16T00:00:00Z"), Limit: 50}
+	w.runCommand("activity", "list", "--tool", "github:create_issue", "--start-time", "2026-01-15", "--end-time", "2026-01-16T00:00:00Z")
+	want = activity.Filter{Servers: []string{"github"}, Tools: []string{"create_issue"}, Since: parseRFC3339("2026-01-14T23:00:00Z"), Until: parseRFC3339("2026-01-16T00:00:00Z"), Limit: 50}
 	if diff := cmp.Diff(want, f.filters[1]); diff != "" {
 		t.Error(diff)
 	}
@@ -38,7 +38,7 @@ func TestFilters(t *testing.T) {
 
 func TestWrongFilterValuesComeFromTheDaemon(t *testing.T) {
 	t.Parallel()
-	got := daemon(t, &fake{}).run("activity", "list", "--intent-type", "delete")
+	got := newEnvWithDaemon(t, &fakeOperations{}).runCommand("activity", "list", "--intent-type", "delete")
 	if got.code != problem.ExitUsage || got.stderr != "Error: Invalid value 'delete' for intent_type: must be read, write, or destructive\n" {
 		t.Errorf("%+v", got)
 	}
@@ -46,17 +46,17 @@ func TestWrongFilterValuesComeFromTheDaemon(t *testing.T) {
 
 func TestTimes(t *testing.T) {
 	t.Parallel()
-	r := &run{Deps: Deps{Now: func() time.Time { return at("2026-01-15T10:00:00Z") }, Local: time.FixedZone("test", 3600)}}
+	r := &invocation{Deps: Deps{Now: func() time.Time { return parseRFC3339("2026-01-15T10:00:00Z") }, Local: time.FixedZone("test", 3600)}}
 	for s, want := range map[string]string{
 		"2h": "2026-01-15T08:00:00Z", "90s": "2026-01-15T09:58:30Z", "1h30m": "2026-01-15T08:30:00Z", "1d": "2026-01-14T10:00:00Z", "2w": "2026-01-01T10:00:00Z",
 		"2026-01-15": "2026-01-14T23:00:00Z", "2026-01-15 10:30": "2026-01-15T09:30:00Z", "2026-01-15T10:30:00Z": "2026-01-15T10:30:00Z",
 	} {
-		if got, err := r.parseTime("--since", s); err != nil || !got.Equal(at(want)) {
+		if got, err := r.parseTimeFlag("--since", s); err != nil || !got.Equal(parseRFC3339(want)) {
 			t.Errorf("%s = %v, %v", s, got, err)
 		}
 	}
 	for _, s := range []string{"-2h", "tomorrow", "99999999999w", "w", "1.5d", "2026-02-30"} {
-		if got, err := r.parseTime("--since", s); err == nil {
+		if got, err := r.parseTimeFlag("--since", s); err == nil {
 			t.Errorf("%s = %v", s, got)
 		}
 	}
@@ -65,7 +65,7 @@ func TestTimes(t *testing.T) {
 func TestShortIDs(t *testing.T) {
 	t.Parallel()
 	ids := []string{"01JG2K4AAAAAAAAAAAAAAAAAAA", "01JG2K4AAAAAAAAAAAAAAAAAAB", "01JG2K4AABCCCCCCCCCCCCCCCC", "01JG2K4AABCDDDDDDDDDDDDDDD", "short"}
-	got := shortIDs(ids)
+	got := shortenIDsToUnique(ids)
 	want := []string{"01JG2K4AAAAAAAAAAAAAAAAAAA", "01JG2K4AAAAAAAAAAAAAAAAAAB", "01JG2K4AABCC…", "01JG2K4AABCD…", "short"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -81,8 +81,8 @@ func TestShortIDs(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
-	got := w.run("activity", "summary", "--group", "client")
+	w := newEnvWithDaemon(t, &fakeOperations{})
+	got := w.runCommand("activity", "summary", "--group", "client")
 	want := `From      2026-01-14 11:00:00
 To        2026-01-15 11:00:00
 Calls     40
@@ -98,7 +98,7 @@ client github:create_issue     30        3       3   10.0%  15ms  500ms    200µ
 	if got.code != 0 || got.stdout != want {
 		t.Errorf("%+v\nwant\n%s", got, want)
 	}
-	if got := w.run("activity", "watch", "--type", "calls"); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "tool_call") {
+	if got := w.runCommand("activity", "watch", "--type", "calls"); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "tool_call") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -17,46 +17,46 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// activityWatch shows records as they are written.
-func activityWatch(r *run) command {
-	w := activityWatcher{run: r}
-	var flags listFlags
-	all := filters(&w.filter, &flags)
-	all["limit"], all["cursor"], all["no-icons"] = &atMostFlag{&w.limit, 1_000_000}, &w.last, &w.noIcons
-	return command{flags: all, run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) (err error) {
-		if w.filter, err = filter(r, w.filter, flags); err != nil {
+// newActivityWatchCommand shows records as they are written.
+func newActivityWatchCommand(r *invocation) commandSpec {
+	w := activityWatcher{invocation: r}
+	var flags activityFilterFlags
+	all := activityFilterFlagVars(&w.filter, &flags)
+	all["limit"], all["cursor"], all["no-icons"] = &boundedIntFlag{&w.limit, 1_000_000}, &w.lastEventID, &w.noIcons
+	return commandSpec{flags: all, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) (err error) {
+		if w.filter, err = toActivityFilter(r, w.filter, flags); err != nil {
 			return err
 		}
 		for _, given := range []struct {
 			flag          string
 			values, among []string
 		}{
-			{"--type", flags.types, vocabulary("record type")}, {"--status", flags.statuses, vocabulary("record status")},
-			{"--intent-type", w.filter.IntentTypes, vocabulary("operation")}, {"--sensitivity", w.filter.Sensitivities, vocabulary("sensitivity")},
+			{"--type", flags.types, fixedValuesOfKind("record type")}, {"--status", flags.statuses, fixedValuesOfKind("record status")},
+			{"--intent-type", w.filter.IntentTypes, fixedValuesOfKind("operation")}, {"--sensitivity", w.filter.Sensitivities, fixedValuesOfKind("sensitivity")},
 		} {
 			for _, v := range given.values {
 				if !slices.Contains(given.among, v) {
-					return usage("Invalid value '"+printable(v)+"' for "+given.flag+": must be one of "+strings.Join(given.among, ", "), "")
+					return newUsageError("Invalid value '"+toPrintable(v)+"' for "+given.flag+": must be one of "+strings.Join(given.among, ", "), "")
 				}
 			}
 		}
-		w.fresh = w.last == ""
+		w.showPastFirst = w.lastEventID == ""
 		return w.watch(ctx, c)
 	})}
 }
 
 // activityWatcher reads events and writes the selected ones.
 type activityWatcher struct {
-	*run
+	*invocation
 	filter  activity.Filter
 	limit   int
 	noIcons bool
 
-	last  string // id of the last event that was shown
-	fresh bool   // show earlier records first
-	shown int
-	was   map[string]bool // records that were shown before their event
-	text  []byte          // of an incomplete event
+	lastEventID   string // id of the last event that was shown
+	showPastFirst bool   // show earlier records first
+	shown         int
+	alreadyShown  map[string]bool // records that were shown before their event
+	partialEvent  []byte          // of an incomplete event
 }
 
 var errLimitReached = errors.New("enough was shown")
@@ -64,8 +64,8 @@ var errLimitReached = errors.New("enough was shown")
 const (
 	// watchRetryInterval is the time until a daemon that is gone is tried again.
 	watchRetryInterval = time.Second
-	// maxPast limits the earlier records that are shown first.
-	maxPast = 10_000
+	// maxPastRecords limits the earlier records that are shown first.
+	maxPastRecords = 10_000
 )
 
 // watch shows records until the limit or the end time is reached.
@@ -75,33 +75,33 @@ func (w *activityWatcher) watch(ctx context.Context, c *api.Client) error {
 		until, stop = context.WithTimeout(ctx, w.filter.Until.Sub(w.Now()))
 	}
 	defer stop()
-	err := w.follow(until, c)
+	err := w.followEventStream(until, c)
 	if until.Err() != nil && ctx.Err() == nil { // the time is over
-		if err = nil; w.fresh {
-			err = w.past(ctx, c)
+		if err = nil; w.showPastFirst {
+			err = w.showPastRecords(ctx, c)
 		}
 	}
 	if errors.Is(err, errLimitReached) {
 		err = nil
 	}
-	if w.last != "" {
-		w.say("What comes behind this: --cursor %s", w.last)
+	if w.lastEventID != "" {
+		w.printMessage("What comes behind this: --cursor %s", w.lastEventID)
 	}
 	return err
 }
 
-// follow reads events, and resumes when the daemon comes back.
-func (w *activityWatcher) follow(ctx context.Context, c *api.Client) error {
+// followEventStream reads events, and resumes when the daemon comes back.
+func (w *activityWatcher) followEventStream(ctx context.Context, c *api.Client) error {
 	for gone := false; ; {
-		w.text = nil
-		q := ops.EventQuery{LastEventID: w.last, Types: []ops.EventKind{ops.EventCallCompleted, ops.EventPolicyDecision, ops.EventRecorded}}
-		err := api.StreamEvents.Stream(ctx, c, q, writerFunc(func(p []byte) error { return w.receive(ctx, c, p) }))
+		w.partialEvent = nil
+		q := ops.EventQuery{LastEventID: w.lastEventID, Types: []ops.EventKind{ops.EventCallCompleted, ops.EventPolicyDecision, ops.EventRecorded}}
+		err := api.StreamEvents.Stream(ctx, c, q, writerFunc(func(p []byte) error { return w.handleStreamData(ctx, c, p) }))
 		p := problem.From(err)
 		switch {
-		case errors.Is(err, errLimitReached) || ctx.Err() != nil || err != nil && (w.last == "" || p.Code != problem.DaemonNotRunning && p.Code != problem.Overloaded):
+		case errors.Is(err, errLimitReached) || ctx.Err() != nil || err != nil && (w.lastEventID == "" || p.Code != problem.DaemonNotRunning && p.Code != problem.Overloaded):
 			return err
 		case !gone:
-			w.say("MCPProxy has ended; what it does when it is there again is shown from here on.")
+			w.printMessage("MCPProxy has ended; what it does when it is there again is shown from here on.")
 		}
 		gone = err != nil
 		select {
@@ -117,24 +117,24 @@ type writerFunc func(p []byte) error
 
 func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
 
-// receive parses the stream and handles each complete event.
-func (w *activityWatcher) receive(ctx context.Context, c *api.Client, p []byte) error {
-	w.text = append(w.text, p...)
+// handleStreamData parses the stream and handles each complete event.
+func (w *activityWatcher) handleStreamData(ctx context.Context, c *api.Client, p []byte) error {
+	w.partialEvent = append(w.partialEvent, p...)
 	for {
-		event, rest, whole := bytes.Cut(w.text, []byte("\n\n"))
+		event, rest, whole := bytes.Cut(w.partialEvent, []byte("\n\n"))
 		if !whole {
 			return nil
 		}
-		if err := w.event(ctx, c, event); err != nil {
+		if err := w.parseAndShowEvent(ctx, c, event); err != nil {
 			return err
 		}
-		w.text = rest
+		w.partialEvent = rest
 	}
 }
 
-// event shows an event if it is selected, and then advances the cursor.
-func (w *activityWatcher) event(ctx context.Context, c *api.Client, text []byte) error {
-	id, kind, data := w.last, "", ""
+// parseAndShowEvent shows an event if it is selected, and then advances the cursor.
+func (w *activityWatcher) parseAndShowEvent(ctx context.Context, c *api.Client, text []byte) error {
+	id, kind, data := w.lastEventID, "", ""
 	for line := range strings.SplitSeq(string(text), "\n") {
 		name, value, _ := strings.Cut(line, ": ")
 		switch name {
@@ -147,44 +147,44 @@ func (w *activityWatcher) event(ctx context.Context, c *api.Client, text []byte)
 		}
 	}
 	if kind == string(ops.EventReset) {
-		w.say("Records were missed that cannot be told any more: see `mcpproxy activity list`.")
+		w.printMessage("Records were missed that cannot be told any more: see `mcpproxy activity list`.")
 	}
-	if w.fresh {
-		if err := w.past(ctx, c); err != nil {
+	if w.showPastFirst {
+		if err := w.showPastRecords(ctx, c); err != nil {
 			return err
 		}
 	}
 	var e ops.EventRecord
 	if data == "" || json.Unmarshal([]byte(data), &e) != nil || e.ID == "" {
-		w.last = id
+		w.lastEventID = id
 		return nil
 	}
-	wanted, err := w.wants(ctx, c, &e)
+	wanted, err := w.shouldShow(ctx, c, &e)
 	if err != nil {
 		return err
 	}
-	if w.last = id; !wanted {
+	if w.lastEventID = id; !wanted {
 		return nil
 	}
-	return w.show(&e, strings.TrimSuffix(data, "}")+`,"cursor":"`+id+`"}`)
+	return w.showAndCheckLimit(&e, strings.TrimSuffix(data, "}")+`,"cursor":"`+id+`"}`)
 }
 
-// past shows the completed records since --since, oldest first.
-func (w *activityWatcher) past(ctx context.Context, c *api.Client) error {
-	w.fresh = false
+// showPastRecords shows the completed records since --since, oldest first.
+func (w *activityWatcher) showPastRecords(ctx context.Context, c *api.Client) error {
+	w.showPastFirst = false
 	if w.filter.Since.IsZero() {
 		return nil
 	}
 	var all []ops.EventRecord
 	f := w.filter
-	for f.Limit = 1000; len(all) < maxPast; {
+	for f.Limit = 1000; len(all) < maxPastRecords; {
 		page, err := api.ListActivity.Call(ctx, c, f)
 		if err != nil {
 			return err
 		}
 		for i := range page.Activities {
 			if r := &page.Activities[i]; r.Status != activity.Pending {
-				all = append(all, toEvent(r))
+				all = append(all, toEventRecord(r))
 			}
 		}
 		if f.Cursor = page.NextCursor; f.Cursor == "" {
@@ -192,14 +192,14 @@ func (w *activityWatcher) past(ctx context.Context, c *api.Client) error {
 		}
 	}
 	if f.Cursor != "" {
-		w.say("There are more records than %d since then, of which the oldest are left out: see `mcpproxy activity list`.", len(all))
+		w.printMessage("There are more records than %d since then, of which the oldest are left out: see `mcpproxy activity list`.", len(all))
 	}
-	w.was = map[string]bool{}
+	w.alreadyShown = map[string]bool{}
 	for i := range slices.Backward(all) {
-		w.was[all[i].ID] = true
+		w.alreadyShown[all[i].ID] = true
 		data, err := wirejson.Marshal(&all[i])
 		if err == nil {
-			err = w.show(&all[i], string(data))
+			err = w.showAndCheckLimit(&all[i], string(data))
 		}
 		if err != nil {
 			return err
@@ -208,22 +208,22 @@ func (w *activityWatcher) past(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
-// toEvent converts a record to an event.
-func toEvent(r *activity.Record) ops.EventRecord {
+// toEventRecord converts a record to an event.
+func toEventRecord(r *activity.Record) ops.EventRecord {
 	f := activity.NewRecordFacts(r)
 	return ops.EventRecord{ID: r.ID, Type: f.Type, Status: f.Status, ServerName: f.Server, ToolName: f.Tool, Timestamp: r.Timestamp, DurationMS: f.Duration,
 		OperationType: f.Intent, DataSensitivity: f.Sensitivity, SessionID: f.Session, RequestID: f.Request, ClientName: f.Client, Actor: f.Actor, ErrorCode: f.ErrorCode, Reason: f.Reason}
 }
 
-// wants reports whether the filter selects a record that was not shown yet. It looks up what an event does not contain.
-func (w *activityWatcher) wants(ctx context.Context, c *api.Client, e *ops.EventRecord) (bool, error) {
+// shouldShow reports whether the filter selects a record that was not shown yet. It looks up what an event does not contain.
+func (w *activityWatcher) shouldShow(ctx context.Context, c *api.Client, e *ops.EventRecord) (bool, error) {
 	f := &w.filter
-	if w.was[e.ID] {
-		delete(w.was, e.ID)
+	if w.alreadyShown[e.ID] {
+		delete(w.alreadyShown, e.ID)
 		return false, nil
 	}
-	wanted := matchesAny(f.Types, e.Type) && matchesAny(f.Statuses, e.Status) && matchesAny(f.Servers, e.ServerName) && w.wantsTool(e) &&
-		matchesAny(f.IntentTypes, e.OperationType) && matchesAny(f.Sensitivities, e.DataSensitivity) && matchesAny(f.Actors, e.Actor) && matchesAny(f.Clients, e.ClientName) &&
+	wanted := emptyOrContains(f.Types, e.Type) && emptyOrContains(f.Statuses, e.Status) && emptyOrContains(f.Servers, e.ServerName) && w.matchesToolFilter(e) &&
+		emptyOrContains(f.IntentTypes, e.OperationType) && emptyOrContains(f.Sensitivities, e.DataSensitivity) && emptyOrContains(f.Actors, e.Actor) && emptyOrContains(f.Clients, e.ClientName) &&
 		(f.SessionID == "" || f.SessionID == e.SessionID) && (f.RequestID == "" || f.RequestID == e.RequestID) &&
 		!e.Timestamp.Before(f.Since) && (f.Until.IsZero() || e.Timestamp.Before(f.Until))
 	if !wanted || f.Search == "" {
@@ -233,17 +233,17 @@ func (w *activityWatcher) wants(ctx context.Context, c *api.Client, e *ops.Event
 	return slices.ContainsFunc(page.Activities, func(r activity.Record) bool { return r.ID == e.ID }), err
 }
 
-func (w *activityWatcher) wantsTool(e *ops.EventRecord) bool {
-	return matchesAny(w.filter.Tools, e.ToolName) || slices.Contains(w.filter.Tools, e.ServerName+":"+e.ToolName)
+func (w *activityWatcher) matchesToolFilter(e *ops.EventRecord) bool {
+	return emptyOrContains(w.filter.Tools, e.ToolName) || slices.Contains(w.filter.Tools, e.ServerName+":"+e.ToolName)
 }
 
-func matchesAny[T comparable](wanted []T, v T) bool {
+func emptyOrContains[T comparable](wanted []T, v T) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, v)
 }
 
-// show writes a record on one line. It returns errLimitReached when the limit is reached.
-func (w *activityWatcher) show(e *ops.EventRecord, data string) error {
-	if err := w.line(e, data); err != nil {
+// showAndCheckLimit writes a record on one line. It returns errLimitReached when the limit is reached.
+func (w *activityWatcher) showAndCheckLimit(e *ops.EventRecord, data string) error {
+	if err := w.writeEventLine(e, data); err != nil {
 		return err
 	}
 	if w.shown++; w.shown == w.limit {
@@ -252,19 +252,19 @@ func (w *activityWatcher) show(e *ops.EventRecord, data string) error {
 	return nil
 }
 
-func (w *activityWatcher) line(e *ops.EventRecord, data string) error {
+func (w *activityWatcher) writeEventLine(e *ops.EventRecord, data string) error {
 	if w.output == formatJSON {
-		_, err := fmt.Fprintf(w.Stdout, "%s\n", escapeHidden([]byte(data)))
+		_, err := fmt.Fprintf(w.Stdout, "%s\n", escapeHiddenInJSON([]byte(data)))
 		return err
 	}
-	p := w.printer(w.Stdout)
+	p := w.newPrinter(w.Stdout)
 	what := e.ServerName
 	if e.ToolName != "" {
 		what += ":" + e.ToolName
 	}
 	a := activity.Record{Type: e.Type, Status: e.Status, DurationMS: e.DurationMS}
-	_, err := fmt.Fprintf(p, "%s  %s  %s  %-11s  %s  %s  %s\n", e.Timestamp.In(w.Local).Format(time.TimeOnly), oneLine(e.ID), padRight(operation(e.OperationType, w.noIcons), 7),
-		oneLine(string(e.Status)), dashIfEmpty(oneLine(what)), duration(a), oneLine(strings.TrimSpace(e.ClientName+"  "+e.ErrorCode)))
+	_, err := fmt.Fprintf(p, "%s  %s  %s  %-11s  %s  %s  %s\n", e.Timestamp.In(w.Local).Format(time.TimeOnly), toOneLine(e.ID), padRight(operationWithIcon(e.OperationType, w.noIcons), 7),
+		toOneLine(string(e.Status)), dashIfEmpty(toOneLine(what)), formatCallDuration(a), toOneLine(strings.TrimSpace(e.ClientName+"  "+e.ErrorCode)))
 	return err
 }
 

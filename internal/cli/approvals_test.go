@@ -9,13 +9,13 @@ import (
 // each of its tools.
 func TestLostApprovals(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{forgotten: true})
-	got := w.run("approvals")
+	w := newEnvWithDaemon(t, &fakeOperations{forgotten: true})
+	got := w.runCommand("approvals")
 	if got.code != 0 || strings.Contains(got.stdout, "tools approve") || strings.Count(got.stdout, "github") != 2 ||
 		!strings.Contains(got.stdout, "mcpproxy upstream approve github\n") || !strings.Contains(got.stderr, "The approvals were lost.") {
 		t.Errorf("%+v", got)
 	}
-	if got = w.run("status"); !strings.Contains(got.stdout, "3 servers for you: mcpproxy approvals") {
+	if got = w.runCommand("status"); !strings.Contains(got.stdout, "3 servers for you: mcpproxy approvals") {
 		t.Errorf("%+v", got)
 	}
 }

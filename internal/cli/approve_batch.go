@@ -16,29 +16,29 @@ import (
 
 // approveFlags are the flags of tools approve.
 type approveFlags struct {
-	consent
+	confirmationFlags
 	server       string
 	all          bool
 	withFindings bool
 }
 
-// selection returns the server of a batch approval, or one definition.
-func (f approveFlags) selection(kind tool.DefinitionKind, args []string) (server string, one definition, err error) {
+// parseApprovalTarget returns the server of a batch approval, or one definition.
+func (f approveFlags) parseApprovalTarget(kind tool.DefinitionKind, args []string) (server string, one definitionRef, err error) {
 	ofTools, word := kind == tool.KindTool, kind.Label()
 	both, either := f.all && f.server != "", f.all || f.server != ""
 	switch {
 	case ofTools && either && !both:
-		err = usage("--server and --all go together.", "Say `mcpproxy tools approve --server NAME --all`.")
+		err = newUsageError("--server and --all go together.", "Say `mcpproxy tools approve --server NAME --all`.")
 	case ofTools && both && len(args) > 0:
-		err = usage("Give either a tool, or --server and --all.", "")
+		err = newUsageError("Give either a tool, or --server and --all.", "")
 	case either && (!both || len(args) > 0):
-		err = usage("--server and --all go together, and without a name.", "Say `mcpproxy tools approve --kind "+word+" --server NAME --all`.")
+		err = newUsageError("--server and --all go together, and without a name.", "Say `mcpproxy tools approve --kind "+word+" --server NAME --all`.")
 	case both:
 		server = f.server
 	case len(args) == 0:
-		err = usage("Missing argument: server:"+word+".", "See `mcpproxy approvals` for what waits.")
+		err = newUsageError("Missing argument: server:"+word+".", "See `mcpproxy approvals` for what waits.")
 	default:
-		one, err = parseDefinition(kind, args[0])
+		one, err = parseDefinitionRef(kind, args[0])
 		if one.Name == "*" && f.fingerprint == "" { // with a fingerprint, * is a name
 			server = one.Server
 		}
@@ -50,52 +50,52 @@ func (f approveFlags) selection(kind tool.DefinitionKind, args []string) (server
 		if ofTools {
 			many = "many tools"
 		}
-		err = usage("--with-findings is for "+many+" at once.", "A single "+word+" is shown with its findings and approved by its name.")
+		err = newUsageError("--with-findings is for "+many+" at once.", "A single "+word+" is shown with its findings and approved by its name.")
 	case ofTools && server != "" && f.fingerprint != "":
-		err = usage("--fingerprint is for a single tool.", "")
+		err = newUsageError("--fingerprint is for a single tool.", "")
 	}
 	return server, one, err
 }
 
-// batchApproval is the result of approving several definitions.
-type batchApproval struct {
-	Approved []string     `json:"approved"`
-	Skipped  []any        `json:"skipped"`
-	Failed   []failedItem `json:"failed"`
+// batchApprovalResult is the result of approving several definitions.
+type batchApprovalResult struct {
+	Approved []string        `json:"approved"`
+	Skipped  []any           `json:"skipped"`
+	Failed   []itemWithError `json:"failed"`
 }
 
-type failedItem struct {
+type itemWithError struct {
 	Name  string           `json:"name"`
 	Error *problem.Problem `json:"error"`
 }
 
 // waitingDefinition is a definition that waits for approval.
 type waitingDefinition struct {
-	definition      definition
+	definition      definitionRef
 	ops.WaitingTool     // common fields of tools and other definitions
-	entry           any // as the daemon sent it
+	listed          any // as the daemon sent it
 }
 
-// suspicious reports whether the definition needs a separate review.
-func (w waitingDefinition) suspicious() bool { return w.Verdict != scan.Clean || len(w.Findings) > 0 }
+// isSuspicious reports whether the definition needs a separate review.
+func (w waitingDefinition) isSuspicious() bool { return w.Verdict != scan.Clean || len(w.Findings) > 0 }
 
-// waitingDefinitions returns the definitions that wait, tools first.
-func waitingDefinitions(all ops.Waiting) []waitingDefinition {
+// toWaitingDefinitions returns the definitions that wait, tools first.
+func toWaitingDefinitions(all ops.Waiting) []waitingDefinition {
 	var out []waitingDefinition
 	for _, t := range all.Tools {
-		out = append(out, waitingDefinition{definition{t.Server, tool.KindTool, t.Tool}, t, t})
+		out = append(out, waitingDefinition{definitionRef{t.Server, tool.KindTool, t.Tool}, t, t})
 	}
 	for _, o := range all.Offers {
-		out = append(out, waitingDefinition{definition{o.Server, o.Kind, o.Name}, ops.WaitingTool{Name: o.Name, PendingInfo: o.PendingInfo, ScanResult: o.ScanResult}, o})
+		out = append(out, waitingDefinition{definitionRef{o.Server, o.Kind, o.Name}, ops.WaitingTool{Name: o.Name, PendingInfo: o.PendingInfo, ScanResult: o.ScanResult}, o})
 	}
 	return out
 }
 
-// approve approves definitions. Those that may be approved in a batch are sent in one request, which the user permits once.
-func (b *batchApproval) approve(ctx context.Context, c *api.Client, all []waitingDefinition) {
+// approveDefinitions approves definitions. Those that may be approved in a batch are sent in one request, which the user permits once.
+func (b *batchApprovalResult) approveDefinitions(ctx context.Context, c *api.Client, all []waitingDefinition) {
 	done := func(w waitingDefinition, err error) {
 		if err != nil {
-			b.Failed = append(b.Failed, failedItem{w.Name, problem.From(err)})
+			b.Failed = append(b.Failed, itemWithError{w.Name, problem.From(err)})
 		} else {
 			b.Approved = append(b.Approved, w.Name)
 		}
@@ -111,7 +111,7 @@ func (b *batchApproval) approve(ctx context.Context, c *api.Client, all []waitin
 	for part := range slices.Chunk(together, ops.MaxBatch) {
 		var in ops.ToolsApproval
 		for _, w := range part {
-			in.Tools = append(in.Tools, ops.NamedDefinition{Name: w.definition.id(), Kind: w.definition.Kind, Fingerprint: w.Fingerprint})
+			in.Tools = append(in.Tools, ops.NamedDefinition{Name: w.definition.qualifiedName(), Kind: w.definition.Kind, Fingerprint: w.Fingerprint})
 		}
 		out, err := api.ApproveTools.Call(ctx, c, in)
 		for i, w := range part {
@@ -128,8 +128,8 @@ func (b *batchApproval) approve(ctx context.Context, c *api.Client, all []waitin
 	}
 }
 
-// approveAll approves the clean waiting definitions of a server, each as listed. A failure does not stop the others.
-func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.DefinitionKind, server string, f approveFlags) error {
+// approveCleanDefinitions approves the clean waiting definitions of a server, each as listed. A failure does not stop the others.
+func approveCleanDefinitions(r *invocation, ctx context.Context, c *api.Client, kind tool.DefinitionKind, server string, f approveFlags) error {
 	if _, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: server}); err != nil {
 		return err
 	}
@@ -138,82 +138,82 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Definition
 		return err
 	}
 	if kind == tool.KindTool && slices.ContainsFunc(waiting.Servers, func(s ops.WaitingServer) bool { return s.Name == server }) {
-		return problem.Newf(problem.ToolLocked, "Server '%s' is quarantined: its tools are approved with it.", printable(server)).
-			WithHint("Review it with `mcpproxy upstream approve " + quotedWord(server) + "`.")
+		return problem.Newf(problem.ToolLocked, "Server '%s' is quarantined: its tools are approved with it.", toPrintable(server)).
+			WithHint("Review it with `mcpproxy upstream approve " + shellQuoteWord(server) + "`.")
 	}
-	done := batchApproval{Approved: []string{}, Skipped: []any{}, Failed: []failedItem{}}
+	done := batchApprovalResult{Approved: []string{}, Skipped: []any{}, Failed: []itemWithError{}}
 	var wanted, skipped []waitingDefinition
-	for _, w := range waitingDefinitions(waiting) {
+	for _, w := range toWaitingDefinitions(waiting) {
 		if w.definition.Server != server || w.definition.Kind != kind {
 			continue
 		}
-		if w.Reason == approval.Blocked || !f.withFindings && w.suspicious() {
-			skipped, done.Skipped = append(skipped, w), append(done.Skipped, w.entry)
+		if w.Reason == approval.Blocked || !f.withFindings && w.isSuspicious() {
+			skipped, done.Skipped = append(skipped, w), append(done.Skipped, w.listed)
 		} else {
 			wanted = append(wanted, w)
 		}
 	}
-	p := r.printer(r.Stdout)
+	p := r.newPrinter(r.Stdout)
 	if r.output == formatTable {
-		writeBatch(p, kind, "To be approved:", wanted)
-		writeBatch(p, kind, "Left out, to be approved one by one:", skipped)
+		writeDefinitionTable(p, kind, "To be approved:", wanted)
+		writeDefinitionTable(p, kind, "Left out, to be approved one by one:", skipped)
 	}
 	if kind == tool.KindTool && len(wanted)+len(skipped) == 0 {
-		p.note("No tool of this server waits.")
+		p.addNote("No tool of this server waits.")
 	}
-	noteLeftOut(p, kind, waiting)
+	noteUnlistedDefinitions(p, kind, waiting)
 	if len(wanted) > 0 {
-		if err := r.confirm(ctx, f.consent, "Approve "+counted(len(wanted), kind.Label())+" of "+visibleLine(server)+"?",
+		if err := r.requireConfirmation(ctx, f.confirmationFlags, "Approve "+countWithNoun(len(wanted), kind.Label())+" of "+escapeInvisibleLine(server)+"?",
 			"Look with `mcpproxy approvals`, then approve them one by one, or all with --yes."); err != nil {
 			return err
 		}
 	}
-	done.approve(ctx, c, wanted)
-	err = r.print(done, func(p *printer) {
+	done.approveDefinitions(ctx, c, wanted)
+	err = r.printOutput(done, func(p *printer) {
 		if len(done.Approved) > 0 || kind != tool.KindTool {
-			p.line("Approved %s.", counted(len(done.Approved), kind.Label()))
+			p.writeLine("Approved %s.", countWithNoun(len(done.Approved), kind.Label()))
 		}
 		for _, one := range done.Failed {
-			p.note("Not approved: %s: %s", visibleLine(one.Name), printable(one.Error.Message))
+			p.addNote("Not approved: %s: %s", escapeInvisibleLine(one.Name), toPrintable(one.Error.Message))
 		}
 	})
 	if err != nil || len(done.Failed) == 0 {
 		return err
 	}
-	return problem.Newf(done.Failed[0].Error.Code, "%s could not be approved.", counted(len(done.Failed), kind.Label())).
+	return problem.Newf(done.Failed[0].Error.Code, "%s could not be approved.", countWithNoun(len(done.Failed), kind.Label())).
 		WithHint("See what waits now with `mcpproxy approvals`.")
 }
 
-func writeBatch(p *printer, kind tool.DefinitionKind, title string, all []waitingDefinition) {
+func writeDefinitionTable(p *printer, kind tool.DefinitionKind, title string, all []waitingDefinition) {
 	if len(all) == 0 {
 		return
 	}
 	fmt.Fprintln(p, title)
-	t := &table{p: p, header: []string{"NAME", "WAITS", "SCANNER", "SEE"}, narrow: slices.Concat(
-		withNote("See one: `mcpproxy tools diff NAME`, with --kind KIND for what is no tool.", leaveOut("SEE")),
-		shorten("NAME", 24), shorten("TOOL", 24), shorten("LOOSENS", 8), shorten("SCANNER", 9), leaveOut("WAITS"), shorten("NAME", 8), shorten("TOOL", 8))}
+	t := &table{p: p, header: []string{"NAME", "WAITS", "SCANNER", "SEE"}, narrowingSteps: slices.Concat(
+		addNoteToSteps("See one: `mcpproxy tools diff NAME`, with --kind KIND for what is no tool.", hideColumns("SEE")),
+		truncateColumn("NAME", 24), truncateColumn("TOOL", 24), truncateColumn("LOOSENS", 8), truncateColumn("SCANNER", 9), hideColumns("WAITS"), truncateColumn("NAME", 8), truncateColumn("TOOL", 8))}
 	if kind == tool.KindTool {
 		t.header = []string{"TOOL", "WAITS", "SCANNER", "LOOSENS", "SEE"}
 	}
 	for _, w := range all {
-		cells := []string{visibleLine(w.Name), visibleLine(string(w.Reason)), verdict(p, w.Verdict, len(w.Findings)), strings.Join(w.Loosened, ", "), "mcpproxy tools diff " + w.definition.arg()}
+		cells := []string{escapeInvisibleLine(w.Name), escapeInvisibleLine(string(w.Reason)), formatScanVerdict(p, w.Verdict, len(w.Findings)), strings.Join(w.Loosened, ", "), "mcpproxy tools diff " + w.definition.shellArguments()}
 		if kind != tool.KindTool {
 			cells = slices.Delete(cells, 3, 4)
 		}
-		t.add(cells...)
+		t.addRow(cells...)
 	}
 	t.write()
 	fmt.Fprintln(p)
 }
 
-// noteLeftOut notes that the list of waiting definitions is incomplete: of tools, or of the rest.
-func noteLeftOut(p *printer, kind tool.DefinitionKind, waiting ops.Waiting) {
+// noteUnlistedDefinitions notes that the list of waiting definitions is incomplete: of tools, or of the rest.
+func noteUnlistedDefinitions(p *printer, kind tool.DefinitionKind, waiting ops.Waiting) {
 	more, what := waiting.TotalTools-len(waiting.Tools), "%s more"
 	noun := "tool"
 	if kind != tool.KindTool {
 		more, what, noun = waiting.TotalOffers-len(waiting.Offers), "%s more beside tools", "definition"
 	}
 	if more > 0 {
-		p.note(what+" that are not shown. They are shown when these are decided.", counted(more, noun))
+		p.addNote(what+" that are not shown. They are shown when these are decided.", countWithNoun(more, noun))
 	}
 }

@@ -13,7 +13,7 @@ func TestBashWithoutItsPackage(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no bash")
 	}
-	script := newWorld(t).run("completion", "bash").stdout
+	script := newTestEnv(t).runCommand("completion", "bash").stdout
 	for line, want := range map[string]string{
 		"mcpproxy st":                      "reply: status",
 		"mcpproxy call tool-read notes:li": "reply: list_notes list_all",

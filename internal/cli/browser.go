@@ -15,12 +15,12 @@ var (
 	errBrowserFile    = errors.New("only an .html file with its whole path may be opened in a browser")
 )
 
-// openBrowser opens the address with the system's opener.
-func openBrowser(address string) error {
-	if err := checkAddress(address); err != nil {
+// openURLInBrowser opens the address with the system's opener.
+func openURLInBrowser(address string) error {
+	if err := checkBrowserURL(address); err != nil {
 		return err
 	}
-	return openWithSystem(address)
+	return startSystemOpener(address)
 }
 
 // openFileInBrowser opens an HTML file with the system's opener. Its link is not in an argument, which other users could read.
@@ -28,11 +28,11 @@ func openFileInBrowser(path string) error {
 	if !filepath.IsAbs(path) || filepath.Ext(path) != ".html" {
 		return errBrowserFile
 	}
-	return openWithSystem(path)
+	return startSystemOpener(path)
 }
 
-func openWithSystem(what string) error {
-	name, args := opener(runtime.GOOS, what)
+func startSystemOpener(what string) error {
+	name, args := systemOpenerCommand(runtime.GOOS, what)
 	cmd := exec.Command(name, args...)
 	if err := cmd.Start(); err != nil {
 		return err
@@ -41,8 +41,8 @@ func openWithSystem(what string) error {
 	return nil
 }
 
-// opener returns the program that opens an address or a file.
-func opener(system, address string) (name string, args []string) {
+// systemOpenerCommand returns the program that opens an address or a file.
+func systemOpenerCommand(system, address string) (name string, args []string) {
 	switch system {
 	case "darwin":
 		return "/usr/bin/open", []string{address}
@@ -52,8 +52,8 @@ func opener(system, address string) (name string, args []string) {
 	return "xdg-open", []string{address}
 }
 
-// checkAddress rejects an address that must not be opened.
-func checkAddress(address string) error {
+// checkBrowserURL rejects an address that must not be opened.
+func checkBrowserURL(address string) error {
 	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'`<>|^\\", r) }) {
 		return errBrowserAddress
 	}
@@ -61,13 +61,13 @@ func checkAddress(address string) error {
 	if err != nil || u.Hostname() == "" || u.User != nil {
 		return errBrowserAddress
 	}
-	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") && loopback(u.Hostname()) {
+	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") && isLoopbackHost(u.Hostname()) {
 		return nil
 	}
 	return errBrowserAddress
 }
 
-func loopback(host string) bool {
+func isLoopbackHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }

@@ -9,7 +9,7 @@ func TestCheck(t *testing.T) {
 	for _, good := range []string{
 		"https://as.example/authorize?client_id=a&scope=b%20c", "http://127.0.0.1:8080/authorize?x=1", "http://localhost/a", "http://[::1]:80/",
 	} {
-		if err := checkAddress(good); err != nil {
+		if err := checkBrowserURL(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 		"https://u:p@as.example/", "data:text/html,x", "vbscript:x", "ms-cxh:x", "https://as.example/|calc", "https://as.example/^&calc", "\\\\host\\share",
 		"https://as.example/ä", "http://127.0.0.1.evil.example/", "http://localhost.evil.example/", "http://2130706433/",
 	} {
-		if checkAddress(bad) == nil || openBrowser(bad) == nil {
+		if checkBrowserURL(bad) == nil || openURLInBrowser(bad) == nil {
 			t.Errorf("%q may be opened", bad)
 		}
 	}
@@ -31,7 +31,7 @@ func TestOpenerIsNoShell(t *testing.T) {
 		"linux": {"xdg-open", address}, "freebsd": {"xdg-open", address}, "darwin": {"/usr/bin/open", address},
 		"windows": {"rundll32", "url.dll,FileProtocolHandler", address},
 	} {
-		name, args := opener(system, address)
+		name, args := systemOpenerCommand(system, address)
 		if got := append([]string{name}, args...); !slices.Equal(got, want) {
 			t.Errorf("%s: %q", system, got)
 		}

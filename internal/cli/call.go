@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxInput limits arguments from a file or stdin, in bytes. The daemon's limit is lower and its error names it.
-const maxInput = 64 << 20
+// maxInputBytes limits arguments from a file or stdin, in bytes. The daemon's limit is lower and its error names it.
+const maxInputBytes = 64 << 20
 
 // callFlags are the flags of call tool-*.
 type callFlags struct {
@@ -28,53 +28,53 @@ type callFlags struct {
 	timeout                  time.Duration
 }
 
-func callTool(r *run, v policy.CallTool) command {
+func newCallCommand(r *invocation, v policy.CallTool) commandSpec {
 	var f callFlags
-	return command{
+	return commandSpec{
 		flags: map[string]any{
 			"args": &f.args, "json_args": &f.jsonArgs, "tool-name": &f.toolName,
 			"reason": &f.reason, "sensitivity": &f.sensitivity, "timeout": &f.timeout, "select": &f.selection,
 		},
-		args: atMost(1),
-		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
-			in, err := callInput(r, v, f, args)
+		args: atMostArguments(1),
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+			in, err := newCallInput(r, v, f, args)
 			if err != nil {
 				return err
 			}
 			answer, err := api.CallTool.Call(ctx, c, in)
 			if err != nil {
-				return forShell(err, in.Name)
+				return withShellHint(err, in.Name)
 			}
-			return showAnswer(r, in.Name, answer)
+			return printCallAnswer(r, in.Name, answer)
 		}),
 	}
 }
 
-// callInput builds the call from flags and arguments.
-func callInput(r *run, v policy.CallTool, f callFlags, args []string) (api.CallInput, error) {
+// newCallInput builds the call from flags and arguments.
+func newCallInput(r *invocation, v policy.CallTool, f callFlags, args []string) (api.CallInput, error) {
 	in := api.CallInput{Variant: v.String(), Select: f.selection, Intent: api.CallIntent{
 		OperationType: v.Operation().String(), DataSensitivity: f.sensitivity, Reason: f.reason,
 	}}
 	var err error
-	if in.Name, err = onlyValue("the tool", append(args, f.toolName)...); err != nil {
+	if in.Name, err = requireSingleValue("the tool", append(args, f.toolName)...); err != nil {
 		return in, err
 	}
 	if in.Name == "" {
-		return in, usage("Missing argument: server:tool.", "Find tools with `mcpproxy tools search`.")
+		return in, newUsageError("Missing argument: server:tool.", "Find tools with `mcpproxy tools search`.")
 	}
 	if f.timeout > 0 {
 		in.Timeout = f.timeout.String()
 	}
-	given, err := onlyValue("the arguments", f.args, f.jsonArgs)
+	given, err := requireSingleValue("the arguments", f.args, f.jsonArgs)
 	if err != nil || given == "" {
 		return in, err
 	}
-	in.Args, err = r.readArgs(given)
+	in.Args, err = r.readToolArguments(given)
 	return in, err
 }
 
-// forShell replaces the hint of a rejected call, which is meant for an agent, by one for a shell.
-func forShell(err error, name string) error {
+// withShellHint replaces the hint of a rejected call, which is meant for an agent, by one for a shell.
+func withShellHint(err error, name string) error {
 	p := *problem.From(err)
 	p.Message = policy.TextForUser(p.Message)
 	switch p.Code {
@@ -91,13 +91,13 @@ func forShell(err error, name string) error {
 	case problem.InvalidArgs:
 		p.Hint = "Give one JSON object, in single quotes for the shell: --args '{\"key\": \"value\"}'."
 	case problem.ToolLocked:
-		if hint := unlockHint(p.Detail("status"), name); hint != "" {
+		if hint := unlockToolHint(p.Detail("status"), name); hint != "" {
 			p.Hint = hint
 		}
 	case problem.ApprovalPending:
 		raw, _ := p.Detail("approval_id").(json.RawMessage)
 		if id, ok := wirejson.String(raw); ok {
-			p.Hint = "Approve it with `mcpproxy pending approve " + quotedWord(id) + "`, then run this again."
+			p.Hint = "Approve it with `mcpproxy pending approve " + shellQuoteWord(id) + "`, then run this again."
 		}
 	case problem.InvalidName, problem.ServerNotFound, problem.ToolNotFound:
 		p.Hint = "Find the name with `mcpproxy tools search` or `mcpproxy tools list`."
@@ -105,15 +105,15 @@ func forShell(err error, name string) error {
 	return &p
 }
 
-// unlockHint returns how a user unlocks a tool.
-func unlockHint(status any, name string) string {
+// unlockToolHint returns how a user unlocks a tool.
+func unlockToolHint(status any, name string) string {
 	raw, _ := status.(json.RawMessage)
 	said, _ := wirejson.String(raw)
 	id, err := tool.ParseID(name)
 	if err != nil {
 		return ""
 	}
-	of, server := quotedWord(id.String()), quotedWord(id.Server)
+	of, server := shellQuoteWord(id.String()), shellQuoteWord(id.Server)
 	for _, s := range policy.Statuses() {
 		if s.String() == said {
 			return s.CommandRemedy(server, of)
@@ -122,12 +122,12 @@ func unlockHint(status any, name string) string {
 	return policy.DisabledUnknown.CommandRemedy(server, of)
 }
 
-// onlyValue returns the only value given; two values are an error.
-func onlyValue(what string, values ...string) (string, error) {
+// requireSingleValue returns the only value given; two values are an error.
+func requireSingleValue(what string, values ...string) (string, error) {
 	var found string
 	for _, v := range values {
 		if v != "" && found != "" {
-			return "", usage("Two values for "+what+" are given.", "Give one.")
+			return "", newUsageError("Two values for "+what+" are given.", "Give one.")
 		}
 		if v != "" {
 			found = v
@@ -136,46 +136,46 @@ func onlyValue(what string, values ...string) (string, error) {
 	return found, nil
 }
 
-// readArgs reads the arguments that a flag names. They must be JSON; the daemon validates the rest.
-func (r *run) readArgs(given string) (json.RawMessage, error) {
+// readToolArguments reads the arguments that a flag names. They must be JSON; the daemon validates the rest.
+func (r *invocation) readToolArguments(given string) (json.RawMessage, error) {
 	raw := []byte(given)
 	var err error
 	switch {
 	case given == "-", given == "@-":
-		raw, err = io.ReadAll(io.LimitReader(r.Stdin, maxInput))
+		raw, err = io.ReadAll(io.LimitReader(r.Stdin, maxInputBytes))
 	case strings.HasPrefix(given, "@"):
-		raw, err = readFile(given[1:])
+		raw, err = readLimitedFile(given[1:])
 	}
 	if err != nil {
-		return nil, usage("The arguments cannot be read: "+err.Error(), "Give --args JSON, --args @file, or --args - for stdin.").Because(err)
+		return nil, newUsageError("The arguments cannot be read: "+err.Error(), "Give --args JSON, --args @file, or --args - for stdin.").Because(err)
 	}
 	raw = bytes.TrimSpace(raw)
-	if err := wirejson.Check(raw, wirejson.Limits{Bytes: maxInput}); err != nil {
+	if err := wirejson.Check(raw, wirejson.Limits{Bytes: maxInputBytes}); err != nil {
 		return nil, problem.New(problem.InvalidArgs, "Invalid arguments: "+err.Error(),
 			"Give one JSON object, in single quotes for the shell: --args '{\"key\": \"value\"}'.")
 	}
 	return raw, nil
 }
 
-func readFile(path string) ([]byte, error) {
+func readLimitedFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, maxInput))
+	return io.ReadAll(io.LimitReader(f, maxInputBytes))
 }
 
-// showAnswer prints a tool's answer. A tool error makes the command fail, with the content on stdout.
-func showAnswer(r *run, name string, a api.CallAnswer) error {
-	if err := r.print(a.Result, func(p *printer) { writeContent(p, a.Result) }); err != nil {
+// printCallAnswer prints a tool's answer. A tool error makes the command fail, with the content on stdout.
+func printCallAnswer(r *invocation, name string, a api.CallAnswer) error {
+	if err := r.printOutput(a.Result, func(p *printer) { writeToolResult(p, a.Result) }); err != nil {
 		return err
 	}
 	for _, warning := range a.Warnings {
-		fmt.Fprintln(r.Stderr, r.printer(r.Stderr).paint(hueWarning, "Warning:")+" "+printable(warning))
+		fmt.Fprintln(r.Stderr, r.newPrinter(r.Stderr).colorize(colorWarning, "Warning:")+" "+toPrintable(warning))
 	}
 	if a.Handle != "" {
-		r.say("The result was cut to result_limit (see `mcpproxy config show`); an agent reads the rest with read_result and the handle %s.", a.Handle)
+		r.printMessage("The result was cut to result_limit (see `mcpproxy config show`); an agent reads the rest with read_result and the handle %s.", a.Handle)
 	}
 	if !a.IsError {
 		return nil

@@ -16,8 +16,8 @@ import (
 
 func TestCallArguments(t *testing.T) {
 	t.Parallel()
-	f := &fake{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[]}`)}}
-	w := daemon(t, f)
+	f := &fakeOperations{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[]}`)}}
+	w := newEnvWithDaemon(t, f)
 	file := filepath.Join(t.TempDir(), "args.json")
 	if err := os.WriteFile(file, []byte("{\"from\": \"file\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestCallArguments(t *testing.T) {
 		{[]string{"tool-read", "a:b", "--args", "@-"}, policy.CallToolRead, `{"from":"stdin","n":9007199254740993}`},
 		{[]string{"tool-read", "a:b", "--args", "[1]"}, policy.CallToolRead, "[1]"},
 	} {
-		if got := w.run(append([]string{"call"}, c.args...)...); got.code != 0 {
+		if got := w.runCommand(append([]string{"call"}, c.args...)...); got.code != 0 {
 			t.Errorf("%v: %+v", c.args, got)
 			continue
 		}
@@ -48,7 +48,7 @@ func TestCallArguments(t *testing.T) {
 			t.Errorf("%v: caller %+v", c.args, call.caller)
 		}
 	}
-	w.run("call", "tool-read", "a:b", "--reason", "why not", "--sensitivity", "secret", "--timeout", "1m")
+	w.runCommand("call", "tool-read", "a:b", "--reason", "why not", "--sensitivity", "secret", "--timeout", "1m")
 	call := f.calls[len(f.calls)-1]
 	if call.declared.Reason != "why not" || call.declared.DataSensitivity != "secret" || call.timeout != time.Minute {
 		t.Errorf("%+v", call)
@@ -57,8 +57,8 @@ func TestCallArguments(t *testing.T) {
 
 func TestDuplicateArgumentsAreNotSent(t *testing.T) {
 	t.Parallel()
-	f := &fake{}
-	got := daemon(t, f).run("call", "tool-read", "a:b", "--args", `{"a":1,"a":2}`)
+	f := &fakeOperations{}
+	got := newEnvWithDaemon(t, f).runCommand("call", "tool-read", "a:b", "--args", `{"a":1,"a":2}`)
 	if got.code != problem.ExitUsage || len(f.calls) != 0 || !strings.Contains(got.stderr, "duplicate") {
 		t.Errorf("%+v, %d calls", got, len(f.calls))
 	}
@@ -68,16 +68,16 @@ func TestDuplicateArgumentsAreNotSent(t *testing.T) {
 // one that a model gets.
 func TestOldCallTool(t *testing.T) {
 	t.Parallel()
-	f := &fake{}
-	w := daemon(t, f)
+	f := &fakeOperations{}
+	w := newEnvWithDaemon(t, f)
 	for _, line := range []string{"call tool", "call tool a:b", `call tool a:b --args {"x":1}`, "call tool --tool-name=a:b", "call call_tool a:b", "call_tool a:b", "call-tool a:b --args {}"} {
-		got := w.run(strings.Fields(line)...)
+		got := w.runCommand(strings.Fields(line)...)
 		if got.code != problem.ExitUsage || got.stdout != "" || !strings.Contains(got.stderr, policy.CallToolNotFoundText) || !strings.Contains(got.stderr, "`mcpproxy call tool-read`") {
 			t.Errorf("%s: %+v", line, got)
 		}
 	}
 	for line, want := range map[string]string{"call tool-raed a:b --args {}": "Did you mean `mcpproxy call tool-read`?", "call --args {}": "unknown flag: --args"} {
-		if got := w.run(strings.Fields(line)...); got.code != problem.ExitUsage || !strings.Contains(strings.ToLower(got.stderr), strings.ToLower(want)) {
+		if got := w.runCommand(strings.Fields(line)...); got.code != problem.ExitUsage || !strings.Contains(strings.ToLower(got.stderr), strings.ToLower(want)) {
 			t.Errorf("%s: %+v", line, got)
 		}
 	}
@@ -104,22 +104,22 @@ func TestContent(t *testing.T) {
 		"nothing":    {`{"content":[]}`, "(no content)\n"},
 		"odd":        {`{"content":"text"}`, "{\n  \"content\": \"text\"\n}\n"},
 	} {
-		w := daemon(t, &fake{answer: api.CallAnswer{Result: json.RawMessage(c.result)}})
-		if got := w.run("call", "tool-read", "a:b"); got.code != 0 || got.stdout != c.want || got.stderr != "" {
+		w := newEnvWithDaemon(t, &fakeOperations{answer: api.CallAnswer{Result: json.RawMessage(c.result)}})
+		if got := w.runCommand("call", "tool-read", "a:b"); got.code != 0 || got.stdout != c.want || got.stderr != "" {
 			t.Errorf("%s: %+v", name, got)
 		}
-		got := w.run("call", "tool-read", "a:b", "-o", "json")
+		got := w.runCommand("call", "tool-read", "a:b", "-o", "json")
 		var a, b any
 		if json.Unmarshal([]byte(got.stdout), &a) != nil || json.Unmarshal([]byte(c.result), &b) != nil {
 			t.Errorf("%s: -o json gives %s", name, got.stdout)
 		}
-		if x, y := mustJSON(a), mustJSON(b); x != y {
+		if x, y := mustMarshalJSON(a), mustMarshalJSON(b); x != y {
 			t.Errorf("%s: -o json gives %s", name, x)
 		}
 	}
 }
 
-func mustJSON(v any) string {
+func mustMarshalJSON(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -129,9 +129,9 @@ func mustJSON(v any) string {
 
 func TestFailureOfTheToolItself(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`),
+	w := newEnvWithDaemon(t, &fakeOperations{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`),
 		IsError: true, ActivityID: "01A", Warnings: []string{"careful\x1b[0m"}}})
-	got := w.run("call", "tool-read", "notes:get")
+	got := w.runCommand("call", "tool-read", "notes:get")
 	if got.code != problem.ExitFailed || got.stdout != "no such note\n" {
 		t.Errorf("%+v", got)
 	}
@@ -143,8 +143,8 @@ func TestFailureOfTheToolItself(t *testing.T) {
 func TestExactMessageOfARefusal(t *testing.T) {
 	t.Parallel()
 	message := "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"
-	w := daemon(t, &fake{failure: problem.New(problem.ServerMismatch, message, "")})
-	if got := w.run("call", "tool-read", "github:delete_repo"); got.code != problem.ExitRefused || got.stderr != "Error: "+message+"\nHint: Use `mcpproxy call tool-destructive github:delete_repo` with the same arguments.\n" {
+	w := newEnvWithDaemon(t, &fakeOperations{failure: problem.New(problem.ServerMismatch, message, "")})
+	if got := w.runCommand("call", "tool-read", "github:delete_repo"); got.code != problem.ExitRefused || got.stderr != "Error: "+message+"\nHint: Use `mcpproxy call tool-destructive github:delete_repo` with the same arguments.\n" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -152,8 +152,8 @@ func TestExactMessageOfARefusal(t *testing.T) {
 // What is refused in the read lane is called as a write where that is enough.
 func TestLaneAtThePrompt(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{failure: problem.New(problem.ServerMismatch, "no", "for agents").With("call_with", "call_tool_write")})
-	if got := w.run("call", "tool-read", "s:t"); got.stderr != "Error: no\nHint: Use `mcpproxy call tool-write s:t` with the same arguments.\n" {
+	w := newEnvWithDaemon(t, &fakeOperations{failure: problem.New(problem.ServerMismatch, "no", "for agents").With("call_with", "call_tool_write")})
+	if got := w.runCommand("call", "tool-read", "s:t"); got.stderr != "Error: no\nHint: Use `mcpproxy call tool-write s:t` with the same arguments.\n" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -167,8 +167,8 @@ func TestLockedAtThePrompt(t *testing.T) {
 		"disabled_by_config": "mcpproxy config path", "disabled_by_user": "`mcpproxy tools enable 'github:a b'`",
 		"pending_approval": "`mcpproxy tools diff 'github:a b'`", "disabled_unknown": "`mcpproxy upstream logs github`",
 	} {
-		f := &fake{failure: problem.New(problem.ToolLocked, "locked", "for agents").With("status", status)}
-		got := daemon(t, f).run("call", "tool-read", "github:a b")
+		f := &fakeOperations{failure: problem.New(problem.ToolLocked, "locked", "for agents").With("status", status)}
+		got := newEnvWithDaemon(t, f).runCommand("call", "tool-read", "github:a b")
 		if got.code != problem.ExitRefused || !strings.Contains(got.stderr, hint) || strings.Contains(got.stderr, "for agents") ||
 			status == "disabled_by_config" && strings.Contains(got.stderr, "tools enable") {
 			t.Errorf("%s: %+v", status, got)
@@ -179,9 +179,9 @@ func TestLockedAtThePrompt(t *testing.T) {
 // A failure of the tool is one in every format.
 func TestFailureOfTheToolInEveryFormat(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`), IsError: true, ActivityID: "01A"}})
+	w := newEnvWithDaemon(t, &fakeOperations{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`), IsError: true, ActivityID: "01A"}})
 	for _, format := range []string{"table", "json", "yaml"} {
-		got := w.run("call", "tool-read", "notes:get", "-o", format)
+		got := w.runCommand("call", "tool-read", "notes:get", "-o", format)
 		if got.code != problem.ExitFailed || !strings.Contains(got.stdout, "no such note") || !strings.Contains(got.stderr, "answered with a failure") {
 			t.Errorf("-o %s: %+v", format, got)
 		}

@@ -9,101 +9,101 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-func statusWord(p *printer, status string) string {
+func formatToolStatus(p *printer, status string) string {
 	if status == "" {
-		return p.paint(hueGood, "callable")
+		return p.colorize(colorGood, "callable")
 	}
-	return p.paint(hueWarning, oneLine(status))
+	return p.colorize(colorWarning, toOneLine(status))
 }
 
-// state returns the state of a server in one word. What disables the server comes first.
-func state(p *printer, s ops.ServerView) string {
+// formatServerState returns the state of a server in one word. What disables the server comes first.
+func formatServerState(p *printer, s ops.ServerView) string {
 	switch {
 	case !s.Enabled:
-		return p.paint(hueFaint, "disabled")
+		return p.colorize(colorFaint, "disabled")
 	case s.Quarantined:
-		return p.paint(hueWarning, "quarantined")
+		return p.colorize(colorWarning, "quarantined")
 	case s.State == "needs_login":
-		return p.paint(hueWarning, "needs login")
+		return p.colorize(colorWarning, "needs login")
 	case s.State == "needs_secret":
-		return p.paint(hueWarning, "needs secret")
+		return p.colorize(colorWarning, "needs secret")
 	case s.State == "needs_variable":
-		return p.paint(hueWarning, "needs variable")
+		return p.colorize(colorWarning, "needs variable")
 	case s.State == "ready":
-		return p.paint(hueGood, "ready")
+		return p.colorize(colorGood, "ready")
 	case s.State == "idle":
 		return "idle"
 	case s.State == "stopped":
 		return "connecting" // it is enabled, so it is about to connect
 	case s.State == "failed":
-		return p.paint(hueBad, "failed")
+		return p.colorize(colorBad, "failed")
 	}
-	return oneLine(s.State)
+	return toOneLine(s.State)
 }
 
-// stateSentence returns the state in a sentence.
-func stateSentence(p *printer, s ops.ServerView) string {
+// serverStateSentence returns the state in a sentence.
+func serverStateSentence(p *printer, s ops.ServerView) string {
 	switch {
 	case !s.Enabled || s.Quarantined:
 	case s.State == "needs_login":
-		return "it " + p.paint(hueWarning, "needs a login")
+		return "it " + p.colorize(colorWarning, "needs a login")
 	case s.State == "needs_secret":
-		return "it " + p.paint(hueWarning, "needs a secret")
+		return "it " + p.colorize(colorWarning, "needs a secret")
 	case s.State == "needs_variable":
-		return "it " + p.paint(hueWarning, "needs an environment variable")
+		return "it " + p.colorize(colorWarning, "needs an environment variable")
 	}
-	return "it is now " + state(p, s)
+	return "it is now " + formatServerState(p, s)
 }
 
-// reviewStage explains the stage of a server's review.
-func reviewStage(s ops.ReviewStage) string {
-	return inWords(s, map[ops.ReviewStage]string{
+// reviewStageText explains the stage of a server's review.
+func reviewStageText(s ops.ReviewStage) string {
+	return textForValue(s, map[ops.ReviewStage]string{
 		ops.StageLaunch:      "launch: it is neither started nor contacted before you approve how",
 		ops.StageDefinitions: "definitions: it runs for the review only",
 		ops.StageApproved:    "approved",
 	})
 }
 
-// waitReason explains why a definition waits.
-func waitReason(why approval.WaitReason) string {
-	return inWords(why, map[approval.WaitReason]string{
+// waitReasonText explains why a definition waits.
+func waitReasonText(why approval.WaitReason) string {
+	return textForValue(why, map[approval.WaitReason]string{
 		approval.New:     "new: nobody has approved it yet",
 		approval.Changed: "changed since it was approved",
 		approval.Blocked: "blocked: a person refused this definition",
 	})
 }
 
-// inWords returns the words for a value, or the value itself if there are none.
-func inWords[T ~string](value T, words map[T]string) string {
+// textForValue returns the words for a value, or the value itself if there are none.
+func textForValue[T ~string](value T, words map[T]string) string {
 	if said, ok := words[value]; ok {
 		return said
 	}
-	return visibleLine(string(value))
+	return escapeInvisibleLine(string(value))
 }
 
-// verdict describes the scanner's verdict.
-func verdict(p *printer, v scan.Verdict, findings int) string {
+// formatScanVerdict describes the scanner's verdict.
+func formatScanVerdict(p *printer, v scan.Verdict, findings int) string {
 	switch v {
 	case scan.Clean:
-		return p.paint(hueGood, "clean")
+		return p.colorize(colorGood, "clean")
 	case scan.Review, scan.Block:
-		h := hueWarning
+		h := colorWarning
 		if v == scan.Block {
-			h = hueBad
+			h = colorBad
 		}
-		return p.paint(h, fmt.Sprintf("%s: %s", v, counted(findings, "finding")))
+		return p.colorize(h, fmt.Sprintf("%s: %s", v, countWithNoun(findings, "finding")))
 	}
-	return p.paint(hueWarning, "could not look at all of it")
+	return p.colorize(colorWarning, "could not look at all of it")
 }
 
-func counted(n int, noun string) string {
+func countWithNoun(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-func findingCount(n int) string {
+func formatFindingCount(n int) string {
 	if n == 0 {
 		return "-"
 	}

@@ -16,8 +16,8 @@ import (
 
 // Run runs the command in args, which exclude the program's name, and returns the exit code.
 func Run(ctx context.Context, args []string, d Deps) int {
-	r := newRun(d)
-	root := r.root()
+	r := newInvocation(d)
+	root := r.newRootCommand()
 	root.SetArgs(args)
 	root.SetIn(r.Stdin)
 	root.SetOut(r.Stdout)
@@ -26,19 +26,19 @@ func Run(ctx context.Context, args []string, d Deps) int {
 	if err == nil {
 		return problem.ExitDone
 	}
-	p := asProblem(err)
-	if corrected := withDash(ran, args); corrected != "" && p.Code == problem.Usage {
-		p = usage(p.Message, "Put the command and its arguments behind --, as in `"+corrected+"`.")
+	p := toProblem(err)
+	if corrected := suggestMissingDash(ran, args); corrected != "" && p.Code == problem.Usage {
+		p = newUsageError(p.Message, "Put the command and its arguments behind --, as in `"+corrected+"`.")
 	}
 	if r.output == "" || r.output == formatTable {
-		r.asJSON = r.asJSON || wantsJSON(args)
+		r.asJSON = r.asJSON || hasJSONFlag(args)
 	}
 	r.printError(p)
 	return p.Code.ExitCode()
 }
 
-// asProblem converts an error. An error that is no problem comes from this program and is readable.
-func asProblem(err error) *problem.Problem {
+// toProblem converts an error. An error that is no problem comes from this program and is readable.
+func toProblem(err error) *problem.Problem {
 	var p *problem.Problem
 	switch {
 	case errors.As(err, &p):
@@ -46,11 +46,11 @@ func asProblem(err error) *problem.Problem {
 	case errors.Is(err, context.Canceled):
 		return problem.New(problem.Interrupted, "Interrupted.", "")
 	}
-	return problem.New(problem.Internal, sentence(err.Error()), "")
+	return problem.New(problem.Internal, capitalizeFirst(err.Error()), "")
 }
 
-// wantsJSON finds -o json in arguments that could not be parsed.
-func wantsJSON(args []string) bool {
+// hasJSONFlag finds -o json in arguments that could not be parsed.
+func hasJSONFlag(args []string) bool {
 	for i, a := range args {
 		if a == "--" {
 			return false
@@ -65,103 +65,103 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-// root builds the command tree.
-func (r *run) root() *cobra.Command {
+// newRootCommand builds the command tree.
+func (r *invocation) newRootCommand() *cobra.Command {
 	r.output = formatTable
-	root := r.tree(map[string]command{
+	root := r.newCommandTree(map[string]commandSpec{
 		"mcpproxy": {flags: map[string]any{
 			"config": &r.configPath, "data-dir": &r.dataDir, "output": &r.output, "json": &r.asJSON, "no-color": &r.noColor,
 		}},
-		"mcpproxy activity export":       activityExport(r),
-		"mcpproxy activity list":         activityList(r),
-		"mcpproxy activity redact":       activityRedact(r),
-		"mcpproxy activity show":         activityShow(r),
-		"mcpproxy activity summary":      activitySummary(r),
-		"mcpproxy activity verify":       activityVerify(r),
-		"mcpproxy activity watch":        activityWatch(r),
-		"mcpproxy approvals":             {run: runOperation(r, api.ListApprovals, noInput, writeWaiting)},
-		"mcpproxy call tool-destructive": callTool(r, policy.CallToolDestructive),
-		"mcpproxy call tool-read":        callTool(r, policy.CallToolRead),
-		"mcpproxy call tool-write":       callTool(r, policy.CallToolWrite),
-		"mcpproxy can":                   canCommand(r),
-		"mcpproxy completion":            completionCommand(r),
-		"mcpproxy config confirm":        configConfirm(r),
-		"mcpproxy config path":           configPathCommand(r),
-		"mcpproxy config show":           configShow(r),
-		"mcpproxy config validate":       configValidate(r),
-		"mcpproxy connect":               connectCommand(r),
-		"mcpproxy demo":                  demoCommand(r),
-		"mcpproxy disconnect":            disconnectCommand(r),
-		"mcpproxy doctor":                doctorCommand(r),
-		"mcpproxy help":                  helpCommand(),
-		"mcpproxy lease grant":           leaseGrant(r),
-		"mcpproxy lease list":            {run: runOperation(r, api.ListLeases, noInput, writeLeases)},
-		"mcpproxy lease revoke":          leaseRevoke(r),
-		"mcpproxy pending approve":       pendingApprove(r),
-		"mcpproxy pending deny":          pendingDeny(r),
-		"mcpproxy pending list":          {run: runOperation(r, api.ListPending, noInput, writePending)},
-		"mcpproxy pending show":          pendingShow(r),
-		"mcpproxy secrets delete":        secretsDelete(r),
-		"mcpproxy secrets list":          secretsList(r),
-		"mcpproxy secrets set":           secretsSet(r),
-		"mcpproxy profile list":          {run: runOperation(r, api.ListProfiles, noInput, writeProfiles)},
-		"mcpproxy profile show":          profileShow(r),
-		"mcpproxy permissions":           permissionsCommand(r),
-		"mcpproxy policy try":            policyTry(r),
-		"mcpproxy presence join":         presenceJoin(r),
-		"mcpproxy presence reset":        presenceReset(r),
-		"mcpproxy presence set":          presenceSet(r),
-		"mcpproxy presence test":         presenceTest(r),
-		"mcpproxy serve":                 serveCommand(r),
-		"mcpproxy service install":       serviceInstall(r),
-		"mcpproxy service status":        serviceStatus(r),
-		"mcpproxy service uninstall":     serviceUninstall(r),
-		"mcpproxy status":                statusCommand(r),
-		"mcpproxy stdio":                 stdioCommand(r),
-		"mcpproxy token create":          tokenCreate(r),
-		"mcpproxy token list":            {run: runOperation(r, api.ListTokens, noInput, writeTokens)},
-		"mcpproxy token revoke":          {complete: r.live(tokenNames), run: runOperation(r, api.RevokeToken, tokenNamed, writeRevoked)},
-		"mcpproxy tools approve":         toolsApprove(r),
-		"mcpproxy tools block":           toolsBlock(r),
-		"mcpproxy tools diff":            toolsDiff(r),
-		"mcpproxy tools disable":         {run: runOperation(r, api.DisableTool, toolNamed, writeSwitchedOff)},
-		"mcpproxy tools enable":          {run: runOperation(r, api.EnableTool, toolNamed, writeSwitchedOn)},
-		"mcpproxy tools list":            toolsList(r),
-		"mcpproxy tools search":          toolsSearch(r),
-		"mcpproxy tools show":            {run: runOperation(r, api.GetTool, toolNamed, writeTool)},
-		"mcpproxy tools stats":           toolsStats(r),
-		"mcpproxy tools unblock":         toolsUnblock(r),
-		"mcpproxy ui":                    uiCommand(r),
-		"mcpproxy upstream add":          upstreamAdd(r),
-		"mcpproxy upstream approve":      upstreamApprove(r),
-		"mcpproxy upstream disable":      {run: runChange(r, api.DisableServer, ops.OfflineAdmin.DisableServer, serverNamed, writeDisabled)},
-		"mcpproxy upstream enable":       {run: runChange(r, api.EnableServer, ops.OfflineAdmin.EnableServer, serverNamed, writeEnabled)},
-		"mcpproxy upstream import":       upstreamImport(r),
-		"mcpproxy upstream get":          {run: runOperationAs(r, api.GetServer, serverNamed, plainServer, writeServer)},
-		"mcpproxy upstream list":         {run: runOperationAs(r, api.ListServers, noInput, plainServers, writeServers)},
-		"mcpproxy upstream login":        upstreamLogin(r),
-		"mcpproxy upstream logout":       {run: runOperation(r, api.LogoutServer, serverNamed, writeLogout)},
-		"mcpproxy upstream logs":         upstreamLogs(r),
-		"mcpproxy upstream quarantine":   {run: runOperation(r, api.QuarantineServer, serverNamed, writeQuarantined)},
-		"mcpproxy upstream remove":       upstreamRemove(r),
-		"mcpproxy upstream restart":      upstreamRestart(r),
-		"mcpproxy upstream review":       upstreamReview(r),
-		"mcpproxy upstream set":          upstreamSet(r),
-		"mcpproxy version":               versionCommand(r),
+		"mcpproxy activity export":       newActivityExportCommand(r),
+		"mcpproxy activity list":         newActivityListCommand(r),
+		"mcpproxy activity redact":       newActivityRedactCommand(r),
+		"mcpproxy activity show":         newActivityShowCommand(r),
+		"mcpproxy activity summary":      newActivitySummaryCommand(r),
+		"mcpproxy activity verify":       newActivityVerifyCommand(r),
+		"mcpproxy activity watch":        newActivityWatchCommand(r),
+		"mcpproxy approvals":             {run: operationRunFunc(r, api.ListApprovals, zeroInput, writeWaitingApprovals)},
+		"mcpproxy call tool-destructive": newCallCommand(r, policy.CallToolDestructive),
+		"mcpproxy call tool-read":        newCallCommand(r, policy.CallToolRead),
+		"mcpproxy call tool-write":       newCallCommand(r, policy.CallToolWrite),
+		"mcpproxy can":                   newCanCommand(r),
+		"mcpproxy completion":            newCompletionCommand(r),
+		"mcpproxy config confirm":        newConfigConfirmCommand(r),
+		"mcpproxy config path":           newConfigPathCommand(r),
+		"mcpproxy config show":           newConfigShowCommand(r),
+		"mcpproxy config validate":       newConfigValidateCommand(r),
+		"mcpproxy connect":               newConnectCommand(r),
+		"mcpproxy demo":                  newDemoCommand(r),
+		"mcpproxy disconnect":            newDisconnectCommand(r),
+		"mcpproxy doctor":                newDoctorCommand(r),
+		"mcpproxy help":                  newHelpCommand(),
+		"mcpproxy lease grant":           newLeaseGrantCommand(r),
+		"mcpproxy lease list":            {run: operationRunFunc(r, api.ListLeases, zeroInput, writeLeases)},
+		"mcpproxy lease revoke":          newLeaseRevokeCommand(r),
+		"mcpproxy pending approve":       newPendingApproveCommand(r),
+		"mcpproxy pending deny":          newPendingDenyCommand(r),
+		"mcpproxy pending list":          {run: operationRunFunc(r, api.ListPending, zeroInput, writePendingCalls)},
+		"mcpproxy pending show":          newPendingShowCommand(r),
+		"mcpproxy secrets delete":        newSecretsDeleteCommand(r),
+		"mcpproxy secrets list":          newSecretsListCommand(r),
+		"mcpproxy secrets set":           newSecretsSetCommand(r),
+		"mcpproxy profile list":          {run: operationRunFunc(r, api.ListProfiles, zeroInput, writeProfileTable)},
+		"mcpproxy profile show":          newProfileShowCommand(r),
+		"mcpproxy permissions":           newPermissionsCommand(r),
+		"mcpproxy policy try":            newPolicyTryCommand(r),
+		"mcpproxy presence join":         newPresenceJoinCommand(r),
+		"mcpproxy presence reset":        newPresenceResetCommand(r),
+		"mcpproxy presence set":          newPresenceSetCommand(r),
+		"mcpproxy presence test":         newPresenceTestCommand(r),
+		"mcpproxy serve":                 newServeCommand(r),
+		"mcpproxy service install":       newServiceInstallCommand(r),
+		"mcpproxy service status":        newServiceStatusCommand(r),
+		"mcpproxy service uninstall":     newServiceUninstallCommand(r),
+		"mcpproxy status":                newStatusCommand(r),
+		"mcpproxy stdio":                 newStdioCommand(r),
+		"mcpproxy token create":          newTokenCreateCommand(r),
+		"mcpproxy token list":            {run: operationRunFunc(r, api.ListTokens, zeroInput, writeTokenTable)},
+		"mcpproxy token revoke":          {complete: r.completeFromDaemon(tokenNames), run: operationRunFunc(r, api.RevokeToken, parseTokenRef, writeRevokedToken)},
+		"mcpproxy tools approve":         newToolsApproveCommand(r),
+		"mcpproxy tools block":           newToolsBlockCommand(r),
+		"mcpproxy tools diff":            newToolsDiffCommand(r),
+		"mcpproxy tools disable":         {run: operationRunFunc(r, api.DisableTool, parseToolRef, writeToolDisabled)},
+		"mcpproxy tools enable":          {run: operationRunFunc(r, api.EnableTool, parseToolRef, writeToolEnabled)},
+		"mcpproxy tools list":            newToolsListCommand(r),
+		"mcpproxy tools search":          newToolsSearchCommand(r),
+		"mcpproxy tools show":            {run: operationRunFunc(r, api.GetTool, parseToolRef, writeToolDetail)},
+		"mcpproxy tools stats":           newToolsStatsCommand(r),
+		"mcpproxy tools unblock":         newToolsUnblockCommand(r),
+		"mcpproxy ui":                    newUICommand(r),
+		"mcpproxy upstream add":          newUpstreamAddCommand(r),
+		"mcpproxy upstream approve":      newUpstreamApproveCommand(r),
+		"mcpproxy upstream disable":      {run: configChangeRunFunc(r, api.DisableServer, ops.OfflineAdmin.DisableServer, parseServerRef, writeServerDisabled)},
+		"mcpproxy upstream enable":       {run: configChangeRunFunc(r, api.EnableServer, ops.OfflineAdmin.EnableServer, parseServerRef, writeServerEnabled)},
+		"mcpproxy upstream import":       newUpstreamImportCommand(r),
+		"mcpproxy upstream get":          {run: convertedOperationRunFunc(r, api.GetServer, parseServerRef, toServerView, writeServerDetail)},
+		"mcpproxy upstream list":         {run: convertedOperationRunFunc(r, api.ListServers, zeroInput, toServerViews, writeServerTable)},
+		"mcpproxy upstream login":        newUpstreamLoginCommand(r),
+		"mcpproxy upstream logout":       {run: operationRunFunc(r, api.LogoutServer, parseServerRef, writeLoggedOut)},
+		"mcpproxy upstream logs":         newUpstreamLogsCommand(r),
+		"mcpproxy upstream quarantine":   {run: operationRunFunc(r, api.QuarantineServer, parseServerRef, writeServerQuarantined)},
+		"mcpproxy upstream remove":       newUpstreamRemoveCommand(r),
+		"mcpproxy upstream restart":      newUpstreamRestartCommand(r),
+		"mcpproxy upstream review":       newUpstreamReviewCommand(r),
+		"mcpproxy upstream set":          newUpstreamSetCommand(r),
+		"mcpproxy version":               newVersionCommand(r),
 	})
 	root.Version, root.SilenceErrors, root.SilenceUsage = r.Version, true, true
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return r.checkFlags() }
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return r.resolveOutputFormat() }
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		root.SetHelpCommand(help)
 	}
-	r.foldHelp(root)
+	r.wrapHelpOutput(root)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(toFlagUsageError)
 	return root
 }
 
-// checkFlags sets the output format.
-func (r *run) checkFlags() error {
+// resolveOutputFormat sets the output format.
+func (r *invocation) resolveOutputFormat() error {
 	if r.asJSON {
 		r.output = formatJSON
 	}
@@ -171,11 +171,11 @@ func (r *run) checkFlags() error {
 	}
 	given := r.output
 	r.output = formatTable
-	return usage("Invalid value '"+given+"' for --output: must be table, json, or yaml", "Use -o json for programs.")
+	return newUsageError("Invalid value '"+given+"' for --output: must be table, json, or yaml", "Use -o json for programs.")
 }
 
-func helpCommand() command {
-	return command{
+func newHelpCommand() commandSpec {
+	return commandSpec{
 		args: cobra.ArbitraryArgs,
 		complete: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			cmd, _, err := cmd.Root().Find(args)
@@ -191,7 +191,7 @@ func helpCommand() command {
 		run: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return unknownCommand(cmd.Root(), strings.Join(args, " "))
+				return unknownCommandError(cmd.Root(), strings.Join(args, " "))
 			}
 			return found.Help()
 		},

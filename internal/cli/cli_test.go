@@ -19,7 +19,7 @@ import (
 
 func TestTables(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	for name, line := range map[string]string{
 		"status":            "status",
 		"upstream-list":     "upstream list",
@@ -42,14 +42,14 @@ func TestTables(t *testing.T) {
 		"activity-yaml":     "activity list --limit 1 -o yaml",
 		"version":           "version -o json",
 	} {
-		got := w.run(strings.Fields(line)...)
+		got := w.runCommand(strings.Fields(line)...)
 		if got.code != 0 {
 			t.Errorf("%s: exit code %d, %s", line, got.code, got.stderr)
 		}
 		if name == "version" {
 			continue
 		}
-		golden(t, name, got.stdout+divided(got.stderr))
+		compareWithGolden(t, name, got.stdout+stderrSection(got.stderr))
 		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\a") {
 			t.Errorf("%s: the output steers the terminal", line)
 		}
@@ -59,11 +59,11 @@ func TestTables(t *testing.T) {
 // Without a UI to open, or a place where the link may be shown, nothing is made.
 func TestUIThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
-	if got := w.run("ui"); got.code != problem.ExitNotFound || got.stdout != "" || !strings.Contains(got.stderr, "no web UI") {
+	w := newEnvWithDaemon(t, &fakeOperations{})
+	if got := w.runCommand("ui"); got.code != problem.ExitNotFound || got.stdout != "" || !strings.Contains(got.stderr, "no web UI") {
 		t.Errorf("%+v", got)
 	}
-	if got := newWorld(t).run("ui"); got.code != problem.ExitNoDaemon || !strings.Contains(got.stderr, "mcpproxy serve") {
+	if got := newTestEnv(t).runCommand("ui"); got.code != problem.ExitNoDaemon || !strings.Contains(got.stderr, "mcpproxy serve") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -71,23 +71,23 @@ func TestUIThatCannotBeOpened(t *testing.T) {
 // A login says where to go, waits, and says how it went.
 func TestLogin(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
-	got := w.run("upstream", "login", "github")
+	w := newEnvWithDaemon(t, &fakeOperations{})
+	got := w.runCommand("upstream", "login", "github")
 	if got.code != 0 || got.stdout != "https://as.example/authorize?state=x\nLogged in to github.\n" || !strings.Contains(got.stderr, "open this address") {
 		t.Errorf("%+v", got)
 	}
-	got = w.run("upstream", "login", "github", "-o", "json")
+	got = w.runCommand("upstream", "login", "github", "-o", "json")
 	if got.code != 0 || !strings.Contains(got.stdout, `"state": "done"`) || strings.Contains(got.stdout, "https://") || !strings.Contains(got.stderr, "https://as.example") {
 		t.Errorf("%+v", got)
 	}
-	got = w.run("upstream", "login", "notes")
+	got = w.runCommand("upstream", "login", "notes")
 	if got.code != problem.ExitLogin || !strings.Contains(got.stderr, "access_denied") {
 		t.Errorf("%+v", got)
 	}
-	if got = w.run("upstream", "logout", "github"); got.code != 0 || got.stdout != "Logged out of github.\n" {
+	if got = w.runCommand("upstream", "logout", "github"); got.code != 0 || got.stdout != "Logged out of github.\n" {
 		t.Errorf("%+v", got)
 	}
-	if got = w.run("upstream", "login", "nobody"); got.code != problem.ExitNotFound {
+	if got = w.runCommand("upstream", "login", "nobody"); got.code != problem.ExitNotFound {
 		t.Errorf("%+v", got)
 	}
 }
@@ -95,22 +95,22 @@ func TestLogin(t *testing.T) {
 // A restart says how it went, and a script can tell.
 func TestRestartThatFails(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
-	got := w.run("upstream", "restart", "notes")
+	w := newEnvWithDaemon(t, &fakeOperations{})
+	got := w.runCommand("upstream", "restart", "notes")
 	if got.code != problem.ExitTryAgain || got.stdout != "Restarted notes: it is now failed.\n" ||
 		!strings.Contains(got.stderr, "exit status 1") || !strings.Contains(got.stderr, "upstream logs notes") || strings.Contains(got.stderr, "\x1b") {
 		t.Errorf("%+v", got)
 	}
-	if got = w.run("upstream", "restart", "推荐"); got.code != 0 || got.stdout != "Restarted 推荐: it is now connecting.\n" {
+	if got = w.runCommand("upstream", "restart", "推荐"); got.code != 0 || got.stdout != "Restarted 推荐: it is now connecting.\n" {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestLogLinesBelowOne(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	for _, lines := range []string{"0", "-3"} {
-		got := w.run("upstream", "logs", "github", "--lines", lines)
+		got := w.runCommand("upstream", "logs", "github", "--lines", lines)
 		if got.code != problem.ExitUsage || got.stdout != "" || !strings.Contains(got.stderr, "--lines: must be at least 1") {
 			t.Errorf("%+v", got)
 		}
@@ -120,8 +120,8 @@ func TestLogLinesBelowOne(t *testing.T) {
 // What a number or a duration may be is said, whichever flag it is.
 func TestFlagsOutOfBounds(t *testing.T) {
 	t.Parallel()
-	f := &fake{}
-	w := daemon(t, f)
+	f := &fakeOperations{}
+	w := newEnvWithDaemon(t, f)
 	for line, says := range map[string]string{
 		"activity list --limit 0":            "Invalid value '0' for --limit: must be at least 1 and at most 1000",
 		"activity list --limit 1001":         "Invalid value '1001' for --limit: must be at least 1 and at most 1000",
@@ -134,7 +134,7 @@ func TestFlagsOutOfBounds(t *testing.T) {
 		"call tool-read a:b --timeout -3s":   "Invalid value '-3s' for --timeout: must be a duration",
 		"call tool-read a:b --timeout 2days": "Invalid value '2days' for --timeout: must be a duration",
 	} {
-		got := w.run(strings.Fields(line)...)
+		got := w.runCommand(strings.Fields(line)...)
 		if got.code != problem.ExitUsage || got.stdout != "" || !strings.HasPrefix(got.stderr, "Error: "+says) || !strings.Contains(got.stderr, " --help`") {
 			t.Errorf("%s: %+v", line, got)
 		}
@@ -144,7 +144,7 @@ func TestFlagsOutOfBounds(t *testing.T) {
 	}
 }
 
-func divided(stderr string) string {
+func stderrSection(stderr string) string {
 	if stderr == "" {
 		return ""
 	}
@@ -153,12 +153,12 @@ func divided(stderr string) string {
 
 func TestEmpty(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{empty: true})
+	w := newEnvWithDaemon(t, &fakeOperations{empty: true})
 	for _, line := range []string{"upstream list", "activity list --session none", "tools list", "tools search nothing"} {
-		if got := w.run(strings.Fields(line)...); got.code != 0 || got.stdout != "" || got.stderr == "" {
+		if got := w.runCommand(strings.Fields(line)...); got.code != 0 || got.stdout != "" || got.stderr == "" {
 			t.Errorf("%s: %+v", line, got)
 		}
-		if got := w.run(append(strings.Fields(line), "--json")...); got.stderr != "" || !strings.Contains(got.stdout, "[]") {
+		if got := w.runCommand(append(strings.Fields(line), "--json")...); got.stderr != "" || !strings.Contains(got.stdout, "[]") {
 			t.Errorf("%s --json: %+v", line, got)
 		}
 	}
@@ -168,24 +168,24 @@ func TestEmpty(t *testing.T) {
 func TestToolsOfNoServer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		world *fake
+		world *fakeOperations
 		hint  string
-	}{{&fake{}, "Hint: There are: github, notes, old, 推荐.\n"}, {&fake{empty: true}, "mcpproxy upstream add"}} {
-		got := daemon(t, c.world).run("tools", "list", "--server", "gitub")
+	}{{&fakeOperations{}, "Hint: There are: github, notes, old, 推荐.\n"}, {&fakeOperations{empty: true}, "mcpproxy upstream add"}} {
+		got := newEnvWithDaemon(t, c.world).runCommand("tools", "list", "--server", "gitub")
 		if got.code != problem.ExitNotFound || got.stdout != "" || !strings.Contains(got.stderr, "'gitub' not found") || !strings.Contains(got.stderr, c.hint) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if got := daemon(t, &fake{}).run("tools", "list", "--server", "推荐"); got.code != 0 || !strings.Contains(got.stderr, "No tool fits") {
+	if got := newEnvWithDaemon(t, &fakeOperations{}).runCommand("tools", "list", "--server", "推荐"); got.code != 0 || !strings.Contains(got.stderr, "No tool fits") {
 		t.Errorf("a server without tools: %+v", got)
 	}
 }
 
 func TestNoArgumentsPrintHelp(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	for _, line := range []string{"", "activity", "help", "help call", "--help"} {
-		got := w.run(strings.Fields(line)...)
+		got := w.runCommand(strings.Fields(line)...)
 		if got.code != 0 || !strings.Contains(got.stdout, "Usage:") || got.stderr != "" {
 			t.Errorf("%q: %+v", line, got)
 		}
@@ -194,7 +194,7 @@ func TestNoArgumentsPrintHelp(t *testing.T) {
 
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	for line, hint := range map[string]string{
 		"statsu":                              "Did you mean `mcpproxy status`?",
 		"upstream lst":                        "Did you mean `mcpproxy upstream list`?",
@@ -219,7 +219,7 @@ func TestWrongUsage(t *testing.T) {
 		"activity list --since 1h --start-time 2h":    "Give one.",
 		"completion tcsh":                             "",
 	} {
-		got := w.run(strings.Fields(line)...)
+		got := w.runCommand(strings.Fields(line)...)
 		if got.code != problem.ExitUsage || !strings.HasPrefix(got.stderr, "Error: ") || got.stdout != "" || !strings.Contains(got.stderr, hint) {
 			t.Errorf("%s: %+v", line, got)
 		}
@@ -231,9 +231,9 @@ func TestWrongUsage(t *testing.T) {
 
 func TestErrorsAsJSON(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	for _, line := range []string{"upstream get gitub -o json", "upstream get gitub --json", "-o json upstream get gitub", "upstream get gitub -ojson"} {
-		got := w.run(strings.Fields(line)...)
+		got := w.runCommand(strings.Fields(line)...)
 		var e struct {
 			Error struct{ Code, Message, Hint string }
 		}
@@ -244,16 +244,16 @@ func TestErrorsAsJSON(t *testing.T) {
 			t.Errorf("%s: %+v", line, got)
 		}
 	}
-	if got := w.run("status", "--no-such-flag", "-o", "json"); !strings.Contains(got.stderr, `"code": "USAGE"`) {
+	if got := w.runCommand("status", "--no-such-flag", "-o", "json"); !strings.Contains(got.stderr, `"code": "USAGE"`) {
 		t.Errorf("a flag that does not exist: %+v", got)
 	}
 }
 
 func TestDaemonNotRunning(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	for _, line := range []string{"upstream list", "tools search x", "call tool-read a:b", "activity list", "activity show 01"} {
-		got := w.run(strings.Fields(line)...)
+		got := w.runCommand(strings.Fields(line)...)
 		if got.code != problem.ExitNoDaemon || !strings.Contains(got.stderr, "mcpproxy serve") || got.stdout != "" {
 			t.Errorf("%s: %+v", line, got)
 		}
@@ -262,10 +262,10 @@ func TestDaemonNotRunning(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := w.runIn(ctx, "status"); got.code != problem.ExitInterrupted {
+	if got := w.runCommandWithContext(ctx, "status"); got.code != problem.ExitInterrupted {
 		t.Errorf("%+v", got)
 	}
 }
@@ -276,28 +276,28 @@ func TestExitCodes(t *testing.T) {
 		problem.ServerMismatch: 3, problem.IntentMismatch: 3, problem.ToolLocked: 3, problem.ToolNotFound: 5, problem.Timeout: 7,
 		problem.Overloaded: 7, problem.UpstreamError: 1, problem.LoginNeeded: 6, problem.ArgsMismatch: 2, problem.Internal: 1,
 	} {
-		w := daemon(t, &fake{failure: problem.New(code, "It is \x1b[31mwrong.", "Do that.")})
-		got := w.run("call", "tool-read", "a:b")
+		w := newEnvWithDaemon(t, &fakeOperations{failure: problem.New(code, "It is \x1b[31mwrong.", "Do that.")})
+		got := w.runCommand("call", "tool-read", "a:b")
 		if got.code != exit || !strings.HasPrefix(got.stderr, "Error: It is wrong.\nHint: ") || got.stdout != "" {
 			t.Errorf("%s: %+v", code, got)
 		}
 	}
 }
 
-// commands returns every command of the tree.
-func commands(root *cobra.Command) []*cobra.Command {
+// allCommands returns every command of the tree.
+func allCommands(root *cobra.Command) []*cobra.Command {
 	out := []*cobra.Command{root}
 	for _, c := range root.Commands() {
-		out = append(out, commands(c)...)
+		out = append(out, allCommands(c)...)
 	}
 	return out
 }
 
 func TestEveryCommandHelps(t *testing.T) {
 	t.Parallel()
-	root := newRun(Deps{}).root()
+	root := newInvocation(Deps{}).newRootCommand()
 	root.InitDefaultHelpCmd()
-	for _, c := range commands(root) {
+	for _, c := range allCommands(root) {
 		path := c.CommandPath()
 		if c.Example == "" || c.Short == "" {
 			t.Errorf("%s has no example or no description", path)
@@ -313,8 +313,8 @@ func TestEveryCommandHelps(t *testing.T) {
 
 func TestExamplesAreCommands(t *testing.T) {
 	t.Parallel()
-	root := newRun(Deps{}).root()
-	for _, c := range commands(root) {
+	root := newInvocation(Deps{}).newRootCommand()
+	for _, c := range allCommands(root) {
 		for _, line := range strings.Split(c.Example, "\n") {
 			words := strings.Fields(line)
 			i := slices.Index(words, "mcpproxy")
@@ -337,7 +337,7 @@ func TestExamplesAreCommands(t *testing.T) {
 
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	for line, want := range map[string]string{
 		"upstream get ":                "github notes old 推荐",
 		"upstream get g":               "github",
@@ -352,7 +352,7 @@ func TestCompletion(t *testing.T) {
 		"help activity ":               "export list redact show summary verify watch",
 	} {
 		typed := strings.Split(line, " ")
-		got := w.run(append([]string{cobra.ShellCompNoDescRequestCmd}, typed...)...)
+		got := w.runCommand(append([]string{cobra.ShellCompNoDescRequestCmd}, typed...)...)
 		lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 		values := strings.Join(lines[:len(lines)-1], " ")
 		if got.code != 0 || values != want {
@@ -363,13 +363,13 @@ func TestCompletion(t *testing.T) {
 
 func TestCompletionIsSilentWithoutDaemon(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	got := w.run(cobra.ShellCompNoDescRequestCmd, "call", "tool-read", "")
+	w := newTestEnv(t)
+	got := w.runCommand(cobra.ShellCompNoDescRequestCmd, "call", "tool-read", "")
 	if got.code != 0 || strings.Contains(got.stdout+got.stderr, "rror") {
 		t.Errorf("%+v", got)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if got := w.run("completion", shell); got.code != 0 || !strings.Contains(got.stdout, "mcpproxy") {
+		if got := w.runCommand("completion", shell); got.code != 0 || !strings.Contains(got.stdout, "mcpproxy") {
 			t.Errorf("%s: %d %s", shell, got.code, got.stderr)
 		}
 	}
@@ -377,33 +377,33 @@ func TestCompletionIsSilentWithoutDaemon(t *testing.T) {
 
 func TestServeAndDemo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	var served app.Options
 	var shown demo.Options
 	w.deps.Serve = func(_ context.Context, o app.Options) error { served = o; return nil }
 	w.deps.Demo = func(_ context.Context, o demo.Options) error { shown = o; return errors.New("the port is taken") }
-	if got := w.run("serve", "--listen", "127.0.0.1:9", "--config", "/etc/mcp.json"); got.code != 0 {
+	if got := w.runCommand("serve", "--listen", "127.0.0.1:9", "--config", "/etc/mcp.json"); got.code != 0 {
 		t.Errorf("%+v", got)
 	}
 	if served.ConfigPath != "/etc/mcp.json" || served.DataDir != w.dir || served.Listen != "127.0.0.1:9" || served.AnyPort || served.Stderr == nil {
 		t.Errorf("served %+v", served)
 	}
-	if got := w.run("demo", "--once"); got.code != 1 || !shown.Once || shown.Out == nil {
+	if got := w.runCommand("demo", "--once"); got.code != 1 || !shown.Once || shown.Out == nil {
 		t.Errorf("%+v %+v", got, shown)
 	}
 	w.deps = Deps{}
-	if got := w.run("serve"); got.code == 0 {
+	if got := w.runCommand("serve"); got.code == 0 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestYAMLHoldsTheSameAsJSON(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[],"n":9007199254740993,"s":"yes","e":"\u001b[31m","t":"a\nb"}`)}})
+	w := newEnvWithDaemon(t, &fakeOperations{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[],"n":9007199254740993,"s":"yes","e":"\u001b[31m","t":"a\nb"}`)}})
 	for _, line := range []string{"activity list", "tools list", "call tool-read a:b"} {
-		fromJSON, fromYAML := w.run(append(strings.Fields(line), "--json")...), w.run(append(strings.Fields(line), "-o", "yaml")...)
+		fromJSON, fromYAML := w.runCommand(append(strings.Fields(line), "--json")...), w.runCommand(append(strings.Fields(line), "-o", "yaml")...)
 		var b any
-		a := exact(t, fromJSON.stdout)
+		a := decodeExactJSON(t, fromJSON.stdout)
 		if err := yaml.Unmarshal([]byte(fromYAML.stdout), &b); err != nil {
 			t.Fatalf("%s: %v\n%s", line, err, fromYAML.stdout)
 		}
@@ -418,8 +418,8 @@ func TestYAMLHoldsTheSameAsJSON(t *testing.T) {
 	}
 }
 
-// exact decodes JSON with its numbers as they are.
-func exact(t *testing.T, text string) (v any) {
+// decodeExactJSON decodes JSON with its numbers as they are.
+func decodeExactJSON(t *testing.T, text string) (v any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -439,14 +439,14 @@ func TestYAML(t *testing.T) {
 		`{"deep":{"text":"one\n  two\nthree\n","list":["one\ntwo"]}}`,
 		`[12345678901234567,-0.5,1.5e+30,9007199254740993]`,
 	} {
-		out := toYAML([]byte(in))
+		out := jsonToYAML([]byte(in))
 		var b any
-		a := exact(t, in)
+		a := decodeExactJSON(t, in)
 		if err := yaml.Unmarshal(out, &b); err != nil {
 			t.Errorf("%s: %v\n%s", in, err, out)
 			continue
 		}
-		if x, y := mustJSON(a), mustJSON(b); x != y {
+		if x, y := mustMarshalJSON(a), mustMarshalJSON(b); x != y {
 			t.Errorf("%s becomes\n%s\nand reads as %s", x, out, y)
 		}
 	}

@@ -13,59 +13,59 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// clientsEnv returns the environment in which clients' files are searched.
-func clientsEnv(r *run) (clients.Env, error) {
+// newClientFileEnv returns the environment in which clients' files are searched.
+func newClientFileEnv(r *invocation) (clients.Env, error) {
 	env, err := clients.SystemEnv(runtime.GOOS)
 	if err != nil {
 		return env, problem.New(problem.Internal, "The home directory is not known: "+err.Error()+".", "Set HOME.")
 	}
-	env.Getenv = func(name string) string { value, _ := r.lookup(name); return value }
+	env.Getenv = func(name string) string { value, _ := r.lookupEnv(name); return value }
 	env.Program = func(name string) string { return process.FindCommand(name, env.Getenv("PATH")) }
-	if home, set := r.lookup("HOME"); set && env.GOOS != "windows" {
+	if home, set := r.lookupEnv("HOME"); set && env.GOOS != "windows" {
 		env.Home = home
 	}
 	return env, nil
 }
 
-// builtinTools returns MCPProxy's built-in tools as configured.
-func builtinTools(r *run) ([]permission.ProxyTool, error) {
-	live, err := r.open(r.configPath)
+// configuredBuiltinTools returns MCPProxy's built-in tools as configured.
+func configuredBuiltinTools(r *invocation) ([]permission.ProxyTool, error) {
+	live, err := r.openConfig(r.configPath)
 	if err != nil {
 		return nil, err
 	}
 	return permission.ParseTools(mcpserver.BuiltinDefinitions(live.Current().MCPManagement)), nil
 }
 
-// clientChanges opens the journal of changes to clients' files.
-func clientChanges(r *run) (*clients.Journal, error) {
-	dir, err := r.dataDirectory()
+// openClientJournal opens the journal of changes to clients' files.
+func openClientJournal(r *invocation) (*clients.Journal, error) {
+	dir, err := r.resolveDataDir()
 	if err != nil {
 		return nil, err
 	}
 	return clients.OpenJournal(filepath.Join(dir, "client_changes"))
 }
 
-// writeDiffLines writes the lines of a difference in colour.
-func writeDiffLines(p *printer, difference string) {
+// writeColoredDiff writes the lines of a difference in colour.
+func writeColoredDiff(p *printer, difference string) {
 	for line := range strings.SplitSeq(difference, "\n") {
-		h := noHue
+		h := colorNone
 		switch {
 		case strings.HasPrefix(line, "+"):
-			h = hueGood
+			h = colorGood
 		case strings.HasPrefix(line, "-"):
-			h = hueBad
+			h = colorBad
 		}
-		fmt.Fprintln(p, p.paint(h, visible(line)))
+		fmt.Fprintln(p, p.colorize(h, escapeInvisible(line)))
 	}
 }
 
-// undoneText describes an undone change of a file.
-func undoneText(path string, created, partly bool) string {
+// undoneChangeText describes an undone change of a file.
+func undoneChangeText(path string, created, partly bool) string {
 	switch {
 	case partly:
-		return printable(path) + " was changed by others since: what MCPProxy has done in it is taken back, the rest stays."
+		return toPrintable(path) + " was changed by others since: what MCPProxy has done in it is taken back, the rest stays."
 	case created:
-		return printable(path) + " is gone again, as before."
+		return toPrintable(path) + " is gone again, as before."
 	}
-	return printable(path) + " is again as it was before."
+	return toPrintable(path) + " is again as it was before."
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// command is the implementation of a command. Its texts are in commands.md.
-type command struct {
+// newCobraCommand is the implementation of a command. Its texts are in commands.md.
+type commandSpec struct {
 	// flags are pointers to the variables of the flags, which hold their defaults.
 	flags map[string]any
 	args  cobra.PositionalArgs // nil: as in the synopsis
@@ -20,11 +20,11 @@ type command struct {
 	run      func(*cobra.Command, []string) error // nil: a group of commands
 }
 
-// commaList is a flag with comma-separated values.
-type commaList []string
+// commaListFlag is a flag with comma-separated values.
+type commaListFlag []string
 
 //go:embed commands.md
-var commandsText string
+var commandsMarkdown string
 
 // commandText is a section of commands.md.
 type commandText struct {
@@ -38,10 +38,10 @@ type commandText struct {
 
 type flagText struct{ letter, values, usage string }
 
-// commandTexts parses commands.md: the program itself first, parents before children.
-func commandTexts() []commandText {
+// parseCommandTexts parses commands.md: the program itself first, parents before children.
+func parseCommandTexts() []commandText {
 	var all []commandText
-	for _, section := range strings.Split(commandsText, "\n## ")[1:] {
+	for _, section := range strings.Split(commandsMarkdown, "\n## ")[1:] {
 		head, body, _ := strings.Cut(section, "\n")
 		t := commandText{path: head, flags: map[string]flagText{}}
 		if at := strings.IndexAny(head, "<["); at >= 0 {
@@ -53,7 +53,7 @@ func commandTexts() []commandText {
 			if example, ok := strings.CutPrefix(line, "$ "); ok {
 				examples = append(examples, "  "+example)
 			} else if flag, ok := strings.CutPrefix(line, "- --"); ok {
-				t.addFlag(flag)
+				t.parseFlagLine(flag)
 			} else {
 				long = append(long, line)
 			}
@@ -64,25 +64,25 @@ func commandTexts() []commandText {
 	return all
 }
 
-// addFlag parses the line of a flag: name -letter {values}  usage.
-func (t *commandText) addFlag(line string) {
+// parseFlagLine parses the line of a flag: name -letter {values}  usage.
+func (t *commandText) parseFlagLine(line string) {
 	head, usage, _ := strings.Cut(line, "  ")
 	head, values, _ := strings.Cut(head, " {")
 	name, letter, _ := strings.Cut(head, " -")
 	t.flags[name] = flagText{letter, strings.TrimSuffix(values, "}"), usage}
 }
 
-// tree builds the command tree from commands by path, and the groups that contain them.
-func (r *run) tree(all map[string]command) *cobra.Command {
+// newCommandTree builds the command tree from commands by path, and the groups that contain them.
+func (r *invocation) newCommandTree(all map[string]commandSpec) *cobra.Command {
 	made, texts := map[string]*cobra.Command{}, map[string]commandText{}
-	for _, t := range commandTexts() {
+	for _, t := range parseCommandTexts() {
 		above := t.path[:max(strings.LastIndexByte(t.path, ' '), 0)]
 		for flag, text := range texts[above].flags {
 			if _, own := t.flags[flag]; !own {
 				t.flags[flag] = text
 			}
 		}
-		cmd := r.command(t, all[t.path])
+		cmd := r.newCobraCommand(t, all[t.path])
 		delete(all, t.path)
 		cmd.Use = strings.TrimSpace(t.path[len(above):] + " " + t.arguments)
 		made[t.path], texts[t.path] = cmd, t
@@ -96,21 +96,21 @@ func (r *run) tree(all map[string]command) *cobra.Command {
 	return made["mcpproxy"]
 }
 
-// command builds one command.
-func (r *run) command(t commandText, c command) *cobra.Command {
+// newCobraCommand builds one command.
+func (r *invocation) newCobraCommand(t commandText, c commandSpec) *cobra.Command {
 	cmd := &cobra.Command{Short: t.short, Long: t.long, Example: t.example, Args: c.args, ValidArgsFunction: c.complete, RunE: c.run}
 	names := strings.Fields(strings.NewReplacer("<", "", ">", "").Replace(t.arguments))
 	switch {
 	case c.run == nil:
-		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, helpOrUnknown
+		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, runCommandGroup
 	case cmd.Args != nil:
 	case strings.HasPrefix(t.arguments, "["):
-		cmd.Args = atMost(len(names))
+		cmd.Args = atMostArguments(len(names))
 	default:
-		cmd.Args = exactly(names...)
+		cmd.Args = exactArguments(names...)
 	}
-	if complete := r.values(strings.Join(names, " ")); complete != nil && c.complete == nil {
-		cmd.ValidArgsFunction = firstOnly(complete)
+	if complete := r.completionForValueKind(strings.Join(names, " ")); complete != nil && c.complete == nil {
+		cmd.ValidArgsFunction = completeFirstArgument(complete)
 	}
 	flags := cmd.Flags()
 	if t.path == "mcpproxy" {
@@ -119,29 +119,29 @@ func (r *run) command(t commandText, c command) *cobra.Command {
 	for name, variable := range c.flags {
 		text := t.flags[name]
 		if strings.Contains(text.usage, "%s") {
-			text.usage = fmt.Sprintf(text.usage, strings.Join(vocabulary(text.values), ", "))
+			text.usage = fmt.Sprintf(text.usage, strings.Join(fixedValuesOfKind(text.values), ", "))
 		}
-		addFlag(flags, name, text, variable)
-		if complete := r.values(text.values); complete != nil {
+		registerFlag(flags, name, text, variable)
+		if complete := r.completionForValueKind(text.values); complete != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, complete)
 		}
 	}
 	return cmd
 }
 
-func addFlag(flags *pflag.FlagSet, name string, text flagText, variable any) {
+func registerFlag(flags *pflag.FlagSet, name string, text flagText, variable any) {
 	switch v := variable.(type) {
 	case *string:
 		flags.StringVarP(v, name, text.letter, *v, text.usage)
 	case *bool:
 		flags.BoolVarP(v, name, text.letter, *v, text.usage)
-	case *atMostFlag:
+	case *boundedIntFlag:
 		flags.VarP(v, name, text.letter, text.usage)
 	case *time.Duration:
-		flags.VarP((*waitFlag)(v), name, text.letter, text.usage)
+		flags.VarP((*positiveDurationFlag)(v), name, text.letter, text.usage)
 	case *[]string:
 		flags.StringArrayVarP(v, name, text.letter, *v, text.usage)
-	case *commaList:
+	case *commaListFlag:
 		flags.StringSliceVarP((*[]string)(v), name, text.letter, *v, text.usage)
 	default:
 		panic(fmt.Sprintf("the flag --%s has a variable of type %T", name, v))

@@ -9,8 +9,8 @@ import (
 // flags.
 func TestCommandsAreWhatTheirTextsSay(t *testing.T) {
 	t.Parallel()
-	root := newRun(Deps{}).root()
-	for _, text := range commandTexts() {
+	root := newInvocation(Deps{}).newRootCommand()
+	for _, text := range parseCommandTexts() {
 		cmd, _, err := root.Find(strings.Fields(text.path)[1:])
 		if err != nil || cmd.CommandPath() != text.path {
 			t.Errorf("%s: %v", text.path, err)

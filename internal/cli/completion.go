@@ -19,26 +19,26 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// values returns the completion for a named kind of value: from the daemon, or fixed words; nil for none.
-func (r *run) values(name string) cobra.CompletionFunc {
+// completionForValueKind returns the completion for a named kind of value: from the daemon, or fixed words; nil for none.
+func (r *invocation) completionForValueKind(name string) cobra.CompletionFunc {
 	switch name {
 	case "server":
-		return r.live(serverNames)
+		return r.completeFromDaemon(serverNames)
 	case "server:tool":
-		return r.live(toolNames)
+		return r.completeFromDaemon(toolNames)
 	case "profile":
-		return r.live(profileNames)
+		return r.completeFromDaemon(profileNames)
 	case "id":
-		return r.live(recordIDs)
+		return r.completeFromDaemon(activityRecordIDs)
 	}
-	if words := vocabulary(name); words != nil {
-		return fixed(words...)
+	if words := fixedValuesOfKind(name); words != nil {
+		return newFixedCompletion(words...)
 	}
 	return nil
 }
 
-// vocabulary returns the fixed words of a kind of value.
-func vocabulary(name string) []string {
+// fixedValuesOfKind returns the fixed words of a kind of value.
+func fixedValuesOfKind(name string) []string {
 	switch name {
 	case "operation":
 		return api.ListActivity.AllowedValues("intent_type")
@@ -49,7 +49,7 @@ func vocabulary(name string) []string {
 	case "infer":
 		return config.InferValues()
 	case "kind":
-		return kindWords()
+		return definitionKindNames()
 	case "check":
 		return doctor.CodesAndNames()
 	case "tool status":
@@ -71,8 +71,8 @@ func vocabulary(name string) []string {
 	return nil
 }
 
-// kindWords returns the kinds of definitions, tools first.
-func kindWords() []string {
+// definitionKindNames returns the kinds of definitions, tools first.
+func definitionKindNames() []string {
 	all := []string{tool.KindTool.Label()}
 	for _, kind := range tool.PrimitiveKinds() {
 		all = append(all, kind.Label())
@@ -80,13 +80,13 @@ func kindWords() []string {
 	return all
 }
 
-// fixed completes with fixed words.
-func fixed(words ...string) cobra.CompletionFunc {
+// newFixedCompletion completes with fixed words.
+func newFixedCompletion(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(slices.Clone(words), cobra.ShellCompDirectiveNoFileComp)
 }
 
-// firstOnly completes only the first argument.
-func firstOnly(complete cobra.CompletionFunc) cobra.CompletionFunc {
+// completeFirstArgument completes only the first argument.
+func completeFirstArgument(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -98,19 +98,19 @@ func firstOnly(complete cobra.CompletionFunc) cobra.CompletionFunc {
 // completionTimeout limits how long a shell waits for values of the daemon, unless Deps override it.
 const completionTimeout = 200 * time.Millisecond
 
-// live completes with values of the daemon. Without an answer there are none, and no error.
-func (r *run) live(values func(ctx context.Context, c *api.Client, typed string) []string) cobra.CompletionFunc {
+// completeFromDaemon completes with values of the daemon. Without an answer there are none, and no error.
+func (r *invocation) completeFromDaemon(values func(ctx context.Context, c *api.Client, typed string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) (fitting []string, _ cobra.ShellCompDirective) {
 		parent := cmd.Context()
 		if parent == nil {
 			parent = context.Background()
 		}
-		ctx, cancel := context.WithTimeout(parent, cmp.Or(r.CompletionTime, completionTimeout))
+		ctx, cancel := context.WithTimeout(parent, cmp.Or(r.CompletionTimeout, completionTimeout))
 		defer cancel()
-		if c, err := r.client(); err == nil {
+		if c, err := r.newDaemonClient(); err == nil {
 			defer c.Close()
 			for _, v := range values(ctx, c, typed) {
-				if v = oneLine(v); strings.HasPrefix(v, typed) {
+				if v = toOneLine(v); strings.HasPrefix(v, typed) {
 					fitting = append(fitting, v)
 				}
 			}
@@ -119,8 +119,8 @@ func (r *run) live(values func(ctx context.Context, c *api.Client, typed string)
 	}
 }
 
-// mapStrings maps a list.
-func mapStrings[T any](all []T, f func(T) string) []string {
+// mapToStrings maps a list.
+func mapToStrings[T any](all []T, f func(T) string) []string {
 	var out []string
 	for _, one := range all {
 		out = append(out, f(one))
@@ -128,9 +128,9 @@ func mapStrings[T any](all []T, f func(T) string) []string {
 	return out
 }
 
-// callers completes first a caller, then a tool.
-func (r *run) callers() cobra.CompletionFunc {
-	who, what := r.live(callerNames), r.live(toolNames)
+// completeCallerThenTool completes first a caller, then a tool.
+func (r *invocation) completeCallerThenTool() cobra.CompletionFunc {
+	who, what := r.completeFromDaemon(callerNames), r.completeFromDaemon(toolNames)
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		switch len(args) {
 		case 0:
@@ -152,25 +152,25 @@ func callerNames(ctx context.Context, c *api.Client, typed string) []string {
 
 func tokenNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListTokens.Call(ctx, c, ops.Nothing{})
-	return mapStrings(all.Tokens, func(t ops.TokenView) string { return t.Name })
+	return mapToStrings(all.Tokens, func(t ops.TokenView) string { return t.Name })
 }
 
 func profileNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListProfiles.Call(ctx, c, ops.Nothing{})
-	return mapStrings(all.Profiles, func(p ops.ProfileView) string { return p.Name })
+	return mapToStrings(all.Profiles, func(p ops.ProfileView) string { return p.Name })
 }
 
 func serverNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListServers.Call(ctx, c, ops.Nothing{})
-	return mapStrings(all.Servers, func(s ops.ServerRow) string { return s.Name })
+	return mapToStrings(all.Servers, func(s ops.ServerRow) string { return s.Name })
 }
 
 func toolNames(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := allTools(ctx, c, ops.ToolQuery{})
-	return mapStrings(all.Tools, func(t ops.ToolView) string { return t.Name })
+	all, _ := fetchAllTools(ctx, c, ops.ToolQuery{})
+	return mapToStrings(all.Tools, func(t ops.ToolView) string { return t.Name })
 }
 
-func recordIDs(ctx context.Context, c *api.Client, _ string) []string {
+func activityRecordIDs(ctx context.Context, c *api.Client, _ string) []string {
 	page, _ := api.ListActivity.Call(ctx, c, activity.Filter{})
-	return mapStrings(page.Activities, func(a activity.Record) string { return a.ID })
+	return mapToStrings(page.Activities, func(a activity.Record) string { return a.ID })
 }

@@ -12,23 +12,23 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// consent is a user's confirmation by a flag.
-type consent struct {
+// confirmationFlags is a user's confirmation by a flag.
+type confirmationFlags struct {
 	yes         bool
 	fingerprint string
 }
 
-// confirm requires a yes to the question, or a flag. Without a terminal, hint says what to do instead.
-func (r *run) confirm(ctx context.Context, c consent, question, hint string) error {
+// requireConfirmation requires a yes to the question, or a flag. Without a terminal, hint says what to do instead.
+func (r *invocation) requireConfirmation(ctx context.Context, c confirmationFlags, question, hint string) error {
 	if c.yes || c.fingerprint != "" {
 		return nil
 	}
 	ask := r.Ask
 	if ask == nil {
-		ask = r.askTerminal()
+		ask = r.newTerminalPrompt()
 	}
 	if ask == nil || r.output != formatTable {
-		return usage("Nobody can be asked: this needs a terminal, or the answer beforehand.", hint)
+		return newUsageError("Nobody can be asked: this needs a terminal, or the answer beforehand.", hint)
 	}
 	answer, err := ask(ctx, question+" [y/N] ")
 	if err != nil {
@@ -42,21 +42,21 @@ func (r *run) confirm(ctx context.Context, c consent, question, hint string) err
 }
 
 // askYesNo asks a question that may be answered with no.
-func askYesNo(r *run, ctx context.Context, question string) (bool, error) {
-	err := r.confirm(ctx, consent{}, question, "Answer with flags.")
+func askYesNo(r *invocation, ctx context.Context, question string) (bool, error) {
+	err := r.requireConfirmation(ctx, confirmationFlags{}, question, "Answer with flags.")
 	if err != nil && ctx.Err() == nil && problem.From(err).Code == problem.Interrupted {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// askTerminal returns a function that asks on the terminal; nil without a terminal.
-func (r *run) askTerminal() func(ctx context.Context, question string) (string, error) {
+// newTerminalPrompt returns a function that asks on the terminal; nil without a terminal.
+func (r *invocation) newTerminalPrompt() func(ctx context.Context, question string) (string, error) {
 	in, ok := r.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return nil
 	}
-	if is, _ := terminal(r.Stderr); !is {
+	if is, _ := detectTerminal(r.Stderr); !is {
 		return nil
 	}
 	return func(ctx context.Context, question string) (string, error) {

@@ -21,88 +21,88 @@ import (
 // connectFlags are the flags of `connect` and `disconnect`.
 type connectFlags struct {
 	all, dryRun, undo bool
-	wish              ops.ConnectOptions
-	consent           consent
+	options           ops.ConnectOptions
+	consent           confirmationFlags
 }
 
-func connectCommand(r *run) command {
+func newConnectCommand(r *invocation) commandSpec {
 	var f connectFlags
-	return command{
-		flags:    map[string]any{"all": &f.all, "dry-run": &f.dryRun, "undo": &f.undo, "profile": &f.wish.Profile, "token": &f.wish.Token, "yes": &f.consent.yes},
+	return commandSpec{
+		flags:    map[string]any{"all": &f.all, "dry-run": &f.dryRun, "undo": &f.undo, "profile": &f.options.Profile, "token": &f.options.Token, "yes": &f.consent.yes},
 		args:     cobra.ArbitraryArgs,
-		complete: fixed(clients.ClientIDs()...),
+		complete: newFixedCompletion(clients.ClientIDs()...),
 		run: func(cmd *cobra.Command, args []string) error {
-			c, err := newConnector(r, cmd, args, f)
+			c, err := newConnectRun(r, cmd, args, f)
 			switch {
 			case err != nil:
 				return err
 			case f.undo:
-				return c.undo(args)
-			case f.all && f.wish.Token != "" || len(args) > 1 && f.wish.Token != "":
-				return usage("A token is for one client.", "Connect one client at a time, each with a token of its own.")
+				return c.undoLastChanges(args)
+			case f.all && f.options.Token != "" || len(args) > 1 && f.options.Token != "":
+				return newUsageError("A token is for one client.", "Connect one client at a time, each with a token of its own.")
 			}
 			if f.all {
-				if args, err = c.found(func(v ops.ClientView) bool { return v.Found && (!v.Connected || v.Foreign || v.Missing != "") }, "No MCP client was found that is not connected."); err != nil {
+				if args, err = c.findClientIDs(func(v ops.ClientView) bool { return v.Found && (!v.Connected || v.Foreign || v.Missing != "") }, "No MCP client was found that is not connected."); err != nil {
 					return err
 				}
 			}
-			done, err := c.change(cmd.Context(), args, func(client string) (ops.ConnectPlan, error) { return c.account.PlanConnect(client, f.wish) }, "Connect")
-			err = errors.Join(err, c.offerRules(cmd.Context(), done))
-			if len(done) > 0 && daemonURL(cmd.Context(), r) == "" {
-				r.say(notRunning)
+			done, err := c.confirmAndApply(cmd.Context(), args, func(client string) (ops.ConnectPlan, error) { return c.account.PlanConnect(client, f.options) }, "Connect")
+			err = errors.Join(err, c.offerPermissionRules(cmd.Context(), done))
+			if len(done) > 0 && runningDaemonURL(cmd.Context(), r) == "" {
+				r.printMessage(notRunningMessage)
 			}
 			return err
 		},
 	}
 }
 
-func disconnectCommand(r *run) command {
+func newDisconnectCommand(r *invocation) commandSpec {
 	var f connectFlags
-	return command{
+	return commandSpec{
 		flags:    map[string]any{"all": &f.all, "dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
 		args:     cobra.ArbitraryArgs,
-		complete: fixed(clients.ClientIDs()...),
+		complete: newFixedCompletion(clients.ClientIDs()...),
 		run: func(cmd *cobra.Command, args []string) error {
-			c, err := newConnector(r, cmd, args, f)
+			c, err := newConnectRun(r, cmd, args, f)
 			switch {
 			case err != nil:
 				return err
 			case f.undo:
-				return c.undo(args)
+				return c.undoLastChanges(args)
 			}
 			if f.all {
-				if args, err = c.found(func(v ops.ClientView) bool { return v.Connected }, "No MCP client is connected."); err != nil {
+				if args, err = c.findClientIDs(func(v ops.ClientView) bool { return v.Connected }, "No MCP client is connected."); err != nil {
 					return err
 				}
 			}
-			_, err = c.change(cmd.Context(), args, c.account.PlanDisconnect, "Disconnect")
+			_, err = c.confirmAndApply(cmd.Context(), args, c.account.PlanDisconnect, "Disconnect")
 			return err
 		},
 	}
 }
 
-// connector is one run of connect or disconnect.
-type connector struct {
-	*run
+// connectRun is one run of connect or disconnect.
+type connectRun struct {
+	*invocation
 	flags   connectFlags
 	account *ops.LocalClients
 }
 
-func newConnector(r *run, cmd *cobra.Command, args []string, f connectFlags) (*connector, error) {
+func newConnectRun(r *invocation, cmd *cobra.Command, args []string, f connectFlags) (*connectRun, error) {
 	switch {
 	case len(args) == 0 && !f.all:
-		return nil, usage("Missing argument: client.", "Name one of "+strings.Join(clients.ClientIDs(), ", ")+"; or say --all for those that are installed.")
+		return nil, newUsageError("Missing argument: client.", "Name one of "+strings.Join(clients.ClientIDs(), ", ")+"; or say --all for those that are installed.")
 	case f.all && (len(args) > 0 || f.undo):
-		return nil, usage("--all stands alone.", "Give either --all or the names of clients.")
-	case f.undo && (f.dryRun || f.wish != ops.ConnectOptions{}):
-		return nil, usage("--undo takes back what was written, and goes with nothing else.", "Give it alone.")
+		return nil, newUsageError("--all stands alone.", "Give either --all or the names of clients.")
+	case f.undo && (f.dryRun || f.options != ops.ConnectOptions{}):
+		return nil, newUsageError("--undo takes back what was written, and goes with nothing else.", "Give it alone.")
 	}
-	account, err := clientAccount(cmd.Context(), r)
-	return &connector{r, f, account}, err
+	account, err := newClientAccount(cmd.Context(), r)
+	return &connectRun{r, f, account}, err
 }
 
-// found returns the known clients that match.
-func (c *connector) found(wanted func(ops.ClientView) bool, none string) ([]string, error) {
+// findClientIDs returns the known clients that match.
+func (c *connectRun) findClientIDs(wanted func(ops.ClientView) bool, none string) ([]string, error) {
 	all, err := c.account.ListClients()
 	if err != nil {
 		return nil, err
@@ -122,19 +122,19 @@ func (c *connector) found(wanted func(ops.ClientView) bool, none string) ([]stri
 // connectResult has the results of all clients.
 type connectResult struct {
 	Clients []ops.FileChange `json:"clients"`
-	Failed  []failedItem     `json:"failed"`
+	Failed  []itemWithError  `json:"failed"`
 }
 
-// change shows the planned changes, asks once, and makes them. A failure of one client does not stop the others. It returns the clients whose files it
+// confirmAndApply shows the planned changes, asks once, and makes them. A failure of one client does not stop the others. It returns the clients whose files it
 // has written.
-func (c *connector) change(ctx context.Context, ids []string, prepare func(string) (ops.ConnectPlan, error), verb string) (written []string, err error) {
-	out := connectResult{[]ops.FileChange{}, []failedItem{}}
+func (c *connectRun) confirmAndApply(ctx context.Context, ids []string, prepare func(string) (ops.ConnectPlan, error), verb string) (written []string, err error) {
+	out := connectResult{[]ops.FileChange{}, []itemWithError{}}
 	var plans []ops.ConnectPlan
 	var names []string
 	var first error
 	fail := func(client string, err error) {
 		first = errors.Join(first, err)
-		out.Failed = append(out.Failed, failedItem{client, problem.From(err)})
+		out.Failed = append(out.Failed, itemWithError{client, problem.From(err)})
 	}
 	for _, id := range ids {
 		plan, err := prepare(id)
@@ -149,18 +149,18 @@ func (c *connector) change(ctx context.Context, ids []string, prepare func(strin
 	}
 	if len(plans) > 0 {
 		if c.output == formatTable {
-			p := c.printer(c.Stderr)
+			p := c.newPrinter(c.Stderr)
 			for _, plan := range plans {
-				writeClientChange(p, plan.FileChange)
+				writePlannedFileChange(p, plan.FileChange)
 			}
 		}
-		if err := c.confirm(ctx, c.flags.consent, verb+" "+joinNames(names)+"?", "Look with --dry-run, then give --yes."); err != nil {
+		if err := c.requireConfirmation(ctx, c.flags.consent, verb+" "+joinNamesInSentence(names)+"?", "Look with --dry-run, then give --yes."); err != nil {
 			return nil, err
 		}
 	}
 	for _, plan := range plans {
 		if plan.Command != nil { // some take ten seconds
-			c.say("Running `%s`.", printable(strings.Join(plan.Command, " ")))
+			c.printMessage("Running `%s`.", toPrintable(strings.Join(plan.Command, " ")))
 		}
 		done, err := c.account.ApplyPlan(ctx, ops.Caller{}, plan)
 		if err != nil {
@@ -172,86 +172,86 @@ func (c *connector) change(ctx context.Context, ids []string, prepare func(strin
 	if len(ids) == 1 && first != nil {
 		return nil, first
 	}
-	if err := c.print(out, func(p *printer) { writeChanged(p, out, verb) }); err != nil || first == nil {
+	if err := c.printOutput(out, func(p *printer) { writeConnectResult(p, out, verb) }); err != nil || first == nil {
 		return written, err
 	}
-	return written, problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", counted(len(out.Failed), "client")).WithHint("What was wrong stands above; the others are done.")
+	return written, problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", countWithNoun(len(out.Failed), "client")).WithHint("What was wrong stands above; the others are done.")
 }
 
-// joinNames formats names in a sentence.
-func joinNames(names []string) string {
+// joinNamesInSentence formats names in a sentence.
+func joinNamesInSentence(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// writeClientChange writes the planned change of a client's file.
-func writeClientChange(p *printer, o ops.FileChange) {
+// writePlannedFileChange writes the planned change of a client's file.
+func writePlannedFileChange(p *printer, o ops.FileChange) {
 	if !o.Changed {
-		p.line("%s: nothing changes, %s has it.", printable(o.Name), printable(o.Path))
+		p.writeLine("%s: nothing changes, %s has it.", toPrintable(o.Name), toPrintable(o.Path))
 		return
 	}
-	p.line("%s: %s", printable(o.Name), printable(o.Path))
+	p.writeLine("%s: %s", toPrintable(o.Name), toPrintable(o.Path))
 	if o.Target != "" {
-		p.line("which is a link to %s", printable(o.Target))
+		p.writeLine("which is a link to %s", toPrintable(o.Target))
 	}
 	if o.Command != nil {
-		p.line("by its own command: %s", printable(strings.Join(o.Command, " ")))
+		p.writeLine("by its own command: %s", toPrintable(strings.Join(o.Command, " ")))
 	}
-	writeDiffLines(p, o.Difference)
+	writeColoredDiff(p, o.Difference)
 	for _, warning := range o.Warnings {
-		p.line("%s %s", p.paint(hueWarning, "Warning:"), printable(warning))
+		p.writeLine("%s %s", p.colorize(colorWarning, "Warning:"), toPrintable(warning))
 	}
 }
 
-func writeChanged(p *printer, out connectResult, verb string) {
+func writeConnectResult(p *printer, out connectResult, verb string) {
 	for _, o := range out.Clients {
 		if !o.Written {
-			writeClientChange(p, o)
+			writePlannedFileChange(p, o)
 			continue
 		}
-		p.line("%s %s: %sed in %s.", p.paint(hueGood, "✓"), printable(o.Name), strings.ToLower(verb), printable(o.Path))
+		p.writeLine("%s %s: %sed in %s.", p.colorize(colorGood, "✓"), toPrintable(o.Name), strings.ToLower(verb), toPrintable(o.Path))
 		for _, warning := range o.Warnings {
-			p.text("    ", printable(warning))
+			p.writeWrapped("    ", toPrintable(warning))
 		}
 		if o.Next != "" {
-			p.text("    ", printable(o.Next))
+			p.writeWrapped("    ", toPrintable(o.Next))
 		}
 	}
 	for _, f := range out.Failed {
-		p.line("%s %s: %s %s", p.paint(hueBad, "✗"), printable(f.Name), printable(f.Error.Message), printable(f.Error.Hint))
+		p.writeLine("%s %s: %s %s", p.colorize(colorBad, "✗"), toPrintable(f.Name), toPrintable(f.Error.Message), toPrintable(f.Error.Hint))
 	}
 	if at := slices.IndexFunc(out.Clients, func(o ops.FileChange) bool { return o.Written }); at >= 0 {
-		p.note("`mcpproxy %s %s --undo` takes it back.", strings.ToLower(verb), out.Clients[at].Client)
+		p.addNote("`mcpproxy %s %s --undo` takes it back.", strings.ToLower(verb), out.Clients[at].Client)
 	}
 }
 
-// offerRules shows the recommended permission rules and writes them if the user agrees. With --yes it only tells the command.
-func (c *connector) offerRules(ctx context.Context, ids []string) error {
+// offerPermissionRules shows the recommended permission rules and writes them if the user agrees. With --yes it only tells the command.
+func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) error {
 	if c.output != formatTable {
 		return nil
 	}
-	p := c.printer(c.Stderr)
+	p := c.newPrinter(c.Stderr)
 	var plans []permission.Plan
 	for _, id := range ids {
 		plan, err := permission.PreparePlan(c.account.Env, id, c.account.Tools())
 		switch {
 		case err != nil || c.flags.consent.yes: // the command says why
-			c.say("Next: `mcpproxy permissions %s`, so that reads run unasked and the rest asks.", id)
+			c.printMessage("Next: `mcpproxy permissions %s`, so that reads run unasked and the rest asks.", id)
 		case plan.Changed:
-			writePlan(p, plan)
+			writePermissionPlan(p, plan)
 			plans = append(plans, plan)
 		}
 	}
 	if len(plans) == 0 {
 		return nil
 	}
-	agreed, err := askYesNo(c.run, ctx, "Write these rules too, so that reads run unasked and the rest asks?")
+	agreed, err := askYesNo(c.invocation, ctx, "Write these rules too, so that reads run unasked and the rest asks?")
 	if err != nil || !agreed {
 		return err
 	}
-	j, err := clientChanges(c.run)
+	j, err := openClientJournal(c.invocation)
 	if err != nil {
 		return err
 	}
@@ -260,48 +260,48 @@ func (c *connector) offerRules(ctx context.Context, ids []string) error {
 		if err != nil {
 			return err
 		}
-		c.say("%s %s: the rules are in %s. `mcpproxy permissions %s --undo` takes them back.", p.paint(hueGood, "✓"), printable(plan.Name), printable(plan.Path), plan.Client)
+		c.printMessage("%s %s: the rules are in %s. `mcpproxy permissions %s --undo` takes them back.", p.colorize(colorGood, "✓"), toPrintable(plan.Name), toPrintable(plan.Path), plan.Client)
 		if !out.After.Right {
-			c.say("Not all is as recommended: `mcpproxy permissions %s --check` says why.", plan.Client)
+			c.printMessage("Not all is as recommended: `mcpproxy permissions %s --check` says why.", plan.Client)
 		}
 	}
 	return nil
 }
 
-// undo undoes the last change of each client.
-func (c *connector) undo(args []string) error {
+// undoLastChanges undoes the last change of each client.
+func (c *connectRun) undoLastChanges(args []string) error {
 	all := []ops.PastChange{}
 	for _, client := range args {
 		done, err := c.account.UndoLastConnect(client)
 		if all = append(all, done...); err != nil {
-			return errors.Join(c.printUndone(all), err)
+			return errors.Join(c.printUndoneChanges(all), err)
 		}
 	}
-	return c.printUndone(all)
+	return c.printUndoneChanges(all)
 }
 
-// printUndone prints the undone changes.
-func (c *connector) printUndone(all []ops.PastChange) error {
-	return c.print(all, func(p *printer) {
+// printUndoneChanges prints the undone changes.
+func (c *connectRun) printUndoneChanges(all []ops.PastChange) error {
+	return c.printOutput(all, func(p *printer) {
 		for _, change := range all {
-			p.line("%s", undoneText(change.Path, change.Created, change.Partly))
+			p.writeLine("%s", undoneChangeText(change.Path, change.Created, change.Partly))
 		}
 	})
 }
 
-// notRunning tells how to start MCPProxy.
-const notRunning = "MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it."
+// notRunningMessage tells how to start MCPProxy.
+const notRunningMessage = "MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it."
 
 // statusTimeout limits how long a daemon may take to return its address.
 const statusTimeout = 2 * time.Second
 
-// clientAccount returns the clients of the user and the address of MCPProxy: of a running daemon, otherwise from the configuration.
-func clientAccount(ctx context.Context, r *run) (*ops.LocalClients, error) {
-	env, err := clientsEnv(r)
+// newClientAccount returns the clients of the user and the address of MCPProxy: of a running daemon, otherwise from the configuration.
+func newClientAccount(ctx context.Context, r *invocation) (*ops.LocalClients, error) {
+	env, err := newClientFileEnv(r)
 	if err != nil {
 		return nil, err
 	}
-	live, err := r.open(r.configPath)
+	live, err := r.openConfig(r.configPath)
 	if err != nil {
 		return nil, err
 	}
@@ -309,35 +309,35 @@ func clientAccount(ctx context.Context, r *run) (*ops.LocalClients, error) {
 	for _, profile := range live.Current().Profiles {
 		place.Profiles = append(place.Profiles, profile.Name)
 	}
-	if at := daemonURL(ctx, r); at != "" {
+	if at := runningDaemonURL(ctx, r); at != "" {
 		place.Base = at
 	}
-	return accountAt(r, env, place), nil
+	return newClientAccountAt(r, env, place), nil
 }
 
-// accountAt returns the clients of the user for an MCPProxy at a place.
-func accountAt(r *run, env clients.Env, place ops.ProxyEndpoint) *ops.LocalClients {
+// newClientAccountAt returns the clients of the user for an MCPProxy at a place.
+func newClientAccountAt(r *invocation, env clients.Env, place ops.ProxyEndpoint) *ops.LocalClients {
 	var err error
-	if place.Command, place.Args, err = r.self(); err != nil {
+	if place.Command, place.Args, err = r.ownProgramAndFlags(); err != nil {
 		place.NoCommand = err
 	}
 	return &ops.LocalClients{
 		ClientAccount: &permission.ClientAccount{
-			Env: env, Tools: func() []permission.ProxyTool { tools, _ := builtinTools(r); return tools }, Open: func() (*clients.Journal, error) { return clientChanges(r) },
+			Env: env, Tools: func() []permission.ProxyTool { tools, _ := configuredBuiltinTools(r); return tools }, Open: func() (*clients.Journal, error) { return openClientJournal(r) },
 		},
 		Endpoint: func() ops.ProxyEndpoint { return place },
 		Run: func(ctx context.Context, argv []string) (string, error) {
 			return process.RunCommand(ctx, argv, os.Environ())
 		},
-		Tokens: daemonTokens{r},
+		Tokens: daemonTokenIssuer{r},
 	}
 }
 
-// daemonURL returns the URL of the running daemon, "" without one.
-func daemonURL(ctx context.Context, r *run) string {
+// runningDaemonURL returns the URL of the running daemon, "" without one.
+func runningDaemonURL(ctx context.Context, r *invocation) string {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	c, err := r.client()
+	c, err := r.newDaemonClient()
 	if err != nil {
 		return ""
 	}
@@ -354,11 +354,11 @@ func daemonURL(ctx context.Context, r *run) string {
 	return ""
 }
 
-// daemonTokens creates tokens through the daemon.
-type daemonTokens struct{ r *run }
+// daemonTokenIssuer creates tokens through the daemon.
+type daemonTokenIssuer struct{ r *invocation }
 
-func (d daemonTokens) Make(ctx context.Context, _ ops.Caller, name, profile string) (string, error) {
-	c, err := d.r.client()
+func (d daemonTokenIssuer) Make(ctx context.Context, _ ops.Caller, name, profile string) (string, error) {
+	c, err := d.r.newDaemonClient()
 	if err != nil {
 		return "", err
 	}
@@ -367,8 +367,8 @@ func (d daemonTokens) Make(ctx context.Context, _ ops.Caller, name, profile stri
 	return made.Token, err
 }
 
-func (d daemonTokens) Revoke(ctx context.Context, _ ops.Caller, name string) error {
-	c, err := d.r.client()
+func (d daemonTokenIssuer) Revoke(ctx context.Context, _ ops.Caller, name string) error {
+	c, err := d.r.newDaemonClient()
 	if err != nil {
 		return err
 	}

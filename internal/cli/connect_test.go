@@ -16,7 +16,7 @@ import (
 func TestConnectAndUndo(t *testing.T) {
 	t.Parallel()
 	const mine = "{\r\n  // mine\r\n  \"mcpServers\": {}\r\n}\r\n"
-	w := inAccount(t, map[string]string{".cursor/mcp.json": mine})
+	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": mine})
 	w.deps.Program = "/usr/bin/mcpproxy"
 	for _, step := range []struct {
 		args string
@@ -43,7 +43,7 @@ func TestConnectAndUndo(t *testing.T) {
 		{"connect claude-desktop --yes", problem.ExitDone, "Quit Claude Desktop"},
 		{"connect claude-desktop --undo", problem.ExitDone, "is gone again, as before"},
 	} {
-		got := w.run(strings.Fields(step.args)...)
+		got := w.runCommand(strings.Fields(step.args)...)
 		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
 			t.Errorf("%s: %d, want %d with %q in\n%s%s", step.args, got.code, step.code, step.says, got.stdout, got.stderr)
 		}
@@ -56,13 +56,13 @@ func TestConnectAndUndo(t *testing.T) {
 // One that fails does not keep the others from being connected, and no says nothing.
 func TestConnectMany(t *testing.T) {
 	t.Parallel()
-	w := inAccount(t, map[string]string{".cursor/mcp.json": "{", ".kiro/settings/mcp.json": "{}"})
+	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": "{", ".kiro/settings/mcp.json": "{}"})
 	var question string
 	w.deps.Ask = func(_ context.Context, q string) (string, error) { question = q; return "n", nil }
-	if got := w.run("connect", "cursor", "kiro"); got.code != problem.ExitInterrupted || question != "Connect Kiro? [y/N] " || !strings.Contains(got.stderr, `+     "mcpproxy": {`) && !strings.Contains(got.stderr, `"mcpproxy": {`) {
+	if got := w.runCommand("connect", "cursor", "kiro"); got.code != problem.ExitInterrupted || question != "Connect Kiro? [y/N] " || !strings.Contains(got.stderr, `+     "mcpproxy": {`) && !strings.Contains(got.stderr, `"mcpproxy": {`) {
 		t.Errorf("%+v after %q", got, question)
 	}
-	got := w.run("connect", "cursor", "kiro", "--yes", "-o", "json")
+	got := w.runCommand("connect", "cursor", "kiro", "--yes", "-o", "json")
 	var out connectResult
 	if err := json.Unmarshal([]byte(got.stdout), &out); err != nil || len(out.Clients) != 1 || !out.Clients[0].Written || len(out.Failed) != 1 || out.Failed[0].Name != "cursor" {
 		t.Errorf("%+v, %v", got, err)
@@ -78,13 +78,13 @@ func TestConnectOffersRules(t *testing.T) {
 	const mine = "# mine\n"
 	files := []string{".codex/config.toml", ".gemini/settings.json"}
 	for answer, said := range map[string]int{"y": 2, "n": 0} {
-		w := inAccount(t, map[string]string{files[0]: mine, files[1]: "{}"})
+		w := newEnvWithHomeFiles(t, map[string]string{files[0]: mine, files[1]: "{}"})
 		var questions []string
 		w.deps.Ask = func(_ context.Context, q string) (string, error) {
 			questions = append(questions, q)
 			return map[bool]string{true: "y", false: answer}[len(questions) == 1], nil
 		}
-		got := w.run("connect", "codex", "gemini", "vscode")
+		got := w.runCommand("connect", "codex", "gemini", "vscode")
 		if got.code != problem.ExitDone || len(questions) != 2 || !strings.Contains(questions[1], "these rules") || strings.Count(got.stderr, ": the rules are in") != said {
 			t.Errorf("%+v after %q", got, questions)
 		}
@@ -94,10 +94,10 @@ func TestConnectOffersRules(t *testing.T) {
 			}
 		}
 		for _, client := range []string{"codex", "gemini"} {
-			if check := w.run("permissions", client, "--check"); (check.code == problem.ExitDone) != (said > 0) {
+			if check := w.runCommand("permissions", client, "--check"); (check.code == problem.ExitDone) != (said > 0) {
 				t.Errorf("%s: %+v", client, check)
 			}
-			if undo := w.run("connect", client, "--undo"); undo.code != problem.ExitDone || strings.Count(undo.stdout, "again") != 1+said/2 {
+			if undo := w.runCommand("connect", client, "--undo"); undo.code != problem.ExitDone || strings.Count(undo.stdout, "again") != 1+said/2 {
 				t.Errorf("%s: %+v", client, undo)
 			}
 		}
@@ -112,8 +112,8 @@ func TestConnectOffersRules(t *testing.T) {
 // What the doctor says of clients follows from their files.
 func TestDoctorLooksAtClients(t *testing.T) {
 	t.Parallel()
-	w := inAccount(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, ".lmstudio/mcp.json": `{"mcpServers": {"mcpproxy": {"command": "/gone/mcpproxy"}}}`})
-	got := w.run("doctor", "--only", "D601,D602,D603,D604")
+	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, ".lmstudio/mcp.json": `{"mcpServers": {"mcpproxy": {"command": "/gone/mcpproxy"}}}`})
+	got := w.runCommand("doctor", "--only", "D601,D602,D603,D604")
 	for _, says := range []string{"D602", "leads to http://127.0.0.1:9/mcp", "connect cursor", "D603", "/gone/mcpproxy", "connect lmstudio", "D604", "permissions cursor --write"} {
 		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), says) {
 			t.Errorf("%q is not in\n%s%s", says, got.stdout, got.stderr)
@@ -121,28 +121,28 @@ func TestDoctorLooksAtClients(t *testing.T) {
 	}
 	for _, mend := range []string{"connect cursor --yes", "connect lmstudio --yes", "permissions cursor --write --yes"} {
 		w.deps.Program = "/bin/sh"
-		if got := w.run(strings.Fields(mend)...); got.code != problem.ExitDone {
+		if got := w.runCommand(strings.Fields(mend)...); got.code != problem.ExitDone {
 			t.Errorf("%s: %+v", mend, got)
 		}
 	}
-	if got := w.run("doctor", "--only", "D601,D602,D603,D604"); got.code != problem.ExitDone || !strings.Contains(got.stdout, "Nothing wrong, 0 to look at") {
+	if got := w.runCommand("doctor", "--only", "D601,D602,D603,D604"); got.code != problem.ExitDone || !strings.Contains(got.stdout, "Nothing wrong, 0 to look at") {
 		t.Errorf("%+v", got)
 	}
 	// A broken file, and servers that a connected client reaches without MCPProxy.
-	w = inAccount(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp"}, "github": {"command": "gh-mcp"}, "off": {"command": "x", "disabled": true}}}`, ".kiro/settings/mcp.json": "{\n"})
-	got = w.run("doctor", "--only", "D605,D606")
+	w = newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp"}, "github": {"command": "gh-mcp"}, "off": {"command": "x", "disabled": true}}}`, ".kiro/settings/mcp.json": "{\n"})
+	got = w.runCommand("doctor", "--only", "D605,D606")
 	for _, says := range []string{"D605", ".kiro/settings/mcp.json: line 2", "past MCPProxy: github.", "upstream import cursor --remove"} {
 		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), says) {
 			t.Errorf("%q is not in\n%s%s", says, got.stdout, got.stderr)
 		}
 	}
 	// Rules that are written, and a mode that counts before them: to write them once more mends nothing.
-	w = inAccount(t, map[string]string{".config/goose/config.yaml": "GOOSE_MODE: auto\nextensions:\n  mcpproxy:\n    type: streamable_http\n    uri: http://127.0.0.1:8080/mcp\n"})
+	w = newEnvWithHomeFiles(t, map[string]string{".config/goose/config.yaml": "GOOSE_MODE: auto\nextensions:\n  mcpproxy:\n    type: streamable_http\n    uri: http://127.0.0.1:8080/mcp\n"})
 	for _, command := range []string{"permissions goose --write", "permissions goose --check"} {
-		got = w.run("doctor", "--only", "D604")
+		got = w.runCommand("doctor", "--only", "D604")
 		if !strings.Contains(got.stdout, " "+command+"\n") {
 			t.Errorf("%s: %s", command, got.stdout)
 		}
-		w.run(append(strings.Fields(command), "--yes")...)
+		w.runCommand(append(strings.Fields(command), "--yes")...)
 	}
 }

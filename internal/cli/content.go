@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// block is the displayed part of a content block.
-type block struct {
+// contentBlock is the displayed part of a content block.
+type contentBlock struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
 	Data     string `json:"data"`
@@ -27,83 +27,83 @@ type block struct {
 	} `json:"resource"`
 }
 
-// writeContent prints a result for a user: text as text, JSON indented, links as URLs, and a note for other content.
-func writeContent(w io.Writer, result json.RawMessage) {
+// writeToolResult prints a result for a user: text as text, JSON indented, links as URLs, and a note for other content.
+func writeToolResult(w io.Writer, result json.RawMessage) {
 	var r struct {
-		Content    []block         `json:"content"`
+		Content    []contentBlock  `json:"content"`
 		Structured json.RawMessage `json:"structuredContent"`
 	}
 	if err := json.Unmarshal(result, &r); err != nil {
-		fmt.Fprintln(w, prettyJSON(result))
+		fmt.Fprintln(w, formatPrintableJSON(result))
 		return
 	}
 	for _, b := range r.Content {
-		fmt.Fprintln(w, strings.TrimRight(b.show(), "\n"))
+		fmt.Fprintln(w, strings.TrimRight(b.format(), "\n"))
 	}
 	if len(r.Content) > 0 {
 		return
 	}
 	if len(r.Structured) > 0 {
-		fmt.Fprintln(w, prettyJSON(r.Structured))
+		fmt.Fprintln(w, formatPrintableJSON(r.Structured))
 		return
 	}
 	fmt.Fprintln(w, "(no content)")
 }
 
-func (b block) show() string {
+func (b contentBlock) format() string {
 	switch b.Type {
 	case "text":
-		return showText(b.Text)
+		return formatTextOrJSON(b.Text)
 	case "image", "audio":
-		return fmt.Sprintf("[%s: %s, %s]", b.Type, orUnknown(b.MIMEType), dataSize(b.Data))
+		return fmt.Sprintf("[%s: %s, %s]", b.Type, typeOrUnknown(b.MIMEType), formatBase64Size(b.Data))
 	case "resource_link":
-		return link(b.label(), b.URI)
+		return formatLink(b.titleOrName(), b.URI)
 	case "resource":
 		if b.Resource.Text != nil {
-			return link("", b.Resource.URI) + "\n" + showText(*b.Resource.Text)
+			return formatLink("", b.Resource.URI) + "\n" + formatTextOrJSON(*b.Resource.Text)
 		}
-		return fmt.Sprintf("[resource: %s, %s, %s]", oneLine(b.Resource.URI), orUnknown(b.Resource.MIMEType), dataSize(b.Resource.Blob))
+		return fmt.Sprintf("[resource: %s, %s, %s]", toOneLine(b.Resource.URI), typeOrUnknown(b.Resource.MIMEType), formatBase64Size(b.Resource.Blob))
 	}
-	return "[" + orUnknown(b.Type) + "]"
+	return "[" + typeOrUnknown(b.Type) + "]"
 }
 
-func (b block) label() string {
+func (b contentBlock) titleOrName() string {
 	if b.Title != "" {
 		return b.Title
 	}
 	return b.Name
 }
 
-func link(label, uri string) string {
-	if label = oneLine(label); label != "" {
-		return label + ": " + oneLine(uri)
+func formatLink(label, uri string) string {
+	if label = toOneLine(label); label != "" {
+		return label + ": " + toOneLine(uri)
 	}
-	return oneLine(uri)
+	return toOneLine(uri)
 }
 
-// showText indents a text that is a JSON object or array.
-func showText(s string) string {
+// formatTextOrJSON indents a text that is a JSON object or array.
+func formatTextOrJSON(s string) string {
 	raw := []byte(strings.TrimSpace(s))
 	if kind := wirejson.Kind(raw); (kind == '{' || kind == '[') && json.Valid(raw) {
-		return prettyJSON(raw)
+		return formatPrintableJSON(raw)
 	}
-	return printable(s)
+	return toPrintable(s)
 }
 
-func orUnknown(s string) string {
-	if s = oneLine(s); s != "" {
+func typeOrUnknown(s string) string {
+	if s = toOneLine(s); s != "" {
 		return s
 	}
 	return "unknown type"
 }
 
-// dataSize returns the size of base64 data.
-func dataSize(data string) string {
-	return size(int64(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(data, "=")))))
+// formatBase64Size returns the size of base64 data.
+func formatBase64Size(data string) string {
+	return formatByteSize(int64(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(data, "=")))))
 }
 
-// size formats a number of bytes.
-func size(n int64) string {
+// formatByteSize formats a number of bytes.
+func formatByteSize(n int64) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprintf("%d bytes", n)

@@ -13,31 +13,33 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// configFile returns the path of the configuration file, whether or not it exists.
-func (r *run) configFile() (string, error) { return config.ResolvePath(r.configPath, r.lookup) }
+// resolveConfigPath returns the path of the configuration file, whether or not it exists.
+func (r *invocation) resolveConfigPath() (string, error) {
+	return config.ResolvePath(r.configPath, r.lookupEnv)
+}
 
-// dataDirectory returns the data directory of the daemon.
-func (r *run) dataDirectory() (string, error) {
-	path, err := r.configFile()
+// resolveDataDir returns the data directory of the daemon.
+func (r *invocation) resolveDataDir() (string, error) {
+	path, err := r.resolveConfigPath()
 	if err != nil {
 		return "", err
 	}
-	return config.ResolveDataDir(r.dataDir, path, r.lookup)
+	return config.ResolveDataDir(r.dataDir, path, r.lookupEnv)
 }
 
-// client returns a client of the daemon of the data directory.
-func (r *run) client() (*api.Client, error) {
-	dir, err := r.dataDirectory()
+// newDaemonClient returns a client of the daemon of the data directory.
+func (r *invocation) newDaemonClient() (*api.Client, error) {
+	dir, err := r.resolveDataDir()
 	if err != nil {
 		return nil, err
 	}
-	return api.NewClient(api.Endpoint{Socket: api.SocketPath(dir), Source: activity.SourceCLI, Version: r.Version, Permit: r.signer.permit}), nil
+	return api.NewClient(api.Endpoint{Socket: api.SocketPath(dir), Source: activity.SourceCLI, Version: r.Version, Permit: r.signer.confirmAndSign}), nil
 }
 
-// withClient returns the run function of a command that uses the daemon.
-func (r *run) withClient(f func(ctx context.Context, c *api.Client, args []string) error) func(*cobra.Command, []string) error {
+// withDaemonClient returns the run function of a command that uses the daemon.
+func (r *invocation) withDaemonClient(f func(ctx context.Context, c *api.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		c, err := r.client()
+		c, err := r.newDaemonClient()
 		if err != nil {
 			return err
 		}
@@ -46,14 +48,14 @@ func (r *run) withClient(f func(ctx context.Context, c *api.Client, args []strin
 	}
 }
 
-// runOperation returns the run function of a command that runs one operation and shows the answer.
-func runOperation[In, Out any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
-	return runOperationAs(r, op, in, func(out Out) Out { return out }, show)
+// operationRunFunc returns the run function of a command that runs one operation and shows the answer.
+func operationRunFunc[In, Out any](r *invocation, op *api.Op[In, Out], in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+	return convertedOperationRunFunc(r, op, in, func(out Out) Out { return out }, show)
 }
 
-// runOperationAs is runOperation for an answer of which the command shows a part.
-func runOperationAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), as func(Out) Shown, show func(p *printer, s Shown)) func(*cobra.Command, []string) error {
-	return r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+// convertedOperationRunFunc is operationRunFunc for an answer of which the command shows a part.
+func convertedOperationRunFunc[In, Out, Shown any](r *invocation, op *api.Op[In, Out], in func(args []string) (In, error), as func(Out) Shown, show func(p *printer, s Shown)) func(*cobra.Command, []string) error {
+	return r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
 		if err != nil {
 			return err
@@ -63,57 +65,57 @@ func runOperationAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(arg
 			return err
 		}
 		shown := as(out)
-		return r.print(shown, func(p *printer) { show(p, shown) })
+		return r.printOutput(shown, func(p *printer) { show(p, shown) })
 	})
 }
 
-// changeOrOffline runs an operation that changes the configuration file: in the daemon, or without one in this process with the same checks.
-func changeOrOffline[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.OfflineAdmin, In) (Out, error)) (Out, error) {
+// callDaemonOrOffline runs an operation that changes the configuration file: in the daemon, or without one in this process with the same checks.
+func callDaemonOrOffline[In, Out any](r *invocation, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.OfflineAdmin, In) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.IsDaemonAbsent(err) {
 		return out, err
 	}
-	path, err := r.configFile()
+	path, err := r.resolveConfigPath()
 	if err != nil {
 		return out, err
 	}
-	live, err := r.open(path)
+	live, err := r.openConfig(path)
 	if err != nil {
 		return out, err
 	}
 	return offline(ops.NewOfflineAdmin(live), in)
 }
 
-// runChange returns the run function of a command that runs such an operation and shows the answer.
-func runChange[In, Out any](r *run, op *api.Op[In, Out], offline func(ops.OfflineAdmin, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
-	return r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+// configChangeRunFunc returns the run function of a command that runs such an operation and shows the answer.
+func configChangeRunFunc[In, Out any](r *invocation, op *api.Op[In, Out], offline func(ops.OfflineAdmin, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+	return r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
 		if err != nil {
 			return err
 		}
-		out, err := changeOrOffline(r, ctx, c, op, asked, offline)
+		out, err := callDaemonOrOffline(r, ctx, c, op, asked, offline)
 		if err != nil {
 			return err
 		}
-		return r.print(out, func(p *printer) { show(p, out) })
+		return r.printOutput(out, func(p *printer) { show(p, out) })
 	})
 }
 
 // Inputs that depend on the arguments only.
-func noInput[In any]([]string) (in In, err error) { return in, nil }
+func zeroInput[In any]([]string) (in In, err error) { return in, nil }
 
-func serverNamed(args []string) (ops.ServerRef, error) { return ops.ServerRef{Name: args[0]}, nil }
+func parseServerRef(args []string) (ops.ServerRef, error) { return ops.ServerRef{Name: args[0]}, nil }
 
-func toolNamed(args []string) (ops.ToolRef, error) {
-	id, err := toolID(args[0])
+func parseToolRef(args []string) (ops.ToolRef, error) {
+	id, err := parseToolID(args[0])
 	return ops.ToolRef(id), err
 }
 
-// toolID parses an argument that names a tool.
-func toolID(name string) (tool.ID, error) {
+// parseToolID parses an argument that names a tool.
+func parseToolID(name string) (tool.ID, error) {
 	id, err := tool.ParseID(name)
 	if err != nil {
-		return id, problem.Newf(problem.InvalidName, "Invalid tool name '%s': %v", printable(name), err).
+		return id, problem.Newf(problem.InvalidName, "Invalid tool name '%s': %v", toPrintable(name), err).
 			WithHint("Write server:tool, as `mcpproxy tools list` shows it.")
 	}
 	return id, nil

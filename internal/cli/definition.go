@@ -15,163 +15,163 @@ import (
 // kindFlag is the --kind flag: the commands for tools with it decide about prompts, resources, templates and instructions.
 type kindFlag string
 
-// kind parses the flag.
-func (k kindFlag) kind() (tool.DefinitionKind, error) {
+// parseKind parses the flag.
+func (k kindFlag) parseKind() (tool.DefinitionKind, error) {
 	for _, kind := range append(tool.PrimitiveKinds(), tool.KindTool) {
 		if kind.Label() == string(k) {
 			return kind, nil
 		}
 	}
-	return "", usage("Invalid value '"+string(k)+"' for --kind: must be one of "+strings.Join(kindWords(), ", ")+".", "")
+	return "", newUsageError("Invalid value '"+string(k)+"' for --kind: must be one of "+strings.Join(definitionKindNames(), ", ")+".", "")
 }
 
-// definition parses an argument that names a definition.
-func (k kindFlag) definition(arg string) (definition, error) {
-	kind, err := k.kind()
+// definitionRef parses an argument that names a definition.
+func (k kindFlag) parseDefinitionRef(arg string) (definitionRef, error) {
+	kind, err := k.parseKind()
 	if err != nil {
-		return definition{}, err
+		return definitionRef{}, err
 	}
-	return parseDefinition(kind, arg)
+	return parseDefinitionRef(kind, arg)
 }
 
-// definition names the definition of a tool, prompt, resource, template or instructions. Instructions have no name.
-type definition ops.PrimitiveRef
+// definitionRef names the definition of a tool, prompt, resource, template or instructions. Instructions have no name.
+type definitionRef ops.PrimitiveRef
 
-// parseDefinition parses server:name; for instructions the server alone.
-func parseDefinition(kind tool.DefinitionKind, arg string) (definition, error) {
+// parseDefinitionRef parses server:name; for instructions the server alone.
+func parseDefinitionRef(kind tool.DefinitionKind, arg string) (definitionRef, error) {
 	if kind == tool.KindTool {
-		id, err := toolID(arg)
-		return definition{id.Server, kind, id.Tool}, err
+		id, err := parseToolID(arg)
+		return definitionRef{id.Server, kind, id.Tool}, err
 	}
 	ref, err := ops.NamedDefinition{Name: arg, Kind: kind}.ParseRef()
 	if p := problem.From(err); p != nil {
-		return definition{}, usage(printable(p.Message), p.Hint)
+		return definitionRef{}, newUsageError(toPrintable(p.Message), p.Hint)
 	}
-	return definition(ref), nil
+	return definitionRef(ref), nil
 }
 
-// id returns the name in lists.
-func (d definition) id() string {
+// qualifiedName returns the name in lists.
+func (d definitionRef) qualifiedName() string {
 	if d.Kind == tool.KindInstructions {
 		return d.Server
 	}
 	return d.Server + ":" + d.Name
 }
 
-// arg returns the arguments of a command that name it.
-func (d definition) arg() string {
+// shellArguments returns the arguments of a command that name it.
+func (d definitionRef) shellArguments() string {
 	if d.Kind == tool.KindTool {
-		return quotedWord(d.id())
+		return shellQuoteWord(d.qualifiedName())
 	}
-	return "--kind " + d.Kind.Label() + " " + quotedWord(d.id())
+	return "--kind " + d.Kind.Label() + " " + shellQuoteWord(d.qualifiedName())
 }
 
-// title returns the name within a sentence.
-func (d definition) title() string {
+// nameInSentence returns the name within a sentence.
+func (d definitionRef) nameInSentence() string {
 	switch d.Kind {
 	case tool.KindTool:
-		return visibleLine(d.id())
+		return escapeInvisibleLine(d.qualifiedName())
 	case tool.KindInstructions:
-		return "the instructions of " + visibleLine(d.Server)
+		return "the instructions of " + escapeInvisibleLine(d.Server)
 	}
-	return "the " + d.Kind.Label() + " " + visibleLine(d.id())
+	return "the " + d.Kind.Label() + " " + escapeInvisibleLine(d.qualifiedName())
 }
 
-// heading is title at the start of a sentence.
-func (d definition) heading() string {
+// capitalizedName is title at the start of a sentence.
+func (d definitionRef) capitalizedName() string {
 	if d.Kind == tool.KindTool {
-		return d.title()
+		return d.nameInSentence()
 	}
-	return sentence(d.title())
+	return capitalizeFirst(d.nameInSentence())
 }
 
-// subject is heading with the verb.
-func (d definition) subject() string {
+// capitalizedNameWithVerb is heading with the verb.
+func (d definitionRef) capitalizedNameWithVerb() string {
 	if d.Kind == tool.KindInstructions {
-		return d.heading() + " are"
+		return d.capitalizedName() + " are"
 	}
-	return d.heading() + " is"
+	return d.capitalizedName() + " is"
 }
 
-// question asks whether to approve it.
-func (d definition) question() string {
+// approveQuestion asks whether to approve it.
+func (d definitionRef) approveQuestion() string {
 	if d.Kind == tool.KindTool {
-		return "Approve this definition of " + d.title() + "?"
+		return "Approve this definition of " + d.nameInSentence() + "?"
 	}
-	return "Approve " + d.title() + "?"
+	return "Approve " + d.nameInSentence() + "?"
 }
 
-func (d definition) toolRef() ops.ToolRef { return ops.ToolRef{Server: d.Server, Tool: d.Name} }
+func (d definitionRef) toToolRef() ops.ToolRef { return ops.ToolRef{Server: d.Server, Tool: d.Name} }
 
-func (d definition) diff(ctx context.Context, c *api.Client) (difference, error) {
+func (d definitionRef) fetchDiff(ctx context.Context, c *api.Client) (definitionDiff, error) {
 	if d.Kind == tool.KindTool {
-		t, err := api.DiffTool.Call(ctx, c, d.toolRef())
-		return difference{"Tool", t.Name, t, t}, err
+		t, err := api.DiffTool.Call(ctx, c, d.toToolRef())
+		return definitionDiff{"Tool", t.Name, t, t}, err
 	}
 	o, err := api.Primitives[d.Kind].Diff.Call(ctx, c, ops.PrimitiveRef(d))
-	return difference{sentence(o.Kind.Label()), definition{o.Server, o.Kind, o.Name}.id(), ops.ToolDiff{
+	return definitionDiff{capitalizeFirst(o.Kind.Label()), definitionRef{o.Server, o.Kind, o.Name}.qualifiedName(), ops.ToolDiff{
 		Status: o.Status, Reason: o.Reason, Fingerprint: o.Fingerprint, Comparison: o.Comparison, ScanResult: o.ScanResult,
 	}, o}, err
 }
 
-// approve returns the daemon's answer, and the status of a tool that is still locked.
-func (d definition) approve(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, status string, err error) {
+// approveDefinitions returns the daemon's answer, and the status of a tool that is still locked.
+func (d definitionRef) approve(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, status string, err error) {
 	if d.Kind == tool.KindTool {
-		v, err := api.ApproveTool.Call(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: d.toolRef(), SeenFingerprint: s}})
+		v, err := api.ApproveTool.Call(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: d.toToolRef(), SeenFingerprint: s}})
 		return v, v.Status, err
 	}
 	answer, err = api.Primitives[d.Kind].Approve.Call(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef(d), SeenFingerprint: s})
 	return answer, "", err
 }
 
-func (d definition) block(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, err error) {
+func (d definitionRef) block(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, err error) {
 	if d.Kind == tool.KindTool {
-		return api.BlockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toolRef(), SeenFingerprint: s})
+		return api.BlockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toToolRef(), SeenFingerprint: s})
 	}
 	return api.Primitives[d.Kind].Block.Call(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef(d), SeenFingerprint: s})
 }
 
-func (d definition) unblock(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, err error) {
+func (d definitionRef) unblock(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, err error) {
 	if d.Kind == tool.KindTool {
-		return api.UnblockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toolRef(), SeenFingerprint: s})
+		return api.UnblockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toToolRef(), SeenFingerprint: s})
 	}
 	return api.Primitives[d.Kind].Unblock.Call(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef(d), SeenFingerprint: s})
 }
 
-// approveOne shows a definition, asks, and approves what was shown.
-func approveOne(r *run, ctx context.Context, c *api.Client, of definition, given consent) error {
+// confirmAndApproveDefinition shows a definition, asks, and approves what was shown.
+func confirmAndApproveDefinition(r *invocation, ctx context.Context, c *api.Client, of definitionRef, given confirmationFlags) error {
 	seen := ops.SeenFingerprint{Fingerprint: given.fingerprint}
 	if seen.Fingerprint == "" {
-		d, err := of.diff(ctx, c)
+		d, err := of.fetchDiff(ctx, c)
 		if err != nil {
 			return err
 		}
 		if d.Reason == "" {
-			return r.print(d.answer, func(p *printer) { p.line("%s approved already.", of.subject()) })
+			return r.printOutput(d.response, func(p *printer) { p.writeLine("%s approved already.", of.capitalizedNameWithVerb()) })
 		}
 		if r.output == formatTable {
-			writeDiff(r.printer(r.Stdout), d)
+			writeDefinitionDiff(r.newPrinter(r.Stdout), d)
 			fmt.Fprintln(r.Stdout)
 		}
-		if err := r.confirm(ctx, given, of.question(), approveHint("tools diff", "tools approve", of.arg(), d.Fingerprint)); err != nil {
+		if err := r.requireConfirmation(ctx, given, of.approveQuestion(), approveWithoutTerminalHint("tools diff", "tools approve", of.shellArguments(), d.Fingerprint)); err != nil {
 			return err
 		}
 		seen.Fingerprint = d.Fingerprint
 	}
 	answer, status, err := of.approve(ctx, c, seen)
 	if err != nil {
-		return conflictHint(err, "approved", "mcpproxy tools diff "+of.arg())
+		return withConflictHint(err, "approved", "mcpproxy tools diff "+of.shellArguments())
 	}
-	return r.print(answer, func(p *printer) {
-		p.line("Approved %s.", of.title())
-		noteStillLocked(p, status)
+	return r.printOutput(answer, func(p *printer) {
+		p.writeLine("Approved %s.", of.nameInSentence())
+		noteToolStillLocked(p, status)
 	})
 }
 
-// blockOne blocks a definition: the listed one, unless a fingerprint is given.
-func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen ops.SeenFingerprint) error {
+// blockDefinition blocks a definition: the listed one, unless a fingerprint is given.
+func blockDefinition(r *invocation, ctx context.Context, c *api.Client, of definitionRef, seen ops.SeenFingerprint) error {
 	if seen.Fingerprint == "" {
-		d, err := of.diff(ctx, c)
+		d, err := of.fetchDiff(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -179,17 +179,17 @@ func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen op
 	}
 	answer, err := of.block(ctx, c, seen)
 	if err != nil {
-		return conflictHint(err, "blocked", "mcpproxy tools diff "+of.arg())
+		return withConflictHint(err, "blocked", "mcpproxy tools diff "+of.shellArguments())
 	}
-	return r.print(answer, func(p *printer) {
-		p.line("Blocked %s. To undo it: `mcpproxy tools unblock %s`.", of.title(), of.arg())
+	return r.printOutput(answer, func(p *printer) {
+		p.writeLine("Blocked %s. To undo it: `mcpproxy tools unblock %s`.", of.nameInSentence(), of.shellArguments())
 	})
 }
 
-// unblockOne unblocks a definition: the listed one, unless a fingerprint is given.
-func unblockOne(r *run, ctx context.Context, c *api.Client, of definition, seen ops.SeenFingerprint) error {
+// unblockDefinition unblocks a definition: the listed one, unless a fingerprint is given.
+func unblockDefinition(r *invocation, ctx context.Context, c *api.Client, of definitionRef, seen ops.SeenFingerprint) error {
 	if seen.Fingerprint == "" {
-		d, err := of.diff(ctx, c)
+		d, err := of.fetchDiff(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -197,32 +197,32 @@ func unblockOne(r *run, ctx context.Context, c *api.Client, of definition, seen 
 	}
 	answer, err := of.unblock(ctx, c, seen)
 	if err != nil {
-		return conflictHint(err, "unblocked", "mcpproxy tools diff "+of.arg())
+		return withConflictHint(err, "unblocked", "mcpproxy tools diff "+of.shellArguments())
 	}
-	return r.print(answer, func(p *printer) {
-		p.line("Unblocked %s. It waits for your approval: `mcpproxy tools approve %s`.", of.title(), of.arg())
+	return r.printOutput(answer, func(p *printer) {
+		p.writeLine("Unblocked %s. It waits for your approval: `mcpproxy tools approve %s`.", of.nameInSentence(), of.shellArguments())
 	})
 }
 
-// approveHint explains how to approve without a terminal.
-func approveHint(look, approve, name, fingerprint string) string {
+// approveWithoutTerminalHint explains how to approve without a terminal.
+func approveWithoutTerminalHint(look, approve, name, fingerprint string) string {
 	return fmt.Sprintf("Look with `mcpproxy %s %s`, then approve exactly that with `mcpproxy %s %s --fingerprint %s`; or approve whatever it is with --yes.",
-		look, name, approve, name, visibleLine(fingerprint))
+		look, name, approve, name, escapeInvisibleLine(fingerprint))
 }
 
-// conflictHint adds the next step to the error that the definition has changed since.
-func conflictHint(err error, done, command string) error {
+// withConflictHint adds the next step to the error that the definition has changed since.
+func withConflictHint(err error, done, command string) error {
 	if p := problem.From(err); p.Code == problem.Conflict {
 		return p.WithHint("Nothing was " + done + ". See what is there now with `" + command + "`.")
 	}
 	return err
 }
 
-// noteStillLocked notes why an approved tool still cannot be called.
-func noteStillLocked(p *printer, status string) {
+// noteToolStillLocked notes why an approved tool still cannot be called.
+func noteToolStillLocked(p *printer, status string) {
 	for _, s := range policy.Statuses() {
 		if status == s.String() {
-			p.note("It cannot be called all the same, its status is %s. %s", status, s.Remedy())
+			p.addNote("It cannot be called all the same, its status is %s. %s", status, s.Remedy())
 		}
 	}
 }

@@ -12,83 +12,83 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// difference is a definition compared with the approved one.
-type difference struct {
+// definitionDiff is a definition compared with the approved one.
+type definitionDiff struct {
 	what, name   string
 	ops.ToolDiff     // common fields of tools and other definitions
-	answer       any // as the daemon sent it
+	response     any // as the daemon sent it
 }
 
-// writeDiff shows what would be approved: the changes, or the whole definition when none was approved before. Hidden characters are made visible.
-func writeDiff(p *printer, d difference) {
-	var f fields
-	f.add(d.what, visibleLine(d.name))
-	f.add("Status", statusWord(p, d.Status))
-	f.add("Waits", waitReason(d.Reason))
+// writeDefinitionDiff shows what would be approved: the changes, or the whole definition when none was approved before. Hidden characters are made visible.
+func writeDefinitionDiff(p *printer, d definitionDiff) {
+	var f fieldList
+	f.add(d.what, escapeInvisibleLine(d.name))
+	f.add("Status", formatToolStatus(p, d.Status))
+	f.add("Waits", waitReasonText(d.Reason))
 	if d.Approved != nil {
-		f.add("Approved", p.moment(&d.Approved.At)+" by "+visibleLine(d.Approved.By))
+		f.add("Approved", p.formatTime(&d.Approved.At)+" by "+escapeInvisibleLine(d.Approved.By))
 	}
 	f.add("Loosens", strings.Join(d.Loosened, ", "))
-	f.add("Scanner", verdict(p, d.Verdict, len(d.Findings)))
-	f.add("Fingerprint", visibleLine(d.Fingerprint))
+	f.add("Scanner", formatScanVerdict(p, d.Verdict, len(d.Findings)))
+	f.add("Fingerprint", escapeInvisibleLine(d.Fingerprint))
 	f.write(p)
-	writeFindings(p, "", d.Findings)
-	writeDifference(p, d)
+	writeScanFindings(p, "", d.Findings)
+	writeChangesOrDefinition(p, d)
 }
 
-// writeDifference writes the changes, or the whole definition if there is nothing to compare.
-func writeDifference(p *printer, d difference) {
+// writeChangesOrDefinition writes the changes, or the whole definition if there is nothing to compare.
+func writeChangesOrDefinition(p *printer, d definitionDiff) {
 	switch {
 	case d.Approved == nil && d.Reason == approval.Changed:
-		p.text("", "\nThe definition that was approved is not kept any more. This is the whole of the new one:")
-		writeDefinition(p, d.Definition)
+		p.writeWrapped("", "\nThe definition that was approved is not kept any more. This is the whole of the new one:")
+		writeWholeDefinition(p, d.Definition)
 	case d.Approved == nil:
-		p.text("", "\nNone of its definitions was approved before. This is the whole of it:")
-		writeDefinition(p, d.Definition)
+		p.writeWrapped("", "\nNone of its definitions was approved before. This is the whole of it:")
+		writeWholeDefinition(p, d.Definition)
 	case len(d.Changes) == 0:
-		p.text("", "\nNothing differs from what is approved.")
+		p.writeWrapped("", "\nNothing differs from what is approved.")
 	default:
-		writeChanges(p, d.Changes)
+		writeDefinitionChanges(p, d.Changes)
 	}
 	if d.Truncated {
-		p.text("", "\nThere is more that differs: -o json shows both definitions.")
+		p.writeWrapped("", "\nThere is more that differs: -o json shows both definitions.")
 	}
 }
 
-func writeFindings(p *printer, indent string, findings []scan.Finding) {
+func writeScanFindings(p *printer, indent string, findings []scan.Finding) {
 	for _, f := range findings {
-		h := hueWarning
+		h := colorWarning
 		if f.Severity == scan.SeverityBlock {
-			h = hueBad
+			h = colorBad
 		}
 		fmt.Fprintln(p)
-		p.text(indent, fmt.Sprintf("%s %s at %s, bytes %d to %d", p.paint(h, "["+f.Severity.String()+"]"),
-			visibleLine(f.Rule), visibleLine(orRoot(f.Path)), f.Start, f.End))
-		p.text(indent+"  ", visibleLine(f.Reason)+"\n“"+visibleLine(f.Excerpt)+"”")
+		p.writeWrapped(indent, fmt.Sprintf("%s %s at %s, bytes %d to %d", p.colorize(h, "["+f.Severity.String()+"]"),
+			escapeInvisibleLine(f.Rule), escapeInvisibleLine(pathOrWholeDefinition(f.Path)), f.Start, f.End))
+		p.writeWrapped(indent+"  ", escapeInvisibleLine(f.Reason)+"\n“"+escapeInvisibleLine(f.Excerpt)+"”")
 	}
 }
 
-// orRoot names a finding of the definition as a whole.
-func orRoot(path string) string {
+// pathOrWholeDefinition names a finding of the definition as a whole.
+func pathOrWholeDefinition(path string) string {
 	if path == "" {
 		return "the definition"
 	}
 	return path
 }
 
-// writeChanges writes the hints first, because they decide the lane of a tool, then the rest in order.
-func writeChanges(p *printer, changes []approval.Difference) {
-	var hints fields
+// writeDefinitionChanges writes the hints first, because they decide the lane of a tool, then the rest in order.
+func writeDefinitionChanges(p *printer, changes []approval.Difference) {
+	var hints fieldList
 	hints.indent = "  "
 	for _, c := range changes {
 		if !c.Hint {
 			continue
 		}
-		value := replacement(p, hintValue(c.Old), hintValue(c.New))
+		value := formatReplacement(p, formatHintValue(c.Old), formatHintValue(c.New))
 		if c.Loosened {
-			value += "  " + p.paint(hueBad, "loosened: it now claims to be more harmless")
+			value += "  " + p.colorize(colorBad, "loosened: it now claims to be more harmless")
 		}
-		hints.add(visibleLine(strings.TrimPrefix(c.Path, "/annotations/")), value)
+		hints.add(escapeInvisibleLine(strings.TrimPrefix(c.Path, "/annotations/")), value)
 	}
 	if len(hints.rows) > 0 {
 		fmt.Fprintln(p, "\nHints")
@@ -96,77 +96,77 @@ func writeChanges(p *printer, changes []approval.Difference) {
 	}
 	for _, c := range changes {
 		if !c.Hint {
-			writeChange(p, c)
+			writeDefinitionChange(p, c)
 		}
 	}
 }
 
-// hintValue returns the value of a hint in its three states.
-func hintValue(raw []byte) string {
+// formatHintValue returns the value of a hint in its three states.
+func formatHintValue(raw []byte) string {
 	if raw == nil {
 		return "not said"
 	}
-	return visibleLine(string(raw))
+	return escapeInvisibleLine(string(raw))
 }
 
-func replacement(p *printer, old, now string) string {
-	return mark(p, approval.Removed, old) + mark(p, approval.Added, now)
+func formatReplacement(p *printer, old, now string) string {
+	return markRemovedOrAdded(p, approval.Removed, old) + markRemovedOrAdded(p, approval.Added, now)
 }
 
-// mark marks a part of a text as removed or added, with and without colour.
-func mark(p *printer, kind, text string) string {
-	h, before, after := noHue, "", ""
+// markRemovedOrAdded marks a part of a text as removed or added, with and without colour.
+func markRemovedOrAdded(p *printer, kind, text string) string {
+	h, before, after := colorNone, "", ""
 	switch kind {
 	case approval.Removed:
-		h, before, after = hueBad, "[-", "-]"
+		h, before, after = colorBad, "[-", "-]"
 	case approval.Added:
-		h, before, after = hueGood, "{+", "+}"
+		h, before, after = colorGood, "{+", "+}"
 	}
 	lines := strings.Split(before+text+after, "\n")
 	for i, line := range lines {
-		lines[i] = p.paint(h, line)
+		lines[i] = p.colorize(h, line)
 	}
 	return strings.Join(lines, "\n")
 }
 
-func writeChange(p *printer, c approval.Difference) {
-	fmt.Fprintf(p, "\n%s %s\n", visibleLine(orRoot(c.Path)), c.Kind)
+func writeDefinitionChange(p *printer, c approval.Difference) {
+	fmt.Fprintf(p, "\n%s %s\n", escapeInvisibleLine(pathOrWholeDefinition(c.Path)), c.Kind)
 	if len(c.Words) > 0 {
 		var out strings.Builder
 		for i, piece := range c.Words {
 			text := piece.Text
 			if piece.Kind == approval.Same {
-				text = elide(text, i > 0, i < len(c.Words)-1)
+				text = elideMiddle(text, i > 0, i < len(c.Words)-1)
 			}
-			out.WriteString(mark(p, piece.Kind, visible(text)))
+			out.WriteString(markRemovedOrAdded(p, piece.Kind, escapeInvisible(text)))
 		}
-		p.text("  ", out.String())
+		p.writeWrapped("  ", out.String())
 		return
 	}
-	writeSide(p, "- ", hueBad, c.Old)
-	writeSide(p, "+ ", hueGood, c.New)
+	writeRemovedOrAddedValue(p, "- ", colorBad, c.Old)
+	writeRemovedOrAddedValue(p, "+ ", colorGood, c.New)
 }
 
-// writeSide writes a removed or added value line by line.
-func writeSide(p *printer, sign string, h hue, raw json.RawMessage) {
+// writeRemovedOrAddedValue writes a removed or added value line by line.
+func writeRemovedOrAddedValue(p *printer, sign string, h colorMeaning, raw json.RawMessage) {
 	if raw == nil {
 		return
 	}
-	for line := range strings.SplitSeq(visibleJSON(raw), "\n") {
-		fmt.Fprintln(p, p.paint(h, sign+line))
+	for line := range strings.SplitSeq(formatVisibleJSON(raw), "\n") {
+		fmt.Fprintln(p, p.colorize(h, sign+line))
 	}
 }
 
-// visibleJSON returns a text as it is and other values as indented JSON, with hidden characters made visible.
-func visibleJSON(raw json.RawMessage) string {
+// formatVisibleJSON returns a text as it is and other values as indented JSON, with hidden characters made visible.
+func formatVisibleJSON(raw json.RawMessage) string {
 	if text, ok := wirejson.String(raw); ok {
-		return visible(text)
+		return escapeInvisible(text)
 	}
-	return visible(unescapeStrings(indented(raw)))
+	return escapeInvisible(unescapeJSONStrings(indentJSON(raw)))
 }
 
-// unescapeStrings decodes unneeded escapes in JSON strings, so that they hide nothing: \u0049 becomes I.
-func unescapeStrings(text string) string {
+// unescapeJSONStrings decodes unneeded escapes in JSON strings, so that they hide nothing: \u0049 becomes I.
+func unescapeJSONStrings(text string) string {
 	var out []byte
 	rest := []byte(text)
 	for {
@@ -185,17 +185,17 @@ func unescapeStrings(text string) string {
 	return string(append(out, rest...))
 }
 
-// aroundChange is how much unchanged text is shown next to a change, in bytes.
-const aroundChange = 200
+// unchangedContextBytes is how much unchanged text is shown next to a change, in bytes.
+const unchangedContextBytes = 200
 
-// elide cuts the middle of a long unchanged text. before and after say on which sides there is a change.
-func elide(text string, before, after bool) string {
+// elideMiddle cuts the middle of a long unchanged text. before and after say on which sides there is a change.
+func elideMiddle(text string, before, after bool) string {
 	head, tail := 0, 0
 	if before {
-		head = aroundChange
+		head = unchangedContextBytes
 	}
 	if after {
-		tail = aroundChange
+		tail = unchangedContextBytes
 	}
 	const gap = " … "
 	if len(text) <= head+tail+len(gap) {
@@ -204,18 +204,18 @@ func elide(text string, before, after bool) string {
 	return strings.ToValidUTF8(text[:head], "") + gap + strings.ToValidUTF8(text[len(text)-tail:], "")
 }
 
-// writeDefinition writes a whole definition, member by member in order.
-func writeDefinition(p *printer, definition json.RawMessage) {
+// writeWholeDefinition writes a whole definition, member by member in order.
+func writeWholeDefinition(p *printer, definition json.RawMessage) {
 	switch {
 	case wirejson.Check(definition, wirejson.Limits{}) != nil:
-		fmt.Fprintf(p, "\n%s\n", indentBy("  ", visible(string(definition))))
+		fmt.Fprintf(p, "\n%s\n", indentLines("  ", escapeInvisible(string(definition))))
 		return
 	case wirejson.Kind(definition) != '{':
-		fmt.Fprintf(p, "\n%s\n", indentBy("  ", visibleJSON(definition)))
+		fmt.Fprintf(p, "\n%s\n", indentLines("  ", formatVisibleJSON(definition)))
 		return
 	}
 	_ = wirejson.EachMember(definition, func(name, value []byte) error {
-		fmt.Fprintf(p, "\n%s\n%s\n", visibleLine(string(name)), indentBy("  ", visibleJSON(value)))
+		fmt.Fprintf(p, "\n%s\n%s\n", escapeInvisibleLine(string(name)), indentLines("  ", formatVisibleJSON(value)))
 		return nil
 	})
 }

@@ -19,13 +19,13 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-func doctorCommand(r *run) command {
+func newDoctorCommand(r *invocation) commandSpec {
 	var fix bool
-	var only commaList
-	return command{
+	var only commaListFlag
+	return commandSpec{
 		flags: map[string]any{"fix": &fix, "only": &only},
 		run: func(cmd *cobra.Command, _ []string) error {
-			options, err := r.doctorOptions()
+			options, err := r.newDoctorOptions()
 			if err != nil {
 				return err
 			}
@@ -42,16 +42,16 @@ func doctorCommand(r *run) command {
 				}
 				report.Fixed = done
 			}
-			if err := r.print(report, func(p *printer) { writeReport(p, report) }); err != nil || report.Bad == 0 {
+			if err := r.printOutput(report, func(p *printer) { writeDoctorReport(p, report) }); err != nil || report.Bad == 0 {
 				return err
 			}
-			return problem.Newf(problem.Unhealthy, "The doctor found %s wrong.", counted(report.Bad, "thing")).WithHint(fixHint(report))
+			return problem.Newf(problem.Unhealthy, "The doctor found %s wrong.", countWithNoun(report.Bad, "thing")).WithHint(doctorFixHint(report))
 		},
 	}
 }
 
-// fixHint explains how to fix findings.
-func fixHint(r doctor.Report) string {
+// doctorFixHint explains how to fix findings.
+func doctorFixHint(r doctor.Report) string {
 	for _, c := range r.Checks {
 		if c.Fixable {
 			return "Each names the command that mends it; `mcpproxy doctor --fix` does what is safe."
@@ -60,13 +60,13 @@ func fixHint(r doctor.Report) string {
 	return "Each names the command that mends it."
 }
 
-// doctorOptions returns where the doctor gathers facts.
-func (r *run) doctorOptions() (doctor.GatherOptions, error) {
-	path, err := r.configFile()
+// newDoctorOptions returns where the doctor gathers facts.
+func (r *invocation) newDoctorOptions() (doctor.GatherOptions, error) {
+	path, err := r.resolveConfigPath()
 	if err != nil {
 		return doctor.GatherOptions{}, err
 	}
-	dir, err := r.dataDirectory()
+	dir, err := r.resolveDataDir()
 	if err != nil {
 		return doctor.GatherOptions{}, err
 	}
@@ -78,13 +78,13 @@ func (r *run) doctorOptions() (doctor.GatherOptions, error) {
 		flags += " --data-dir " + doctor.ShellQuote(dir)
 	}
 	return doctor.GatherOptions{
-		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookup, Now: r.Now, Ask: r.daemonFacts, Clients: doctorClients{r},
-		Entries: doctorEntries,
+		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookupEnv, Now: r.Now, Ask: r.fetchDaemonFacts, Clients: doctorClientExaminer{r},
+		Entries: parseServerEntries,
 	}, nil
 }
 
-// doctorEntries reads the servers' entries in the configuration file.
-func doctorEntries(text []byte) (all []doctor.ServerEntry) {
+// parseServerEntries reads the servers' entries in the configuration file.
+func parseServerEntries(text []byte) (all []doctor.ServerEntry) {
 	for _, e := range ops.ReadEntryReferences(text) {
 		one := doctor.ServerEntry{Server: e.Server, Variables: e.Variables}
 		for _, c := range e.Clear {
@@ -98,8 +98,8 @@ func doctorEntries(text []byte) (all []doctor.ServerEntry) {
 // daemonFactsTimeout limits all requests of the doctor to the daemon.
 const daemonFactsTimeout = doctor.PartTime - 500*time.Millisecond
 
-// presenceFacts returns the state of presence. Without the database no signature can be read, so nothing counts.
-func presenceFacts(ctx context.Context, c *api.Client) (doctor.PresenceFacts, error) {
+// fetchPresenceFacts returns the state of presence. Without the database no signature can be read, so nothing counts.
+func fetchPresenceFacts(ctx context.Context, c *api.Client) (doctor.PresenceFacts, error) {
 	v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 	if why := problem.From(err); why != nil && why.Code == problem.ServerUnavailable {
 		return doctor.PresenceFacts{Void: why.Message, Remedy: why.Hint}, nil
@@ -113,11 +113,11 @@ func presenceFacts(ctx context.Context, c *api.Client) (doctor.PresenceFacts, er
 	return p, err
 }
 
-// daemonFacts requests the daemon's facts.
-func (r *run) daemonFacts(ctx context.Context) (*doctor.DaemonFacts, error) {
+// fetchDaemonFacts requests the daemon's facts.
+func (r *invocation) fetchDaemonFacts(ctx context.Context) (*doctor.DaemonFacts, error) {
 	ctx, cancel := context.WithTimeout(ctx, daemonFactsTimeout)
 	defer cancel()
-	c, err := r.client()
+	c, err := r.newDaemonClient()
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (r *run) daemonFacts(ctx context.Context) (*doctor.DaemonFacts, error) {
 	for _, s := range said.Checks {
 		d.Diagnostics = append(d.Diagnostics, doctor.Diagnostic{Code: s.Code, State: doctor.CheckState(s.State), Detail: s.Detail, Fix: s.Fix})
 	}
-	if d.Presence, err = presenceFacts(ctx, c); err != nil {
+	if d.Presence, err = fetchPresenceFacts(ctx, c); err != nil {
 		return nil, err
 	}
 	if d.ConfigError != "" {
@@ -153,22 +153,22 @@ func (r *run) daemonFacts(ctx context.Context) (*doctor.DaemonFacts, error) {
 			d.Mistakes = []doctor.Mistake{{Message: d.ConfigError}}
 		}
 	}
-	if d.Servers, err = serversFacts(ctx, c); err != nil {
+	if d.Servers, err = fetchServersFacts(ctx, c); err != nil {
 		return nil, err
 	}
-	return d, findIdlePatterns(r, ctx, c, d.Servers)
+	return d, addUnmatchedPatterns(r, ctx, c, d.Servers)
 }
 
-// maxMatched limits the tools of a server that its patterns are compared with.
-const maxMatched = 1000
+// maxToolsToMatch limits the tools of a server that its patterns are compared with.
+const maxToolsToMatch = 1000
 
-// findIdlePatterns finds configured patterns that match none of a server's tools.
-func findIdlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.ServerFacts) error {
-	path, err := r.configFile()
+// addUnmatchedPatterns finds configured patterns that match none of a server's tools.
+func addUnmatchedPatterns(r *invocation, ctx context.Context, c *api.Client, all []doctor.ServerFacts) error {
+	path, err := r.resolveConfigPath()
 	if err != nil {
 		return err
 	}
-	live, err := r.open(path)
+	live, err := r.openConfig(path)
 	if err != nil {
 		return nil // another check reports the mistake
 	}
@@ -178,7 +178,7 @@ func findIdlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.S
 		if len(patterns) == 0 || at < 0 || all[at].Tools == 0 {
 			continue
 		}
-		list, err := api.ListTools.Call(ctx, c, ops.ToolQuery{ToolFilter: ops.ToolFilter{Server: s.Name}, Limit: maxMatched})
+		list, err := api.ListTools.Call(ctx, c, ops.ToolQuery{ToolFilter: ops.ToolFilter{Server: s.Name}, Limit: maxToolsToMatch})
 		if err != nil {
 			return err
 		}
@@ -197,20 +197,20 @@ func findIdlePatterns(r *run, ctx context.Context, c *api.Client, all []doctor.S
 // Limits on requests about servers that are not ready.
 const (
 	maxServersAsked = 50
-	lastLines       = 5
+	maxLogLines     = 5
 )
 
-func serversFacts(ctx context.Context, c *api.Client) ([]doctor.ServerFacts, error) {
+func fetchServersFacts(ctx context.Context, c *api.Client) ([]doctor.ServerFacts, error) {
 	all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return nil, err
 	}
 	servers, asked := make([]doctor.ServerFacts, 0, len(all.Servers)), 0
 	for _, v := range all.Servers {
-		s := serverFacts(v)
+		s := toServerFacts(v)
 		if notWell := s.State != string(upstream.Ready) && s.State != string(upstream.Idle) || s.Tools == 0; v.Enabled && notWell && asked < maxServersAsked {
 			asked++
-			if err := addServerFacts(ctx, c, &s); err != nil {
+			if err := fetchLaunchAndLog(ctx, c, &s); err != nil {
 				return nil, err
 			}
 		}
@@ -219,8 +219,8 @@ func serversFacts(ctx context.Context, c *api.Client) ([]doctor.ServerFacts, err
 	return servers, nil
 }
 
-// addServerFacts requests a server's launch and the end of its log.
-func addServerFacts(ctx context.Context, c *api.Client, s *doctor.ServerFacts) error {
+// fetchLaunchAndLog requests a server's launch and the end of its log.
+func fetchLaunchAndLog(ctx context.Context, c *api.Client, s *doctor.ServerFacts) error {
 	d, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: s.Name})
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func addServerFacts(ctx context.Context, c *api.Client, s *doctor.ServerFacts) e
 	if d.Launch != nil {
 		s.Dir = d.Launch.WorkingDir
 	}
-	tail, err := api.GetServerLogs.Call(ctx, c, ops.LogQuery{ServerRef: ops.ServerRef{Name: s.Name}, Lines: 4 * lastLines})
+	tail, err := api.GetServerLogs.Call(ctx, c, ops.LogQuery{ServerRef: ops.ServerRef{Name: s.Name}, Lines: 4 * maxLogLines})
 	if err != nil {
 		return err
 	}
@@ -240,13 +240,13 @@ func addServerFacts(ctx context.Context, c *api.Client, s *doctor.ServerFacts) e
 			s.Noise = append(s.Noise, l.Text)
 		}
 	}
-	s.Noise = s.Noise[max(0, len(s.Noise)-lastLines):]
-	s.Lines = s.Lines[max(0, len(s.Lines)-lastLines):]
+	s.Noise = s.Noise[max(0, len(s.Noise)-maxLogLines):]
+	s.Lines = s.Lines[max(0, len(s.Lines)-maxLogLines):]
 	return nil
 }
 
-// serverFacts converts a server of the daemon.
-func serverFacts(v ops.ServerRow) doctor.ServerFacts {
+// toServerFacts converts a server of the daemon.
+func toServerFacts(v ops.ServerRow) doctor.ServerFacts {
 	code, _, _ := strings.Cut(v.Failure, ":")
 	s := doctor.ServerFacts{
 		Name: v.Name, Command: v.Command, Args: v.Args, URL: v.URL, Enabled: v.Enabled, Quarantined: v.Quarantined, ProposedBy: v.ProposedBy,
@@ -262,23 +262,23 @@ func serverFacts(v ops.ServerRow) doctor.ServerFacts {
 	return s
 }
 
-// marks are the sign, word and colour of each state.
-var marks = map[doctor.CheckState]struct {
+// checkStateStyles are the sign, word and colour of each state.
+var checkStateStyles = map[doctor.CheckState]struct {
 	sign, word string
-	hue        hue
+	hue        colorMeaning
 }{
-	doctor.OK: {"✓", "ok", hueGood}, doctor.Skipped: {"–", "not looked at", hueFaint}, doctor.Note: {"·", "note", noHue},
-	doctor.Warn: {"!", "look", hueWarning}, doctor.Bad: {"✗", "wrong", hueBad},
+	doctor.OK: {"✓", "ok", colorGood}, doctor.Skipped: {"–", "not looked at", colorFaint}, doctor.Note: {"·", "note", colorNone},
+	doctor.Warn: {"!", "look", colorWarning}, doctor.Bad: {"✗", "wrong", colorBad},
 }
 
-// writeReport writes the findings in full, and the number of passed checks of each group.
-func writeReport(p *printer, r doctor.Report) {
+// writeDoctorReport writes the findings in full, and the number of passed checks of each group.
+func writeDoctorReport(p *printer, r doctor.Report) {
 	for _, fix := range r.Fixed {
 		if fix.Error != "" {
-			p.text("", p.paint(hueBad, "✗ not fixed")+" "+fix.Code+": "+oneLine(fix.Command)+": "+oneLine(fix.Error))
+			p.writeWrapped("", p.colorize(colorBad, "✗ not fixed")+" "+fix.Code+": "+toOneLine(fix.Command)+": "+toOneLine(fix.Error))
 			continue
 		}
-		p.text("", p.paint(hueGood, "✓ fixed")+" "+fix.Code+": "+oneLine(fix.Command))
+		p.writeWrapped("", p.colorize(colorGood, "✓ fixed")+" "+fix.Code+": "+toOneLine(fix.Command))
 	}
 	if len(r.Fixed) > 0 {
 		fmt.Fprintln(p)
@@ -288,22 +288,22 @@ func writeReport(p *printer, r doctor.Report) {
 		for n < len(r.Checks) && r.Checks[n].Group == r.Checks[0].Group {
 			n++
 		}
-		writeGroup(p, r.Checks[:n])
+		writeCheckGroup(p, r.Checks[:n])
 		r.Checks = r.Checks[n:]
 	}
-	p.line("%s wrong, %d to look at.", plainNumber(r.Bad), r.Warn)
+	p.writeLine("%s wrong, %d to look at.", countOrNothing(r.Bad), r.Warn)
 }
 
-func plainNumber(n int) string {
+func countOrNothing(n int) string {
 	if n == 0 {
 		return "Nothing"
 	}
 	return fmt.Sprint(n)
 }
 
-func writeGroup(p *printer, all []doctor.CheckResult) {
+func writeCheckGroup(p *printer, all []doctor.CheckResult) {
 	well, skipped := 0, 0
-	fmt.Fprintln(p, sentence(string(all[0].Group)))
+	fmt.Fprintln(p, capitalizeFirst(string(all[0].Group)))
 	for _, c := range all {
 		switch c.State {
 		case doctor.OK:
@@ -311,46 +311,46 @@ func writeGroup(p *printer, all []doctor.CheckResult) {
 		case doctor.Skipped:
 			skipped++
 		default:
-			writeResult(p, c)
+			writeCheckResult(p, c)
 		}
 	}
 	if well > 0 {
-		p.text("  ", p.paint(hueGood, "✓ ok")+"  "+counted(well, "check"))
+		p.writeWrapped("  ", p.colorize(colorGood, "✓ ok")+"  "+countWithNoun(well, "check"))
 	}
 	if skipped > 0 {
-		p.text("  ", p.paint(hueFaint, "– not looked at")+"  "+counted(skipped, "check")+": "+whySkipped(all))
+		p.writeWrapped("  ", p.colorize(colorFaint, "– not looked at")+"  "+countWithNoun(skipped, "check")+": "+skipReasons(all))
 	}
 	fmt.Fprintln(p)
 }
 
-// whySkipped returns the reasons of skipped checks, each once.
-func whySkipped(all []doctor.CheckResult) string {
+// skipReasons returns the reasons of skipped checks, each once.
+func skipReasons(all []doctor.CheckResult) string {
 	var why []string
 	for _, c := range all {
-		if what := oneLine(c.What); c.State == doctor.Skipped && (len(why) == 0 || why[len(why)-1] != what) {
+		if what := toOneLine(c.What); c.State == doctor.Skipped && (len(why) == 0 || why[len(why)-1] != what) {
 			why = append(why, what)
 		}
 	}
 	return strings.Join(why, " ")
 }
 
-func writeResult(p *printer, c doctor.CheckResult) {
-	m := marks[c.State]
-	p.text("  ", p.paint(m.hue, m.sign+" "+m.word)+"  "+c.Code+" "+c.Name+": "+oneLine(c.What))
+func writeCheckResult(p *printer, c doctor.CheckResult) {
+	m := checkStateStyles[c.State]
+	p.writeWrapped("  ", p.colorize(m.hue, m.sign+" "+m.word)+"  "+c.Code+" "+c.Name+": "+toOneLine(c.What))
 	for _, line := range c.Lines {
-		p.text("      | ", oneLine(line))
+		p.writeWrapped("      | ", toOneLine(line))
 	}
 	if c.State != doctor.Note {
-		p.text("      ", p.paint(hueFaint, oneLine(c.Why)))
+		p.writeWrapped("      ", p.colorize(colorFaint, toOneLine(c.Why)))
 	}
 	if c.Do != "" && c.State != doctor.Note {
-		p.text("      ", oneLine(c.Do))
+		p.writeWrapped("      ", toOneLine(c.Do))
 	}
 	if c.Command != "" && c.State != doctor.Note {
 		fix := ""
 		if c.Fixable {
 			fix = "   (or: mcpproxy doctor --fix)"
 		}
-		fmt.Fprintln(p, "      $ "+oneLine(c.Command)+p.paint(hueFaint, fix))
+		fmt.Fprintln(p, "      $ "+toOneLine(c.Command)+p.colorize(colorFaint, fix))
 	}
 }

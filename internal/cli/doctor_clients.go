@@ -12,27 +12,27 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// doctorClients examines the MCP clients of this account for the doctor.
-type doctorClients struct{ r *run }
+// doctorClientExaminer examines the MCP clients of this account for the doctor.
+type doctorClientExaminer struct{ r *invocation }
 
 // Examine returns how clients are connected to the MCPProxy at an address.
-func (d doctorClients) Examine(address string) ([]doctor.ClientFacts, error) {
-	env, err := clientsEnv(d.r)
+func (d doctorClientExaminer) Examine(address string) ([]doctor.ClientFacts, error) {
+	env, err := newClientFileEnv(d.r)
 	if err != nil {
 		return nil, err
 	}
-	account := accountAt(d.r, env, ops.ProxyEndpoint{Base: ops.ListenerURL(address)})
+	account := newClientAccountAt(d.r, env, ops.ProxyEndpoint{Base: ops.ListenerURL(address)})
 	all, err := account.ListClients()
 	if err != nil {
 		return nil, err
 	}
-	direct := d.direct(env)
+	direct := d.findDirectServers(env)
 	var found []doctor.ClientFacts
 	for _, v := range all.Clients {
 		if !v.Found {
 			continue
 		}
-		c := clientFacts(v)
+		c := toClientFacts(v)
 		c.Direct = direct[v.ID]
 		if len(c.Lanes) > 0 {
 			plan, err := permission.PreparePlan(env, v.ID, account.Tools())
@@ -43,14 +43,14 @@ func (d doctorClients) Examine(address string) ([]doctor.ClientFacts, error) {
 	return found, nil
 }
 
-// direct returns by client the servers that it reaches without MCPProxy. Unreadable files are reported elsewhere.
-func (d doctorClients) direct(env clients.Env) map[string][]string {
+// findDirectServers returns by client the servers that it reaches without MCPProxy. Unreadable files are reported elsewhere.
+func (d doctorClientExaminer) findDirectServers(env clients.Env) map[string][]string {
 	out := map[string][]string{}
-	path, err := d.r.configFile()
+	path, err := d.r.resolveConfigPath()
 	if err != nil {
 		return out
 	}
-	live, err := d.r.open(path)
+	live, err := d.r.openConfig(path)
 	if err != nil {
 		return out
 	}
@@ -65,21 +65,21 @@ func (d doctorClients) direct(env clients.Env) map[string][]string {
 	}
 	for _, s := range all.Found {
 		off := slices.ContainsFunc(s.Notes, func(note string) bool { return strings.HasPrefix(note, "the client has it switched off") })
-		if owned(s) && !off {
+		if isInUserFile(s) && !off {
 			out[s.Client] = append(out[s.Client], s.Called)
 		}
 	}
 	return out
 }
 
-func clientFacts(v ops.ClientView) doctor.ClientFacts {
+func toClientFacts(v ops.ClientView) doctor.ClientFacts {
 	c := doctor.ClientFacts{ID: v.ID, Name: v.Name, Path: v.Path, Entry: v.LeadsTo, Foreign: v.Foreign, Missing: v.Missing, Broken: v.Broken}
 	if !v.Connected || !v.Permissions.Writable {
 		return c
 	}
 	for _, lane := range v.Permissions.Lanes {
 		if !lane.Right {
-			c.Lanes = append(c.Lanes, doctor.LaneDeviation{Name: lane.Tool, Does: lane.Verdict.Words(), Want: lane.Wanted.Words(), Rule: ruleWithPosition(lane.Rule), Denied: lane.Verdict == permission.Denied})
+			c.Lanes = append(c.Lanes, doctor.LaneDeviation{Name: lane.Tool, Does: lane.Verdict.Words(), Want: lane.Wanted.Words(), Rule: formatRuleWithPosition(lane.Rule), Denied: lane.Verdict == permission.Denied})
 		}
 	}
 	return c

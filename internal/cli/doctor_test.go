@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-const downConfig = `{
+const offlineConfig = `{
   "listen": "127.0.0.1:1",
   "mcpServers": {
     "fine": {"command": "sh"},
@@ -21,10 +21,10 @@ const downConfig = `{
   }
 }`
 
-// down is a world with a configuration and no daemon.
-func down(t *testing.T, config string) *world {
+// newEnvWithoutDaemon is a world with a configuration and no daemon.
+func newEnvWithoutDaemon(t *testing.T, config string) *testEnv {
 	t.Helper()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.env["MCPPROXY_CONFIG"] = filepath.Join(w.dir, "mcp_config.json")
 	if err := os.WriteFile(w.env["MCPPROXY_CONFIG"], []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -39,13 +39,13 @@ func down(t *testing.T, config string) *world {
 // was reached.
 func TestStatusWithoutADaemon(t *testing.T) {
 	t.Parallel()
-	w := down(t, downConfig)
-	got := w.run("status")
-	golden(t, "status-down", strings.ReplaceAll(got.stdout, w.dir, "/home/me/.mcpproxy"))
+	w := newEnvWithoutDaemon(t, offlineConfig)
+	got := w.runCommand("status")
+	compareWithGolden(t, "status-down", strings.ReplaceAll(got.stdout, w.dir, "/home/me/.mcpproxy"))
 	if got.code != problem.ExitNoDaemon || !strings.Contains(got.stderr, "mcpproxy serve") {
 		t.Errorf("%+v", got)
 	}
-	got = w.run("status", "-o", "json")
+	got = w.runCommand("status", "-o", "json")
 	var s struct {
 		Running *bool
 		Servers struct {
@@ -61,30 +61,30 @@ func TestStatusWithoutADaemon(t *testing.T) {
 	if got.code != problem.ExitNoDaemon || !strings.Contains(got.stderr, `"code": "DAEMON_NOT_RUNNING"`) {
 		t.Errorf("%+v", got)
 	}
-	w = down(t, "{\n\"tools_limits\": 1}")
-	if got := w.run("status"); !strings.Contains(got.stdout, `mcp_config.json:2:1: unknown key "tools_limits"`) {
+	w = newEnvWithoutDaemon(t, "{\n\"tools_limits\": 1}")
+	if got := w.runCommand("status"); !strings.Contains(got.stdout, `mcp_config.json:2:1: unknown key "tools_limits"`) {
 		t.Errorf("a file with a mistake: %+v", got)
 	}
 }
 
 func TestDoctorForPeople(t *testing.T) {
 	t.Parallel()
-	w := down(t, downConfig)
-	got := w.run("doctor", "--only", "D101,D205,server-command-missing,D406,D706")
-	golden(t, "doctor", strings.ReplaceAll(got.stdout, w.dir, "/home/me/.mcpproxy"))
+	w := newEnvWithoutDaemon(t, offlineConfig)
+	got := w.runCommand("doctor", "--only", "D101,D205,server-command-missing,D406,D706")
+	compareWithGolden(t, "doctor", strings.ReplaceAll(got.stdout, w.dir, "/home/me/.mcpproxy"))
 	if got.code != problem.ExitFailed || !strings.Contains(got.stderr, "The doctor found 2 things wrong.") {
 		t.Errorf("%+v", got)
 	}
-	if got := w.run("doctor", "--only", "D205"); got.code != problem.ExitDone || got.stderr != "" {
+	if got := w.runCommand("doctor", "--only", "D205"); got.code != problem.ExitDone || got.stderr != "" {
 		t.Errorf("nothing is wrong: %+v", got)
 	}
-	if got := w.run("doctor", "--only", "deamon-silent"); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "daemon-silent") {
+	if got := w.runCommand("doctor", "--only", "deamon-silent"); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "daemon-silent") {
 		t.Errorf("a check that is not there: %+v", got)
 	}
 	if err := os.Chmod(w.env["MCPPROXY_CONFIG"], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got = w.run("doctor", "--only", "config-open", "--fix")
+	got = w.runCommand("doctor", "--only", "config-open", "--fix")
 	info, err := os.Stat(w.env["MCPPROXY_CONFIG"])
 	if err != nil || info.Mode().Perm() != 0o600 || got.code != problem.ExitDone || !strings.Contains(got.stdout, "✓ fixed D205: chmod 600 ") {
 		t.Errorf("%v: %+v", err, got)
@@ -95,10 +95,10 @@ func TestDoctorForPeople(t *testing.T) {
 func TestDoctorTellsNoSecret(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789"
-	w := down(t, `{"listen": "127.0.0.1:1", "mcpServers": {"gone": {"command": "/no/such/program", "args": ["--token", "`+secret+`"], "env": {"A": "`+secret+`"}},
+	w := newEnvWithoutDaemon(t, `{"listen": "127.0.0.1:1", "mcpServers": {"gone": {"command": "/no/such/program", "args": ["--token", "`+secret+`"], "env": {"A": "`+secret+`"}},
 		"same": {"url": "https://u:`+secret+`@example.com/mcp"}, "twin": {"url": "https://u:`+secret+`@example.com/mcp"}}}`)
 	for _, line := range []string{"doctor", "doctor -o json", "status", "status -o json"} {
-		if got := w.run(strings.Fields(line)...); strings.Contains(got.stdout+got.stderr, secret) {
+		if got := w.runCommand(strings.Fields(line)...); strings.Contains(got.stdout+got.stderr, secret) {
 			t.Errorf("%s: %+v", line, got)
 		}
 	}

@@ -26,10 +26,10 @@ import (
 
 var update = flag.Bool("update", false, "write goldens")
 
-// fake is a gateway with a small world, behind a real API on a real socket.
-type fake struct {
+// fakeOperations is a gateway with a small world, behind a real API on a real socket.
+type fakeOperations struct {
 	mu      sync.Mutex
-	calls   []call
+	calls   []recordedCall
 	filters []activity.Filter
 
 	answer  api.CallAnswer
@@ -46,7 +46,7 @@ type fake struct {
 	warnings  []string // of the server that is added
 }
 
-func at(s string) time.Time {
+func parseRFC3339(s string) time.Time {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		panic(err)
@@ -54,8 +54,8 @@ func at(s string) time.Time {
 	return t
 }
 
-// call is a call that the fake got.
-type call struct {
+// recordedCall is a call that the fake got.
+type recordedCall struct {
 	api.CallInput
 	variant  policy.CallTool
 	declared policy.DeclaredIntent
@@ -63,19 +63,19 @@ type call struct {
 	caller   ops.Caller
 }
 
-func refuse[R any](context.Context, R) string { return "" }
+func neverRefuse[R any](context.Context, R) string { return "" }
 
-func (f *fake) callTool(_ context.Context, c ops.Caller, in api.CallInput) (api.CallAnswer, error) {
+func (f *fakeOperations) callTool(_ context.Context, c ops.Caller, in api.CallInput) (api.CallAnswer, error) {
 	r := in.ToGateRequest(c)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.calls = append(f.calls, call{in, r.CallTool, r.Declared, r.Timeout, r.Caller})
+	f.calls = append(f.calls, recordedCall{in, r.CallTool, r.Declared, r.Timeout, r.Caller})
 	return f.answer, f.failure
 }
 
-func servers() []ops.ServerView {
-	since := at("2026-01-15T08:00:00Z")
-	retry := at("2026-01-15T09:31:00Z")
+func exampleServers() []ops.ServerView {
+	since := parseRFC3339("2026-01-15T08:00:00Z")
+	retry := parseRFC3339("2026-01-15T09:31:00Z")
 	return []ops.ServerView{
 		{Name: "github", Protocol: "http", Enabled: true, State: "ready", ToolCount: 16, URL: "https://api.example.com/mcp", Since: &since,
 			ProtocolVersion: "2025-11-25", Tools: &ops.Counts{policy.Callable: 11, policy.DisabledByConfig: 3, policy.DisabledByUser: 1, ops.CountForClients: 1},
@@ -89,33 +89,33 @@ func servers() []ops.ServerView {
 	}
 }
 
-func (f *fake) Servers(context.Context, ops.Caller, ops.Nothing) (ops.ServerViews, error) {
+func (f *fakeOperations) Servers(context.Context, ops.Caller, ops.Nothing) (ops.ServerViews, error) {
 	if f.empty {
 		return ops.ServerViews{}, nil
 	}
-	return ops.ServerViews{Servers: servers()}, nil
+	return ops.ServerViews{Servers: exampleServers()}, nil
 }
 
-func (f *fake) Server(_ context.Context, _ ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
+func (f *fakeOperations) Server(_ context.Context, _ ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	name := in.Name
 	if name == "soon" || name == "asleep" {
 		return ops.ServerView{Name: name, Protocol: "stdio", Enabled: name == "soon", Quarantined: true}, nil
 	}
-	for _, s := range servers() {
+	for _, s := range exampleServers() {
 		if s.Name == name {
 			return s, nil
 		}
 	}
 	for _, s := range f.added {
 		if s.Name == name {
-			return f.cameUp(s), nil
+			return f.finishStart(s), nil
 		}
 	}
 	return ops.ServerView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", name).WithHint("Did you mean github?")
 }
 
-// cameUp is how a server is that was added, the second time that it is looked at.
-func (f *fake) cameUp(s ops.AddServerRequest) ops.ServerView {
+// finishStart is how a server is that was added, the second time that it is looked at.
+func (f *fakeOperations) finishStart(s ops.AddServerRequest) ops.ServerView {
 	v := ops.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: s.Quarantined, State: "connecting", Detail: "starting"}
 	f.looks++
 	switch {
@@ -132,18 +132,18 @@ func (f *fake) cameUp(s ops.AddServerRequest) ops.ServerView {
 	return v
 }
 
-func (f *fake) RestartServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
+func (f *fakeOperations) RestartServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	return f.Server(ctx, c, in)
 }
 
-func (f *fake) LoginServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.LoginView, error) {
+func (f *fakeOperations) LoginServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.LoginView, error) {
 	if _, err := f.Server(ctx, c, in); err != nil {
 		return ops.LoginView{}, err
 	}
 	return ops.LoginView{Server: in.Name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
 }
 
-func (f *fake) LoginProgress(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.LoginView, error) {
+func (f *fakeOperations) LoginProgress(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.LoginView, error) {
 	if _, err := f.Server(ctx, c, in); err != nil {
 		return ops.LoginView{}, err
 	}
@@ -153,11 +153,11 @@ func (f *fake) LoginProgress(ctx context.Context, c ops.Caller, in ops.ServerRef
 	return ops.LoginView{Server: in.Name, State: "done"}, nil
 }
 
-func (f *fake) LogoutServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
+func (f *fakeOperations) LogoutServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
 	return f.Server(ctx, c, in)
 }
 
-func (f *fake) ServerLogs(ctx context.Context, c ops.Caller, in ops.LogQuery) (ops.LogTail, error) {
+func (f *fakeOperations) ServerLogs(ctx context.Context, c ops.Caller, in ops.LogQuery) (ops.LogTail, error) {
 	if _, err := f.Server(ctx, c, in.ServerRef); err != nil {
 		return ops.LogTail{}, err
 	}
@@ -165,7 +165,7 @@ func (f *fake) ServerLogs(ctx context.Context, c ops.Caller, in ops.LogQuery) (o
 	return ops.LogTail{Server: in.Name, Lines: all[len(all)-min(in.Lines, len(all)):]}, nil
 }
 
-func tools() []ops.ToolView {
+func exampleTools() []ops.ToolView {
 	return []ops.ToolView{
 		{Name: "github:create_issue", Server: "github", Tool: "create_issue", Title: "Create issue",
 			Description: "Create an issue.\nNeeds a title.", InputSchema: json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"}},"maximum":9007199254740993}`),
@@ -179,12 +179,12 @@ func tools() []ops.ToolView {
 }
 
 // Tools has two tools on a page at most, and keeps no list longer than for three.
-func (f *fake) Tools(_ context.Context, _ ops.Caller, filter ops.ToolQuery) (ops.ToolList, error) {
+func (f *fakeOperations) Tools(_ context.Context, _ ops.Caller, filter ops.ToolQuery) (ops.ToolList, error) {
 	out := ops.ToolList{Tools: []ops.ToolRow{}, Snapshot: filter.Snapshot}
 	if f.pages++; filter.Snapshot == "" || f.pages%4 == 0 {
 		out.Snapshot = fmt.Sprint("list ", f.pages)
 	}
-	for _, v := range tools() {
+	for _, v := range exampleTools() {
 		if !f.empty && (filter.Server == "" || v.Server == filter.Server) && (filter.Operation == "" || v.CallWith == "call_tool_"+filter.Operation) {
 			row := ops.ToolRow{Name: v.Name, Server: v.Server, Tool: v.Tool, Title: v.Title, CallWith: v.CallWith, Status: v.Status}
 			if filter.Detail == ops.Full {
@@ -202,9 +202,9 @@ func (f *fake) Tools(_ context.Context, _ ops.Caller, filter ops.ToolQuery) (ops
 	return out, nil
 }
 
-func (f *fake) Tool(_ context.Context, _ ops.Caller, in ops.ToolRef) (ops.ToolView, error) {
+func (f *fakeOperations) Tool(_ context.Context, _ ops.Caller, in ops.ToolRef) (ops.ToolView, error) {
 	id := tool.ID(in)
-	for _, v := range tools() {
+	for _, v := range exampleTools() {
 		if v.Name == id.String() {
 			return v, nil
 		}
@@ -212,16 +212,16 @@ func (f *fake) Tool(_ context.Context, _ ops.Caller, in ops.ToolRef) (ops.ToolVi
 	return ops.ToolView{}, problem.Newf(problem.ToolNotFound, "There is no tool '%s'.", id).WithHint("Did you mean github:create_issue?")
 }
 
-func (f *fake) ToolDetail(ctx context.Context, c ops.Caller, in ops.ToolRef) (ops.ToolDetail, error) {
+func (f *fakeOperations) ToolDetail(ctx context.Context, c ops.Caller, in ops.ToolRef) (ops.ToolDetail, error) {
 	v, err := f.Tool(ctx, c, in)
 	return ops.ToolDetail{ToolView: v}, err
 }
 
-func (f *fake) SearchTools(_ context.Context, _ ops.Caller, q ops.SearchQuery) (ops.SearchAnswer, error) {
+func (f *fakeOperations) SearchTools(_ context.Context, _ ops.Caller, q ops.SearchQuery) (ops.SearchAnswer, error) {
 	if q.Query == "nothing" {
 		return ops.SearchAnswer{Query: q.Query}, nil
 	}
-	found := tools()
+	found := exampleTools()
 	if q.Limit > 0 {
 		found = found[:min(q.Limit, len(found))]
 	}
@@ -238,8 +238,8 @@ func (f *fake) SearchTools(_ context.Context, _ ops.Caller, q ops.SearchQuery) (
 	return a, nil
 }
 
-func record(id, when, server, name, operation string, status activity.Status, ms int64) activity.Record {
-	r := activity.Record{ID: id, Type: activity.ToolCall, Status: status, ServerName: server, ToolName: name, Timestamp: at(when), DurationMS: ms,
+func newExampleRecord(id, when, server, name, operation string, status activity.Status, ms int64) activity.Record {
+	r := activity.Record{ID: id, Type: activity.ToolCall, Status: status, ServerName: server, ToolName: name, Timestamp: parseRFC3339(when), DurationMS: ms,
 		Source: activity.SourceMCP, Actor: "agent", ClientName: "cursor", ClientVersion: "1.2"}
 	if operation != "" {
 		r.Metadata = activity.Metadata{Intent: &activity.Intent{OperationType: operation}, ToolVariant: "call_tool_" + operation}
@@ -247,36 +247,36 @@ func record(id, when, server, name, operation string, status activity.Status, ms
 	return r
 }
 
-func records() []activity.Record {
-	full := record("01JG2K4ZZZ0000000000000001", "2026-01-15T09:30:00Z", "github", "create_issue", "write", activity.Success, 245)
+func exampleRecords() []activity.Record {
+	full := newExampleRecord("01JG2K4ZZZ0000000000000001", "2026-01-15T09:30:00Z", "github", "create_issue", "write", activity.Success, 245)
 	full.Arguments, full.Response = json.RawMessage(`{"title":"Bug\u001b[31m","n":9007199254740993}`), json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)
 	full.ResponseBytes, full.ResponseTruncated, full.RequestID = 123456, true, "req-1"
 	full.Metadata.Intent.DataSensitivity, full.Metadata.Intent.Reason = "private", "triage\nof the week"
 	full.Metadata.Warnings = []string{"Tool 'x' is read-only: call_tool_read is enough."}
 	full.OwnUS = 312
-	approved := at("2026-01-14T08:00:00Z")
+	approved := parseRFC3339("2026-01-14T08:00:00Z")
 	full.Metadata.Decision = &activity.Decision{Outcome: activity.Warned, ConfigRevision: "0123456789ab", DecisionFacts: tool.DecisionFacts{
 		Hints:    tool.ResolveHints(tool.Hints{ReadOnly: tool.True, Destructive: tool.False}, tool.Hints{Destructive: tool.False}, tool.Hints{ReadOnly: tool.True}),
 		CallWith: "call_tool_read", Fingerprint: tool.Fingerprint{0xab}.String(), ApprovedBy: "trust:scan", ApprovedAt: &approved}}
-	blocked := record("01JG2K2ZZZ0000000000000003", "2026-01-15T09:29:30Z", "github", "delete_repo", "read", activity.Blocked, 0)
-	first, last := at("2026-01-15T09:29:30Z"), at("2026-01-15T09:31:05Z")
+	blocked := newExampleRecord("01JG2K2ZZZ0000000000000003", "2026-01-15T09:29:30Z", "github", "delete_repo", "read", activity.Blocked, 0)
+	first, last := parseRFC3339("2026-01-15T09:29:30Z"), parseRFC3339("2026-01-15T09:31:05Z")
 	blocked.Repeated, blocked.FirstTime, blocked.LastTime = 1071, &first, &last
 	blocked.Type, blocked.ErrorMessage = activity.PolicyDecision, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"
 	blocked.Metadata.ErrorCode = "SERVER_MISMATCH"
 	blocked.Metadata.Decision = &activity.Decision{Outcome: activity.Refused, Check: "hints", DecisionFacts: tool.DecisionFacts{CallWith: "call_tool_destructive"}}
 	blocked.Metadata.Intent.Declared = json.RawMessage(`{"intent":{"operation_type":"look\u001b"}}`)
 	change := activity.Record{ID: "01JG2K1ZZZ0000000000000004", Type: activity.ServerChange, Status: activity.Success, ServerName: "notes",
-		Timestamp: at("2026-01-15T09:29:00Z"), Metadata: activity.Metadata{Action: "restart"}}
+		Timestamp: parseRFC3339("2026-01-15T09:29:00Z"), Metadata: activity.Metadata{Action: "restart"}}
 	return []activity.Record{
 		full,
-		record("01JG2K3ZZZ0000000000000002", "2026-01-15T09:29:45Z", "github", "list_repos", "read", activity.Success, 123),
-		record("01JG2K3ZZZ0000000000000001", "2026-01-15T09:29:45Z", "推荐服务", "列出", "destructive", activity.Failed, 61_250),
+		newExampleRecord("01JG2K3ZZZ0000000000000002", "2026-01-15T09:29:45Z", "github", "list_repos", "read", activity.Success, 123),
+		newExampleRecord("01JG2K3ZZZ0000000000000001", "2026-01-15T09:29:45Z", "推荐服务", "列出", "destructive", activity.Failed, 61_250),
 		blocked, change,
-		record("01JG2K0ZZZ0000000000000005", "2026-01-15T09:28:00Z", "notes", "wait\x1b[8m", "read", activity.Pending, 0),
+		newExampleRecord("01JG2K0ZZZ0000000000000005", "2026-01-15T09:28:00Z", "notes", "wait\x1b[8m", "read", activity.Pending, 0),
 	}
 }
 
-func (f *fake) ToolStats(_ context.Context, _ ops.Caller, in ops.StatsQuery) (ops.ToolStats, error) {
+func (f *fakeOperations) ToolStats(_ context.Context, _ ops.Caller, in ops.StatsQuery) (ops.ToolStats, error) {
 	since := in.Since
 	if since.IsZero() {
 		since = time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)
@@ -287,20 +287,20 @@ func (f *fake) ToolStats(_ context.Context, _ ops.Caller, in ops.StatsQuery) (op
 		Dead:  []string{"github:delete_repo", "github:list_repos"}, DeadAll: 2}, nil
 }
 
-func (f *fake) Activities(_ context.Context, _ ops.Caller, filter activity.Filter) (ops.ActivityList, error) {
+func (f *fakeOperations) Activities(_ context.Context, _ ops.Caller, filter activity.Filter) (ops.ActivityList, error) {
 	f.filters = append(f.filters, filter)
 	if filter.SessionID == "none" {
 		return ops.ActivityList{}, nil
 	}
-	p := ops.ActivityList{Activities: records(), Relation: "eq", Total: 6, Limit: filter.Limit, Offset: filter.Offset}
+	p := ops.ActivityList{Activities: exampleRecords(), Relation: "eq", Total: 6, Limit: filter.Limit, Offset: filter.Offset}
 	if filter.Limit < len(p.Activities) {
 		p.Activities, p.NextCursor = p.Activities[:filter.Limit], "c1"
 	}
 	return p, nil
 }
 
-func (f *fake) Activity(_ context.Context, _ ops.Caller, in ops.RecordRef) (activity.Record, error) {
-	for _, r := range records() {
+func (f *fakeOperations) Activity(_ context.Context, _ ops.Caller, in ops.RecordRef) (activity.Record, error) {
+	for _, r := range exampleRecords() {
 		if strings.HasPrefix(r.ID, in.ID) {
 			return r, nil
 		}
@@ -308,22 +308,22 @@ func (f *fake) Activity(_ context.Context, _ ops.Caller, in ops.RecordRef) (acti
 	return activity.Record{}, problem.Newf(problem.NotFound, "There is no record '%s'.", in.ID)
 }
 
-func fakeSecret(name, state string) ops.SecretView {
+func newSecretView(name, state string) ops.SecretView {
 	return ops.SecretView{Name: name, State: state, Kept: "keyring", UsedBy: []string{"github", "notes"}}
 }
 
-// instead are the operations, done by the fake.
-func (f *fake) instead() []api.Operation {
+// replacedOperations are the operations, done by the fake.
+func (f *fakeOperations) replacedOperations() []api.Operation {
 	all := []api.Operation{
-		api.TryPolicy.WithHandler(f.try), api.Can.WithHandler(f.can),
+		api.TryPolicy.WithHandler(f.tryPolicy), api.Can.WithHandler(f.explainCall),
 		api.GetStatus.WithHandler(f.Status), api.ListActivity.WithHandler(f.Activities), api.GetActivity.WithHandler(f.Activity),
 		api.VerifyActivity.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (activity.Verification, error) {
 			return activity.Verification{OK: true, Records: 1_000_000, Entries: 2_000_000, TookMS: 12_000, Signer: strings.Repeat("a1", 32)}, nil
 		}),
 		api.GetSummary.WithHandler(func(_ context.Context, _ ops.Caller, in ops.SummaryQuery) (ops.Summary, error) {
-			s := ops.Summary{Since: at("2026-01-14T10:00:00Z"), Until: at("2026-01-15T10:00:00Z")}
+			s := ops.Summary{Since: parseRFC3339("2026-01-14T10:00:00Z"), Until: parseRFC3339("2026-01-15T10:00:00Z")}
 			s.Summary = activity.Summary{Calls: 40, Refused: 3, Failed: 5, FailedTool: 4, FailedServer: 1, P50: 12, P95: 340, OwnP50: 210, OwnP95: 900,
-				Groups: []activity.Tally{{Key: string(in.Group) + " github:create_issue", Calls: 30, Refused: 3, Failed: 3, P50: 15, P95: 500, OwnP50: 200, Last: at("2026-01-15T09:00:00Z")}, {Key: "", Calls: 10}}}
+				Groups: []activity.Tally{{Key: string(in.Group) + " github:create_issue", Calls: 30, Refused: 3, Failed: 3, P50: 15, P95: 500, OwnP50: 200, Last: parseRFC3339("2026-01-15T09:00:00Z")}, {Key: "", Calls: 10}}}
 			return s, nil
 		}),
 		api.RedactActivity.WithHandler(func(ctx context.Context, c ops.Caller, in ops.RedactRequest) (activity.Record, error) {
@@ -341,13 +341,13 @@ func (f *fake) instead() []api.Operation {
 			return ops.ServerDetail{ServerRow: ops.ServerRow{ServerView: s, Waiting: 1}}, err
 		}),
 		api.ListSecrets.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.SecretViews, error) {
-			return ops.SecretViews{Secrets: []ops.SecretView{fakeSecret("GITHUB_TOKEN", "set"), fakeSecret("TICKETS", "missing"), fakeSecret("DESK", "locked")}}, nil
+			return ops.SecretViews{Secrets: []ops.SecretView{newSecretView("GITHUB_TOKEN", "set"), newSecretView("TICKETS", "missing"), newSecretView("DESK", "locked")}}, nil
 		}),
 		api.SetSecret.WithHandler(func(_ context.Context, _ ops.Caller, in ops.SetSecretRequest) (ops.SecretView, error) {
-			return fakeSecret(in.Name, "set"), nil
+			return newSecretView(in.Name, "set"), nil
 		}),
 		api.DeleteSecret.WithHandler(func(_ context.Context, _ ops.Caller, in ops.SecretRef) (ops.SecretView, error) {
-			return fakeSecret(in.Name, "missing"), nil
+			return newSecretView(in.Name, "missing"), nil
 		}),
 		api.RestartServer.WithHandler(f.RestartServer), api.LoginServer.WithHandler(f.LoginServer),
 		api.GetLogin.WithHandler(f.LoginProgress), api.LogoutServer.WithHandler(f.LogoutServer), api.GetServerLogs.WithHandler(f.ServerLogs),
@@ -356,16 +356,16 @@ func (f *fake) instead() []api.Operation {
 		api.DisableServer.WithHandler(f.DisableServer), api.QuarantineServer.WithHandler(f.QuarantineServer), api.ReviewServer.WithHandler(f.ReviewServer), api.ApproveServer.WithHandler(f.ApproveServer),
 		api.EnableTool.WithHandler(f.EnableTool), api.DisableTool.WithHandler(f.DisableTool), api.ApproveTool.WithHandler(f.ApproveTool), api.ApproveTools.WithHandler(f.ApproveTools), api.BlockTool.WithHandler(f.BlockTool), api.UnblockTool.WithHandler(f.UnblockTool), api.DiffTool.WithHandler(f.DiffTool),
 	}
-	all = append(all, f.accessOps()...)
-	all = append(all, f.askOps()...)
+	all = append(all, f.tokenAndProfileOperations()...)
+	all = append(all, f.pendingAndLeaseOperations()...)
 	for _, of := range api.Primitives {
 		all = append(all, of.Approve.WithHandler(f.ApproveOffer), of.Block.WithHandler(f.BlockOffer), of.Unblock.WithHandler(f.UnblockOffer), of.Diff.WithHandler(f.DiffOffer))
 	}
 	return all
 }
 
-func (f *fake) Status(context.Context, ops.Caller, ops.Nothing) (ops.Status, error) {
-	return ops.Status{Version: "1.2.3", PID: 42, StartedAt: at("2026-01-15T08:00:00Z"), UptimeSeconds: 5430,
+func (f *fakeOperations) Status(context.Context, ops.Caller, ops.Nothing) (ops.Status, error) {
+	return ops.Status{Version: "1.2.3", PID: 42, StartedAt: parseRFC3339("2026-01-15T08:00:00Z"), UptimeSeconds: 5430,
 		Servers: ops.StatusServers{Total: 4, Enabled: 3, Ready: 1, NotReady: []ops.NotReady{
 			{Name: "notes", State: "failed", Detail: "failed, exit status 1: no such file; see `mcpproxy upstream logs notes`"},
 			{Name: "推荐", State: "connecting", Detail: "installing with npx, 40 s"},
@@ -375,8 +375,8 @@ func (f *fake) Status(context.Context, ops.Caller, ops.Nothing) (ops.Status, err
 		ConfigError: "mcp_config.json:3:5: unknown key \"tool_limit\"", Warnings: []string{"others can read the configuration file"}}, nil
 }
 
-// world is a data directory with or without a daemon.
-type world struct {
+// testEnv is a data directory with or without a daemon.
+type testEnv struct {
 	t     *testing.T
 	dir   string
 	stdin string
@@ -384,27 +384,27 @@ type world struct {
 	deps  Deps
 }
 
-func newWorld(t *testing.T) *world {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
-	return &world{t: t, dir: t.TempDir(), env: map[string]string{"HOME": t.TempDir()}}
+	return &testEnv{t: t, dir: t.TempDir(), env: map[string]string{"HOME": t.TempDir()}}
 }
 
-// daemon starts the API on the socket of a new data directory.
-func daemon(t *testing.T, f *fake) *world {
+// newEnvWithDaemon starts the API on the socket of a new data directory.
+func newEnvWithDaemon(t *testing.T, f *fakeOperations) *testEnv {
 	t.Helper()
-	return daemonBehind(t, f, func(h http.Handler) http.Handler { return h })
+	return newEnvWithWrappedDaemon(t, f, func(h http.Handler) http.Handler { return h })
 }
 
-// daemonBehind is daemon, with something before the API.
-func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler) *world {
+// newEnvWithWrappedDaemon is daemon, with something before the API.
+func newEnvWithWrappedDaemon(t *testing.T, f *fakeOperations, before func(http.Handler) http.Handler) *testEnv {
 	t.Helper()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	l, err := api.ListenSocket(w.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := api.Deps{Implementations: []any{(*ops.AccessOperations)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.EventHub)(nil), (*ops.ActivityHistory)(nil), (*ops.Inspector)(nil), (*ops.ConfigOperations)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}, Auth: auth.NewAuthenticator("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Replacements: f.instead()}
-	deps.Refuse = refuse
+	deps := api.Deps{Implementations: []any{(*ops.AccessOperations)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.EventHub)(nil), (*ops.ActivityHistory)(nil), (*ops.Inspector)(nil), (*ops.ConfigOperations)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}, Auth: auth.NewAuthenticator("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Replacements: f.replacedOperations()}
+	deps.Refuse = neverRefuse
 	h, err := api.New(deps)
 	if err != nil {
 		t.Fatal(err)
@@ -416,33 +416,33 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	return w
 }
 
-type outcome struct {
+type commandOutput struct {
 	code           int
 	stdout, stderr string
 }
 
-// run runs a command in the world.
-func (w *world) run(args ...string) outcome {
+// invocation runs a command in the world.
+func (w *testEnv) runCommand(args ...string) commandOutput {
 	w.t.Helper()
-	return w.runIn(w.t.Context(), args...)
+	return w.runCommandWithContext(w.t.Context(), args...)
 }
 
-func (w *world) runIn(ctx context.Context, args ...string) outcome {
+func (w *testEnv) runCommandWithContext(ctx context.Context, args ...string) commandOutput {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
 	d := w.deps
 	d.Version, d.Stdin, d.Stdout, d.Stderr = "1.2.3", strings.NewReader(w.stdin), &stdout, &stderr
-	d.Now = func() time.Time { return at("2026-01-15T10:00:00Z") }
+	d.Now = func() time.Time { return parseRFC3339("2026-01-15T10:00:00Z") }
 	d.Local = time.FixedZone("test", 3600)
-	d.CompletionTime = time.Minute
+	d.CompletionTimeout = time.Minute
 	d.Getenv = func(name string) string { return w.env[name] }
 	args = append([]string{"--data-dir", w.dir}, args...)
 	code := Run(ctx, args, d)
-	return outcome{code, stdout.String(), stderr.String()}
+	return commandOutput{code, stdout.String(), stderr.String()}
 }
 
-// golden compares got with testdata/name.
-func golden(t *testing.T, name, got string) {
+// compareWithGolden compares got with testdata/name.
+func compareWithGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
 	if *update {

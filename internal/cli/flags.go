@@ -7,49 +7,49 @@ import (
 	"time"
 )
 
-// atMostFlag is a flag with a number from 1 to most.
-type atMostFlag struct {
-	to   *int
-	most int
+// boundedIntFlag is a flag with a number from 1 to most.
+type boundedIntFlag struct {
+	value *int
+	max   int
 }
 
 // String, Set and Type implement pflag.Value.
-func (f *atMostFlag) String() string {
-	if f.to == nil {
+func (f *boundedIntFlag) String() string {
+	if f.value == nil {
 		return ""
 	}
-	return strconv.Itoa(*f.to)
+	return strconv.Itoa(*f.value)
 }
 
-func (f *atMostFlag) Set(text string) error {
+func (f *boundedIntFlag) Set(text string) error {
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > f.most {
-		return fmt.Errorf("must be at least 1 and at most %d", f.most)
+	if err != nil || n < 1 || n > f.max {
+		return fmt.Errorf("must be at least 1 and at most %d", f.max)
 	}
-	*f.to = n
+	*f.value = n
 	return nil
 }
 
-func (f *atMostFlag) Type() string { return "int" }
+func (f *boundedIntFlag) Type() string { return "int" }
 
-// waitFlag is a flag with a positive duration.
-type waitFlag time.Duration
+// positiveDurationFlag is a flag with a positive duration.
+type positiveDurationFlag time.Duration
 
 // String, Set and Type implement pflag.Value.
-func (f *waitFlag) String() string {
+func (f *positiveDurationFlag) String() string {
 	if *f == 0 {
 		return "0"
 	}
 	return time.Duration(*f).String()
 }
 
-func (f *waitFlag) Set(text string) error {
+func (f *positiveDurationFlag) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
 		return errors.New("must be a duration longer than 0, such as 500ms, 30s, 2m or 1h")
 	}
-	*f = waitFlag(d)
+	*f = positiveDurationFlag(d)
 	return nil
 }
 
-func (f *waitFlag) Type() string { return "duration" }
+func (f *positiveDurationFlag) Type() string { return "duration" }

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// foldHelp folds the help of all commands to the terminal's width.
-func (r *run) foldHelp(root *cobra.Command) {
+// wrapHelpOutput folds the help of all commands to the terminal's width.
+func (r *invocation) wrapHelpOutput(root *cobra.Command) {
 	write := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		to := cmd.OutOrStdout()
@@ -18,19 +18,19 @@ func (r *run) foldHelp(root *cobra.Command) {
 		cmd.SetOut(&text)
 		write(cmd, args)
 		cmd.SetOut(to)
-		_, _ = io.WriteString(to, foldedHelp(text.String(), r.width)) // there is no one to report an error to
+		_, _ = io.WriteString(to, wrapHelpText(text.String(), r.width)) // there is no one to report an error to
 	})
 }
 
-// foldedHelp folds a help text to a width; descriptions continue below themselves. Examples stay whole, so that they can be copied.
-func foldedHelp(text string, width int) string {
+// wrapHelpText folds a help text to a width; descriptions continue below themselves. Examples stay whole, so that they can be copied.
+func wrapHelpText(text string, width int) string {
 	if width == 0 {
 		return text
 	}
 	var out strings.Builder
 	about, rest, _ := strings.Cut(text, "\nUsage:")
 	for paragraph := range strings.SplitSeq(about, "\n\n") {
-		if tooWide(paragraph, width) && !strings.Contains("\n"+paragraph, "\n ") {
+		if hasLineWiderThan(paragraph, width) && !strings.Contains("\n"+paragraph, "\n ") {
 			joined := strings.ReplaceAll(strings.TrimRight(paragraph, "\n"), "\n", " ")
 			about = strings.Replace(about, strings.TrimRight(paragraph, "\n"), joined, 1)
 		}
@@ -43,19 +43,19 @@ func foldedHelp(text string, width int) string {
 			out.WriteString(line + "\n")
 			continue
 		}
-		head, rest := columns(line)
+		head, rest := splitLastColumn(line)
 		if width-lipgloss.Width(head) < width/3 { // it goes on the next line
 			out.WriteString(strings.TrimRight(head, " ") + "\n")
 			head = "        "
 		}
 		out.WriteString(head)
 		indent := strings.Repeat(" ", lipgloss.Width(head))
-		out.WriteString(strings.Join(fold(rest, max(width-len(indent), minFoldWidth)), "\n"+indent) + "\n")
+		out.WriteString(strings.Join(wrapLine(rest, max(width-len(indent), minWrapWidth)), "\n"+indent) + "\n")
 	}
 	return out.String()
 }
 
-func tooWide(text string, width int) bool {
+func hasLineWiderThan(text string, width int) bool {
 	for line := range strings.Lines(text) {
 		if lipgloss.Width(line) > width {
 			return true
@@ -64,8 +64,8 @@ func tooWide(text string, width int) bool {
 	return false
 }
 
-// columns splits a line at the start of its last column, or of its text.
-func columns(line string) (head, rest string) {
+// splitLastColumn splits a line at the start of its last column, or of its text.
+func splitLastColumn(line string) (head, rest string) {
 	rest = strings.TrimLeft(line, " ")
 	if i := strings.LastIndex(strings.TrimRight(rest, " "), "  "); i >= 0 {
 		rest = rest[i+2:]

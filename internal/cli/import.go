@@ -24,27 +24,27 @@ import (
 // importFlags are the flags of `upstream import`.
 type importFlags struct {
 	keyring, noKeyring, remove, quarantined, dryRun, undo bool
-	consent                                               consent
+	consent                                               confirmationFlags
 }
 
-func upstreamImport(r *run) command {
+func newUpstreamImportCommand(r *invocation) commandSpec {
 	var f importFlags
-	return command{
+	return commandSpec{
 		flags: map[string]any{"keyring": &f.keyring, "no-keyring": &f.noKeyring, "remove": &f.remove, "quarantined": &f.quarantined,
 			"dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
-		complete: firstOnly(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		complete: completeFirstArgument(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return clients.ImportSourceIDs(), cobra.ShellCompDirectiveDefault // or a file
 		}),
-		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 			from := ""
 			if len(args) > 0 {
 				from = args[0]
 			}
 			switch {
 			case f.undo && (f.keyring || f.noKeyring || f.remove || f.quarantined || f.dryRun):
-				return usage("--undo stands alone.", "`mcpproxy upstream import --undo` puts back what the last import took out.")
+				return newUsageError("--undo stands alone.", "`mcpproxy upstream import --undo` puts back what the last import took out.")
 			case f.keyring && f.noKeyring:
-				return usage("--keyring and --no-keyring exclude one another.", "Give one of them.")
+				return newUsageError("--keyring and --no-keyring exclude one another.", "Give one of them.")
 			case f.undo:
 				return undoImport(r, from)
 			}
@@ -53,50 +53,50 @@ func upstreamImport(r *run) command {
 	}
 }
 
-// imported is what was found and the results.
-type imported struct {
+// importOutput is what was found and the results.
+type importOutput struct {
 	ops.Findings
 	ops.Results
 }
 
 // importServers shows what was found, asks, and imports it.
-func importServers(r *run, ctx context.Context, c *api.Client, from string, f importFlags) error {
-	h, err := findServers(r, ctx, c, from, f)
+func importServers(r *invocation, ctx context.Context, c *api.Client, from string, f importFlags) error {
+	h, err := findImportableServers(r, ctx, c, from, f)
 	if err != nil {
 		return err
 	}
-	n := countNew(h.Found)
+	n := countServersToImport(h.Found)
 	if r.output == formatTable {
-		writeImportable(r.printer(r.Stdout), h.Findings)
+		writeImportableServers(r.newPrinter(r.Stdout), h.Findings)
 	}
-	ids := idsToImport(h.Found, f.remove)
+	ids := serverIDsToImport(h.Found, f.remove)
 	if len(ids) == 0 {
-		err := r.print(imported{h.Findings, ops.Results{Results: []ops.Result{}}}, func(p *printer) { p.line("There is nothing to import.") })
-		return cmp.Or(err, unreadFiles(h.Broken))
+		err := r.printOutput(importOutput{h.Findings, ops.Results{Results: []ops.Result{}}}, func(p *printer) { p.writeLine("There is nothing to import.") })
+		return cmp.Or(err, unreadFilesError(h.Broken))
 	}
 	o := ops.ImportOptions{Keyring: !f.noKeyring, Remove: f.remove, DryRun: f.dryRun}
 	if !f.dryRun {
-		if err := askImport(r, ctx, f, h, n, &o); err != nil {
+		if err := confirmImport(r, ctx, f, h, n, &o); err != nil {
 			return err
 		}
 	}
-	out, err := h.ImportServers(ctx, idsToImport(h.Found, o.Remove), o)
+	out, err := h.ImportServers(ctx, serverIDsToImport(h.Found, o.Remove), o)
 	if err != nil {
 		return err
 	}
-	if err := r.print(imported{h.Findings, out}, func(p *printer) { writeImported(p, h, out.Results, o, daemonURL(ctx, r) == "") }); err != nil {
+	if err := r.printOutput(importOutput{h.Findings, out}, func(p *printer) { writeImportResults(p, h, out.Results, o, runningDaemonURL(ctx, r) == "") }); err != nil {
 		return err
 	}
-	return cmp.Or(notImported(out.Results), unreadFiles(h.Broken))
+	return cmp.Or(failedImportError(out.Results), unreadFilesError(h.Broken))
 }
 
-// unreadFiles returns the error for unreadable files, nil if there are none.
-func unreadFiles(all []ops.BrokenFile) error {
+// unreadFilesError returns the error for unreadable files, nil if there are none.
+func unreadFilesError(all []ops.BrokenFile) error {
 	var files []string
 	first := ""
 	for _, b := range all {
 		if b.Unread {
-			files, first = append(files, printable(b.Path)), cmp.Or(first, printable(b.Message))
+			files, first = append(files, toPrintable(b.Path)), cmp.Or(first, toPrintable(b.Message))
 		}
 	}
 	switch len(files) {
@@ -105,11 +105,11 @@ func unreadFiles(all []ops.BrokenFile) error {
 	case 1:
 		return problem.Newf(problem.InvalidConfig, "%s cannot be read: %s", files[0], first).WithHint("Correct the file, then run the import again.")
 	}
-	return problem.Newf(problem.InvalidConfig, "%s cannot be read.", counted(len(files), "file")).WithHint("Each says why above. Correct them, then run the import again.")
+	return problem.Newf(problem.InvalidConfig, "%s cannot be read.", countWithNoun(len(files), "file")).WithHint("Each says why above. Correct them, then run the import again.")
 }
 
-// idsToImport returns the ids to import: servers that are not here yet and, to remove them, also the others.
-func idsToImport(found []ops.Found, remove bool) (ids []string) {
+// serverIDsToImport returns the ids to import: servers that are not here yet and, to remove them, also the others.
+func serverIDsToImport(found []ops.Found, remove bool) (ids []string) {
 	for _, s := range found {
 		if !s.Ours && (!s.Have || remove) {
 			ids = append(ids, s.ID)
@@ -118,10 +118,10 @@ func idsToImport(found []ops.Found, remove bool) (ids []string) {
 	return ids
 }
 
-// newCounts counts the servers and secrets that are not here yet.
-type newCounts struct{ servers, secrets int }
+// importCounts counts the servers and secrets that are not here yet.
+type importCounts struct{ servers, secrets int }
 
-func countNew(found []ops.Found) (n newCounts) {
+func countServersToImport(found []ops.Found) (n importCounts) {
 	counted := map[string]bool{}
 	for _, s := range found {
 		if !s.Ours && !s.Have && !counted[s.Name] {
@@ -133,17 +133,17 @@ func countNew(found []ops.Found) (n newCounts) {
 	return n
 }
 
-// askImport asks what to do. Without a question the user has not seen the launches, so they need a review.
-func askImport(r *run, ctx context.Context, f importFlags, h *ops.FoundServers, n newCounts, o *ops.ImportOptions) (err error) {
+// confirmImport asks what to do. Without a question the user has not seen the launches, so they need a review.
+func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.FoundServers, n importCounts, o *ops.ImportOptions) (err error) {
 	const hint = "Look with --dry-run, then give --yes: what is imported without a question waits for review."
-	question := "Import " + counted(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
+	question := "Import " + countWithNoun(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
 	switch {
 	case n.servers == 0:
 		question = "Take what is here already out of the clients' files?"
 	case f.quarantined:
-		question = "Import " + counted(n.servers, "server") + ", to be reviewed before anything is started?"
+		question = "Import " + countWithNoun(n.servers, "server") + ", to be reviewed before anything is started?"
 	}
-	if err := r.confirm(ctx, f.consent, question, hint); err != nil {
+	if err := r.requireConfirmation(ctx, f.consent, question, hint); err != nil {
 		return err
 	}
 	o.Confirmed = !f.consent.yes && !f.quarantined
@@ -151,14 +151,14 @@ func askImport(r *run, ctx context.Context, f importFlags, h *ops.FoundServers, 
 		return nil
 	}
 	if n.secrets > 0 && !f.keyring && !f.noKeyring {
-		question := "Keep " + counted(n.secrets, "secret") + " in the keyring, and not in the configuration file?"
+		question := "Keep " + countWithNoun(n.secrets, "secret") + " in the keyring, and not in the configuration file?"
 		if o.Keyring, err = askYesNo(r, ctx, question); err != nil {
 			return err
 		}
 	}
-	if !f.remove && slices.ContainsFunc(h.Found, owned) {
+	if !f.remove && slices.ContainsFunc(h.Found, isInUserFile) {
 		question := "Take them out of the clients' files once they are here? (--undo puts them back)"
-		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.Have && owned(s) }) {
+		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.Have && isInUserFile(s) }) {
 			question = "Take them, and what is here already, out of the clients' files? (--undo puts them back)"
 		}
 		o.Remove, err = askYesNo(r, ctx, question)
@@ -166,34 +166,34 @@ func askImport(r *run, ctx context.Context, f importFlags, h *ops.FoundServers, 
 	return err
 }
 
-// owned reports whether a server is in a user's own file.
-func owned(s ops.Found) bool {
+// isInUserFile reports whether a server is in a user's own file.
+func isInUserFile(s ops.Found) bool {
 	return s.Client != "" && s.Scope != clients.Project && !s.Ours
 }
 
-// findServers finds the servers of all clients, of one client, of a file or of stdin.
-func findServers(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*ops.FoundServers, error) {
-	env, err := clientsEnv(r)
+// findImportableServers finds the servers of all clients, of one client, of a file or of stdin.
+func findImportableServers(r *invocation, ctx context.Context, c *api.Client, from string, f importFlags) (*ops.FoundServers, error) {
+	env, err := newClientFileEnv(r)
 	if err != nil {
 		return nil, err
 	}
-	here, err := importTo(r, c)
+	here, err := newImportTarget(r, c)
 	if err != nil {
 		return nil, err
 	}
-	account := ops.NewImporter(env, func() (*clients.Journal, error) { return clientChanges(r) })
+	account := ops.NewImporter(env, func() (*clients.Journal, error) { return openClientJournal(r) })
 	_, unknown := clients.FindImportSource(from)
 	if from == "" || unknown == nil {
 		return account.FindServers(ctx, here, from)
 	}
-	text, err := readText(r, from)
+	text, err := readFileOrStdin(r, from)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(from, `/\`):
 		return nil, unknown
 	case err != nil:
-		return nil, problem.Newf(problem.InvalidParameter, "%s cannot be read: %v.", printable(from), err).WithHint("Give the name of a client, the path of a file, or - for stdin.")
+		return nil, problem.Newf(problem.InvalidParameter, "%s cannot be read: %v.", toPrintable(from), err).WithHint("Give the name of a client, the path of a file, or - for stdin.")
 	case f.remove:
-		return nil, usage("--remove is for the files of clients, which are named by the client.", "For example: mcpproxy upstream import cursor --remove")
+		return nil, newUsageError("--remove is for the files of clients, which are named by the client.", "For example: mcpproxy upstream import cursor --remove")
 	}
 	if from == "-" {
 		from = "stdin"
@@ -201,8 +201,8 @@ func findServers(r *run, ctx context.Context, c *api.Client, from string, f impo
 	return account.FindServersInText(ctx, here, from, text)
 }
 
-// readText reads a file, or stdin for "-", up to the size limit of clients' files.
-func readText(r *run, path string) ([]byte, error) {
+// readFileOrStdin reads a file, or stdin for "-", up to the size limit of clients' files.
+func readFileOrStdin(r *invocation, path string) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(io.LimitReader(r.Stdin, textedit.MaxSize+1))
 	}
@@ -214,17 +214,17 @@ func readText(r *run, path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, textedit.MaxSize+1))
 }
 
-// importTo returns access to the daemon or, without one, to the configuration file and the keyring.
-func importTo(r *run, c *api.Client) (here ops.ImportTarget, err error) {
-	path, err := r.configFile()
+// newImportTarget returns access to the daemon or, without one, to the configuration file and the keyring.
+func newImportTarget(r *invocation, c *api.Client) (here ops.ImportTarget, err error) {
+	path, err := r.resolveConfigPath()
 	if err != nil {
 		return here, err
 	}
-	live, err := r.open(path)
+	live, err := r.openConfig(path)
 	if err != nil {
 		return here, err
 	}
-	kept, err := r.localSecrets()
+	kept, err := r.openLocalSecrets()
 	if err != nil {
 		return here, err
 	}
@@ -245,12 +245,12 @@ func importTo(r *run, c *api.Client) (here ops.ImportTarget, err error) {
 		},
 		StoreSecret: func(ctx context.Context, name, value string) error {
 			in := ops.SetSecretRequest{Name: name, Value: value}
-			_, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Set(ctx, in) })
+			_, err := callDaemonOrLocalSecrets(r, ctx, c, api.SetSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Set(ctx, in) })
 			return err
 		},
 		DeleteSecret: func(ctx context.Context, name string) error {
 			in := ops.SecretRef{Name: name}
-			_, err := secretsOp(r, ctx, c, api.DeleteSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Delete(ctx, in) })
+			_, err := callDaemonOrLocalSecrets(r, ctx, c, api.DeleteSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Delete(ctx, in) })
 			return err
 		},
 		AddServers: func(ctx context.Context, all []ops.AddServerRequest) ([]ops.ServerView, []error, error) {
@@ -262,7 +262,7 @@ func importTo(r *run, c *api.Client) (here ops.ImportTarget, err error) {
 			return views, refused, err
 		},
 		ChangeServer: func(ctx context.Context, in ops.ServerChange) error {
-			_, err := changeOrOffline(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f ops.OfflineAdmin, in api.Change) (ops.ServerView, error) {
+			_, err := callDaemonOrOffline(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f ops.OfflineAdmin, in api.Change) (ops.ServerView, error) {
 				return f.ChangeServer(in.ServerChange)
 			})
 			return err
@@ -270,8 +270,8 @@ func importTo(r *run, c *api.Client) (here ops.ImportTarget, err error) {
 	}, nil
 }
 
-// writeImportable writes the servers found, each once with all clients that have it.
-func writeImportable(p *printer, all ops.Findings) {
+// writeImportableServers writes the servers found, each once with all clients that have it.
+func writeImportableServers(p *printer, all ops.Findings) {
 	var order []string
 	by := map[string][]ops.Found{}
 	for _, s := range all.Found {
@@ -288,81 +288,81 @@ func writeImportable(p *printer, all ops.Findings) {
 	}
 	for _, s := range all.Found {
 		if s.Ours {
-			p.line("Left out: %s of %s is MCPProxy itself.", visibleLine(s.Called), ownerOf(s))
+			p.writeLine("Left out: %s of %s is MCPProxy itself.", escapeInvisibleLine(s.Called), clientNameOrPath(s))
 		}
 	}
 	for _, b := range all.Broken {
-		p.line("%s %s: %s", p.paint(hueWarning, "Left out:"), visibleLine(b.Path), visibleLine(b.Message))
+		p.writeLine("%s %s: %s", p.colorize(colorWarning, "Left out:"), escapeInvisibleLine(b.Path), escapeInvisibleLine(b.Message))
 	}
 	if len(all.Found)+len(all.Broken) > 0 {
 		fmt.Fprintln(p)
 	}
 }
 
-// ownerOf returns the client that has a server, or its file.
-func ownerOf(s ops.Found) string { return visibleLine(cmp.Or(s.ClientName, s.Path)) }
+// clientNameOrPath returns the client that has a server, or its file.
+func clientNameOrPath(s ops.Found) string { return escapeInvisibleLine(cmp.Or(s.ClientName, s.Path)) }
 
 // writeImportableServer writes how one server would be launched, with hidden characters made visible.
 func writeImportableServer(p *printer, all []ops.Found) {
 	s := all[0]
-	f := fields{indent: "  "}
+	f := fieldList{indent: "  "}
 	var from, notes []string
 	for _, one := range all {
-		place := ownerOf(one)
+		place := clientNameOrPath(one)
 		if one.ClientName != "" {
-			place += ", " + visibleLine(one.Path)
+			place += ", " + escapeInvisibleLine(one.Path)
 		}
 		if one.Target != "" {
-			place += ", a link to " + visibleLine(one.Target)
+			place += ", a link to " + escapeInvisibleLine(one.Target)
 		}
 		if one.Called != s.Name {
-			place += ", as " + visibleLine(one.Called)
+			place += ", as " + escapeInvisibleLine(one.Called)
 		}
 		from = append(from, place)
 		for _, note := range one.Notes {
-			if !slices.Contains(notes, visibleLine(note)) && !strings.HasPrefix(note, "it is the same server as ") { // From says so
-				notes = append(notes, visibleLine(note))
+			if !slices.Contains(notes, escapeInvisibleLine(note)) && !strings.HasPrefix(note, "it is the same server as ") { // From says so
+				notes = append(notes, escapeInvisibleLine(note))
 			}
 		}
 	}
 	f.add("From", strings.Join(from, "\n"))
 	l := s.Launch
 	if l.Command != "" {
-		f.add("Command", quotedWords(append([]string{l.Command}, l.Args...)...))
+		f.add("Command", shellQuoteWords(append([]string{l.Command}, l.Args...)...))
 	}
-	f.add("URL", visibleLine(l.URL))
-	f.add("Directory", visibleLine(l.WorkingDir))
+	f.add("URL", escapeInvisibleLine(l.URL))
+	f.add("Directory", escapeInvisibleLine(l.WorkingDir))
 	f.add("Environment", formatPairs(l.Env, "="))
 	f.add("Headers", formatPairs(l.Headers, ": "))
-	f.add("In clear", secretsInClear(s))
+	f.add("In clear", clearTextSecretsText(s))
 	f.add("Notes", strings.Join(notes, "\n"))
 	state := ""
 	if s.Have {
 		state = ": here already"
 	}
-	p.line("%s%s", visibleLine(s.Name), state)
+	p.writeLine("%s%s", escapeInvisibleLine(s.Name), state)
 	f.write(p)
 }
 
 func formatPairs(values map[string]string, between string) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		lines = append(lines, visibleLine(name)+between+visibleLine(values[name]))
+		lines = append(lines, escapeInvisibleLine(name)+between+escapeInvisibleLine(values[name]))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// secretsInClear lists the secrets in clear text and their names in the keyring.
-func secretsInClear(s ops.Found) string {
+// clearTextSecretsText lists the secrets in clear text and their names in the keyring.
+func clearTextSecretsText(s ops.Found) string {
 	var lines []string
 	for _, c := range s.Secrets {
-		lines = append(lines, visibleLine(c.Place)+", in the keyring "+visibleLine(c.Name))
+		lines = append(lines, escapeInvisibleLine(c.Place)+", in the keyring "+escapeInvisibleLine(c.Name))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// writeImported writes the results of an import.
-func writeImported(p *printer, h *ops.FoundServers, all []ops.Result, o ops.ImportOptions, offline bool) {
+// writeImportResults writes the results of an import.
+func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops.ImportOptions, offline bool) {
 	by := map[string]ops.Found{}
 	for _, s := range h.Found {
 		by[s.ID] = s
@@ -371,58 +371,58 @@ func writeImported(p *printer, h *ops.FoundServers, all []ops.Result, o ops.Impo
 	out := map[string][]string{} // file → servers removed from it
 	for _, r := range all {
 		switch {
-		case o.DryRun && r.State == "" && !slices.Contains(added, visibleLine(r.Name)):
-			added = append(added, visibleLine(r.Name))
+		case o.DryRun && r.State == "" && !slices.Contains(added, escapeInvisibleLine(r.Name)):
+			added = append(added, escapeInvisibleLine(r.Name))
 		case r.State == "review" && r.Added:
-			review = append(review, visibleLine(r.Name))
+			review = append(review, escapeInvisibleLine(r.Name))
 		case r.Added:
-			added = append(added, visibleLine(r.Name))
+			added = append(added, escapeInvisibleLine(r.Name))
 		}
 		if r.Added || o.DryRun {
 			kept = append(kept, r.Secrets...)
 		}
 		if s := by[r.ID]; r.Removed || o.DryRun && o.Remove && s.Client != "" && s.Scope != clients.Project {
-			out[s.Path] = append(out[s.Path], visibleLine(s.Called))
+			out[s.Path] = append(out[s.Path], escapeInvisibleLine(s.Called))
 		}
 	}
 	slices.Sort(kept)
 	kept = slices.Compact(kept)
 	if len(added) > 0 {
-		p.line("%s %s.", map[bool]string{true: "Would import", false: "Imported"}[o.DryRun], strings.Join(added, ", "))
+		p.writeLine("%s %s.", map[bool]string{true: "Would import", false: "Imported"}[o.DryRun], strings.Join(added, ", "))
 	}
 	switch {
 	case len(added) == 0 || o.DryRun:
 	case offline:
-		p.note(notRunning)
+		p.addNote(notRunningMessage)
 	default:
-		p.note("See how they come up with `mcpproxy upstream list`.")
+		p.addNote("See how they come up with `mcpproxy upstream list`.")
 	}
 	if len(review) > 0 {
-		p.line("Imported for review: %s.", strings.Join(review, ", "))
-		p.note("Not started before you have approved it: `mcpproxy upstream approve %s`%s.", quotedWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
+		p.writeLine("Imported for review: %s.", strings.Join(review, ", "))
+		p.addNote("Not started before you have approved it: `mcpproxy upstream approve %s`%s.", shellQuoteWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
 	}
 	if len(kept) > 0 {
-		p.line("%s as secrets: %s.", map[bool]string{true: "Would keep", false: "Kept"}[o.DryRun], strings.Join(kept, ", "))
+		p.writeLine("%s as secrets: %s.", map[bool]string{true: "Would keep", false: "Kept"}[o.DryRun], strings.Join(kept, ", "))
 	}
 	for _, path := range slices.Sorted(maps.Keys(out)) {
-		p.line("%s out of %s: %s.", map[bool]string{true: "Would take", false: "Taken"}[o.DryRun], printable(path), strings.Join(out[path], ", "))
+		p.writeLine("%s out of %s: %s.", map[bool]string{true: "Would take", false: "Taken"}[o.DryRun], toPrintable(path), strings.Join(out[path], ", "))
 	}
 	if len(out) > 0 && !o.DryRun {
-		p.note("`mcpproxy upstream import --undo` puts them back.")
-		writeNext(p, h.Found, all)
+		p.addNote("`mcpproxy upstream import --undo` puts them back.")
+		noteClientNextSteps(p, h.Found, all)
 	}
 	for _, r := range all {
 		if s := by[r.ID]; o.Remove && s.Scope == clients.Project {
-			p.note("%s stays in %s, which belongs to a project: others may use it, too.", visibleLine(s.Called), printable(s.Path))
+			p.addNote("%s stays in %s, which belongs to a project: others may use it, too.", escapeInvisibleLine(s.Called), toPrintable(s.Path))
 		}
 		if r.Problem != nil {
-			p.note("%s: %s %s", visibleLine(r.Name), printable(r.Problem.Message), printable(r.Problem.Hint))
+			p.addNote("%s: %s %s", escapeInvisibleLine(r.Name), toPrintable(r.Problem.Message), toPrintable(r.Problem.Hint))
 		}
 	}
 }
 
-// writeNext writes what to do with the clients whose files were changed.
-func writeNext(p *printer, found []ops.Found, all []ops.Result) {
+// noteClientNextSteps writes what to do with the clients whose files were changed.
+func noteClientNextSteps(p *printer, found []ops.Found, all []ops.Result) {
 	for _, c := range clients.AllClients() {
 		left := slices.ContainsFunc(found, func(s ops.Found) bool {
 			return s.Client == c.ID && slices.ContainsFunc(all, func(r ops.Result) bool { return r.ID == s.ID && r.Removed })
@@ -431,37 +431,37 @@ func writeNext(p *printer, found []ops.Found, all []ops.Result) {
 			continue
 		}
 		if !slices.ContainsFunc(found, func(s ops.Found) bool { return s.Client == c.ID && s.Ours }) {
-			p.note("%s finds them through MCPProxy: `mcpproxy connect %s`.", c.Name, c.ID)
+			p.addNote("%s finds them through MCPProxy: `mcpproxy connect %s`.", c.Name, c.ID)
 		}
 		if c.Reload != "" {
-			p.note("%s: %s", c.Name, c.Reload)
+			p.addNote("%s: %s", c.Name, c.Reload)
 		}
 	}
 }
 
-// notImported returns the error for failed servers, nil if there are none.
-func notImported(all []ops.Result) error {
+// failedImportError returns the error for failed servers, nil if there are none.
+func failedImportError(all []ops.Result) error {
 	failed := slices.DeleteFunc(slices.Clone(all), func(r ops.Result) bool { return r.Problem == nil })
 	if len(failed) == 0 {
 		return nil
 	}
-	return problem.Newf(failed[0].Problem.Code, "%s could not be taken over as it was asked.", counted(len(failed), "server")).
+	return problem.Newf(failed[0].Problem.Code, "%s could not be taken over as it was asked.", countWithNoun(len(failed), "server")).
 		WithHint("Each says why above; the others are done.")
 }
 
 // undoImport restores what the last import removed from clients' files.
-func undoImport(r *run, client string) error {
-	env, err := clientsEnv(r)
+func undoImport(r *invocation, client string) error {
+	env, err := newClientFileEnv(r)
 	if err != nil {
 		return err
 	}
-	all, err := ops.NewImporter(env, func() (*clients.Journal, error) { return clientChanges(r) }).UndoLastImport(client)
+	all, err := ops.NewImporter(env, func() (*clients.Journal, error) { return openClientJournal(r) }).UndoLastImport(client)
 	if len(all) == 0 && err != nil {
 		return err
 	}
-	if wrong := r.print(all, func(p *printer) {
+	if wrong := r.printOutput(all, func(p *printer) {
 		for _, change := range all {
-			p.line("%s", undoneText(change.Path, change.Created, change.PartlyUndone))
+			p.writeLine("%s", undoneChangeText(change.Path, change.Created, change.PartlyUndone))
 		}
 	}); wrong != nil {
 		return wrong

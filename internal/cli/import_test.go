@@ -18,7 +18,7 @@ const (
 	windsurfText = `{"mcpServers": {"gh": {"command": "github-mcp", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`
 )
 
-func (w *world) configuration() string {
+func (w *testEnv) readConfigFile() string {
 	w.t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.env["HOME"], ".mcpproxy", "mcp_config.json"))
 	if err != nil && !os.IsNotExist(err) {
@@ -30,7 +30,7 @@ func (w *world) configuration() string {
 // What is imported is shown once for all clients, added, taken out and put back.
 func TestImported(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
-	w := inAccount(t, map[string]string{cursorFile: cursorServer, windsurfFile: windsurfText})
+	w := newEnvWithHomeFiles(t, map[string]string{cursorFile: cursorServer, windsurfFile: windsurfText})
 	for _, step := range []struct {
 		args string
 		code int
@@ -54,7 +54,7 @@ func TestImported(t *testing.T) {
 		{"upstream import windsurf --dry-run", problem.ExitDone, "github: here already"},
 		{"upstream import --undo", problem.ExitDone, cursorFile + " is again as it was before."},
 	} {
-		got := w.run(strings.Fields(step.args)...)
+		got := w.runCommand(strings.Fields(step.args)...)
 		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
 			t.Errorf("%s: %d, want %d with %q in\n%s%s", step.args, got.code, step.code, step.says, got.stdout, got.stderr)
 		}
@@ -67,7 +67,7 @@ func TestImported(t *testing.T) {
 			t.Errorf("undone, %s is %q, %v", name, text, err)
 		}
 	}
-	if text := w.configuration(); !strings.Contains(text, `"${keyring:GITHUB_TOKEN}"`) || !strings.Contains(text, `"quarantined": true`) || strings.Count(text, "github-mcp") != 1 {
+	if text := w.readConfigFile(); !strings.Contains(text, `"${keyring:GITHUB_TOKEN}"`) || !strings.Contains(text, `"quarantined": true`) || strings.Count(text, "github-mcp") != 1 {
 		t.Error(text)
 	}
 }
@@ -89,13 +89,13 @@ func TestImportIsAskedAbout(t *testing.T) {
 		"for review":  {"--quarantined --keyring --remove", []string{"y"}, problem.ExitDone, true, true, true, []string{"to be reviewed before anything is started?"}},
 		"in the file": {"--no-keyring --remove", []string{"y"}, problem.ExitDone, false, false, true, []string{"and start it?"}},
 	} {
-		w := inAccount(t, map[string]string{cursorFile: cursorServer})
+		w := newEnvWithHomeFiles(t, map[string]string{cursorFile: cursorServer})
 		var asked []string
 		w.deps.Ask = func(_ context.Context, q string) (string, error) {
 			asked = append(asked, q)
 			return c.answers[len(asked)-1], nil
 		}
-		got := w.run(append([]string{"upstream", "import"}, strings.Fields(c.flags)...)...)
+		got := w.runCommand(append([]string{"upstream", "import"}, strings.Fields(c.flags)...)...)
 		if got.code != c.code || len(asked) != len(c.questions) || !strings.Contains(got.stdout, "Command      github-mcp") || !strings.Contains(got.stdout, "Left out: mcpproxy of Cursor is MCPProxy itself.") {
 			t.Errorf("%s: %+v after %q", name, got, asked)
 			continue
@@ -108,7 +108,7 @@ func TestImportIsAskedAbout(t *testing.T) {
 		if says := strings.Contains(got.stderr, "MCPProxy is not running: `mcpproxy service install`"); says != (c.code == problem.ExitDone && !c.waits) {
 			t.Errorf("%s: what is to be done next: %s", name, got.stderr)
 		}
-		text := w.configuration()
+		text := w.readConfigFile()
 		if strings.Contains(text, `"quarantined": true`) != c.waits || strings.Contains(text, "${keyring:GITHUB_TOKEN}") != c.keyring || strings.Contains(text, "ghp_") == (c.keyring || c.code != problem.ExitDone) {
 			t.Errorf("%s: %s", name, text)
 		}
@@ -122,10 +122,10 @@ func TestImportIsAskedAbout(t *testing.T) {
 // A text on stdin or in a file, of whatever form.
 func TestImportOfAText(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.stdin = "[mcp_servers.files]\ncommand = \"files-mcp\"\n"
-	var out imported
-	got := w.run("upstream", "import", "-", "--yes", "-o", "json")
+	var out importOutput
+	got := w.runCommand("upstream", "import", "-", "--yes", "-o", "json")
 	if err := json.Unmarshal([]byte(got.stdout), &out); err != nil || got.code != problem.ExitDone || len(out.Found) != 1 || len(out.Results.Results) != 1 || !out.Results.Results[0].Added {
 		t.Errorf("%v %+v", err, got)
 	}
@@ -133,14 +133,14 @@ func TestImportOfAText(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"mcpServers": {"files": {"command": "other-mcp"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.run("upstream", "import", path, "--remove"); got.code != problem.ExitUsage {
+	if got := w.runCommand("upstream", "import", path, "--remove"); got.code != problem.ExitUsage {
 		t.Errorf("%+v", got)
 	}
-	if got := w.run("upstream", "import", path, "--yes"); got.code != problem.ExitDone || !strings.Contains(got.stdout, "Imported for review: files-2.") {
+	if got := w.runCommand("upstream", "import", path, "--yes"); got.code != problem.ExitDone || !strings.Contains(got.stdout, "Imported for review: files-2.") {
 		t.Errorf("%+v", got)
 	}
 	w.stdin = "{"
-	if got := w.run("upstream", "import", "-", "--yes"); got.code != problem.ExitFailed || !strings.Contains(got.stderr, "line 1") {
+	if got := w.runCommand("upstream", "import", "-", "--yes"); got.code != problem.ExitFailed || !strings.Contains(got.stderr, "line 1") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -149,7 +149,7 @@ func TestImportOfAText(t *testing.T) {
 // servers were imported.
 func TestImportOfABrokenFile(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
-	w := inAccount(t, map[string]string{cursorFile: `{"mcpServers": {"a": {"command": "x"`, windsurfFile: windsurfText})
+	w := newEnvWithHomeFiles(t, map[string]string{cursorFile: `{"mcpServers": {"a": {"command": "x"`, windsurfFile: windsurfText})
 	for _, step := range []struct {
 		args, says string
 		code       int
@@ -159,7 +159,7 @@ func TestImportOfABrokenFile(t *testing.T) {
 		{"upstream import --yes", "Imported for review: gh.", problem.ExitFailed},
 		{"upstream import windsurf --yes", "There is nothing to import.", problem.ExitDone},
 	} {
-		got := w.run(strings.Fields(step.args)...)
+		got := w.runCommand(strings.Fields(step.args)...)
 		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
 			t.Errorf("%s: %d, want %d with %q in\n%s%s", step.args, got.code, step.code, step.says, got.stdout, got.stderr)
 		}
@@ -169,12 +169,12 @@ func TestImportOfABrokenFile(t *testing.T) {
 // Who takes servers out of the clients' files takes those out that are here already, too.
 func TestImportRemovesWhatIsHere(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
-	w := inAccount(t, map[string]string{cursorFile: `{"mcpServers": {"a": {"command": "a-mcp"}, "b": {"command": "b-mcp"}}}`, windsurfFile: `{"mcpServers": {"a": {"command": "a-mcp"}}}`})
-	if got := w.run("upstream", "import", "windsurf", "--yes"); got.code != problem.ExitDone {
+	w := newEnvWithHomeFiles(t, map[string]string{cursorFile: `{"mcpServers": {"a": {"command": "a-mcp"}, "b": {"command": "b-mcp"}}}`, windsurfFile: `{"mcpServers": {"a": {"command": "a-mcp"}}}`})
+	if got := w.runCommand("upstream", "import", "windsurf", "--yes"); got.code != problem.ExitDone {
 		t.Fatalf("%+v", got)
 	}
 	w.deps.Ask = func(context.Context, string) (string, error) { return "y", nil }
-	if got := w.run("upstream", "import"); got.code != problem.ExitDone {
+	if got := w.runCommand("upstream", "import"); got.code != problem.ExitDone {
 		t.Errorf("%+v", got)
 	}
 	for _, name := range []string{cursorFile, windsurfFile} {

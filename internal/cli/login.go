@@ -13,35 +13,35 @@ import (
 // loginPollInterval is how often the progress of a login is requested.
 const loginPollInterval = 250 * time.Millisecond
 
-func upstreamLogin(r *run) command {
+func newUpstreamLoginCommand(r *invocation) commandSpec {
 	var noBrowser bool
-	return command{flags: map[string]any{"no-browser": &noBrowser}, run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+	return commandSpec{flags: map[string]any{"no-browser": &noBrowser}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		l, err := api.LoginServer.Call(ctx, c, ops.ServerRef{Name: args[0]})
 		if err != nil {
 			return err
 		}
-		if err := printLoginAddress(r, l, noBrowser); err != nil {
+		if err := printLoginURL(r, l, noBrowser); err != nil {
 			return err
 		}
 		if l, err = awaitLogin(ctx, c, l); err != nil {
 			return err
 		}
-		return r.print(l, func(p *printer) { p.line("Logged in to %s.", oneLine(l.Server)) })
+		return r.printOutput(l, func(p *printer) { p.writeLine("Logged in to %s.", toOneLine(l.Server)) })
 	})}
 }
 
-// printLoginAddress prints the login address on a line of its own: to stdout, or to stderr when stdout has data for programs.
-func printLoginAddress(r *run, l ops.LoginView, noBrowser bool) error {
-	if err := checkAddress(l.URL); err != nil {
+// printLoginURL prints the login address on a line of its own: to stdout, or to stderr when stdout has data for programs.
+func printLoginURL(r *invocation, l ops.LoginView, noBrowser bool) error {
+	if err := checkBrowserURL(l.URL); err != nil {
 		return problem.New(problem.LoginNeeded, "The address of the login to '"+l.Server+"' cannot be used: "+err.Error()+".", "")
 	}
 	out := r.Stdout
 	if r.output != formatTable {
 		out = r.Stderr
 	}
-	fmt.Fprintf(r.Stderr, "To log in to %s, open this address on this machine:\n", oneLine(l.Server))
+	fmt.Fprintf(r.Stderr, "To log in to %s, open this address on this machine:\n", toOneLine(l.Server))
 	fmt.Fprintln(out, l.URL)
-	if !noBrowser && r.terminal && hasDesktop(r.lookup) && openBrowser(l.URL) == nil {
+	if !noBrowser && r.terminal && hasDesktop(r.lookupEnv) && openURLInBrowser(l.URL) == nil {
 		fmt.Fprintln(r.Stderr, "It is opened in your browser.")
 	}
 	return nil
@@ -69,6 +69,6 @@ func awaitLogin(ctx context.Context, c *api.Client, l ops.LoginView) (ops.LoginV
 	return l, nil
 }
 
-func writeLogout(p *printer, s ops.ServerView) {
-	p.line("Logged out of %s.", oneLine(s.Name))
+func writeLoggedOut(p *printer, s ops.ServerView) {
+	p.writeLine("Logged out of %s.", toOneLine(s.Name))
 }

@@ -12,22 +12,22 @@ import (
 // ManPages returns the manual pages of all commands by file name, such as mcpproxy-tools-list.1, generated from commands.md. They are for releases; the
 // program does not contain them.
 func ManPages(version string, date time.Time) map[string][]byte {
-	root := newRun(Deps{}).root()
+	root := newInvocation(Deps{}).newRootCommand()
 	pages := map[string][]byte{}
-	for _, c := range append([]*cobra.Command{root}, visibleBelow(root)...) {
+	for _, c := range append([]*cobra.Command{root}, visibleSubcommands(root)...) {
 		var page manPage
-		page.line(".TH %q 1 %q %q %q", strings.ToUpper(manName(c)), date.UTC().Format(time.DateOnly), "mcpproxy "+version, "MCPProxy")
-		page.command(c)
-		pages[manName(c)+".1"] = []byte(page.String())
+		page.writeLine(".TH %q 1 %q %q %q", strings.ToUpper(manPageName(c)), date.UTC().Format(time.DateOnly), "mcpproxy "+version, "MCPProxy")
+		page.writeCommand(c)
+		pages[manPageName(c)+".1"] = []byte(page.String())
 	}
 	return pages
 }
 
-// Completions returns the completion scripts by shell.
-func Completions() (map[string][]byte, error) {
+// CompletionScripts returns the completion scripts by shell.
+func CompletionScripts() (map[string][]byte, error) {
 	scripts := map[string][]byte{}
 	for _, shell := range shells {
-		script, err := completionScript(newRun(Deps{}).root(), shell)
+		script, err := generateCompletionScript(newInvocation(Deps{}).newRootCommand(), shell)
 		if err != nil {
 			return nil, err
 		}
@@ -36,72 +36,72 @@ func Completions() (map[string][]byte, error) {
 	return scripts, nil
 }
 
-// visibleBelow returns the visible commands below c, parents first.
-func visibleBelow(c *cobra.Command) (all []*cobra.Command) {
+// visibleSubcommands returns the visible commands below c, parents first.
+func visibleSubcommands(c *cobra.Command) (all []*cobra.Command) {
 	for _, child := range c.Commands() {
 		if !child.Hidden {
-			all = append(append(all, child), visibleBelow(child)...)
+			all = append(append(all, child), visibleSubcommands(child)...)
 		}
 	}
 	return all
 }
 
-// manName returns the name of a command's page.
-func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+// manPageName returns the name of a command's page.
+func manPageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
 // manPage is a page in the language of man(7).
 type manPage struct{ strings.Builder }
 
-func (m *manPage) line(format string, args ...any) { fmt.Fprintf(m, format+"\n", args...) }
+func (m *manPage) writeLine(format string, args ...any) { fmt.Fprintf(m, format+"\n", args...) }
 
-// command writes all sections of a command.
-func (m *manPage) command(c *cobra.Command) {
-	m.line(".SH NAME\n%s \\- %s", roff(manName(c)), roff(c.Short))
+// newCobraCommand writes all sections of a command.
+func (m *manPage) writeCommand(c *cobra.Command) {
+	m.writeLine(".SH NAME\n%s \\- %s", escapeRoff(manPageName(c)), escapeRoff(c.Short))
 	synopsis := strings.TrimSuffix(c.UseLine(), " [flags]")
 	if c.HasAvailableSubCommands() {
 		synopsis = c.CommandPath() + " <command>"
 	}
-	m.line(".SH SYNOPSIS\n.B %s\n[options]", roff(synopsis))
-	m.line(".SH DESCRIPTION")
+	m.writeLine(".SH SYNOPSIS\n.B %s\n[options]", escapeRoff(synopsis))
+	m.writeLine(".SH DESCRIPTION")
 	about := c.Long
 	if about == "" {
 		about = c.Short + "."
 	}
-	m.prose(about)
-	m.commands(c)
-	m.flags("OPTIONS", c.LocalFlags())
+	m.writeParagraphs(about)
+	m.writeSubcommands(c)
+	m.writeFlags("OPTIONS", c.LocalFlags())
 	if c.HasParent() {
-		m.line(".PP\nThe options of every command are in\n.BR mcpproxy (1).")
+		m.writeLine(".PP\nThe options of every command are in\n.BR mcpproxy (1).")
 	} else {
-		m.about()
+		m.writeProgramSections()
 	}
 	if c.HasExample() {
-		m.line(".SH EXAMPLES")
-		m.literal(c.Example)
+		m.writeLine(".SH EXAMPLES")
+		m.writeVerbatim(c.Example)
 	}
 	if c.HasParent() {
-		m.line(".SH SEE ALSO\n.BR %s (1)", roff(manName(c.Parent())))
+		m.writeLine(".SH SEE ALSO\n.BR %s (1)", escapeRoff(manPageName(c.Parent())))
 	}
 }
 
-// commands lists the subcommands.
-func (m *manPage) commands(c *cobra.Command) {
+// allCommands lists the subcommands.
+func (m *manPage) writeSubcommands(c *cobra.Command) {
 	if !c.HasAvailableSubCommands() {
 		return
 	}
-	m.line(".SH COMMANDS")
+	m.writeLine(".SH COMMANDS")
 	for _, child := range c.Commands() {
 		if !child.Hidden {
-			m.line(".TP\n.BR %s (1)\n%s", roff(manName(child)), roff(child.Short))
+			m.writeLine(".TP\n.BR %s (1)\n%s", escapeRoff(manPageName(child)), escapeRoff(child.Short))
 		}
 	}
 }
 
-func (m *manPage) flags(title string, flags *pflag.FlagSet) {
+func (m *manPage) writeFlags(title string, flags *pflag.FlagSet) {
 	if !flags.HasAvailableFlags() {
 		return
 	}
-	m.line(".SH %s", title)
+	m.writeLine(".SH %s", title)
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
@@ -112,40 +112,40 @@ func (m *manPage) flags(title string, flags *pflag.FlagSet) {
 		}
 		value, usage := pflag.UnquoteUsage(f)
 		if value != "" {
-			value = ` \fI` + roff(value) + `\fR`
+			value = ` \fI` + escapeRoff(value) + `\fR`
 		}
-		m.line(".TP\n\\fB%s\\fR%s\n%s", roff(name), value, roff(usage))
+		m.writeLine(".TP\n\\fB%s\\fR%s\n%s", escapeRoff(name), value, escapeRoff(usage))
 	})
 }
 
-// about writes the sections of the program as a whole.
-func (m *manPage) about() {
-	m.line(".SH FILES\n.TP\n.I ~/.mcpproxy/mcp_config.json\nthe configuration, see \\fBmcpproxy config\\fR\n.TP\n.I ~/.mcpproxy\nthe log, decisions, the API key and the socket")
-	m.line(".SH ENVIRONMENT\n.TP\n.B MCPPROXY_CONFIG\nthe configuration file\n.TP\n.B MCPPROXY_DATA_DIR\nthe data directory\n.TP\n.B NO_COLOR\nno colours")
-	m.line(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 refused by policy, 4 daemon not reachable, 5 not found, 6 login needed, 7 timed out or overloaded, 130 interrupted.")
+// writeProgramSections writes the sections of the program as a whole.
+func (m *manPage) writeProgramSections() {
+	m.writeLine(".SH FILES\n.TP\n.I ~/.mcpproxy/mcp_config.json\nthe configuration, see \\fBmcpproxy config\\fR\n.TP\n.I ~/.mcpproxy\nthe log, decisions, the API key and the socket")
+	m.writeLine(".SH ENVIRONMENT\n.TP\n.B MCPPROXY_CONFIG\nthe configuration file\n.TP\n.B MCPPROXY_DATA_DIR\nthe data directory\n.TP\n.B NO_COLOR\nno colours")
+	m.writeLine(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 refused by policy, 4 daemon not reachable, 5 not found, 6 login needed, 7 timed out or overloaded, 130 interrupted.")
 }
 
-// prose writes paragraphs; indented ones stay as they are.
-func (m *manPage) prose(text string) {
+// writeParagraphs writes paragraphs; indented ones stay as they are.
+func (m *manPage) writeParagraphs(text string) {
 	for i, paragraph := range strings.Split(text, "\n\n") {
 		if i > 0 {
-			m.line(".PP")
+			m.writeLine(".PP")
 		}
 		if strings.Contains("\n"+paragraph, "\n ") {
-			m.literal(paragraph)
+			m.writeVerbatim(paragraph)
 		} else {
-			m.line("%s", roff(paragraph))
+			m.writeLine("%s", escapeRoff(paragraph))
 		}
 	}
 }
 
-// literal writes lines as they are.
-func (m *manPage) literal(text string) {
-	m.line(".nf\n%s\n.fi", roff(strings.TrimRight(text, "\n")))
+// writeVerbatim writes lines as they are.
+func (m *manPage) writeVerbatim(text string) {
+	m.writeLine(".nf\n%s\n.fi", escapeRoff(strings.TrimRight(text, "\n")))
 }
 
-// roff escapes text for man(7).
-func roff(text string) string {
+// escapeRoff escapes text for man(7).
+func escapeRoff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -11,15 +11,15 @@ import (
 // Every command has a page, whose text is what commands.md says.
 func TestManPages(t *testing.T) {
 	t.Parallel()
-	pages := ManPages("1.2.3", at("2026-01-15T10:00:00Z"))
-	root := newRun(Deps{}).root()
-	all := commands(root)
+	pages := ManPages("1.2.3", parseRFC3339("2026-01-15T10:00:00Z"))
+	root := newInvocation(Deps{}).newRootCommand()
+	all := allCommands(root)
 	if len(pages) != len(all) {
 		t.Errorf("%d pages for %d commands", len(pages), len(all))
 	}
-	golden(t, "man", string(pages["mcpproxy-upstream-set.1"]))
+	compareWithGolden(t, "man", string(pages["mcpproxy-upstream-set.1"]))
 	for _, c := range all {
-		page := string(pages[manName(c)+".1"])
+		page := string(pages[manPageName(c)+".1"])
 		for _, want := range []string{`"2026-01-15" "mcpproxy 1.2.3"`, ".SH NAME\n", ".SH EXAMPLES\n"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("%s has no %s", c.CommandPath(), want)
@@ -37,7 +37,7 @@ func TestManPagesAreCorrect(t *testing.T) {
 	}
 	dir := t.TempDir()
 	args := []string{"-Tlint", "-Wwarning"}
-	for name, page := range ManPages("1.2.3", at("2026-01-15T10:00:00Z")) {
+	for name, page := range ManPages("1.2.3", parseRFC3339("2026-01-15T10:00:00Z")) {
 		args = append(args, filepath.Join(dir, name))
 		if err := os.WriteFile(args[len(args)-1], page, 0o600); err != nil {
 			t.Fatal(err)
@@ -50,19 +50,19 @@ func TestManPagesAreCorrect(t *testing.T) {
 
 func TestRoff(t *testing.T) {
 	t.Parallel()
-	if got, want := roff(".a\n'b' -c \\d"), "\\&.a\n\\(aqb\\(aq \\-c \\ed"; got != want {
+	if got, want := escapeRoff(".a\n'b' -c \\d"), "\\&.a\n\\(aqb\\(aq \\-c \\ed"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestCompletions(t *testing.T) {
 	t.Parallel()
-	scripts, err := Completions()
+	scripts, err := CompletionScripts()
 	if err != nil || len(scripts) != 4 {
 		t.Fatal(len(scripts), err)
 	}
 	for shell, script := range scripts {
-		if got := newWorld(t).run("completion", shell); got.stdout != string(script) || len(script) < 1000 {
+		if got := newTestEnv(t).runCommand("completion", shell); got.stdout != string(script) || len(script) < 1000 {
 			t.Errorf("%s: %d bytes, the command prints %d", shell, len(script), len(got.stdout))
 		}
 	}

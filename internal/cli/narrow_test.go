@@ -38,9 +38,9 @@ func TestTablesGiveWayInTheirOrder(t *testing.T) {
 	} {
 		var out strings.Builder
 		var notes []string
-		tab := table{p: &printer{Writer: &out, width: c.width, notes: &notes}, header: []string{"TOOL", "LANE", "AGE", "DESCRIPTION", "EMPTY"}, right: map[int]bool{2: true},
-			narrow: slices.Concat(shorten("DESCRIPTION", 13), brief("LANE", lane), leaveOut("AGE"), shorten("DESCRIPTION", 5), withNote("left out", leaveOut("DESCRIPTION")), shorten("TOOL", 2))}
-		tab.add("日本語", "call_tool_write", "1", "List the titles", "")
+		tab := table{p: &printer{Writer: &out, width: c.width, notes: &notes}, header: []string{"TOOL", "LANE", "AGE", "DESCRIPTION", "EMPTY"}, rightAligned: map[int]bool{2: true},
+			narrowingSteps: slices.Concat(truncateColumn("DESCRIPTION", 13), abbreviateColumn("LANE", laneOfVariant), hideColumns("AGE"), truncateColumn("DESCRIPTION", 5), addNoteToSteps("left out", hideColumns("DESCRIPTION")), truncateColumn("TOOL", 2))}
+		tab.addRow("日本語", "call_tool_write", "1", "List the titles", "")
 		tab.write()
 		if out.String() != c.want || len(notes) != c.notes {
 			t.Errorf("%d columns: %q, want %q; notes: %q", c.width, out.String(), c.want, notes)
@@ -52,7 +52,7 @@ func TestTablesGiveWayInTheirOrder(t *testing.T) {
 func TestFieldsFoldAtWords(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	f := fields{}
+	f := fieldList{}
 	f.add("Detail", "exit status 1: no such file; see `mcpproxy upstream logs notes`")
 	f.add("URL", "https://example.com/a/very/long/path")
 	f.add("语言", "两个\nwords of text")
@@ -69,15 +69,15 @@ func TestFieldsFoldAtWords(t *testing.T) {
 func TestWidth(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[string]int{"": 0, "60": 60, "x": 0, "-3": 0, "0": 0} {
-		if r := newRun(Deps{Stdout: &bytes.Buffer{}, Getenv: func(string) string { return set }}); r.width != want {
+		if r := newInvocation(Deps{Stdout: &bytes.Buffer{}, Getenv: func(string) string { return set }}); r.width != want {
 			t.Errorf("COLUMNS=%q: %d", set, r.width)
 		}
 	}
 }
 
-// shown are the commands that print tables or lines, and whether it is a table
+// commandLines are the commands that print tables or lines, and whether it is a table
 // that they print: in others a word may be wider than the line.
-var shown = map[string]struct {
+var commandLines = map[string]struct {
 	line  string
 	table bool
 }{
@@ -102,9 +102,9 @@ var shown = map[string]struct {
 	"policy try": {"policy try commands.md", true}, "can": {"can claude-code github:delete_repo", false},
 }
 
-// verbatim are the commands that print what is not ours to fold: what a server
+// notWrappedCommands are the commands that print what is not ours to fold: what a server
 // or a file said, an address, a script; or that run.
-var verbatim = []string{
+var notWrappedCommands = []string{
 	"activity export", "activity watch", "call tool-destructive", "call tool-read", "call tool-write", "completion", "config confirm", "config path", "config show", "connect", "demo", "disconnect", "doctor", "help", "permissions", "presence set", "presence test", "profile show", "secrets set", "serve", "stdio",
 	"token create", "ui",
 	"upstream login", "upstream logs", "version",
@@ -112,27 +112,27 @@ var verbatim = []string{
 
 // No line of a command is wider than the terminal, however long the names are.
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	w := daemonBehind(t, &fake{}, lengthened)
+	w := newEnvWithWrappedDaemon(t, &fakeOperations{}, withLongTexts)
 	w.deps.Program, w.deps.Manager = "/usr/bin/mcpproxy", &fakeManager{state: autostart.ServiceState{Installed: true, File: strings.Repeat("/directory", 20), Detail: strings.Repeat("word ", 30)}}
-	for _, path := range leaves((&run{Deps: Deps{}}).root()) {
-		c, ok := shown[path]
+	for _, path := range leafCommandPaths((&invocation{Deps: Deps{}}).newRootCommand()) {
+		c, ok := commandLines[path]
 		if !ok {
-			if !slices.Contains(verbatim, path) {
+			if !slices.Contains(notWrappedCommands, path) {
 				t.Errorf("mcpproxy %s: does it print tables or lines?", path)
 			}
 			continue
 		}
 		for _, width := range []int{80, 60} {
 			w.env["COLUMNS"] = strconv.Itoa(width)
-			got := w.run(strings.Fields(c.line)...)
+			got := w.runCommand(strings.Fields(c.line)...)
 			if got.code != problem.ExitDone {
 				t.Errorf("%s: %+v", c.line, got)
 			}
 			for line := range strings.Lines(got.stdout + got.stderr) {
 				line = strings.TrimRight(line, "\n")
-				words := unbroken(strings.TrimLeft(line, " "))
+				words := splitUnbreakableWords(strings.TrimLeft(line, " "))
 				whole := len(words) == 1 || !c.table && lipgloss.Width(words[len(words)-1]) > width/2
 				if lipgloss.Width(line) > width && !whole {
 					t.Errorf("%s: %d cells of %d: %s", c.line, lipgloss.Width(line), width, line)
@@ -142,11 +142,11 @@ func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	}
 }
 
-// leaves are the commands that do something, without the name of the program.
-func leaves(parent *cobra.Command) (paths []string) {
+// leafCommandPaths are the commands that do something, without the name of the program.
+func leafCommandPaths(parent *cobra.Command) (paths []string) {
 	for _, c := range parent.Commands() {
 		if c.HasSubCommands() {
-			paths = append(paths, leaves(c)...)
+			paths = append(paths, leafCommandPaths(c)...)
 		} else {
 			_, path, _ := strings.Cut(c.CommandPath(), " ")
 			paths = append(paths, path)
@@ -155,10 +155,10 @@ func leaves(parent *cobra.Command) (paths []string) {
 	return paths
 }
 
-// lengthened answers as h does, with long names and texts.
-func lengthened(h http.Handler) http.Handler {
+// withLongTexts answers as h does, with long names and texts.
+func withLongTexts(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := &kept{header: http.Header{}}
+		answer := &responseRecorder{header: http.Header{}}
 		h.ServeHTTP(answer, r)
 		decoded := json.NewDecoder(&answer.body)
 		decoded.UseNumber()
@@ -166,7 +166,7 @@ func lengthened(h http.Handler) http.Handler {
 		if err := decoded.Decode(&v); err != nil {
 			panic(fmt.Sprintf("%s %s answered %v", r.Method, r.URL, err))
 		}
-		raw, err := json.Marshal(lengthen("", v))
+		raw, err := json.Marshal(lengthenTexts("", v))
 		if err != nil {
 			panic(err)
 		}
@@ -176,36 +176,36 @@ func lengthened(h http.Handler) http.Handler {
 	})
 }
 
-type kept struct {
+type responseRecorder struct {
 	header http.Header
 	code   int
 	body   bytes.Buffer
 }
 
-func (k *kept) Header() http.Header { return k.header }
+func (k *responseRecorder) Header() http.Header { return k.header }
 
-func (k *kept) WriteHeader(code int) { k.code = code }
+func (k *responseRecorder) WriteHeader(code int) { k.code = code }
 
-func (k *kept) Write(p []byte) (int, error) {
+func (k *responseRecorder) Write(p []byte) (int, error) {
 	if k.code == 0 {
 		k.code = http.StatusOK
 	}
 	return k.body.Write(p)
 }
 
-// lengthen makes the texts of an answer long, but for definitions, which are
+// lengthenTexts makes the texts of an answer long, but for definitions, which are
 // shown to the letter, and for words of the protocol.
-func lengthen(name string, v any) any {
+func lengthenTexts(name string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, member := range v {
 			if !slices.Contains([]string{"definition", "changes", "arguments", "response", "inputSchema", "annotations"}, name) {
-				v[name] = lengthen(name, member)
+				v[name] = lengthenTexts(name, member)
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = lengthen(name, v[i])
+			v[i] = lengthenTexts(name, v[i])
 		}
 	case string:
 		switch name {
@@ -220,20 +220,20 @@ func lengthen(name string, v any) any {
 
 // The help of every command fits, but for examples, which can be copied.
 func TestHelpFitsTheTerminal(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	if testing.Short() {
 		t.Skip("the help of all commands, in many widths")
 	}
 	t.Parallel()
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	plain := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	for _, path := range append(leaves((&run{Deps: Deps{}}).root()), "", "upstream", "tools") {
+	for _, path := range append(leafCommandPaths((&invocation{Deps: Deps{}}).newRootCommand()), "", "upstream", "tools") {
 		asked := append(strings.Fields(path), "--help")
 		delete(w.env, "COLUMNS")
-		whole := w.run(asked...).stdout
+		whole := w.runCommand(asked...).stdout
 		for _, width := range []int{80, 60} {
 			w.env["COLUMNS"] = strconv.Itoa(width)
-			got := w.run(asked...).stdout
+			got := w.runCommand(asked...).stdout
 			if plain(got) != plain(whole) {
 				t.Errorf("%s at %d: other words:\n%s", path, width, got)
 			}
@@ -241,7 +241,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 			for line := range strings.Lines(got) {
 				line = strings.TrimRight(line, "\n")
 				examples = line == "Examples:" || examples && line != ""
-				words := unbroken(strings.TrimLeft(line, " "))
+				words := splitUnbreakableWords(strings.TrimLeft(line, " "))
 				if !examples && lipgloss.Width(line) > width && len(words) > 1 {
 					t.Errorf("%s: %d cells of %d: %s", path, lipgloss.Width(line), width, line)
 				}

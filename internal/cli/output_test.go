@@ -34,11 +34,11 @@ func TestPrintable(t *testing.T) {
 		"a\u2028b":    "a\nb",
 		"bad\xffutf8": "bad\ufffdutf8",
 	} {
-		if got := printable(in); got != want {
+		if got := toPrintable(in); got != want {
 			t.Errorf("%q = %q, want %q", in, got, want)
 		}
 	}
-	if got := oneLine(" a\n b\tc "); got != "a b c" {
+	if got := toOneLine(" a\n b\tc "); got != "a b c" {
 		t.Errorf("%q", got)
 	}
 }
@@ -46,16 +46,16 @@ func TestPrintable(t *testing.T) {
 func FuzzPrintable(f *testing.F) {
 	f.Add("\x1b[31mred\x1b]8;;x\x1b\\\u009b1m\u202e")
 	f.Fuzz(func(t *testing.T, s string) {
-		out := printable(s)
+		out := toPrintable(s)
 		if !utf8.ValidString(out) {
 			t.Fatalf("%q is not UTF-8", out)
 		}
 		for _, r := range out {
-			if r != '\n' && r != '\t' && (unicode.IsControl(r) || hidden(r)) {
+			if r != '\n' && r != '\t' && (unicode.IsControl(r) || isHiddenRune(r)) {
 				t.Fatalf("%q lets %U through", s, r)
 			}
 		}
-		if printable(out) != out {
+		if toPrintable(out) != out {
 			t.Fatalf("%q is not stable", out)
 		}
 	})
@@ -64,28 +64,28 @@ func FuzzPrintable(f *testing.F) {
 func TestColours(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{}
-	r := &run{terminal: true, Deps: Deps{Getenv: func(n string) string { return env[n] }}}
-	if got := r.printer(nil).paint(hueGood, "ok"); !strings.Contains(got, "\x1b[") || !strings.Contains(got, "ok") {
+	r := &invocation{terminal: true, Deps: Deps{Getenv: func(n string) string { return env[n] }}}
+	if got := r.newPrinter(nil).colorize(colorGood, "ok"); !strings.Contains(got, "\x1b[") || !strings.Contains(got, "ok") {
 		t.Errorf("on a terminal: %q", got)
 	}
 	env["NO_COLOR"] = "1"
-	if got := r.printer(nil).paint(hueGood, "ok"); got != "ok" {
+	if got := r.newPrinter(nil).colorize(colorGood, "ok"); got != "ok" {
 		t.Errorf("with NO_COLOR: %q", got)
 	}
 	delete(env, "NO_COLOR")
 	r.noColor = true
-	if got := r.printer(nil).paint(hueGood, "ok"); got != "ok" {
+	if got := r.newPrinter(nil).colorize(colorGood, "ok"); got != "ok" {
 		t.Errorf("with --no-color: %q", got)
 	}
 }
 
 func TestConfigCommands(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	if got := w.run("config", "path"); got.stdout != filepath.Join(w.env["HOME"], ".mcpproxy", "mcp_config.json")+"\n" {
+	w := newTestEnv(t)
+	if got := w.runCommand("config", "path"); got.stdout != filepath.Join(w.env["HOME"], ".mcpproxy", "mcp_config.json")+"\n" {
 		t.Errorf("%+v", got)
 	}
-	if got := w.run("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "the defaults hold") {
+	if got := w.runCommand("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "the defaults hold") {
 		t.Errorf("%+v", got)
 	}
 	file := filepath.Join(t.TempDir(), "c.json")
@@ -96,19 +96,19 @@ func TestConfigCommands(t *testing.T) {
 	}
 	write(`{"tools_limit": 7, "mcpServers": {"x": {"command": "x", "env": {"TOKEN": "hunter2"}}}, } // fine`)
 	w.env["MCPPROXY_CONFIG"] = file
-	if got := w.run("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "is valid") {
+	if got := w.runCommand("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "is valid") {
 		t.Errorf("%+v", got)
 	}
-	got := w.run("config", "show")
+	got := w.runCommand("config", "show")
 	if got.code != 0 || !strings.Contains(got.stdout, `"tools_limit": 7`) || strings.Contains(got.stdout, "hunter2") {
 		t.Errorf("%+v", got)
 	}
 	write("{\n \"tool_limit\": 7,\n \"tools_limit\": \"x\",\n \"listen\": 5}")
-	got = w.run("config", "validate", file)
+	got = w.runCommand("config", "validate", file)
 	if got.code != problem.ExitFailed || strings.Count(got.stderr, "c.json:") < 3 || !strings.Contains(got.stderr, "2:") {
 		t.Errorf("%+v", got)
 	}
-	if got = w.run("config", "validate", "/no/such/file"); got.code != problem.ExitNotFound {
+	if got = w.runCommand("config", "validate", "/no/such/file"); got.code != problem.ExitNotFound {
 		t.Errorf("%+v", got)
 	}
 }
@@ -116,14 +116,14 @@ func TestConfigCommands(t *testing.T) {
 // Of a file that the daemon had and that is gone, it is told what the daemon says.
 func TestValidateAVanishedFile(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	w.env["HOME"] = "/home/me" // where the fake has its file
-	got := w.run("config", "validate")
+	got := w.runCommand("config", "validate")
 	if got.code != problem.ExitFailed || got.stdout != "" || !strings.Contains(got.stderr, "Error: mcp_config.json:3:5: unknown key") || !strings.Contains(got.stderr, "Put the file back") {
 		t.Errorf("%+v", got)
 	}
 	w.env["HOME"] = "/home/nobody"
-	if got = w.run("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "the defaults hold") {
+	if got = w.runCommand("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "the defaults hold") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -14,46 +14,46 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-func writePending(p *printer, all ops.PendingList) {
+func writePendingCalls(p *printer, all ops.PendingList) {
 	if len(all.Pending) == 0 {
-		p.note("No call waits for you.")
+		p.addNote("No call waits for you.")
 		return
 	}
-	t := table{p: p, header: []string{"ID", "TOOL", "COUNTS AS", "WHO", "WAITS", "ARGUMENTS"}, narrow: slices.Concat(
-		shorten("ARGUMENTS", 20), leaveOut("WHO"), leaveOut("COUNTS AS"), shorten("TOOL", 16), leaveOut("WAITS"), shorten("ARGUMENTS", 8))}
+	t := table{p: p, header: []string{"ID", "TOOL", "COUNTS AS", "WHO", "WAITS", "ARGUMENTS"}, narrowingSteps: slices.Concat(
+		truncateColumn("ARGUMENTS", 20), hideColumns("WHO"), hideColumns("COUNTS AS"), truncateColumn("TOOL", 16), hideColumns("WAITS"), truncateColumn("ARGUMENTS", 8))}
 	for _, q := range all.Pending {
-		t.add(visibleLine(q.ID), visibleLine(q.Name), visibleLine(q.Lane), visibleLine(q.Actor), p.age(&q.AskedAt), oneLine(string(q.Arguments)))
+		t.addRow(escapeInvisibleLine(q.ID), escapeInvisibleLine(q.Name), escapeInvisibleLine(q.Lane), escapeInvisibleLine(q.Actor), p.formatAge(&q.AskedAt), toOneLine(string(q.Arguments)))
 	}
 	t.write()
-	p.note("Look and decide: `mcpproxy pending approve ID`, or `mcpproxy pending deny ID --reason TEXT`.")
+	p.addNote("Look and decide: `mcpproxy pending approve ID`, or `mcpproxy pending deny ID --reason TEXT`.")
 }
 
-// writeCall shows a pending call as the question about it.
-func writeCall(p *printer, q ops.PendingCall) {
-	var f fields
-	f.add("Call", visibleLine(q.Name))
-	f.add("State", visibleLine(string(q.State)))
-	f.add("Counts as", visibleLine(q.Lane)+": "+oneLine(q.LaneReason))
-	f.add("Asked by", oneLine(q.Rule))
-	f.add("Who", oneLine(strings.TrimSpace(q.Actor+", "+q.Source+" "+q.ClientName+" "+q.Version)))
+// writePendingCall shows a pending call as the question about it.
+func writePendingCall(p *printer, q ops.PendingCall) {
+	var f fieldList
+	f.add("Call", escapeInvisibleLine(q.Name))
+	f.add("State", escapeInvisibleLine(string(q.State)))
+	f.add("Counts as", escapeInvisibleLine(q.Lane)+": "+toOneLine(q.LaneReason))
+	f.add("Asked by", toOneLine(q.Rule))
+	f.add("Who", toOneLine(strings.TrimSpace(q.Actor+", "+q.Source+" "+q.ClientName+" "+q.Version)))
 	if q.Reason != "" {
-		f.add("The agent says", oneLine(q.Reason))
+		f.add("The agent says", toOneLine(q.Reason))
 	}
-	f.add("Waits since", p.moment(&q.AskedAt))
-	f.add("Id", visibleLine(q.ID))
+	f.add("Waits since", p.formatTime(&q.AskedAt))
+	f.add("Id", escapeInvisibleLine(q.ID))
 	if q.AnsweredAt != nil {
-		f.add("Answered", p.moment(q.AnsweredAt)+" by "+oneLine(q.AnsweredBy)+" ("+oneLine(q.Answered)+")")
+		f.add("Answered", p.formatTime(q.AnsweredAt)+" by "+toOneLine(q.AnsweredBy)+" ("+toOneLine(q.Answered)+")")
 	}
 	if q.Denial != "" {
-		f.add("Reason", oneLine(q.Denial))
+		f.add("Reason", toOneLine(q.Denial))
 	}
 	f.write(p)
 	what := "Arguments:"
 	if q.Truncated {
 		what = "The beginning of the arguments:"
 	}
-	p.text("", what)
-	p.text("  ", printable(string(q.Arguments)))
+	p.writeWrapped("", what)
+	p.writeWrapped("  ", toPrintable(string(q.Arguments)))
 }
 
 // findPendingCall finds a pending call by a prefix of its id.
@@ -70,107 +70,107 @@ func findPendingCall(ctx context.Context, c *api.Client, begins string) (ops.Pen
 	}
 	switch {
 	case len(found) > 1 && !slices.Contains(found, begins):
-		return ops.PendingCall{}, problem.Newf(problem.Ambiguous, "%d calls that wait begin with '%s'.", len(found), printable(begins)).WithHint("Give more of the id: `mcpproxy pending list`.")
+		return ops.PendingCall{}, problem.Newf(problem.Ambiguous, "%d calls that wait begin with '%s'.", len(found), toPrintable(begins)).WithHint("Give more of the id: `mcpproxy pending list`.")
 	case len(found) == 1:
 		begins = found[0]
 	}
 	return api.GetPending.Call(ctx, c, ops.PendingCallRef{ID: begins})
 }
 
-func pendingShow(r *run) command {
-	return command{complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+func newPendingShowCommand(r *invocation) commandSpec {
+	return commandSpec{complete: r.completeFromDaemon(pendingCallIDs), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		q, err := findPendingCall(ctx, c, args[0])
 		if err != nil {
 			return err
 		}
-		return r.print(q, func(p *printer) { writeCall(p, q) })
+		return r.printOutput(q, func(p *printer) { writePendingCall(p, q) })
 	})}
 }
 
-// decidePending shows a pending call, asks, and answers. With --yes the id must be complete, as in the list.
-func (r *run) decidePending(ctx context.Context, c *api.Client, id, question string, said consent, answer func(id string) (ops.PendingCall, error), done string) error {
+// decidePendingCall shows a pending call, asks, and answers. With --yes the id must be complete, as in the list.
+func (r *invocation) decidePendingCall(ctx context.Context, c *api.Client, id, question string, said confirmationFlags, answer func(id string) (ops.PendingCall, error), done string) error {
 	q, err := findPendingCall(ctx, c, id)
 	if err != nil {
 		return err
 	}
 	if q.State == ask.Waiting && !said.yes {
-		writeCall(r.printer(r.Stderr), q)
+		writePendingCall(r.newPrinter(r.Stderr), q)
 	}
-	if err := r.confirm(ctx, said, question, "Look at it with `mcpproxy pending show "+q.ID+"`, then give --yes."); err != nil {
+	if err := r.requireConfirmation(ctx, said, question, "Look at it with `mcpproxy pending show "+q.ID+"`, then give --yes."); err != nil {
 		return err
 	}
 	after, err := answer(q.ID)
 	if err != nil {
 		return err
 	}
-	return r.print(after, func(p *printer) { p.line("%s", fmt.Sprintf(done, visibleLine(after.Name))) })
+	return r.printOutput(after, func(p *printer) { p.writeLine("%s", fmt.Sprintf(done, escapeInvisibleLine(after.Name))) })
 }
 
-func pendingApprove(r *run) command {
-	var said consent
-	return command{flags: map[string]any{"yes": &said.yes}, complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
-		return r.decidePending(ctx, c, args[0], "Approve this call, once?", said, func(id string) (ops.PendingCall, error) {
+func newPendingApproveCommand(r *invocation) commandSpec {
+	var said confirmationFlags
+	return commandSpec{flags: map[string]any{"yes": &said.yes}, complete: r.completeFromDaemon(pendingCallIDs), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+		return r.decidePendingCall(ctx, c, args[0], "Approve this call, once?", said, func(id string) (ops.PendingCall, error) {
 			return api.ApproveCall.Call(ctx, c, ops.PendingCallRef{ID: id})
 		}, "Approved: %s may be called with these arguments, once, within 15 minutes.")
 	})}
 }
 
-func pendingDeny(r *run) command {
-	var said consent
+func newPendingDenyCommand(r *invocation) commandSpec {
+	var said confirmationFlags
 	in := ops.DenyCallRequest{}
-	return command{flags: map[string]any{"yes": &said.yes, "reason": &in.Reason}, complete: r.live(pendingIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+	return commandSpec{flags: map[string]any{"yes": &said.yes, "reason": &in.Reason}, complete: r.completeFromDaemon(pendingCallIDs), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		said.yes = said.yes || in.Reason != "" // a reason implies that the user has looked
-		return r.decidePending(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
+		return r.decidePendingCall(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
 			in.ID = id
 			return api.DenyCall.Call(ctx, c, in)
 		}, "Denied: the same call of %s is refused for 15 minutes.")
 	})}
 }
 
-// pendingIDs completes the ids of pending calls.
-func pendingIDs(ctx context.Context, c *api.Client, _ string) []string {
+// pendingCallIDs completes the ids of pending calls.
+func pendingCallIDs(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListPending.Call(ctx, c, ops.Nothing{})
-	return mapStrings(all.Pending, func(q ops.PendingCall) string { return q.ID })
+	return mapToStrings(all.Pending, func(q ops.PendingCall) string { return q.ID })
 }
 
 func writeLeases(p *printer, all ops.LeaseList) {
 	if len(all.Leases) == 0 {
-		p.note("No lease runs. Give one with `mcpproxy lease grant SERVER`.")
+		p.addNote("No lease runs. Give one with `mcpproxy lease grant SERVER`.")
 		return
 	}
-	t := table{p: p, header: []string{"ID", "SERVER", "UP TO", "TOOLS", "WHO", "CALLS LEFT", "UNTIL"}, right: map[int]bool{5: true}, narrow: slices.Concat(
-		leaveOut("WHO"), shorten("TOOLS", 12), leaveOut("TOOLS"), shorten("SERVER", 8))}
+	t := table{p: p, header: []string{"ID", "SERVER", "UP TO", "TOOLS", "WHO", "CALLS LEFT", "UNTIL"}, rightAligned: map[int]bool{5: true}, narrowingSteps: slices.Concat(
+		hideColumns("WHO"), truncateColumn("TOOLS", 12), hideColumns("TOOLS"), truncateColumn("SERVER", 8))}
 	for _, l := range all.Leases {
-		t.add(visibleLine(l.ID), visibleLine(l.Server), visibleLine(l.Lane), oneLine(cmp.Or(l.Tools, "all")), visibleLine(cmp.Or(l.Client, "everybody")),
-			strconv.FormatInt(l.CallsLeft, 10)+" of "+strconv.FormatInt(l.Calls, 10), p.moment(&l.Until))
+		t.addRow(escapeInvisibleLine(l.ID), escapeInvisibleLine(l.Server), escapeInvisibleLine(l.Lane), toOneLine(cmp.Or(l.Tools, "all")), escapeInvisibleLine(cmp.Or(l.Client, "everybody")),
+			strconv.FormatInt(l.CallsLeft, 10)+" of "+strconv.FormatInt(l.Calls, 10), p.formatTime(&l.Until))
 	}
 	t.write()
 }
 
-func leaseGrant(r *run) command {
-	in, said := ops.GrantLeaseRequest{}, consent{}
-	return command{
-		flags: map[string]any{"lane": &in.Lane, "for": &in.For, "calls": &atMostFlag{to: &in.Calls, most: ask.MaxCalls}, "client": &in.Client, "tools": &in.Tools, "yes": &said.yes},
-		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+func newLeaseGrantCommand(r *invocation) commandSpec {
+	in, said := ops.GrantLeaseRequest{}, confirmationFlags{}
+	return commandSpec{
+		flags: map[string]any{"lane": &in.Lane, "for": &in.For, "calls": &boundedIntFlag{value: &in.Calls, max: ask.MaxCalls}, "client": &in.Client, "tools": &in.Tools, "yes": &said.yes},
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 			in.Server = args[0]
 			question := fmt.Sprintf("Not ask about calls of %s to %s that are up to %s, for %s or %d calls?", cmp.Or(in.Client, "everybody"), in.Server+cmp.Or(":"+in.Tools, ""),
 				cmp.Or(in.Lane, "write"), cmp.Or(in.For, "15m"), cmp.Or(in.Calls, 20))
-			if err := r.confirm(ctx, said, oneLine(question), "Give --yes."); err != nil {
+			if err := r.requireConfirmation(ctx, said, toOneLine(question), "Give --yes."); err != nil {
 				return err
 			}
 			l, err := api.GrantLease.Call(ctx, c, in)
 			if err != nil {
 				return err
 			}
-			return r.print(l, func(p *printer) {
-				p.line("Calls to %s up to %s are not asked about until %s, or %d of them. End it with `mcpproxy lease revoke %s`.", visibleLine(l.Server), visibleLine(l.Lane), p.moment(&l.Until), l.Calls, visibleLine(l.ID))
+			return r.printOutput(l, func(p *printer) {
+				p.writeLine("Calls to %s up to %s are not asked about until %s, or %d of them. End it with `mcpproxy lease revoke %s`.", escapeInvisibleLine(l.Server), escapeInvisibleLine(l.Lane), p.formatTime(&l.Until), l.Calls, escapeInvisibleLine(l.ID))
 			})
 		}),
 	}
 }
 
-func leaseRevoke(r *run) command {
-	return command{complete: r.live(leaseIDs), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+func newLeaseRevokeCommand(r *invocation) commandSpec {
+	return commandSpec{complete: r.completeFromDaemon(leaseIDs), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		all, err := api.ListLeases.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
@@ -189,12 +189,14 @@ func leaseRevoke(r *run) command {
 		if err != nil {
 			return err
 		}
-		return r.print(l, func(p *printer) { p.line("Revoked: calls to %s are asked about again.", visibleLine(l.Server)) })
+		return r.printOutput(l, func(p *printer) {
+			p.writeLine("Revoked: calls to %s are asked about again.", escapeInvisibleLine(l.Server))
+		})
 	})}
 }
 
 // leaseIDs completes the ids of leases.
 func leaseIDs(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListLeases.Call(ctx, c, ops.Nothing{})
-	return mapStrings(all.Leases, func(l ops.LeaseView) string { return l.ID })
+	return mapToStrings(all.Leases, func(l ops.LeaseView) string { return l.ID })
 }

@@ -12,16 +12,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// askOps are the operations on calls that wait and on leases, done by the fake.
-func (f *fake) askOps() []api.Operation {
+// pendingAndLeaseOperations are the operations on calls that wait and on leases, done by the fake.
+func (f *fakeOperations) pendingAndLeaseOperations() []api.Operation {
 	one := ops.PendingCall{ID: "k7q2abcdefghijkl", State: ask.Waiting, Name: "github:delete_repo", Server: "github", Tool: "delete_repo", Lane: "destructive",
 		LaneReason: "its hints say so", Variant: "call_tool_destructive", Rule: "ask.destructive", Arguments: json.RawMessage(`{"repo":"old\u001b[31m"}`), Reason: "The user wants it\x1b[31m gone.",
-		Actor: "agent:cursor", ClientName: "cursor", Version: "1.2", Source: "mcp", AskedAt: at("2026-01-15T10:29:00Z"), LastAsked: at("2026-01-15T10:29:30Z"), Until: at("2026-01-15T10:44:30Z"), ActivityID: "01JG2K4"}
+		Actor: "agent:cursor", ClientName: "cursor", Version: "1.2", Source: "mcp", AskedAt: parseRFC3339("2026-01-15T10:29:00Z"), LastAsked: parseRFC3339("2026-01-15T10:29:30Z"), Until: parseRFC3339("2026-01-15T10:44:30Z"), ActivityID: "01JG2K4"}
 	two := one
 	two.ID, two.Name, two.Tool, two.Lane, two.Truncated, two.Arguments = "k8", "github:create_issue", "create_issue", "write", true, json.RawMessage(`"{\"body\":\"long"`)
-	lease := ops.LeaseView{ID: "l1abcdefghijklmn", Server: "github", Lane: "write", Tools: "create_*", Client: "cursor", Calls: 20, CallsLeft: 7, GivenAt: at("2026-01-15T10:20:00Z"), Until: at("2026-01-15T10:35:00Z"), GivenBy: "admin", GivenVia: "cli"}
+	lease := ops.LeaseView{ID: "l1abcdefghijklmn", Server: "github", Lane: "write", Tools: "create_*", Client: "cursor", Calls: 20, CallsLeft: 7, GivenAt: parseRFC3339("2026-01-15T10:20:00Z"), Until: parseRFC3339("2026-01-15T10:35:00Z"), GivenBy: "admin", GivenVia: "cli"}
 	given := func(q ops.PendingCall, state ask.State, why string) ops.PendingCall {
-		when := at("2026-01-15T10:30:00Z")
+		when := parseRFC3339("2026-01-15T10:30:00Z")
 		q.State, q.AnsweredAt, q.AnsweredBy, q.Answered, q.Denial = state, &when, "admin", "cli", why
 		return q
 	}
@@ -75,17 +75,17 @@ func (f *fake) askOps() []api.Operation {
 
 func TestPendingTables(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	for name, line := range map[string]string{
 		"pending-list": "pending list", "pending-show": "pending show k7", "pending-show-answered": "pending show done", "pending-approve": "pending approve k7 --yes",
 		"pending-deny": "pending deny k8 --reason no", "pending-json": "pending show k8 -o json",
 		"lease-list": "lease list", "lease-grant": "lease grant github --lane write --for 15m --calls 20 --client cursor --yes", "lease-revoke": "lease revoke l1",
 	} {
-		got := w.run(strings.Fields(line)...)
+		got := w.runCommand(strings.Fields(line)...)
 		if got.code != 0 {
 			t.Errorf("%s: exit code %d, %s", line, got.code, got.stderr)
 		}
-		golden(t, name, got.stdout+divided(got.stderr))
+		compareWithGolden(t, name, got.stdout+stderrSection(got.stderr))
 		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\a") {
 			t.Errorf("%s: the output steers the terminal", line)
 		}
@@ -94,7 +94,7 @@ func TestPendingTables(t *testing.T) {
 		"pending show k": problem.ExitUsage, "pending show zz": problem.ExitNotFound, "pending approve done --yes": problem.ExitFailed, "pending approve": problem.ExitUsage,
 		"lease revoke zz": problem.ExitNotFound, "lease grant": problem.ExitUsage, "lease grant github --calls 0 --yes": problem.ExitUsage, "lease grant github --calls x": problem.ExitUsage,
 	} {
-		if got := w.run(strings.Fields(line)...); got.code != code {
+		if got := w.runCommand(strings.Fields(line)...); got.code != code {
 			t.Errorf("%s: exit code %d, want %d: %s", line, got.code, code, got.stderr)
 		}
 	}
@@ -104,8 +104,8 @@ func TestPendingTables(t *testing.T) {
 func TestAnsweringAsks(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"pending approve k7", "pending deny k7", "lease grant github"} {
-		w := daemon(t, &fake{})
-		if got := w.run(strings.Fields(line)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "Nobody can be asked") {
+		w := newEnvWithDaemon(t, &fakeOperations{})
+		if got := w.runCommand(strings.Fields(line)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "Nobody can be asked") {
 			t.Errorf("%s without a terminal: %+v", line, got)
 		}
 		var asked string
@@ -113,7 +113,7 @@ func TestAnsweringAsks(t *testing.T) {
 			asked = question
 			return "n", nil
 		}
-		got := w.run(strings.Fields(line)...)
+		got := w.runCommand(strings.Fields(line)...)
 		if got.code != problem.ExitInterrupted || asked == "" {
 			t.Errorf("%s and no: %+v, asked %q", line, got, asked)
 		}

@@ -14,38 +14,38 @@ import (
 // permissionsFlags are the flags of `permissions`.
 type permissionsFlags struct {
 	check, write, dryRun, undo bool
-	consent                    consent
+	consent                    confirmationFlags
 }
 
-func permissionsCommand(r *run) command {
+func newPermissionsCommand(r *invocation) commandSpec {
 	var f permissionsFlags
-	return command{
+	return commandSpec{
 		flags:    map[string]any{"check": &f.check, "write": &f.write, "dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
-		complete: firstOnly(fixed(clients.ClientIDs()...)),
+		complete: completeFirstArgument(newFixedCompletion(clients.ClientIDs()...)),
 		run: func(cmd *cobra.Command, args []string) error {
 			if f.check && (f.write || f.undo || f.dryRun) || f.write && f.undo || f.undo && f.dryRun {
-				return usage("--check, --undo, and --write or --dry-run exclude one another.", "Give one of them.")
+				return newUsageError("--check, --undo, and --write or --dry-run exclude one another.", "Give one of them.")
 			}
-			env, err := clientsEnv(r)
+			env, err := newClientFileEnv(r)
 			if err != nil {
 				return err
 			}
 			switch {
 			case f.undo:
-				return undoPermissions(r, env, args[0])
+				return undoPermissionChange(r, env, args[0])
 			case f.check:
 				return checkPermissions(r, env, args[0])
 			case f.write || f.dryRun:
-				return writePermissions(r, cmd, env, args[0], f)
+				return confirmAndWritePermissions(r, cmd, env, args[0], f)
 			}
-			return showRules(r, env, args[0])
+			return printRecommendedRules(r, env, args[0])
 		},
 	}
 }
 
-// showRules prints the rules, ready to paste: only they go to stdout.
-func showRules(r *run, env clients.Env, client string) error {
-	tools, err := builtinTools(r)
+// printRecommendedRules prints the rules, ready to paste: only they go to stdout.
+func printRecommendedRules(r *invocation, env clients.Env, client string) error {
+	tools, err := configuredBuiltinTools(r)
 	if err != nil {
 		return err
 	}
@@ -53,25 +53,25 @@ func showRules(r *run, env clients.Env, client string) error {
 	if err != nil {
 		return err
 	}
-	return r.print(rules, func(p *printer) {
+	return r.printOutput(rules, func(p *printer) {
 		if rules.Path == "" {
-			p.line("No file holds the permissions of %s.", printable(rules.Name))
+			p.writeLine("No file holds the permissions of %s.", toPrintable(rules.Name))
 		} else {
-			fmt.Fprint(p, visible(rules.Text))
-			p.note("These belong into %s. `mcpproxy permissions %s --write` merges them in.", printable(rules.Path), rules.Client)
+			fmt.Fprint(p, escapeInvisible(rules.Text))
+			p.addNote("These belong into %s. `mcpproxy permissions %s --write` merges them in.", toPrintable(rules.Path), rules.Client)
 		}
 		if rules.ByHand != "" {
-			p.line("%s", visible(rules.ByHand))
+			p.writeLine("%s", escapeInvisible(rules.ByHand))
 		}
 		for _, note := range rules.Notes {
-			p.note("%s", printable(note))
+			p.addNote("%s", toPrintable(note))
 		}
 	})
 }
 
 // checkPermissions shows what the client does. A deviation from the recommendation is an error.
-func checkPermissions(r *run, env clients.Env, client string) error {
-	tools, err := builtinTools(r)
+func checkPermissions(r *invocation, env clients.Env, client string) error {
+	tools, err := configuredBuiltinTools(r)
 	if err != nil {
 		return err
 	}
@@ -79,18 +79,18 @@ func checkPermissions(r *run, env clients.Env, client string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.print(report, func(p *printer) { writeVerdict(p, report) }); err != nil || report.Right {
+	if err := r.printOutput(report, func(p *printer) { writePermissionReport(p, report) }); err != nil || report.Right {
 		return err
 	}
 	says := "not what MCPProxy recommends."
 	if !slices.ContainsFunc(report.Lanes, func(l permission.Lane) bool { return !l.Right && l.Verdict != permission.Unknown }) {
 		says = "not known: no file says it."
 	}
-	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, permissionsHint(env, tools, report))
+	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, permissionFixHint(env, tools, report))
 }
 
-// permissionsHint returns what helps against a deviation.
-func permissionsHint(env clients.Env, tools []permission.ProxyTool, report permission.Report) string {
+// permissionFixHint returns what helps against a deviation.
+func permissionFixHint(env clients.Env, tools []permission.ProxyTool, report permission.Report) string {
 	plan, err := permission.PreparePlan(env, report.Client, tools)
 	switch {
 	case err == nil && plan.Changed:
@@ -101,58 +101,58 @@ func permissionsHint(env clients.Env, tools []permission.ProxyTool, report permi
 	return "What a person does about it stands above."
 }
 
-// writeVerdict writes the lanes, one per line.
-func writeVerdict(p *printer, report permission.Report) {
+// writePermissionReport writes the lanes, one per line.
+func writePermissionReport(p *printer, report permission.Report) {
 	for _, lane := range report.Lanes {
-		h, mark := hueGood, "✓"
+		h, mark := colorGood, "✓"
 		if !lane.Right {
-			h, mark = hueBad, "✗"
+			h, mark = colorBad, "✗"
 		}
-		fmt.Fprintf(p, "%s %s %s", p.paint(h, mark), visibleLine(lane.Tool), lane.Verdict.Words())
+		fmt.Fprintf(p, "%s %s %s", p.colorize(h, mark), escapeInvisibleLine(lane.Tool), lane.Verdict.Words())
 		if !lane.Right {
 			fmt.Fprintf(p, ", recommended: %s", lane.Wanted.Words())
 		}
 		fmt.Fprintln(p)
-		p.text("    ", decidingRule(lane))
+		p.writeWrapped("    ", decidingRuleText(lane))
 	}
 	for _, skipped := range report.Ignored {
-		p.note("%s skips the rule %s.", printable(report.Name), ruleWithPosition(skipped))
+		p.addNote("%s skips the rule %s.", toPrintable(report.Name), formatRuleWithPosition(skipped))
 	}
 	for _, broken := range report.Broken {
-		p.note("%s %s", p.paint(hueWarning, "Cannot be read:"), printable(broken))
+		p.addNote("%s %s", p.colorize(colorWarning, "Cannot be read:"), toPrintable(broken))
 	}
 	if report.ByHand != "" {
-		p.note("%s", printable(report.ByHand))
+		p.addNote("%s", toPrintable(report.ByHand))
 	}
 	for _, note := range report.Notes {
-		p.note("%s", printable(note))
+		p.addNote("%s", toPrintable(note))
 	}
-	p.note("How sure this is: %s.", report.Basis)
+	p.addNote("How sure this is: %s.", report.Basis)
 }
 
-// decidingRule returns the rule that decides about a lane.
-func decidingRule(lane permission.Lane) string {
-	text := ruleWithPosition(lane.Rule)
+// decidingRuleText returns the rule that decides about a lane.
+func decidingRuleText(lane permission.Lane) string {
+	text := formatRuleWithPosition(lane.Rule)
 	if lane.Why != "" {
-		text += " (" + visibleLine(lane.Why) + ")"
+		text += " (" + escapeInvisibleLine(lane.Why) + ")"
 	}
 	return text
 }
 
-// ruleWithPosition returns a rule with its file and line.
-func ruleWithPosition(rule permission.Rule) string {
+// formatRuleWithPosition returns a rule with its file and line.
+func formatRuleWithPosition(rule permission.Rule) string {
 	switch {
 	case rule.Path == "":
-		return visibleLine(rule.Text)
+		return escapeInvisibleLine(rule.Text)
 	case rule.Line == 0:
-		return visibleLine(rule.Text) + ", " + visibleLine(rule.Path)
+		return escapeInvisibleLine(rule.Text) + ", " + escapeInvisibleLine(rule.Path)
 	}
-	return fmt.Sprintf("%s, %s:%d", visibleLine(rule.Text), visibleLine(rule.Path), rule.Line)
+	return fmt.Sprintf("%s, %s:%d", escapeInvisibleLine(rule.Text), escapeInvisibleLine(rule.Path), rule.Line)
 }
 
-// writePermissions shows the planned change, asks, and writes.
-func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string, f permissionsFlags) error {
-	tools, err := builtinTools(r)
+// confirmAndWritePermissions shows the planned change, asks, and writes.
+func confirmAndWritePermissions(r *invocation, cmd *cobra.Command, env clients.Env, client string, f permissionsFlags) error {
+	tools, err := configuredBuiltinTools(r)
 	if err != nil {
 		return err
 	}
@@ -161,16 +161,16 @@ func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string
 		return err
 	}
 	if f.dryRun || !plan.Changed {
-		return r.print(permission.Outcome{Preview: plan.Preview}, func(p *printer) { writePlan(p, plan); writeVerdict(p, plan.After) })
+		return r.printOutput(permission.Outcome{Preview: plan.Preview}, func(p *printer) { writePermissionPlan(p, plan); writePermissionReport(p, plan.After) })
 	}
 	if r.output == formatTable {
-		writePlan(r.printer(r.Stderr), plan)
+		writePermissionPlan(r.newPrinter(r.Stderr), plan)
 	}
-	question := "Write this into " + printable(plan.Path) + "?"
-	if err := r.confirm(cmd.Context(), f.consent, question, "Look with --dry-run, then give --yes."); err != nil {
+	question := "Write this into " + toPrintable(plan.Path) + "?"
+	if err := r.requireConfirmation(cmd.Context(), f.consent, question, "Look with --dry-run, then give --yes."); err != nil {
 		return err
 	}
-	j, err := clientChanges(r)
+	j, err := openClientJournal(r)
 	if err != nil {
 		return err
 	}
@@ -178,31 +178,31 @@ func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string
 	if err != nil {
 		return err
 	}
-	return r.print(out, func(p *printer) {
-		writeVerdict(p, out.After)
-		p.note("Written to %s. `mcpproxy permissions %s --undo` takes it back.", printable(plan.Path), plan.Client)
+	return r.printOutput(out, func(p *printer) {
+		writePermissionReport(p, out.After)
+		p.addNote("Written to %s. `mcpproxy permissions %s --undo` takes it back.", toPrintable(plan.Path), plan.Client)
 	})
 }
 
-// writePlan writes the planned change.
-func writePlan(p *printer, plan permission.Plan) {
+// writePermissionPlan writes the planned change.
+func writePermissionPlan(p *printer, plan permission.Plan) {
 	if !plan.Changed {
-		p.line("Nothing changes: the rules are in %s.", printable(plan.Path))
+		p.writeLine("Nothing changes: the rules are in %s.", toPrintable(plan.Path))
 		return
 	}
-	p.line("%s", printable(plan.Path))
+	p.writeLine("%s", toPrintable(plan.Path))
 	if plan.Target != "" {
-		p.line("which is a link to %s", printable(plan.Target))
+		p.writeLine("which is a link to %s", toPrintable(plan.Target))
 	}
-	writeDiffLines(p, plan.Difference)
+	writeColoredDiff(p, plan.Difference)
 	for _, warning := range plan.Warnings {
-		p.line("%s %s", p.paint(hueWarning, "Warning:"), printable(warning))
+		p.writeLine("%s %s", p.colorize(colorWarning, "Warning:"), toPrintable(warning))
 	}
 }
 
-// undoPermissions undoes the last change.
-func undoPermissions(r *run, env clients.Env, client string) error {
-	j, err := clientChanges(r)
+// undoPermissionChange undoes the last change.
+func undoPermissionChange(r *invocation, env clients.Env, client string) error {
+	j, err := openClientJournal(r)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func undoPermissions(r *run, env clients.Env, client string) error {
 	if err != nil {
 		return err
 	}
-	return r.print(change, func(p *printer) {
-		p.line("%s", undoneText(change.Path, change.Created, change.PartlyUndone))
+	return r.printOutput(change, func(p *printer) {
+		p.writeLine("%s", undoneChangeText(change.Path, change.Created, change.PartlyUndone))
 	})
 }

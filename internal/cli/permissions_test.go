@@ -12,10 +12,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// inAccount is a world with files of clients in its account.
-func inAccount(t *testing.T, files map[string]string) *world {
+// newEnvWithHomeFiles is a world with files of clients in its account.
+func newEnvWithHomeFiles(t *testing.T, files map[string]string) *testEnv {
 	t.Helper()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	for name, text := range files {
 		path := filepath.Join(w.env["HOME"], name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -39,7 +39,7 @@ const (
 func TestPermissionsWrittenAndUndone(t *testing.T) {
 	t.Parallel()
 	const mine = "{\r\n  // mine\r\n  \"model\": \"opus\"\r\n}\r\n"
-	w := inAccount(t, map[string]string{claudeJSON: connected, claudeSettings: mine})
+	w := newEnvWithHomeFiles(t, map[string]string{claudeJSON: connected, claudeSettings: mine})
 	path := filepath.Join(w.env["HOME"], claudeSettings)
 	for _, step := range []struct {
 		args string
@@ -60,7 +60,7 @@ func TestPermissionsWrittenAndUndone(t *testing.T) {
 		if step.says == "PERMISSIONS_DIFFER" {
 			args = append(args, "-o", "json")
 		}
-		got := w.run(args...)
+		got := w.runCommand(args...)
 		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
 			t.Errorf("%s: %d, want %d with %q in\n%s%s", step.args, got.code, step.code, step.says, got.stdout, got.stderr)
 		}
@@ -73,10 +73,10 @@ func TestPermissionsWrittenAndUndone(t *testing.T) {
 // A person sees what would change before the question, and no changes nothing.
 func TestPermissionsAreAskedAbout(t *testing.T) {
 	t.Parallel()
-	w := inAccount(t, map[string]string{".cursor/mcp.json": connected})
+	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": connected})
 	var question string
 	w.deps.Ask = func(_ context.Context, q string) (string, error) { question = q; return "n", nil }
-	got := w.run("permissions", "cursor", "--write")
+	got := w.runCommand("permissions", "cursor", "--write")
 	if got.code != problem.ExitInterrupted || !strings.Contains(question, "permissions.json") {
 		t.Errorf("%+v after %q", got, question)
 	}
@@ -105,7 +105,7 @@ func TestCheckAdvises(t *testing.T) {
 			"What Goose does is not what MCPProxy recommends.", "What a person does about it stands above."},
 		"codex": {map[string]string{".codex/config.toml": "model = \"o3\"\n"}, "What Codex does is not what MCPProxy recommends.", "Run `mcpproxy connect codex` first."},
 	} {
-		got := inAccount(t, c.files).run("permissions", client, "--check")
+		got := newEnvWithHomeFiles(t, c.files).runCommand("permissions", client, "--check")
 		if got.code != problem.ExitRefused || !strings.Contains(got.stderr, "Error: "+c.says+"\nHint: "+c.hints) {
 			t.Errorf("%s: %d\n%s%s", client, got.code, got.stdout, got.stderr)
 		}
@@ -114,17 +114,17 @@ func TestCheckAdvises(t *testing.T) {
 
 func TestPermissionsInJSON(t *testing.T) {
 	t.Parallel()
-	w := inAccount(t, map[string]string{claudeJSON: connected})
+	w := newEnvWithHomeFiles(t, map[string]string{claudeJSON: connected})
 	var report permission.Report
-	if err := json.Unmarshal([]byte(w.run("permissions", "claude-code", "--check", "-o", "json").stdout), &report); err != nil || len(report.Lanes) != 6 || report.Right {
+	if err := json.Unmarshal([]byte(w.runCommand("permissions", "claude-code", "--check", "-o", "json").stdout), &report); err != nil || len(report.Lanes) != 6 || report.Right {
 		t.Errorf("%+v, %v", report, err)
 	}
 	for _, args := range [][]string{{"permissions", "claude", "--check", "--write"}, {"permissions", "claude", "--undo", "--dry-run"}, {"permissions"}} {
-		if got := w.run(args...); got.code != problem.ExitUsage {
+		if got := w.runCommand(args...); got.code != problem.ExitUsage {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
-	if got := w.run("permissions", "nobody"); got.code != problem.ExitNotFound {
+	if got := w.runCommand("permissions", "nobody"); got.code != problem.ExitNotFound {
 		t.Errorf("%+v", got)
 	}
 }

@@ -15,16 +15,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// presenceSet sets the anchor that proves a user's decisions.
-func presenceSet(r *run) command {
+// newPresenceSetCommand sets the anchor that proves a user's decisions.
+func newPresenceSetCommand(r *invocation) commandSpec {
 	var made string
-	return command{complete: fixed("passphrase", "passkey", "none"), flags: map[string]any{"all": &r.signer.all, "anchor": &made}, run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+	return commandSpec{complete: newFixedCompletion("passphrase", "passkey", "none"), flags: map[string]any{"all": &r.signer.showAllClaims, "anchor": &made}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		now, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
 		if made != "" && args[0] != "passkey" {
-			return usage("--anchor is for a passkey.", "The web UI shows it, in the command that it wants to be run.")
+			return newUsageError("--anchor is for a passkey.", "The web UI shows it, in the command that it wants to be run.")
 		}
 		next := presence.Anchor{Kind: presence.None, Since: r.Now().UTC()}
 		if err := next.Before.UnmarshalText([]byte(now.Head)); err != nil {
@@ -32,23 +32,23 @@ func presenceSet(r *run) command {
 		}
 		switch args[0] {
 		case "passphrase":
-			if next, err = r.signer.newPassphrase(ctx, next.Before, r.Now()); err != nil {
+			if next, err = r.signer.promptNewPassphrase(ctx, next.Before, r.Now()); err != nil {
 				return err
 			}
 		case "passkey":
 			if made == "" {
-				return makePasskey(ctx, r, c)
+				return openPasskeyPage(ctx, r, c)
 			}
-			if next, err = readPasskey(made); err != nil {
+			if next, err = parsePasskeyAnchor(made); err != nil {
 				return err
 			}
-			r.say("The passkey that is to be set has the fingerprint %s.", next.Fingerprint())
+			r.printMessage("The passkey that is to be set has the fingerprint %s.", next.Fingerprint())
 		case "none":
 			if !now.On {
 				return problem.New(problem.Conflict, "Presence is none already.", "")
 			}
 		default:
-			return usage("What proves that a person decides is a passphrase, a passkey or none.", "For example: mcpproxy presence set passphrase")
+			return newUsageError("What proves that a person decides is a passphrase, a passkey or none.", "For example: mcpproxy presence set passphrase")
 		}
 		text, err := next.Text()
 		if err != nil {
@@ -62,9 +62,9 @@ func presenceSet(r *run) command {
 	})}
 }
 
-// makePasskey opens the page that creates a passkey, which only a browser at a host name can.
-func makePasskey(ctx context.Context, r *run, c *api.Client) error {
-	address, err := uiAddress(ctx, c)
+// openPasskeyPage opens the page that creates a passkey, which only a browser at a host name can.
+func openPasskeyPage(ctx context.Context, r *invocation, c *api.Client) error {
+	address, err := fetchUIAddress(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -72,35 +72,35 @@ func makePasskey(ctx context.Context, r *run, c *api.Client) error {
 	if err != nil {
 		return problem.From(err)
 	}
-	return showUI(ctx, r, c, presence.PageOrigin(u.Port())+u.Path+"settings?part=passkey", false)
+	return openOrPrintUI(ctx, r, c, presence.PageOrigin(u.Port())+u.Path+"settings?part=passkey", false)
 }
 
-// readPasskey parses the anchor that the page has created.
-func readPasskey(text string) (presence.Anchor, error) {
+// parsePasskeyAnchor parses the anchor that the page has created.
+func parsePasskeyAnchor(text string) (presence.Anchor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return presence.Anchor{}, usage("What --anchor has is not what the web UI shows.", "Copy the whole command there.")
+		return presence.Anchor{}, newUsageError("What --anchor has is not what the web UI shows.", "Copy the whole command there.")
 	}
 	a, err := presence.ParseAnchor(raw)
 	if err != nil || a.Kind != presence.Passkey {
-		return presence.Anchor{}, usage("What --anchor has is no passkey.", "Copy the whole command there.")
+		return presence.Anchor{}, newUsageError("What --anchor has is no passkey.", "Copy the whole command there.")
 	}
 	return a, nil
 }
 
-// newPassphrase asks twice for a new passphrase.
-func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now time.Time) (a presence.Anchor, err error) {
+// promptNewPassphrase asks twice for a new passphrase.
+func (s *presenceSigner) promptNewPassphrase(ctx context.Context, after presence.Digest, now time.Time) (a presence.Anchor, err error) {
 	d, err := openUserTerminal()
 	if err != nil {
 		return a, err
 	}
 	defer d.close()
-	d.line("Whoever can read the database can try passphrases at leisure: take several words.")
-	first, err := d.secret(ctx, "New passphrase: ")
+	d.writeLine("Whoever can read the database can try passphrases at leisure: take several words.")
+	first, err := d.readSecretLine(ctx, "New passphrase: ")
 	if err != nil {
 		return a, err
 	}
-	second, err := d.secret(ctx, "Once more: ")
+	second, err := d.readSecretLine(ctx, "Once more: ")
 	switch {
 	case err != nil:
 		return a, err
@@ -115,14 +115,14 @@ func (s *signer) newPassphrase(ctx context.Context, after presence.Digest, now t
 	return a, nil
 }
 
-// presenceTest reports whether decisions count, and checks the passphrase.
-func presenceTest(r *run) command {
-	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
+// newPresenceTestCommand reports whether decisions count, and checks the passphrase.
+func newPresenceTestCommand(r *invocation) commandSpec {
+	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
-		if err := r.print(v, func(p *printer) { writePresence(p, v) }); err != nil || !v.On || v.Void != "" {
+		if err := r.printOutput(v, func(p *printer) { writePresence(p, v) }); err != nil || !v.On || v.Void != "" {
 			return err
 		}
 		anchor, err := presence.ParseAnchor(v.Anchor)
@@ -137,7 +137,7 @@ func presenceTest(r *run) command {
 			return err
 		}
 		defer d.close()
-		typed, err := d.secret(ctx, "Passphrase: ")
+		typed, err := d.readSecretLine(ctx, "Passphrase: ")
 		if err != nil {
 			return err
 		}
@@ -146,14 +146,14 @@ func presenceTest(r *run) command {
 		} else if err != nil {
 			return problem.From(err)
 		}
-		d.line("This is the passphrase.")
+		d.writeLine("This is the passphrase.")
 		return nil
 	})}
 }
 
-// presenceJoin proves that the anchor of a shared database is the user's.
-func presenceJoin(r *run) command {
-	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
+// newPresenceJoinCommand proves that the anchor of a shared database is the user's.
+func newPresenceJoinCommand(r *invocation) commandSpec {
+	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.JoinPresence.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
@@ -163,58 +163,58 @@ func presenceJoin(r *run) command {
 }
 
 // printPresence prints the state of presence, and whether configuration changes wait: after a join or a reset none is confirmed.
-func printPresence(ctx context.Context, r *run, c *api.Client, v ops.PresenceView) error {
+func printPresence(ctx context.Context, r *invocation, c *api.Client, v ops.PresenceView) error {
 	status, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
-	return r.print(v, func(p *printer) {
+	return r.printOutput(v, func(p *printer) {
 		if writePresence(p, v); v.On && v.Void == "" && err == nil && status.Unconfirmed > 0 {
-			p.note("What widens in the configuration file waits: look at it and confirm it with `mcpproxy config confirm`.")
+			p.addNote("What widens in the configuration file waits: look at it and confirm it with `mcpproxy config confirm`.")
 		}
 	})
 }
 
-// presenceReset makes all signatures void, or cancels that.
-func presenceReset(r *run) command {
+// newPresenceResetCommand makes all signatures void, or cancels that.
+func newPresenceResetCommand(r *invocation) commandSpec {
 	cancel := false
-	agreed := consent{}
-	return command{flags: map[string]any{"cancel": &cancel, "yes": &agreed.yes}, run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
+	agreed := confirmationFlags{}
+	return commandSpec{flags: map[string]any{"cancel": &cancel, "yes": &agreed.yes}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		op := api.ResetPresence
 		if cancel {
 			op = api.KeepPresence
-		} else if err := r.confirm(ctx, agreed, "Nothing that was approved counts any more, and for 24 hours nothing can be. Reset presence?", "To reset without a question: --yes."); err != nil {
+		} else if err := r.requireConfirmation(ctx, agreed, "Nothing that was approved counts any more, and for 24 hours nothing can be. Reset presence?", "To reset without a question: --yes."); err != nil {
 			return err
 		}
 		v, err := op.Call(ctx, c, ops.Nothing{})
 		if err != nil {
 			return err
 		}
-		return r.print(v, func(p *printer) { writePresence(p, v) })
+		return r.printOutput(v, func(p *printer) { writePresence(p, v) })
 	})}
 }
 
 func writePresence(p *printer, v ops.PresenceView) {
 	switch {
 	case !v.On:
-		p.line("Presence is none: whatever runs as you can decide in your name.")
-		p.note("To have decisions need a passphrase or a passkey: `mcpproxy presence set passphrase`.")
+		p.writeLine("Presence is none: whatever runs as you can decide in your name.")
+		p.addNote("To have decisions need a passphrase or a passkey: `mcpproxy presence set passphrase`.")
 		return
 	case v.Void != "":
-		p.line("Nothing that widens counts. %s", oneLine(v.Void))
-		p.note("%s", oneLine(v.Remedy))
+		p.writeLine("Nothing that widens counts. %s", toOneLine(v.Void))
+		p.addNote("%s", toOneLine(v.Remedy))
 	default:
-		p.line("What widens needs the %s, since %s.", visibleLine(string(v.Kind)), p.moment(v.Since))
+		p.writeLine("What widens needs the %s, since %s.", escapeInvisibleLine(string(v.Kind)), p.formatTime(v.Since))
 	}
-	var f fields
+	var f fieldList
 	if v.Fingerprint != "" {
-		f.add("Anchor", visibleLine(v.Fingerprint))
+		f.add("Anchor", escapeInvisibleLine(v.Fingerprint))
 	}
 	for _, place := range v.Places {
-		f.add("In "+visibleLine(place.Name), string(place.State))
+		f.add("In "+escapeInvisibleLine(place.Name), string(place.State))
 	}
 	f.write(p)
 	if len(v.Bad) > 0 {
-		p.note("%d statements do not verify: %s.", len(v.Bad), oneLine(strings.Join(v.Bad, ", ")))
+		p.addNote("%d statements do not verify: %s.", len(v.Bad), toOneLine(strings.Join(v.Bad, ", ")))
 	}
 	for _, what := range v.Unsigned {
-		p.note("Nobody has signed: %s", oneLine(what))
+		p.addNote("Nobody has signed: %s", toOneLine(what))
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// printable makes external text safe for a terminal: without escape sequences, control characters (except line ends and tabs) and invisible characters
-// that reorder or hide text. All text of servers and clients passes through it or oneLine.
-func printable(s string) string {
+// toPrintable makes external text safe for a terminal: without escape sequences, control characters (except line ends and tabs) and invisible characters
+// that reorder or hide text. All text of servers and clients passes through it or toOneLine.
+func toPrintable(s string) string {
 	if isPlainASCII(s) {
 		return s
 	}
 	var out strings.Builder
 	out.Grow(len(s))
 	for len(s) > 0 {
-		if n := escapeLength(s); n > 0 {
+		if n := escapeSequenceLength(s); n > 0 {
 			s = s[n:]
 			continue
 		}
@@ -32,7 +32,7 @@ func printable(s string) string {
 			}
 		case r == '\u2028' || r == '\u2029':
 			out.WriteByte('\n')
-		case !hidden(r):
+		case !isHiddenRune(r):
 			out.WriteRune(r)
 		}
 		s = s[size:]
@@ -40,9 +40,9 @@ func printable(s string) string {
 	return out.String()
 }
 
-// oneLine is printable on one line, for table cells.
-func oneLine(s string) string {
-	return strings.Join(strings.Fields(printable(s)), " ")
+// toOneLine is printable on one line, for table cells.
+func toOneLine(s string) string {
+	return strings.Join(strings.Fields(toPrintable(s)), " ")
 }
 
 // isPlainASCII reports whether s is ASCII that needs no change.
@@ -55,8 +55,8 @@ func isPlainASCII(s string) bool {
 	return true
 }
 
-// hidden reports whether r is invisible or changes how others are shown. Joiners are allowed, because scripts and emoji need them.
-func hidden(r rune) bool {
+// isHiddenRune reports whether r is invisible or changes how others are shown. Joiners are allowed, because scripts and emoji need them.
+func isHiddenRune(r rune) bool {
 	if r == '\u200c' || r == '\u200d' {
 		return false
 	}
@@ -68,17 +68,17 @@ const (
 	csi = '\u009b'
 )
 
-// maxEscape limits a sequence, so that an endless one hides nothing: then only its start is removed.
-const maxEscape = 4096
+// maxEscapeSequence limits a sequence, so that an endless one hides nothing: then only its start is removed.
+const maxEscapeSequence = 4096
 
-// escapeLength returns the length of an escape sequence at the start of s.
-func escapeLength(s string) int {
+// escapeSequenceLength returns the length of an escape sequence at the start of s.
+func escapeSequenceLength(s string) int {
 	r, size := utf8.DecodeRuneInString(s)
 	switch r {
 	case csi:
-		return size + controlLength(s[size:])
+		return size + controlSequenceLength(s[size:])
 	case '\u0090', '\u0098', '\u009d', '\u009e', '\u009f':
-		return size + stringLength(s[size:])
+		return size + commandStringLength(s[size:])
 	case esc:
 	default:
 		return 0
@@ -88,9 +88,9 @@ func escapeLength(s string) int {
 	}
 	switch s[size] {
 	case '[':
-		return size + 1 + controlLength(s[size+1:])
+		return size + 1 + controlSequenceLength(s[size+1:])
 	case 'P', 'X', ']', '^', '_':
-		return size + 1 + stringLength(s[size+1:])
+		return size + 1 + commandStringLength(s[size+1:])
 	}
 	n := size
 	for n < len(s) && 0x20 <= s[n] && s[n] <= 0x2f {
@@ -102,9 +102,9 @@ func escapeLength(s string) int {
 	return n
 }
 
-// controlLength returns the length of the rest of a control sequence: parameters and one final byte; 0 if it is none.
-func controlLength(s string) int {
-	for i := 0; i < len(s) && i < maxEscape; i++ {
+// controlSequenceLength returns the length of the rest of a control sequence: parameters and one final byte; 0 if it is none.
+func controlSequenceLength(s string) int {
+	for i := 0; i < len(s) && i < maxEscapeSequence; i++ {
 		switch c := s[i]; {
 		case 0x40 <= c && c <= 0x7e:
 			return i + 1
@@ -115,9 +115,9 @@ func controlLength(s string) int {
 	return 0
 }
 
-// stringLength returns the length of the rest of a command string, including its end.
-func stringLength(s string) int {
-	for i := 0; i < len(s) && i < maxEscape; i++ {
+// commandStringLength returns the length of the rest of a command string, including its end.
+func commandStringLength(s string) int {
+	for i := 0; i < len(s) && i < maxEscapeSequence; i++ {
 		switch {
 		case s[i] == '\a':
 			return i + 1
@@ -132,15 +132,15 @@ func stringLength(s string) int {
 	return 0
 }
 
-// escapeHidden escapes the characters of a JSON text that could control a terminal. They can only be inside strings.
-func escapeHidden(raw []byte) []byte {
+// escapeHiddenInJSON escapes the characters of a JSON text that could control a terminal. They can only be inside strings.
+func escapeHiddenInJSON(raw []byte) []byte {
 	if isPlainASCII(string(raw)) {
 		return raw
 	}
 	var out bytes.Buffer
 	for _, r := range string(raw) {
 		switch {
-		case r == '\n' || !hidden(r):
+		case r == '\n' || !isHiddenRune(r):
 			out.WriteRune(r)
 		default:
 			for _, unit := range utf16.AppendRune(nil, r) {

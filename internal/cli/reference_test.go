@@ -8,7 +8,7 @@ import (
 
 func TestReferenceIsCurrent(t *testing.T) {
 	const path = "../../docs/reference/cli.md"
-	got := string(Reference())
+	got := string(generateReference())
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -25,10 +25,10 @@ func TestReferenceIsCurrent(t *testing.T) {
 
 func TestReferenceHoldsEveryCommand(t *testing.T) {
 	t.Parallel()
-	text := string(Reference())
-	root := newRun(Deps{}).root()
+	text := string(generateReference())
+	root := newInvocation(Deps{}).newRootCommand()
 	root.InitDefaultHelpCmd()
-	for _, c := range commands(root)[1:] {
+	for _, c := range allCommands(root)[1:] {
 		if shown := strings.Contains(text, "\n## "+c.CommandPath()+"\n"); shown == c.Hidden {
 			t.Errorf("%s: hidden is %v, in the reference %v", c.CommandPath(), c.Hidden, shown)
 		}

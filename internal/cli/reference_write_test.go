@@ -20,26 +20,26 @@ Data goes to stdout; talk and errors go to stderr. The exit codes are listed in 
 
 `
 
-// Reference is the reference of the commands in Markdown.
-func Reference() []byte {
-	root := newRun(Deps{}).root()
+// generateReference is the reference of the commands in Markdown.
+func generateReference() []byte {
+	root := newInvocation(Deps{}).newRootCommand()
 	root.InitDefaultHelpCmd()
 	var out strings.Builder
-	fmt.Fprintf(&out, referenceHead, root.Long, fence(root.Example))
+	fmt.Fprintf(&out, referenceHead, root.Long, fencedBlock(root.Example))
 	out.WriteString("| command | |\n| --- | --- |\n")
-	visible := visibleBelow(root)
+	visible := visibleSubcommands(root)
 	for _, c := range visible {
 		fmt.Fprintf(&out, "| %s | %s |\n", sectionLink(c), c.Short)
 	}
-	fmt.Fprintf(&out, "\n## Flags of every command\n\n%s\nAnd `--help`, which also shows what is here.\n", fence(root.PersistentFlags().FlagUsages()))
+	fmt.Fprintf(&out, "\n## Flags of every command\n\n%s\nAnd `--help`, which also shows what is here.\n", fencedBlock(root.PersistentFlags().FlagUsages()))
 	for _, c := range visible {
-		writeCommand(&out, c)
+		writeCommandSection(&out, c)
 	}
 	return []byte(out.String())
 }
 
-// writeCommand writes the section of one command. What it inherits is told once.
-func writeCommand(out *strings.Builder, c *cobra.Command) {
+// writeCommandSection writes the section of one command. What it inherits is told once.
+func writeCommandSection(out *strings.Builder, c *cobra.Command) {
 	text, synopsis := c.Long, c.UseLine()
 	if text == "" {
 		text = c.Short + "."
@@ -47,12 +47,12 @@ func writeCommand(out *strings.Builder, c *cobra.Command) {
 	if c.HasAvailableSubCommands() {
 		synopsis = c.CommandPath() + " <command>"
 	}
-	fmt.Fprintf(out, "\n## %s\n\n%s\n\n%s", c.CommandPath(), text, fence(synopsis))
+	fmt.Fprintf(out, "\n## %s\n\n%s\n\n%s", c.CommandPath(), text, fencedBlock(synopsis))
 	if flags := c.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
-		fmt.Fprintf(out, "\nFlags:\n\n%s", fence(flags.FlagUsages()))
+		fmt.Fprintf(out, "\nFlags:\n\n%s", fencedBlock(flags.FlagUsages()))
 	}
 	if c.HasExample() {
-		fmt.Fprintf(out, "\nExamples:\n\n%s", fence(c.Example))
+		fmt.Fprintf(out, "\nExamples:\n\n%s", fencedBlock(c.Example))
 	}
 }
 
@@ -62,8 +62,8 @@ func sectionLink(c *cobra.Command) string {
 	return fmt.Sprintf("[`%s`](#%s)", path, strings.ReplaceAll(path, " ", "-"))
 }
 
-// fence is a block of text as it is, without the indent of its lines.
-func fence(text string) string {
+// fencedBlock is a block of text as it is, without the indent of its lines.
+func fencedBlock(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n "), "\n")
 	indent := len(text)
 	for _, line := range lines {

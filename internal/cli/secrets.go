@@ -18,13 +18,13 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// secretName validates the arguments of a command that names a secret. Errors repeat no argument, which may be a value.
-func secretName(_ *cobra.Command, args []string) error {
+// checkSecretNameArgument validates the arguments of a command that names a secret. Errors repeat no argument, which may be a value.
+func checkSecretNameArgument(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return usage("The name of the secret is missing.", "For example: mcpproxy secrets set GITHUB_TOKEN")
+		return newUsageError("The name of the secret is missing.", "For example: mcpproxy secrets set GITHUB_TOKEN")
 	case len(args) > 1:
-		return usage("There is one argument, the name: a value on the command line could be read by other users, and stays in the history of the shell.",
+		return newUsageError("There is one argument, the name: a value on the command line could be read by other users, and stays in the history of the shell.",
 			"Leave the value out: it is asked for, or read from stdin.")
 	}
 	return nil
@@ -42,22 +42,22 @@ func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) 
 	return names
 }
 
-// localSecrets returns the secrets without a daemon.
-func (r *run) localSecrets() (ops.SecretManager, error) {
-	dir, err := r.dataDirectory()
+// openLocalSecrets returns the secrets without a daemon.
+func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
+	dir, err := r.resolveDataDir()
 	if err != nil {
 		return ops.SecretManager{}, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return ops.SecretManager{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", printable(dir), err).
+		return ops.SecretManager{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", toPrintable(dir), err).
 			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
 	}
 	return ops.SecretManager{Store: secret.OpenStore(dir, nil), Servers: func() []config.Server {
-		path, err := r.configFile()
+		path, err := r.resolveConfigPath()
 		if err != nil {
 			return nil
 		}
-		live, err := r.open(path)
+		live, err := r.openConfig(path)
 		if err != nil {
 			return nil // a file with mistakes does not keep secrets from being set
 		}
@@ -65,23 +65,23 @@ func (r *run) localSecrets() (ops.SecretManager, error) {
 	}}, nil
 }
 
-// secretsOp runs an operation in the daemon, or without one in this process.
-func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(ops.SecretManager) (Out, error)) (Out, error) {
+// callDaemonOrLocalSecrets runs an operation in the daemon, or without one in this process.
+func callDaemonOrLocalSecrets[In, Out any](r *invocation, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(ops.SecretManager) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.IsDaemonAbsent(err) {
 		return out, err
 	}
-	s, err := r.localSecrets()
+	s, err := r.openLocalSecrets()
 	if err != nil {
 		return out, err
 	}
 	return here(s)
 }
 
-func secretsSet(r *run) command {
-	return command{args: secretName, complete: firstOnly(r.live(secretNames)), run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+func newSecretsSetCommand(r *invocation) commandSpec {
+	return commandSpec{args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		if err := secret.CheckName(args[0]); err != nil {
-			return usage("This cannot be the name of a secret: "+err.Error()+".", "Choose a name such as GITHUB_TOKEN.")
+			return newUsageError("This cannot be the name of a secret: "+err.Error()+".", "Choose a name such as GITHUB_TOKEN.")
 		}
 		value, err := r.readSecret(ctx, args[0])
 		if err != nil {
@@ -91,25 +91,25 @@ func secretsSet(r *run) command {
 		if err := ops.ValidateSecret(in.Name, in.Value); err != nil {
 			return err
 		}
-		v, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Set(ctx, in) })
+		v, err := callDaemonOrLocalSecrets(r, ctx, c, api.SetSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Set(ctx, in) })
 		if err != nil {
 			return err
 		}
-		return r.print(v, func(p *printer) { writeSecretSet(p, v) })
+		return r.printOutput(v, func(p *printer) { writeSecretSet(p, v) })
 	})}
 }
 
 func writeSecretSet(p *printer, v ops.SecretView) {
-	p.line("%s is set, in %s.", v.Name, storedIn(v))
+	p.writeLine("%s is set, in %s.", v.Name, secretStoreName(v))
 	if len(v.UsedBy) == 0 {
-		p.note("No server names it yet: write ${keyring:%s} where the value belongs, in env, headers or url of a server.", v.Name)
+		p.addNote("No server names it yet: write ${keyring:%s} where the value belongs, in env, headers or url of a server.", v.Name)
 		return
 	}
-	p.note("Used by %s.", oneLine(strings.Join(v.UsedBy, ", ")))
+	p.addNote("Used by %s.", toOneLine(strings.Join(v.UsedBy, ", ")))
 }
 
-// storedIn returns where a secret is stored.
-func storedIn(v ops.SecretView) string {
+// secretStoreName returns where a secret is stored.
+func secretStoreName(v ops.SecretView) string {
 	if v.Kept == string(secret.Keyring) {
 		return "the keyring of the system"
 	}
@@ -117,7 +117,7 @@ func storedIn(v ops.SecretView) string {
 }
 
 // readSecret reads a value from the terminal without echo, or from stdin without its final line end.
-func (r *run) readSecret(ctx context.Context, name string) (string, error) {
+func (r *invocation) readSecret(ctx context.Context, name string) (string, error) {
 	if in, ok := r.Stdin.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
 		return r.promptSecret(ctx, in, "Value of "+name+" (not shown): ")
 	}
@@ -133,7 +133,7 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 }
 
 // promptSecret asks on a terminal, and restores the echo when ctx ends.
-func (r *run) promptSecret(ctx context.Context, in *os.File, question string) (string, error) {
+func (r *invocation) promptSecret(ctx context.Context, in *os.File, question string) (string, error) {
 	before, err := term.GetState(int(in.Fd()))
 	if err != nil {
 		return "", problem.Newf(problem.InvalidParameter, "The terminal cannot be asked: %v", err)
@@ -163,65 +163,65 @@ func (r *run) promptSecret(ctx context.Context, in *os.File, question string) (s
 	}
 }
 
-func secretsList(r *run) command {
-	return command{run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
-		all, err := r.listSecrets(ctx, c)
+func newSecretsListCommand(r *invocation) commandSpec {
+	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
+		all, err := r.fetchSecrets(ctx, c)
 		if err != nil {
 			return err
 		}
-		return r.print(all, func(p *printer) { writeSecrets(p, all) })
+		return r.printOutput(all, func(p *printer) { writeSecrets(p, all) })
 	})}
 }
 
-func (r *run) listSecrets(ctx context.Context, c *api.Client) (ops.SecretViews, error) {
-	return secretsOp(r, ctx, c, api.ListSecrets, ops.Nothing{}, func(s ops.SecretManager) (ops.SecretViews, error) { return s.List(ctx) })
+func (r *invocation) fetchSecrets(ctx context.Context, c *api.Client) (ops.SecretViews, error) {
+	return callDaemonOrLocalSecrets(r, ctx, c, api.ListSecrets, ops.Nothing{}, func(s ops.SecretManager) (ops.SecretViews, error) { return s.List(ctx) })
 }
 
 func writeSecrets(p *printer, all ops.SecretViews) {
 	if len(all.Secrets) == 0 {
-		p.note("No secret is set, and no server needs one. Set one with `mcpproxy secrets set NAME`.")
+		p.addNote("No secret is set, and no server needs one. Set one with `mcpproxy secrets set NAME`.")
 		return
 	}
 	t := table{p: p, header: []string{"NAME", "KEPT", "SET", "USED BY"},
-		narrow: append(append(shorten("USED BY", 12), leaveOut("SET")...), append(shorten("NAME", 16), leaveOut("USED BY", "KEPT")...)...)}
+		narrowingSteps: append(append(truncateColumn("USED BY", 12), hideColumns("SET")...), append(truncateColumn("NAME", 16), hideColumns("USED BY", "KEPT")...)...)}
 	for _, v := range all.Secrets {
 		kept, set := v.Kept, ""
 		switch v.State {
 		case "missing":
-			kept = p.paint(hueBad, "missing")
+			kept = p.colorize(colorBad, "missing")
 		case "locked":
-			kept = p.paint(hueWarning, "locked keyring")
+			kept = p.colorize(colorWarning, "locked keyring")
 		}
 		if v.SetAt != nil {
-			set = p.moment(v.SetAt)
+			set = p.formatTime(v.SetAt)
 		}
-		t.add(oneLine(v.Name), kept, set, oneLine(strings.Join(v.UsedBy, ", ")))
+		t.addRow(toOneLine(v.Name), kept, set, toOneLine(strings.Join(v.UsedBy, ", ")))
 	}
 	t.write()
 }
 
-func secretsDelete(r *run) command {
-	var c consent
-	return command{flags: map[string]any{"yes": &c.yes}, args: secretName, complete: firstOnly(r.live(secretNames)), run: r.withClient(func(ctx context.Context, client *api.Client, args []string) error {
-		all, err := r.listSecrets(ctx, client)
+func newSecretsDeleteCommand(r *invocation) commandSpec {
+	var c confirmationFlags
+	return commandSpec{flags: map[string]any{"yes": &c.yes}, args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: r.withDaemonClient(func(ctx context.Context, client *api.Client, args []string) error {
+		all, err := r.fetchSecrets(ctx, client)
 		if err != nil {
 			return err
 		}
 		question, hint := "Delete the secret? No server uses it.", "Give --yes."
 		for _, v := range all.Secrets {
 			if v.Name == args[0] && len(v.UsedBy) > 0 {
-				used := "It is used by " + oneLine(strings.Join(v.UsedBy, ", ")) + ", which cannot start without it."
+				used := "It is used by " + toOneLine(strings.Join(v.UsedBy, ", ")) + ", which cannot start without it."
 				question, hint = "Delete "+v.Name+"? "+used, "Give --yes. "+used
 			}
 		}
-		if err := r.confirm(ctx, c, question, hint); err != nil {
+		if err := r.requireConfirmation(ctx, c, question, hint); err != nil {
 			return err
 		}
 		in := ops.SecretRef{Name: args[0]}
-		v, err := secretsOp(r, ctx, client, api.DeleteSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Delete(ctx, in) })
+		v, err := callDaemonOrLocalSecrets(r, ctx, client, api.DeleteSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Delete(ctx, in) })
 		if err != nil {
 			return err
 		}
-		return r.print(v, func(p *printer) { p.line("%s is deleted.", v.Name) })
+		return r.printOutput(v, func(p *printer) { p.writeLine("%s is deleted.", v.Name) })
 	})}
 }

@@ -14,20 +14,20 @@ import (
 // errNotBuiltIn is for a program that was built without the command's implementation.
 var errNotBuiltIn = errors.New("this program was built without the command")
 
-func serveCommand(r *run) command {
+func newServeCommand(r *invocation) commandSpec {
 	var listen string
-	return command{flags: map[string]any{"listen": &listen}, run: func(cmd *cobra.Command, _ []string) error {
+	return commandSpec{flags: map[string]any{"listen": &listen}, run: func(cmd *cobra.Command, _ []string) error {
 		if r.Serve == nil {
 			return errNotBuiltIn
 		}
-		person, _ := terminal(r.Stderr)
+		person, _ := detectTerminal(r.Stderr)
 		return r.Serve(cmd.Context(), app.Options{Terminal: person, ConfigPath: r.configPath, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
 	}}
 }
 
-func demoCommand(r *run) command {
+func newDemoCommand(r *invocation) commandSpec {
 	o := demo.Options{Version: r.Version, Out: r.Stdout}
-	return command{flags: map[string]any{"once": &o.Once, "listen": &o.Listen}, run: func(cmd *cobra.Command, _ []string) error {
+	return commandSpec{flags: map[string]any{"once": &o.Once, "listen": &o.Listen}, run: func(cmd *cobra.Command, _ []string) error {
 		if r.Demo == nil {
 			return errNotBuiltIn
 		}
@@ -35,9 +35,9 @@ func demoCommand(r *run) command {
 	}}
 }
 
-// bashWithoutPackage makes the bash script work without the package bash-completion, which some systems lack: it splits words at white space and
+// bashCompletionFallback makes the bash script work without the package bash-completion, which some systems lack: it splits words at white space and
 // completes file names with bash itself.
-var bashWithoutPackage = strings.NewReplacer(
+var bashCompletionFallback = strings.NewReplacer(
 	`    _get_comp_words_by_ref "$@" cur prev words cword
 `, `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
         _get_comp_words_by_ref "$@" cur prev words cword
@@ -67,11 +67,11 @@ __start_mcpproxy()
 // shells are the shells with a completion script.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
-func completionCommand(r *run) command {
-	return command{
-		args: exactly("shell"), complete: fixed(shells...),
+func newCompletionCommand(r *invocation) commandSpec {
+	return commandSpec{
+		args: exactArguments("shell"), complete: newFixedCompletion(shells...),
 		run: func(cmd *cobra.Command, args []string) error {
-			script, err := completionScript(cmd.Root(), args[0])
+			script, err := generateCompletionScript(cmd.Root(), args[0])
 			if err != nil {
 				return err
 			}
@@ -81,13 +81,13 @@ func completionCommand(r *run) command {
 	}
 }
 
-// completionScript returns the script of a shell.
-func completionScript(root *cobra.Command, shell string) (script []byte, err error) {
+// generateCompletionScript returns the script of a shell.
+func generateCompletionScript(root *cobra.Command, shell string) (script []byte, err error) {
 	var out bytes.Buffer
 	switch shell {
 	case "bash":
 		err = root.GenBashCompletionV2(&out, true)
-		return []byte(bashWithoutPackage.Replace(out.String())), err
+		return []byte(bashCompletionFallback.Replace(out.String())), err
 	case "zsh":
 		err = root.GenZshCompletion(&out)
 	case "fish":
@@ -95,7 +95,7 @@ func completionScript(root *cobra.Command, shell string) (script []byte, err err
 	case "powershell":
 		err = root.GenPowerShellCompletionWithDesc(&out)
 	default:
-		err = usage("Invalid shell '"+shell+"': must be bash, zsh, fish, or powershell", "")
+		err = newUsageError("Invalid shell '"+shell+"': must be bash, zsh, fish, or powershell", "")
 	}
 	return out.Bytes(), err
 }

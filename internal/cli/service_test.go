@@ -33,7 +33,7 @@ func TestServiceRunsThisProgramAsThisCommandFindsIt(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("paths of Linux")
 	}
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	bin := t.TempDir()
 	for name, c := range map[string]struct {
 		env  map[string]string
@@ -51,7 +51,7 @@ func TestServiceRunsThisProgramAsThisCommandFindsIt(t *testing.T) {
 		for k, v := range c.env {
 			w.env[k] = v
 		}
-		got := w.run(append([]string{"service", "install"}, c.args...)...)
+		got := w.runCommand(append([]string{"service", "install"}, c.args...)...)
 		if got.code != 0 || len(m.installed) != 1 {
 			t.Errorf("%s: %+v", name, got)
 			continue
@@ -69,9 +69,9 @@ func TestServiceStatusTellsTheTruth(t *testing.T) {
 	failed.Running, failed.PID, failed.Detail = false, 0, "activating (auto-restart)"
 	other := running
 	other.PID = 7
-	up, down := daemon(t, &fake{}), newWorld(t)
+	up, down := newEnvWithDaemon(t, &fakeOperations{}), newTestEnv(t)
 	for name, c := range map[string]struct {
-		w     *world
+		w     *testEnv
 		state autostart.ServiceState
 		want  string
 	}{
@@ -85,31 +85,31 @@ func TestServiceStatusTellsTheTruth(t *testing.T) {
 		"not at login":            {up, autostart.ServiceState{File: "x", Installed: true, Running: true}, "is not started"},
 	} {
 		c.w.deps.Manager = &fakeManager{state: c.state}
-		if got := c.w.run("service", "status"); got.code != 0 || !strings.Contains(got.stdout, c.want) {
+		if got := c.w.runCommand("service", "status"); got.code != 0 || !strings.Contains(got.stdout, c.want) {
 			t.Errorf("%s: %+v, want %q", name, got, c.want)
 		}
 	}
 	up.deps.Manager = &fakeManager{state: running}
-	if got := up.run("service", "status", "-o", "json"); !strings.Contains(got.stdout, `"daemon_pid": 42`) {
+	if got := up.runCommand("service", "status", "-o", "json"); !strings.Contains(got.stdout, `"daemon_pid": 42`) {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestServiceUninstall(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.deps = Deps{Manager: &fakeManager{installed: make([]autostart.Program, 1)}}
-	if got := w.run("service", "uninstall"); !strings.Contains(got.stdout, "is stopped") {
+	if got := w.runCommand("service", "uninstall"); !strings.Contains(got.stdout, "is stopped") {
 		t.Errorf("%+v", got)
 	}
 	w.deps = Deps{Manager: &fakeManager{}}
-	if got := w.run("service", "uninstall"); !strings.Contains(got.stdout, "was not installed") || got.code != 0 {
+	if got := w.runCommand("service", "uninstall"); !strings.Contains(got.stdout, "was not installed") || got.code != 0 {
 		t.Errorf("%+v", got)
 	}
 	w.deps = Deps{Manager: &fakeManager{err: problem.New(problem.Conflict, "No systemd answers.", "Log in.")}}
 	for _, command := range []string{"install", "uninstall", "status"} {
 		w.deps.Program = "/usr/bin/mcpproxy"
-		if got := w.run("service", command); got.code != 1 || !strings.Contains(got.stderr, "No systemd answers.") {
+		if got := w.runCommand("service", command); got.code != 1 || !strings.Contains(got.stderr, "No systemd answers.") {
 			t.Errorf("%s: %+v", command, got)
 		}
 	}
@@ -118,20 +118,20 @@ func TestServiceUninstall(t *testing.T) {
 // What go run has built, a test for one, is gone when it ends.
 func TestServiceOfAProgramThatWillBeGone(t *testing.T) {
 	t.Parallel()
-	if _, err := autostart.ExecutablePath(); asProblem(err).Code != problem.Usage {
+	if _, err := autostart.ExecutablePath(); toProblem(err).Code != problem.Usage {
 		t.Errorf("%v", errors.Unwrap(err))
 	}
 }
 
 func TestVersionSaysWhatItWasBuiltFrom(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.deps.Commit, w.deps.Date = "0123456789abcdef", "2026-11-23T10:00:00Z"
-	if got := w.run("version").stdout; got != "mcpproxy 1.2.3 (commit 0123456789ab of 2026-11-23T10:00:00Z, "+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n" {
+	if got := w.runCommand("version").stdout; got != "mcpproxy 1.2.3 (commit 0123456789ab of 2026-11-23T10:00:00Z, "+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n" {
 		t.Error(got)
 	}
 	w.deps.Commit, w.deps.Date = "", ""
-	if got := w.run("version").stdout; got != "mcpproxy 1.2.3 ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n" {
+	if got := w.runCommand("version").stdout; got != "mcpproxy 1.2.3 ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n" {
 		t.Error(got)
 	}
 }
@@ -140,8 +140,8 @@ func TestVersionSaysWhatItWasBuiltFrom(t *testing.T) {
 func TestServiceGetsItsDirectoryFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"HOME": "/home/me", "MCPPROXY_DATA_DIR": "/srv/data"}
-	r := newRun(Deps{Program: "/usr/bin/mcpproxy", Getenv: func(name string) string { return env[name] }})
-	p, err := r.program()
+	r := newInvocation(Deps{Program: "/usr/bin/mcpproxy", Getenv: func(name string) string { return env[name] }})
+	p, err := r.newServiceProgram()
 	if want := []string{"serve", "--data-dir", "/srv/data"}; err != nil || !slices.Equal(p.Args, want) {
 		t.Errorf("%q, %v", p.Args, err)
 	}
@@ -150,10 +150,10 @@ func TestServiceGetsItsDirectoryFromTheEnvironment(t *testing.T) {
 func TestServiceOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr strings.Builder
-	r := newRun(Deps{Stdout: &stdout, Stderr: &stderr})
+	r := newInvocation(Deps{Stdout: &stdout, Stderr: &stderr})
 	r.output = formatTable
 	v := serviceView{ServiceState: autostart.ServiceState{Installed: true, Enabled: true, Running: true, File: "/u", Restart: "systemctl --user restart mcpproxy"}, Answers: true, Version: "1.2.2"}
-	if err := r.print(v, func(p *printer) { writeService(p, "1.2.3", v) }); err != nil {
+	if err := r.printOutput(v, func(p *printer) { writeServiceView(p, "1.2.3", v) }); err != nil {
 		t.Fatal(err)
 	}
 	if want := "The daemon is of version 1.2.2, this program of 1.2.3. Start it again: `systemctl --user restart mcpproxy`\n"; stderr.String() != want {

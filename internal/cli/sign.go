@@ -23,7 +23,7 @@ type userTerminal struct {
 }
 
 func openUserTerminal() (*userTerminal, error) {
-	in, out, err := openTerminal()
+	in, out, err := openUserTerminalFiles()
 	if err != nil {
 		return nil, problem.New(problem.PresenceRequired, "A person has to permit this with a passphrase, and there is no terminal to ask for it.",
 			"Run the command in a terminal.").Because(err)
@@ -39,10 +39,12 @@ func (d *userTerminal) close() {
 	_ = d.out.Close()
 }
 
-func (d *userTerminal) line(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+func (d *userTerminal) writeLine(format string, args ...any) {
+	fmt.Fprintf(d.out, format+"\n", args...)
+}
 
-// secret reads a line without echo and ignores input typed before. An interrupt is io.EOF; the terminal mode is restored.
-func (d *userTerminal) secret(ctx context.Context, question string) ([]byte, error) {
+// readSecretLine reads a line without echo and ignores input typed before. An interrupt is io.EOF; the terminal mode is restored.
+func (d *userTerminal) readSecretLine(ctx context.Context, question string) ([]byte, error) {
 	before, err := term.MakeRaw(int(d.in.Fd()))
 	if err != nil {
 		return nil, problem.Newf(problem.PresenceRequired, "The terminal cannot be asked: %v", err)
@@ -78,16 +80,16 @@ const (
 	maxPassphraseTries = 3  // at a passphrase
 )
 
-// signer signs statements for the user.
-type signer struct {
-	all bool // show every claim, however many there are
+// presenceSigner signs statements for the user.
+type presenceSigner struct {
+	showAllClaims bool // show every claim, however many there are
 	// Of an anchor that this command sets: its passphrase was just given.
 	anchor presence.Digest
 	key    ed25519.PrivateKey
 }
 
-// permit shows the statement to the user and signs it with the passphrase, which never leaves this process.
-func (s *signer) permit(ctx context.Context, a presence.SignRequest) (none presence.SignedStatement, err error) {
+// confirmAndSign shows the statement to the user and signs it with the passphrase, which never leaves this process.
+func (s *presenceSigner) confirmAndSign(ctx context.Context, a presence.SignRequest) (none presence.SignedStatement, err error) {
 	if a.Anchor.Kind != presence.Passphrase {
 		return none, problem.New(problem.PresenceRequired, "A person has to permit this in the web UI.", "Open it with `mcpproxy ui`.")
 	}
@@ -96,13 +98,13 @@ func (s *signer) permit(ctx context.Context, a presence.SignRequest) (none prese
 		return none, err
 	}
 	defer d.close()
-	d.line("You permit, with %s:", oneLine(a.For))
-	s.show(d, a.Claims)
+	d.writeLine("You permit, with %s:", toOneLine(a.For))
+	s.showClaims(d, a.Claims)
 	if s.key != nil && a.Anchor.Fingerprint() == s.anchor {
 		return presence.SignStatement(a.Statement, s.key), nil
 	}
 	for range maxPassphraseTries {
-		typed, err := d.secret(ctx, "Passphrase (empty to stop): ")
+		typed, err := d.readSecretLine(ctx, "Passphrase (empty to stop): ")
 		switch {
 		case err != nil:
 			return none, err
@@ -116,16 +118,16 @@ func (s *signer) permit(ctx context.Context, a presence.SignRequest) (none prese
 		if !errors.Is(err, presence.ErrPassphrase) {
 			return none, err
 		}
-		d.line("This is not the passphrase.")
+		d.writeLine("This is not the passphrase.")
 	}
 	return none, problem.New(problem.PresenceRequired, "The passphrase was wrong: nothing was changed.", "If it is lost: `mcpproxy presence reset`.")
 }
 
-// show shows the claims to sign: above maxShownClaims only their counts.
-func (s *signer) show(d *userTerminal, claims []presence.Claim) {
-	if len(claims) <= maxShownClaims || s.all {
+// showAndCheckLimit shows the claims to sign: above maxShownClaims only their counts.
+func (s *presenceSigner) showClaims(d *userTerminal, claims []presence.Claim) {
+	if len(claims) <= maxShownClaims || s.showAllClaims {
 		for _, c := range claims {
-			d.line("  %s", visibleLine(string(c)))
+			d.writeLine("  %s", escapeInvisibleLine(string(c)))
 		}
 		return
 	}
@@ -139,7 +141,7 @@ func (s *signer) show(d *userTerminal, claims []presence.Claim) {
 	}
 	slices.Sort(words)
 	for _, what := range words {
-		d.line("  %s: %d", visibleLine(what), counts[what])
+		d.writeLine("  %s: %d", escapeInvisibleLine(what), counts[what])
 	}
-	d.line("  (all of it: with --all)")
+	d.writeLine("  (all of it: with --all)")
 }

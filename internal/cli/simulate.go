@@ -23,40 +23,40 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-func policyTry(r *run) command {
+func newPolicyTryCommand(r *invocation) commandSpec {
 	since := "30d"
-	return command{
+	return commandSpec{
 		flags: map[string]any{"since": &since},
 		complete: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault // a file
 		},
-		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
-			from, err := r.parseTime("--since", since)
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+			from, err := r.parseTimeFlag("--since", since)
 			if err != nil {
 				return err
 			}
 			back := r.Now().Sub(from)
 			if since == "" || back < time.Second {
-				return usage("Invalid value '"+since+"' for --since: must be a time that has passed", "Give a span such as 30d, or a date.")
+				return newUsageError("Invalid value '"+since+"' for --since: must be a time that has passed", "Give a span such as 30d, or a date.")
 			}
-			text, err := readFile(args[0])
+			text, err := readLimitedFile(args[0])
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
-				return problem.Newf(problem.NotFound, "There is no file %s.", printable(args[0]))
+				return problem.Newf(problem.NotFound, "There is no file %s.", toPrintable(args[0]))
 			case err != nil:
-				return usage("The file cannot be read: "+err.Error(), "").Because(err)
+				return newUsageError("The file cannot be read: "+err.Error(), "").Because(err)
 			}
 			out, err := api.TryPolicy.Call(ctx, c, ops.TrialRequest{Text: string(text), Period: strconv.FormatInt(int64(back/time.Second), 10) + "s"})
 			if err != nil {
-				return withFileName(err, args[0])
+				return addFileNameToMistakes(err, args[0])
 			}
-			return r.print(out, func(p *printer) { writeTrial(p, out) })
+			return r.printOutput(out, func(p *printer) { writePolicyTrial(p, out) })
 		}),
 	}
 }
 
-// withFileName adds the name of the file to the mistakes of its text.
-func withFileName(err error, path string) error {
+// addFileNameToMistakes adds the name of the file to the mistakes of its text.
+func addFileNameToMistakes(err error, path string) error {
 	p := problem.From(err)
 	raw, _ := p.Detail("mistakes").(json.RawMessage)
 	var mistakes []ops.Mistake
@@ -68,62 +68,62 @@ func withFileName(err error, path string) error {
 		lines = append(lines, config.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
 	}
 	whole := config.NewMistakesError(filepath.Base(path), lines)
-	return problem.New(p.Code, whole.Message, "Nothing was tried. `mcpproxy config validate "+quotedWord(path)+"` checks the file.").With("mistakes", mistakes)
+	return problem.New(p.Code, whole.Message, "Nothing was tried. `mcpproxy config validate "+shellQuoteWord(path)+"` checks the file.").With("mistakes", mistakes)
 }
 
-func writeTrial(p *printer, out ops.Trial) {
+func writePolicyTrial(p *printer, out ops.Trial) {
 	if out.Calls == 0 {
-		p.note("There is no call on record since %s.", p.moment(&out.Since))
+		p.addNote("There is no call on record since %s.", p.formatTime(&out.Since))
 		return
 	}
-	p.line("%d calls since %s: %d would have gone as they did.", out.Calls, p.moment(&out.Since), out.Same)
+	p.writeLine("%d calls since %s: %d would have gone as they did.", out.Calls, p.formatTime(&out.Since), out.Same)
 	for _, one := range []struct {
 		n    int64
-		hue  hue
+		hue  colorMeaning
 		text string
-	}{{out.Refused, hueBad, "would have been refused instead of allowed"}, {out.Allowed, hueWarning, "would have been allowed instead of refused, or of waiting for a person"}, {out.Asked, hueWarning, "would have waited for a person"}, {out.Unknown, hueWarning, "cannot be told"}} {
+	}{{out.Refused, colorBad, "would have been refused instead of allowed"}, {out.Allowed, colorWarning, "would have been allowed instead of refused, or of waiting for a person"}, {out.Asked, colorWarning, "would have waited for a person"}, {out.Unknown, colorWarning, "cannot be told"}} {
 		if one.n > 0 {
-			p.line("%s %s", p.paint(one.hue, strconv.FormatInt(one.n, 10)), one.text)
+			p.writeLine("%s %s", p.colorize(one.hue, strconv.FormatInt(one.n, 10)), one.text)
 		}
 	}
 	if len(out.Groups) > 0 {
-		t := table{p: p, header: []string{"CALLS", "TOOL", "LANE", "WAS", "WOULD BE", "REASON", "EXAMPLE"}, right: map[int]bool{0: true}, narrow: slices.Concat(
-			leaveOut("WAS"), shorten("TOOL", 20), shorten("EXAMPLE", 12), leaveOut("LANE"), shorten("REASON", 12), leaveOut("EXAMPLE"))}
+		t := table{p: p, header: []string{"CALLS", "TOOL", "LANE", "WAS", "WOULD BE", "REASON", "EXAMPLE"}, rightAligned: map[int]bool{0: true}, narrowingSteps: slices.Concat(
+			hideColumns("WAS"), truncateColumn("TOOL", 20), truncateColumn("EXAMPLE", 12), hideColumns("LANE"), truncateColumn("REASON", 12), hideColumns("EXAMPLE"))}
 		for _, g := range out.Groups {
 			lane := strings.TrimPrefix(g.Variant, "call_tool_")
 			if g.Called == string(activity.CalledByName) {
 				lane = "by name"
 			}
-			t.add(strconv.FormatInt(g.Calls, 10), oneLine(g.Tool), oneLine(lane), string(g.Was), string(g.Would), reasonCell(g), strings.Join(g.Examples[:min(1, len(g.Examples))], ""))
+			t.addRow(strconv.FormatInt(g.Calls, 10), toOneLine(g.Tool), toOneLine(lane), string(g.Was), string(g.Would), trialReasonCell(g), strings.Join(g.Examples[:min(1, len(g.Examples))], ""))
 		}
 		fmt.Fprintln(p)
 		t.write()
 		fmt.Fprintln(p)
-		for _, why := range reasons(out.Groups) {
-			p.text("", printable(why))
+		for _, why := range distinctTrialReasons(out.Groups) {
+			p.writeWrapped("", toPrintable(why))
 		}
 	}
 	if out.LeftOut > 0 {
-		p.note("%d more calls are not the same: -o json has the groups with the most.", out.LeftOut)
+		p.addNote("%d more calls are not the same: -o json has the groups with the most.", out.LeftOut)
 	}
 	if out.Others > 0 {
-		p.note("%d of the calls were decided about under another configuration than the one in force.", out.Others)
+		p.addNote("%d of the calls were decided about under another configuration than the one in force.", out.Others)
 	}
 }
 
-// reasonCell returns a reason in a word or two.
-func reasonCell(g ops.TrialGroup) string {
+// trialReasonCell returns a reason in a word or two.
+func trialReasonCell(g ops.TrialGroup) string {
 	switch {
 	case g.Status != "":
-		return oneLine(g.Status)
+		return toOneLine(g.Status)
 	case g.Code != "":
-		return oneLine(g.Code)
+		return toOneLine(g.Code)
 	}
 	return "unknown"
 }
 
-// reasons returns the first few reasons.
-func reasons(groups []ops.TrialGroup) (all []string) {
+// distinctTrialReasons returns the first few reasons.
+func distinctTrialReasons(groups []ops.TrialGroup) (all []string) {
 	const most = 10
 	for _, g := range groups {
 		text := g.Why
@@ -137,16 +137,16 @@ func reasons(groups []ops.TrialGroup) (all []string) {
 	return all
 }
 
-func canCommand(r *run) command {
+func newCanCommand(r *invocation) commandSpec {
 	var args string
-	return command{
+	return commandSpec{
 		flags:    map[string]any{"args": &args},
-		complete: r.callers(),
-		run: r.withClient(func(ctx context.Context, c *api.Client, given []string) error {
+		complete: r.completeCallerThenTool(),
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, given []string) error {
 			in := ops.ExplainRequest{Who: given[0], Name: given[1]}
 			if args != "" {
 				var err error
-				if in.Args, err = r.readArgs(args); err != nil {
+				if in.Args, err = r.readToolArguments(args); err != nil {
 					return err
 				}
 			}
@@ -154,16 +154,16 @@ func canCommand(r *run) command {
 			if err != nil {
 				return err
 			}
-			if err := r.print(out, func(p *printer) { writeProspect(p, out) }); err != nil || out.Can {
+			if err := r.printOutput(out, func(p *printer) { writeCallProspect(p, out) }); err != nil || out.Can {
 				return err
 			}
-			return cannotCall(out)
+			return cannotCallError(out)
 		}),
 	}
 }
 
-// cannotCall returns the error of a call that is rejected in every lane: that of the tool's own lane.
-func cannotCall(out ops.Prospect) error {
+// cannotCallError returns the error of a call that is rejected in every lane: that of the tool's own lane.
+func cannotCallError(out ops.Prospect) error {
 	of := out.Lanes[len(out.Lanes)-1]
 	for _, lane := range out.Lanes {
 		if lane.Tool == out.CallWith {
@@ -173,43 +173,43 @@ func cannotCall(out ops.Prospect) error {
 	return problem.Newf(problem.Code(of.Code), "%s cannot call %s.", out.As.Name, out.Name).WithHint(of.Hint)
 }
 
-func writeProspect(p *printer, out ops.Prospect) {
-	var f fields
-	f.add("Tool", oneLine(out.Name))
-	f.add("Hints", judgedHints(out.Hints))
-	f.add("Overridden", judgedHints(out.Overridden))
-	f.add("Seems to", inferredNote(&out.DecisionFacts))
-	f.add("Call with", oneLine(out.CallWith))
-	f.add("Status", oneLine(strings.Join(append([]string{cmp.Or(out.Status, policy.Callable.Word())}, out.Further...), ", ")))
-	f.add("As", oneLine(callerText(out.As)))
+func writeCallProspect(p *printer, out ops.Prospect) {
+	var f fieldList
+	f.add("Tool", toOneLine(out.Name))
+	f.add("Hints", formatHintsWithSources(out.Hints))
+	f.add("Overridden", formatHintsWithSources(out.Overridden))
+	f.add("Seems to", inferredOperationText(&out.DecisionFacts))
+	f.add("Call with", toOneLine(out.CallWith))
+	f.add("Status", toOneLine(strings.Join(append([]string{cmp.Or(out.Status, policy.Callable.Word())}, out.Further...), ", ")))
+	f.add("As", toOneLine(callerText(out.As)))
 	f.write(p)
 	fmt.Fprintln(p)
 	for _, lane := range out.Lanes {
-		h, mark := hueGood, "✓"
+		h, mark := colorGood, "✓"
 		switch lane.Outcome {
 		case activity.Refused:
-			h, mark = hueBad, "✗"
+			h, mark = colorBad, "✗"
 		case activity.Asked:
-			h, mark = hueWarning, "?"
+			h, mark = colorWarning, "?"
 		}
 		does := map[activity.Verdict]string{activity.Allowed: "is let through", activity.Warned: "is let through, with a warning", activity.Refused: "is refused", activity.Asked: "waits for a person"}[lane.Outcome]
 		if lane.Check != "" {
-			does += " (" + oneLine(lane.Check) + ")"
+			does += " (" + toOneLine(lane.Check) + ")"
 		}
-		p.line("%s %s %s", p.paint(h, mark), visibleLine(lane.Tool), does)
-		p.text("    ", printable(lane.Why))
+		p.writeLine("%s %s %s", p.colorize(h, mark), escapeInvisibleLine(lane.Tool), does)
+		p.writeWrapped("    ", toPrintable(lane.Why))
 		if lane.Client != nil {
-			p.text("    ", visibleLine("In "+out.As.Name+" it "+clientVerdict(lane.Client)))
+			p.writeWrapped("    ", escapeInvisibleLine("In "+out.As.Name+" it "+clientVerdictText(lane.Client)))
 		}
 	}
 	for _, note := range out.Notes {
-		p.note("%s", printable(note))
+		p.addNote("%s", toPrintable(note))
 	}
 }
 
-// clientVerdict describes what a client does, and by which rule.
-func clientVerdict(c *ops.ProspectClient) string {
-	text := c.Verdict.Words() + ": " + ruleWithPosition(c.Rule)
+// clientVerdictText describes what a client does, and by which rule.
+func clientVerdictText(c *ops.ProspectClient) string {
+	text := c.Verdict.Words() + ": " + formatRuleWithPosition(c.Rule)
 	if c.Verdict == "unknown" {
 		text = "is " + text
 	}

@@ -15,17 +15,17 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// try answers with differences of each kind; a text that says so is refused.
-func (f *fake) try(_ context.Context, _ ops.Caller, in ops.TrialRequest) (ops.Trial, error) {
+// tryPolicy answers with differences of each kind; a text that says so is refused.
+func (f *fakeOperations) tryPolicy(_ context.Context, _ ops.Caller, in ops.TrialRequest) (ops.Trial, error) {
 	if strings.Contains(in.Text, "tols_limit") {
 		return ops.Trial{}, problem.New(problem.InvalidConfig, "mcp_config.json:2:3: unknown", "").
 			With("mistakes", []ops.Mistake{{Line: 2, Column: 3, Key: "tols_limit", Message: `the key "tols_limit" is not known`, Hint: "did you mean tools_limit?"}})
 	}
-	since := at("2025-12-16T10:00:00Z")
+	since := parseRFC3339("2025-12-16T10:00:00Z")
 	if in.Period == "604800s" {
 		return ops.Trial{Since: since}, nil
 	}
-	last := at("2026-01-15T09:00:00Z")
+	last := parseRFC3339("2026-01-15T09:00:00Z")
 	return ops.Trial{Since: since, Revision: "0123456789ab", InForce: "ba9876543210", Calls: 1234, Others: 7, Same: 1190, Refused: 40, Allowed: 3, Unknown: 1, TookMS: 12,
 		Groups: []ops.TrialGroup{
 			{Tool: "github:delete_repo", Variant: "call_tool_destructive", Called: "lane", Was: ops.Allowed, Would: ops.Refused, Check: "callable", Code: "TOOL_LOCKED", Status: "disabled_by_config",
@@ -36,8 +36,8 @@ func (f *fake) try(_ context.Context, _ ops.Caller, in ops.TrialRequest) (ops.Tr
 		}}, nil
 }
 
-// can answers for a client whose call passes in one lane, or in none.
-func (f *fake) can(_ context.Context, _ ops.Caller, in ops.ExplainRequest) (ops.Prospect, error) {
+// explainCall answers for a client whose call passes in one lane, or in none.
+func (f *fakeOperations) explainCall(_ context.Context, _ ops.Caller, in ops.ExplainRequest) (ops.Prospect, error) {
 	lane := func(name string, outcome activity.Verdict) ops.ProspectLane {
 		one := ops.ProspectLane{Tool: name, Outcome: outcome, Why: "call_tool_destructive passes whatever the hints say."}
 		if outcome == activity.Refused {
@@ -62,7 +62,7 @@ func (f *fake) can(_ context.Context, _ ops.Caller, in ops.ExplainRequest) (ops.
 
 func TestPolicyTry(t *testing.T) {
 	t.Parallel()
-	w := daemonBehind(t, &fake{}, func(h http.Handler) http.Handler { return h })
+	w := newEnvWithWrappedDaemon(t, &fakeOperations{}, func(h http.Handler) http.Handler { return h })
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "candidate.json"), filepath.Join(dir, "bad.json")
 	for path, text := range map[string]string{good: "{}", bad: "{\n  \"tols_limit\": 3}"} {
@@ -70,7 +70,7 @@ func TestPolicyTry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "policy_try", w.run("policy", "try", good).stdout)
+	compareWithGolden(t, "policy_try", w.runCommand("policy", "try", good).stdout)
 	for _, c := range []struct {
 		args []string
 		code int
@@ -83,28 +83,28 @@ func TestPolicyTry(t *testing.T) {
 		{[]string{filepath.Join(dir, "none.json")}, problem.ExitNotFound, "There is no file"},
 		{nil, problem.ExitUsage, "Missing argument: file."},
 	} {
-		got := w.run(append([]string{"policy", "try"}, c.args...)...)
+		got := w.runCommand(append([]string{"policy", "try"}, c.args...)...)
 		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.says) {
 			t.Errorf("%q: %+v", c.args, got)
 		}
 	}
-	if got := w.run("policy", "try", good, "-o", "json"); !strings.Contains(got.stdout, `"would": "refused"`) {
+	if got := w.runCommand("policy", "try", good, "-o", "json"); !strings.Contains(got.stdout, `"would": "refused"`) {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestCan(t *testing.T) {
 	t.Parallel()
-	w := daemonBehind(t, &fake{}, func(h http.Handler) http.Handler { return h })
-	golden(t, "can", w.run("can", "claude-code", "github:delete_repo").stdout)
-	got := w.run("can", "research", "github:delete_repo", "--args", `{"a":1}`)
+	w := newEnvWithWrappedDaemon(t, &fakeOperations{}, func(h http.Handler) http.Handler { return h })
+	compareWithGolden(t, "can", w.runCommand("can", "claude-code", "github:delete_repo").stdout)
+	got := w.runCommand("can", "research", "github:delete_repo", "--args", `{"a":1}`)
 	if got.code != problem.ExitRefused || !strings.Contains(got.stdout, "✗ call_tool_destructive is refused (hints)") || !strings.Contains(got.stderr, "Error: research cannot call github:delete_repo.") {
 		t.Errorf("%+v", got)
 	}
-	if got := w.run("can", "research", "github:delete_repo", "--args", `{`); got.code != problem.ExitUsage {
+	if got := w.runCommand("can", "research", "github:delete_repo", "--args", `{`); got.code != problem.ExitUsage {
 		t.Errorf("%+v", got)
 	}
-	if got := w.run("can", "research"); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "Missing argument: server:tool.") {
+	if got := w.runCommand("can", "research"); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "Missing argument: server:tool.") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -22,46 +22,46 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-func stdioCommand(r *run) command {
+func newStdioCommand(r *invocation) commandSpec {
 	var server, profile string
 	var all bool
-	return command{flags: map[string]any{"server": &server, "all": &all, "profile": &profile}, run: func(cmd *cobra.Command, _ []string) error {
+	return commandSpec{flags: map[string]any{"server": &server, "all": &all, "profile": &profile}, run: func(cmd *cobra.Command, _ []string) error {
 		path := "/mcp"
 		switch named, of := cmd.Flags().Changed("server"), cmd.Flags().Changed("profile"); {
 		case named && all:
-			return usage("--server and --all exclude each other.", "Give one of them.")
+			return newUsageError("--server and --all exclude each other.", "Give one of them.")
 		case named && of:
-			return usage("--server and --profile exclude each other.", "Give one of them.")
+			return newUsageError("--server and --profile exclude each other.", "Give one of them.")
 		case of:
 			if err := config.CheckProfileName(profile); err != nil {
-				return usage("Invalid value '"+printable(profile)+"' for --profile: "+err.Error(), "See `mcpproxy profile list`.")
+				return newUsageError("Invalid value '"+toPrintable(profile)+"' for --profile: "+err.Error(), "See `mcpproxy profile list`.")
 			}
 			path += "/p/" + profile
 		}
 		switch {
 		case all:
-			return r.bridge(cmd.Context(), path+"/all")
+			return r.runStdioBridge(cmd.Context(), path+"/all")
 		case !cmd.Flags().Changed("server"):
-			return r.bridge(cmd.Context(), path)
+			return r.runStdioBridge(cmd.Context(), path)
 		}
 		if err := tool.CheckServerName(server); err != nil {
-			return usage("Invalid value '"+printable(server)+"' for --server: "+err.Error(), "See `mcpproxy upstream list`.")
+			return newUsageError("Invalid value '"+toPrintable(server)+"' for --server: "+err.Error(), "See `mcpproxy upstream list`.")
 		}
-		return r.bridge(cmd.Context(), "/mcp/servers/"+server)
+		return r.runStdioBridge(cmd.Context(), "/mcp/servers/"+server)
 	}}
 }
 
-// bridge relays stdin and stdout to the daemon until the client is gone.
-func (r *run) bridge(ctx context.Context, path string) error {
-	file, err := r.configFile()
+// runStdioBridge relays stdin and stdout to the daemon until the client is gone.
+func (r *invocation) runStdioBridge(ctx context.Context, path string) error {
+	file, err := r.resolveConfigPath()
 	if err != nil {
 		return err
 	}
-	token, err := r.token()
+	token, err := r.agentTokenFromEnv()
 	if err != nil {
 		return err
 	}
-	dir, err := r.dataDirectory()
+	dir, err := r.resolveDataDir()
 	if err != nil {
 		return err
 	}
@@ -70,30 +70,30 @@ func (r *run) bridge(ctx context.Context, path string) error {
 	}
 	signal.Ignore(syscall.SIGPIPE) // a client that is gone must not end a daemon that others use
 	logger := slog.New(slog.NewTextHandler(r.Stderr, &slog.HandlerOptions{ReplaceAttr: redact.Attr}))
-	own := &ownDaemon{
+	own := &inProcessDaemon{
 		dial: func(ctx context.Context) (net.Conn, error) { return api.DialSocket(ctx, api.SocketPath(dir)) },
 		serve: func(ctx context.Context) error {
 			return r.Serve(ctx, app.Options{ConfigPath: file, DataDir: r.dataDir, AnyPort: true, Version: r.Version, Stderr: r.Stderr})
 		},
 	}
 	err = stdio.Run(ctx, stdio.Options{
-		In: r.Stdin, Out: r.Stdout, Dial: own.dial, Start: own.start,
+		In: r.Stdin, Out: r.Stdout, Dial: own.dial, Start: own.ensureDaemon,
 		Path: path, Token: token, UserAgent: "mcpproxy-stdio/" + r.Version, Logger: logger,
 	})
 	return errors.Join(err, own.stop())
 }
 
-// token returns the agent token of the environment, "" without one. No message repeats it.
-func (r *run) token() (string, error) {
-	token, _ := r.lookup(tokenVariable)
+// agentTokenFromEnv returns the agent token of the environment, "" without one. No message repeats it.
+func (r *invocation) agentTokenFromEnv() (string, error) {
+	token, _ := r.lookupEnv(tokenVariable)
 	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return "", usage("The value of "+tokenVariable+" cannot be a token: it holds blanks or other characters that no token has.", "Set it to what `mcpproxy token create` has printed, and nothing else.")
+		return "", newUsageError("The value of "+tokenVariable+" cannot be a token: it holds blanks or other characters that no token has.", "Set it to what `mcpproxy token create` has printed, and nothing else.")
 	}
 	return token, nil
 }
 
-// ownDaemon is the daemon that this process runs when no other runs.
-type ownDaemon struct {
+// inProcessDaemon is the daemon that this process runs when no other runs.
+type inProcessDaemon struct {
 	dial  func(ctx context.Context) (net.Conn, error)
 	serve func(ctx context.Context) error
 
@@ -109,8 +109,8 @@ const (
 	startPollInterval = 20 * time.Millisecond
 )
 
-// start makes sure that a daemon answers: another one, or this process.
-func (o *ownDaemon) start(ctx context.Context) error {
+// ensureDaemon makes sure that a daemon answers: another one, or this process.
+func (o *inProcessDaemon) ensureDaemon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	look := time.NewTicker(startPollInterval)
@@ -119,7 +119,7 @@ func (o *ownDaemon) start(ctx context.Context) error {
 		if c, err := o.dial(ctx); err == nil {
 			return c.Close()
 		}
-		if err := o.launch(ctx); err != nil && !errors.Is(err, app.ErrInUse) {
+		if err := o.launchUnlessRunning(ctx); err != nil && !errors.Is(err, app.ErrInUse) {
 			return err
 		}
 		select {
@@ -131,8 +131,8 @@ func (o *ownDaemon) start(ctx context.Context) error {
 	}
 }
 
-// launch runs the daemon unless it runs. It returns the error of the previous run.
-func (o *ownDaemon) launch(ctx context.Context) error {
+// launchUnlessRunning runs the daemon unless it runs. It returns the error of the previous run.
+func (o *inProcessDaemon) launchUnlessRunning(ctx context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended != nil {
@@ -155,7 +155,7 @@ func (o *ownDaemon) launch(ctx context.Context) error {
 }
 
 // stop ends the daemon, if it is this process.
-func (o *ownDaemon) stop() error {
+func (o *inProcessDaemon) stop() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended == nil {

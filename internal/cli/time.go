@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// parseTime parses a time as typed: a span back from now, a time or a date, in local time by default. An empty text is the zero time.
-func (r *run) parseTime(flag, s string) (time.Time, error) {
+// parseTimeFlag parses a time as typed: a span back from now, a time or a date, in local time by default. An empty text is the zero time.
+func (r *invocation) parseTimeFlag(flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
@@ -19,5 +19,5 @@ func (r *run) parseTime(flag, s string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usage("Invalid value '"+s+"' for "+flag+": must be a span such as 2h or 7d, or a time such as 2026-01-15 10:30:00", "")
+	return time.Time{}, newUsageError("Invalid value '"+s+"' for "+flag+": must be a span such as 2h or 7d, or a time such as 2026-01-15 10:30:00", "")
 }

@@ -11,12 +11,12 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// accessOps are the operations on tokens and profiles, done by the fake.
-func (f *fake) accessOps() []api.Operation {
-	expires, used := at("2026-02-14T10:30:00Z"), at("2026-01-15T09:00:00Z")
+// tokenAndProfileOperations are the operations on tokens and profiles, done by the fake.
+func (f *fakeOperations) tokenAndProfileOperations() []api.Operation {
+	expires, used := parseRFC3339("2026-02-14T10:30:00Z"), parseRFC3339("2026-01-15T09:00:00Z")
 	ci := ops.TokenView{Name: "ci", Profile: "research", Servers: []string{"github", "web-*"}, Lanes: []string{"read"}, CreatedBy: "admin",
-		CreatedAt: at("2026-01-15T08:00:00Z"), ExpiresAt: &expires, LastUsedAt: &used}
-	old := ops.TokenView{Name: "old", CreatedBy: "admin", CreatedAt: at("2025-01-15T08:00:00Z"), ExpiresAt: &used, Expired: true,
+		CreatedAt: parseRFC3339("2026-01-15T08:00:00Z"), ExpiresAt: &expires, LastUsedAt: &used}
+	old := ops.TokenView{Name: "old", CreatedBy: "admin", CreatedAt: parseRFC3339("2025-01-15T08:00:00Z"), ExpiresAt: &used, Expired: true,
 		Warning: "There is no server for '\x1b[31mgone'."}
 	presently := ops.PresenceView{On: true, Kind: presence.Passphrase, Since: &used, Fingerprint: "sha256:" + strings.Repeat("0", 64), Void: "The fingerprint of the anchor is missing in the keyring.", Remedy: "Prove it.",
 		Places: []ops.PresencePlace{{Name: "the keyring", State: presence.Missing}}, Bad: []string{"abc"}, Unsigned: []string{`approve "tool"`}}
@@ -50,7 +50,7 @@ func (f *fake) accessOps() []api.Operation {
 
 func TestTokenTables(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	for name, line := range map[string]string{
 		"token-create":      "token create ci --profile research --servers github,web-* --lanes read,write --expires 30d",
 		"token-create-all":  "token create everything",
@@ -60,23 +60,23 @@ func TestTokenTables(t *testing.T) {
 		"profile-list":      "profile list",
 		"profile-show":      "profile show research",
 	} {
-		got := w.run(strings.Fields(line)...)
+		got := w.runCommand(strings.Fields(line)...)
 		if got.code != 0 {
 			t.Errorf("%s: exit code %d, %s", line, got.code, got.stderr)
 		}
-		golden(t, name, got.stdout+divided(got.stderr))
+		compareWithGolden(t, name, got.stdout+stderrSection(got.stderr))
 		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\a") {
 			t.Errorf("%s: the output steers the terminal", line)
 		}
 	}
-	if got := w.run("token", "create", "ci"); got.stdout != "mcpp_t_secret\n" || strings.Contains(got.stderr, "secret") {
+	if got := w.runCommand("token", "create", "ci"); got.stdout != "mcpp_t_secret\n" || strings.Contains(got.stderr, "secret") {
 		t.Errorf("the token is to stand alone on stdout: %q, %q", got.stdout, got.stderr)
 	}
 	for line, code := range map[string]int{
 		"token create ci --expires soon": problem.ExitUsage, "token create": problem.ExitUsage, "token create a b": problem.ExitUsage,
 		"profile show reserch": problem.ExitNotFound, "token revoke": problem.ExitUsage,
 	} {
-		if got := w.run(strings.Fields(line)...); got.code != code {
+		if got := w.runCommand(strings.Fields(line)...); got.code != code {
 			t.Errorf("%s: exit code %d, want %d", line, got.code, code)
 		}
 	}
@@ -86,13 +86,13 @@ func TestTokenTables(t *testing.T) {
 func TestTheTokenOfAClient(t *testing.T) {
 	t.Parallel()
 	for value, ok := range map[string]bool{"": true, "mcpp_t_0123": true, "a b": false, "a\r\nX-API-Key: b": false, "tökén": false} {
-		r := newRun(Deps{Getenv: func(name string) string {
+		r := newInvocation(Deps{Getenv: func(name string) string {
 			if name == tokenVariable {
 				return value
 			}
 			return ""
 		}})
-		token, err := r.token()
+		token, err := r.agentTokenFromEnv()
 		if ok != (err == nil) || ok && token != value {
 			t.Errorf("%q gives %q, %v", value, token, err)
 		}

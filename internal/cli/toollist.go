@@ -17,13 +17,13 @@ type toolList struct {
 
 // The page size, and how often the list is started again when the daemon has dropped it.
 const (
-	toolsPage      = 1000
+	toolsPageSize  = 1000
 	maxListRetries = 3
 )
 
-// allTools returns all pages of one list.
-func allTools(ctx context.Context, c *api.Client, q ops.ToolQuery) (toolList, error) {
-	q.Limit = toolsPage
+// fetchAllTools returns all pages of one list.
+func fetchAllTools(ctx context.Context, c *api.Client, q ops.ToolQuery) (toolList, error) {
+	q.Limit = toolsPageSize
 	for range maxListRetries {
 		all := toolList{Tools: []ops.ToolView{}}
 		for q.Offset, q.Snapshot = 0, ""; ; q.Offset = len(all.Tools) {

@@ -8,85 +8,87 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// addTrust adds the decisions about a tool.
-func addTrust(p *printer, f *fields, t *ops.Trust) {
+// addApprovalFields adds the decisions about a tool.
+func addApprovalFields(p *printer, f *fieldList, t *ops.Trust) {
 	if t == nil {
 		return
 	}
-	f.add("Waits", waitReason(t.Reason))
+	f.add("Waits", waitReasonText(t.Reason))
 	if t.Approved != "" {
-		f.add("Approved", strings.TrimSpace(p.moment(t.ApprovedAt)+" by "+oneLine(t.ApprovedBy)))
+		f.add("Approved", strings.TrimSpace(p.formatTime(t.ApprovedAt)+" by "+toOneLine(t.ApprovedBy)))
 	}
 	if t.OffBy != "" {
-		f.add("Switched off", strings.TrimSpace(p.moment(t.OffAt)+" by "+oneLine(t.OffBy)))
+		f.add("Switched off", strings.TrimSpace(p.formatTime(t.OffAt)+" by "+toOneLine(t.OffBy)))
 	}
 }
 
-func writeSwitchedOff(p *printer, v ops.ToolView) {
-	p.line("%s is switched off.", oneLine(v.Name))
+func writeToolDisabled(p *printer, v ops.ToolView) {
+	p.writeLine("%s is switched off.", toOneLine(v.Name))
 }
 
-func writeSwitchedOn(p *printer, v ops.ToolView) {
-	p.line("%s is switched on.", oneLine(v.Name))
-	noteStillLocked(p, v.Status)
+func writeToolEnabled(p *printer, v ops.ToolView) {
+	p.writeLine("%s is switched on.", toOneLine(v.Name))
+	noteToolStillLocked(p, v.Status)
 }
 
-func toolsDiff(r *run) command {
+func newToolsDiffCommand(r *invocation) commandSpec {
 	kind := kindFlag("tool")
-	return command{
-		flags: map[string]any{"kind": (*string)(&kind)}, complete: firstOnly(r.live(waitingTools)),
-		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
-			of, err := kind.definition(args[0])
+	return commandSpec{
+		flags: map[string]any{"kind": (*string)(&kind)}, complete: completeFirstArgument(r.completeFromDaemon(waitingToolNames)),
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+			of, err := kind.parseDefinitionRef(args[0])
 			if err != nil {
 				return err
 			}
-			d, err := of.diff(ctx, c)
+			d, err := of.fetchDiff(ctx, c)
 			if err != nil {
 				return err
 			}
-			return r.print(d.answer, func(p *printer) { writeDiff(p, d) })
+			return r.printOutput(d.response, func(p *printer) { writeDefinitionDiff(p, d) })
 		}),
 	}
 }
 
-func toolsApprove(r *run) command {
+func newToolsApproveCommand(r *invocation) commandSpec {
 	var f approveFlags
 	kind := kindFlag("tool")
-	return command{
+	return commandSpec{
 		flags: map[string]any{
 			"kind": (*string)(&kind), "yes": &f.yes, "fingerprint": &f.fingerprint,
 			"server": &f.server, "all": &f.all, "with-findings": &f.withFindings,
 		},
-		args: atMost(1), complete: firstOnly(r.live(waitingTools)),
-		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
-			kind, err := kind.kind()
+		args: atMostArguments(1), complete: completeFirstArgument(r.completeFromDaemon(waitingToolNames)),
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+			kind, err := kind.parseKind()
 			if err != nil {
 				return err
 			}
-			server, one, err := f.selection(kind, args)
+			server, one, err := f.parseApprovalTarget(kind, args)
 			switch {
 			case err != nil:
 				return err
 			case server != "":
-				return approveAll(r, ctx, c, kind, server, f)
+				return approveCleanDefinitions(r, ctx, c, kind, server, f)
 			}
-			return approveOne(r, ctx, c, one, f.consent)
+			return confirmAndApproveDefinition(r, ctx, c, one, f.confirmationFlags)
 		}),
 	}
 }
 
-func toolsBlock(r *run) command { return decideOne(r, blockOne) }
+func newToolsBlockCommand(r *invocation) commandSpec { return newDecisionCommand(r, blockDefinition) }
 
-func toolsUnblock(r *run) command { return decideOne(r, unblockOne) }
+func newToolsUnblockCommand(r *invocation) commandSpec {
+	return newDecisionCommand(r, unblockDefinition)
+}
 
-// decideOne returns a command that decides about one definition: the listed one, unless a fingerprint is given.
-func decideOne(r *run, decide func(*run, context.Context, *api.Client, definition, ops.SeenFingerprint) error) command {
+// newDecisionCommand returns a command that decides about one definition: the listed one, unless a fingerprint is given.
+func newDecisionCommand(r *invocation, decide func(*invocation, context.Context, *api.Client, definitionRef, ops.SeenFingerprint) error) commandSpec {
 	var seen ops.SeenFingerprint
 	kind := kindFlag("tool")
-	return command{
+	return commandSpec{
 		flags: map[string]any{"kind": (*string)(&kind), "fingerprint": &seen.Fingerprint},
-		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
-			of, err := kind.definition(args[0])
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+			of, err := kind.parseDefinitionRef(args[0])
 			if err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ import (
 
 func TestTrustTables(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	for name, line := range map[string]string{
 		"approvals":           "approvals",
 		"approvals-json":      "approvals -o json",
@@ -39,11 +39,11 @@ func TestTrustTables(t *testing.T) {
 		"upstream-full":       "upstream review old --full",
 		"upstream-approve":    "upstream approve notes --yes",
 	} {
-		got := w.run(strings.Fields(line)...)
+		got := w.runCommand(strings.Fields(line)...)
 		if got.code != 0 {
 			t.Errorf("%s: exit code %d, %s", line, got.code, got.stderr)
 		}
-		golden(t, name, got.stdout+divided(got.stderr))
+		compareWithGolden(t, name, got.stdout+stderrSection(got.stderr))
 		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\u200b\a") {
 			t.Errorf("%s: the output steers the terminal, or hides something", line)
 		}
@@ -154,12 +154,12 @@ func TestConsent(t *testing.T) {
 		{"upstream set gitub trust auto", "", problem.ExitNotFound, "set gitub trust \"auto\"", ""},
 		{"upstream quarantine github", "", 0, "quarantine github", "github is quarantined."},
 	} {
-		f := &fake{}
-		w := daemon(t, f)
+		f := &fakeOperations{}
+		w := newEnvWithDaemon(t, f)
 		if c.answer != "" {
 			w.deps.Ask = func(context.Context, string) (string, error) { return c.answer, nil }
 		}
-		got := w.run(strings.Fields(c.line)...)
+		got := w.runCommand(strings.Fields(c.line)...)
 		if got.code != c.code || strings.Join(f.decisions, "|") != c.decided || !strings.Contains(got.stdout+got.stderr, c.says) {
 			t.Errorf("%s, answered %q: code %d, decided %q\n%s\n%s", c.line, c.answer, got.code, f.decisions, got.stdout, got.stderr)
 		}
@@ -170,18 +170,20 @@ func TestConsent(t *testing.T) {
 // line.
 func TestApprovingShowsTheWholeDefinitions(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{})
+	w := newEnvWithDaemon(t, &fakeOperations{})
 	w.deps.Ask = func(context.Context, string) (string, error) { return "y", nil }
-	if got := w.run("upstream", "approve", "old"); got.code != 0 || !strings.Contains(got.stdout, "\ndescription\n  Does a.") {
+	if got := w.runCommand("upstream", "approve", "old"); got.code != 0 || !strings.Contains(got.stdout, "\ndescription\n  Does a.") {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestUpstreamAdd(t *testing.T) {
 	t.Parallel()
-	f := &fake{}
-	w := daemon(t, f)
-	add := func(args ...string) outcome { return w.run(append([]string{"upstream", "add"}, args...)...) }
+	f := &fakeOperations{}
+	w := newEnvWithDaemon(t, f)
+	add := func(args ...string) commandOutput {
+		return w.runCommand(append([]string{"upstream", "add"}, args...)...)
+	}
 	got := add("files", "--env", "A=b=c", "--env", "T=${env:T}", "--working-dir", "/w", "--trust", "manual", "--quarantined", "--", "npx", "-y", "--yes", "pkg")
 	if got.code != 0 || !strings.Contains(got.stdout, "Added files: it is now quarantined.") || !strings.Contains(got.stderr, "upstream approve files") {
 		t.Errorf("%+v", got)
@@ -228,8 +230,8 @@ func TestUpstreamAdd(t *testing.T) {
 // Without -- the command that was meant is shown, whatever its flags are called.
 func TestAddWithoutDash(t *testing.T) {
 	t.Parallel()
-	f := &fake{}
-	w := daemon(t, f)
+	f := &fakeOperations{}
+	w := newEnvWithDaemon(t, f)
 	const secret = "hunter2-hunter2"
 	for args, want := range map[string]string{
 		"foo npx -y x":                        "`mcpproxy upstream add foo -- npx -y x`",
@@ -240,7 +242,7 @@ func TestAddWithoutDash(t *testing.T) {
 		"foo x --api-key " + secret:           "`mcpproxy upstream add foo -- x --api-key ",
 		"foo --quarantined python -m server":  "`mcpproxy upstream add foo --quarantined -- python -m server`",
 	} {
-		got := w.run(append([]string{"upstream", "add"}, strings.Fields(args)...)...)
+		got := w.runCommand(append([]string{"upstream", "add"}, strings.Fields(args)...)...)
 		if got.code != problem.ExitUsage || !strings.Contains(got.stderr, want) || strings.Contains(got.stderr, secret) {
 			t.Errorf("%q: %+v, want %s", args, got, want)
 		}
@@ -262,8 +264,8 @@ func TestAddTellsHowItEnded(t *testing.T) {
 			[]string{"Error: Server 'bad' did not come up: exit status 3: oh no\n", "stays configured", "upstream logs bad", "upstream remove bad"}},
 		"closed": {problem.ExitLogin, []string{"Added closed: it needs a login.\n"}, []string{"did not come up: it asks for a login", "`mcpproxy upstream login closed`"}},
 	} {
-		w := daemon(t, &fake{})
-		got := w.run("upstream", "add", name, "--", "x")
+		w := newEnvWithDaemon(t, &fakeOperations{})
+		got := w.runCommand("upstream", "add", name, "--", "x")
 		for _, s := range want.stdout {
 			if got.code != want.code || !strings.Contains(got.stdout, s) {
 				t.Errorf("%s: no %q in %+v", name, s, got)
@@ -274,14 +276,14 @@ func TestAddTellsHowItEnded(t *testing.T) {
 				t.Errorf("%s: no %q in %q", name, s, got.stderr)
 			}
 		}
-		got = daemon(t, &fake{}).run("upstream", "add", name, "-o", "json", "--", "x")
+		got = newEnvWithDaemon(t, &fakeOperations{}).runCommand("upstream", "add", name, "-o", "json", "--", "x")
 		var v ops.ServerView
 		if err := json.Unmarshal([]byte(got.stdout), &v); err != nil || v.Name != name || got.code != want.code || v.State == "connecting" {
 			t.Errorf("%s: %v, %+v", name, err, got)
 		}
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	w := daemonBehind(t, &fake{}, func(h http.Handler) http.Handler {
+	w := newEnvWithWrappedDaemon(t, &fakeOperations{}, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/servers/slow") {
 				leave() // while it is waited for
@@ -289,7 +291,7 @@ func TestAddTellsHowItEnded(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	if got := w.runIn(ctx, "upstream", "add", "slow", "--", "x"); ctx.Err() == nil || got.code != problem.ExitInterrupted || !strings.Contains(got.stderr, "stays configured") {
+	if got := w.runCommandWithContext(ctx, "upstream", "add", "slow", "--", "x"); ctx.Err() == nil || got.code != problem.ExitInterrupted || !strings.Contains(got.stderr, "stays configured") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -298,13 +300,13 @@ func TestAddTellsHowItEnded(t *testing.T) {
 // does not.
 func TestServersWithoutTheDaemon(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	path := filepath.Join(w.env["HOME"], ".mcpproxy", "mcp_config.json")
 	file := func() string { text, _ := os.ReadFile(path); return string(text) }
 	do := func(code int, says string, args ...string) {
 		t.Helper()
 		before := file()
-		got := w.run(append([]string{"upstream"}, args...)...)
+		got := w.runCommand(append([]string{"upstream"}, args...)...)
 		if got.code != code || !strings.Contains(got.stdout+got.stderr, says) || code != 0 && file() != before {
 			t.Errorf("%q: %+v\n%s", args, got, file())
 		}
@@ -350,7 +352,7 @@ func TestServersWithoutTheDaemon(t *testing.T) {
 
 func TestSetArguments(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	const secret = "hunter2-hunter2"
 	for says, args := range map[string][]string{
 		"Missing argument: key":        {"a"},
@@ -363,7 +365,7 @@ func TestSetArguments(t *testing.T) {
 		"The key call_timeout has one": {"a", "call_timeout", "1s", "2s"},
 		"There is no key 'args'":       {"a", "args", "x"},
 	} {
-		if got := w.run(append([]string{"upstream", "set"}, args...)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, says) || strings.Contains(got.stderr, secret) {
+		if got := w.runCommand(append([]string{"upstream", "set"}, args...)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, says) || strings.Contains(got.stderr, secret) {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
@@ -371,27 +373,27 @@ func TestSetArguments(t *testing.T) {
 
 func TestNothingWaits(t *testing.T) {
 	t.Parallel()
-	w := daemon(t, &fake{empty: true})
-	if got := w.run("approvals"); got.code != 0 || got.stdout != "" || got.stderr != "Nothing waits for you.\n" {
+	w := newEnvWithDaemon(t, &fakeOperations{empty: true})
+	if got := w.runCommand("approvals"); got.code != 0 || got.stdout != "" || got.stderr != "Nothing waits for you.\n" {
 		t.Errorf("%+v", got)
 	}
-	if got := w.run("approvals", "--json"); !strings.Contains(got.stdout, `"servers": []`) || !strings.Contains(got.stdout, `"tools": []`) {
+	if got := w.runCommand("approvals", "--json"); !strings.Contains(got.stdout, `"servers": []`) || !strings.Contains(got.stdout, `"tools": []`) {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestAge(t *testing.T) {
 	t.Parallel()
-	p := newRun(Deps{Now: func() time.Time { return at("2026-01-15T10:00:00Z") }}).printer(nil)
+	p := newInvocation(Deps{Now: func() time.Time { return parseRFC3339("2026-01-15T10:00:00Z") }}).newPrinter(nil)
 	for when, want := range map[string]string{
 		"2026-01-15T09:59:18Z": "42s", "2026-01-15T09:15:00Z": "45m", "2026-01-15T07:00:00Z": "3h", "2026-01-01T10:00:00Z": "14d", "2027-01-01T00:00:00Z": "0s",
 	} {
-		then := at(when)
-		if got := p.age(&then); got != want {
+		then := parseRFC3339(when)
+		if got := p.formatAge(&then); got != want {
 			t.Errorf("%s is %s old, want %s", when, got, want)
 		}
 	}
-	if got := p.age(nil); got != "" {
+	if got := p.formatAge(nil); got != "" {
 		t.Errorf("no time is %q old", got)
 	}
 }
@@ -399,18 +401,18 @@ func TestAge(t *testing.T) {
 // Marks are there without colour, and colour does not change the text.
 func TestMarks(t *testing.T) {
 	t.Parallel()
-	plain, coloured := newRun(Deps{}), newRun(Deps{Getenv: func(string) string { return "" }})
+	plain, coloured := newInvocation(Deps{}), newInvocation(Deps{Getenv: func(string) string { return "" }})
 	coloured.terminal = true
 	for _, text := range []string{"a", "two\nlines", "\ttab and  spaces ", ""} {
 		want := "[-" + text + "-]"
-		if got := mark(plain.printer(nil), "removed", text); got != want {
+		if got := markRemovedOrAdded(plain.newPrinter(nil), "removed", text); got != want {
 			t.Errorf("%q", got)
 		}
-		if got := mark(coloured.printer(nil), "removed", text); printable(got) != want || got == want {
+		if got := markRemovedOrAdded(coloured.newPrinter(nil), "removed", text); toPrintable(got) != want || got == want {
 			t.Errorf("%q is marked %q", text, got)
 		}
 	}
-	if got := mark(plain.printer(nil), "same", "x"); got != "x" {
+	if got := markRemovedOrAdded(plain.newPrinter(nil), "same", "x"); got != "x" {
 		t.Errorf("%q", got)
 	}
 }
@@ -418,13 +420,13 @@ func TestMarks(t *testing.T) {
 func TestShortened(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 300) + strings.Repeat("ü", 300)
-	if got := elide(long, true, true); len(got) > 2*aroundChange+5 || !strings.HasPrefix(got, "aaa") || !strings.HasSuffix(got, "ü") {
+	if got := elideMiddle(long, true, true); len(got) > 2*unchangedContextBytes+5 || !strings.HasPrefix(got, "aaa") || !strings.HasSuffix(got, "ü") {
 		t.Errorf("%q", got)
 	}
-	if got := elide(long, false, true); !strings.HasPrefix(got, " … ü") {
+	if got := elideMiddle(long, false, true); !strings.HasPrefix(got, " … ü") {
 		t.Errorf("%q", got)
 	}
-	if got := elide("short", true, true); got != "short" {
+	if got := elideMiddle("short", true, true); got != "short" {
 		t.Errorf("%q", got)
 	}
 }
@@ -439,7 +441,7 @@ func TestEscapesAreSpelledOut(t *testing.T) {
 		`no "JSON`:                    `no "JSON`,
 		`{"a":"\ud83d\ude00 \ud800"}`: "{\n  \"a\": \"😀 \ufffd\"\n}",
 	} {
-		if got := visibleJSON(json.RawMessage(raw)); got != want {
+		if got := formatVisibleJSON(json.RawMessage(raw)); got != want {
 			t.Errorf("%s gives\n%q, want\n%q", raw, got, want)
 		}
 	}
@@ -457,7 +459,7 @@ func TestApprovalShowsWhatWaits(t *testing.T) {
 	waiting.Reason = approval.New
 	v.Offers = []ops.ReviewedOffer{waiting, {Kind: tool.KindPrompt, Name: "older", Definition: json.RawMessage(`{"name":"older"}`)}}
 	var out bytes.Buffer
-	writeWaitingOf(newRun(Deps{Getenv: func(string) string { return "" }}).printer(&out), v)
+	writeWaitingPartOfReview(newInvocation(Deps{Getenv: func(string) string { return "" }}).newPrinter(&out), v)
 	got := out.String()
 	if !strings.Contains(got, "A new prompt.") || !strings.Contains(got, "41 definitions approved already and not shown") || strings.Contains(got, "old_") || strings.Contains(got, "These are approved.") || strings.Contains(got, "1 more") {
 		t.Error(got)

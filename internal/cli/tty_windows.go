@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// openTerminal opens the user's console for reading and writing.
-func openTerminal() (in, out *os.File, err error) {
+// openUserTerminalFiles opens the user's console for reading and writing.
+func openUserTerminalFiles() (in, out *os.File, err error) {
 	in, err = os.OpenFile("CONIN$", os.O_RDWR, 0)
 	if err != nil {
 		return nil, nil, err

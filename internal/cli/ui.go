@@ -21,25 +21,25 @@ const signInPollInterval = 250 * time.Millisecond
 // pageLifetime is how long a page with a code may exist: as long as its code is valid.
 const pageLifetime = time.Minute
 
-// openedUI is the result of opening the web UI.
-type openedUI struct {
+// openedUIResult is the result of opening the web UI.
+type openedUIResult struct {
 	Address  string `json:"address"`
 	SignedIn bool   `json:"signed_in"`
 }
 
-func uiCommand(r *run) command {
+func newUICommand(r *invocation) commandSpec {
 	var printLink bool
-	return command{flags: map[string]any{"print": &printLink}, run: r.withClient(func(ctx context.Context, c *api.Client, _ []string) error {
-		address, err := uiAddress(ctx, c)
+	return commandSpec{flags: map[string]any{"print": &printLink}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
+		address, err := fetchUIAddress(ctx, c)
 		if err != nil {
 			return err
 		}
-		return showUI(ctx, r, c, address, printLink)
+		return openOrPrintUI(ctx, r, c, address, printLink)
 	})}
 }
 
-// uiAddress returns the URL of the running daemon's web UI.
-func uiAddress(ctx context.Context, c *api.Client) (string, error) {
+// fetchUIAddress returns the URL of the running daemon's web UI.
+func fetchUIAddress(ctx context.Context, c *api.Client) (string, error) {
 	s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return "", err
@@ -51,19 +51,19 @@ func uiAddress(ctx context.Context, c *api.Client) (string, error) {
 	return s.Surfaces[at].Address, nil
 }
 
-// showUI opens a page of the web UI, signed in, or shows a link to it.
-func showUI(ctx context.Context, r *run, c *api.Client, address string, printLink bool) error {
-	if !printLink && hasDesktop(r.lookup) {
-		err := openUI(ctx, r, c, address)
+// openOrPrintUI opens a page of the web UI, signed in, or shows a link to it.
+func openOrPrintUI(ctx context.Context, r *invocation, c *api.Client, address string, printLink bool) error {
+	if !printLink && hasDesktop(r.lookupEnv) {
+		err := openUIAndAwaitSignIn(ctx, r, c, address)
 		if !errors.Is(err, errNoBrowser) {
 			return err
 		}
 	}
-	return printUI(ctx, r, c, address)
+	return printUILink(ctx, r, c, address)
 }
 
-// printUI shows the link, but only on a terminal: elsewhere it would be stored.
-func printUI(ctx context.Context, r *run, c *api.Client, address string) error {
+// printUILink shows the link, but only on a terminal: elsewhere it would be stored.
+func printUILink(ctx context.Context, r *invocation, c *api.Client, address string) error {
 	if !r.terminal || r.output != formatTable {
 		return problem.New(problem.Usage, "No browser is opened, and the link, which signs in, is shown on a terminal only.",
 			"Run `mcpproxy ui` on a terminal, or open "+address+" and sign in with the API key.")
@@ -72,15 +72,15 @@ func printUI(ctx context.Context, r *run, c *api.Client, address string) error {
 	if err != nil {
 		return err
 	}
-	r.say("Open this link in a browser on this machine. It works once, within a minute, and signs in whoever opens it:")
+	r.printMessage("Open this link in a browser on this machine. It works once, within a minute, and signs in whoever opens it:")
 	fmt.Fprintln(r.Stdout, address+"#"+code.Code)
 	return nil
 }
 
 var errNoBrowser = errors.New("no browser can be opened")
 
-// openUI opens an HTML file that redirects to the UI, because other users can see a browser's arguments, and waits until the code was used.
-func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
+// openUIAndAwaitSignIn opens an HTML file that redirects to the UI, because other users can see a browser's arguments, and waits until the code was used.
+func openUIAndAwaitSignIn(ctx context.Context, r *invocation, c *api.Client, address string) error {
 	code, err := api.NewCode.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
 	if openFileInBrowser(path) != nil {
 		return errNoBrowser
 	}
-	r.say("Opening %s in your browser. If nothing opens: `mcpproxy ui --print`.", address)
+	r.printMessage("Opening %s in your browser. If nothing opens: `mcpproxy ui --print`.", address)
 	look := time.NewTicker(signInPollInterval)
 	defer look.Stop()
 	for {
@@ -110,14 +110,14 @@ func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
 		case err != nil:
 			return err
 		case state.Used:
-			return r.print(openedUI{address, true}, func(p *printer) { p.line("Signed in to %s.", address) })
+			return r.printOutput(openedUIResult{address, true}, func(p *printer) { p.writeLine("Signed in to %s.", address) })
 		}
 	}
 }
 
 // writeSignInPage writes a page that redirects to the link, readable only by this user, and returns its path. It removes old pages.
-func (r *run) writeSignInPage(link string) (path string, err error) {
-	dir, err := r.dataDirectory()
+func (r *invocation) writeSignInPage(link string) (path string, err error) {
+	dir, err := r.resolveDataDir()
 	if err == nil {
 		dir, err = filepath.Abs(filepath.Join(dir, "sign-in"))
 	}

@@ -9,8 +9,8 @@ import (
 // maxUnhinted limits the servers in the notes of tools list.
 const maxUnhinted = 3
 
-// unhintedNote describes the gain of enforcing inferred hints; "" for none.
-func unhintedNote(u *ops.Unhinted) string {
+// unhintedToolsText describes the gain of enforcing inferred hints; "" for none.
+func unhintedToolsText(u *ops.Unhinted) string {
 	if u == nil {
 		return ""
 	}
@@ -21,11 +21,11 @@ func unhintedNote(u *ops.Unhinted) string {
 	if u.Reads == 1 {
 		look = "looks like a read"
 	}
-	return fmt.Sprintf("%d %s nothing; %d %s: `mcpproxy upstream set %s --infer-hints enforce`", u.Tools, say, u.Reads, look, oneLine(u.Server))
+	return fmt.Sprintf("%d %s nothing; %d %s: `mcpproxy upstream set %s --infer-hints enforce`", u.Tools, say, u.Reads, look, toOneLine(u.Server))
 }
 
-func noteUnhinted(p *printer, all []ops.Unhinted) {
+func addUnhintedNotes(p *printer, all []ops.Unhinted) {
 	for i := range all[:min(len(all), maxUnhinted)] {
-		p.note("%s", unhintedNote(&all[i]))
+		p.addNote("%s", unhintedToolsText(&all[i]))
 	}
 }

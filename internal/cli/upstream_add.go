@@ -20,30 +20,30 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-func upstreamAdd(r *run) command {
+func newUpstreamAddCommand(r *invocation) commandSpec {
 	var s ops.AddServerRequest
 	var env, headers []string
-	return command{
+	return commandSpec{
 		flags: map[string]any{
 			"url": &s.URL, "env": &env, "header": &headers, "working-dir": &s.WorkingDir,
 			"trust": &s.Trust, "quarantined": &s.Quarantined,
 		},
-		args: launchArguments,
+		args: checkLaunchArguments,
 		complete: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp // a new name
 			}
 			return nil, cobra.ShellCompDirectiveDefault // files, behind the command
 		},
-		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) (err error) {
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) (err error) {
 			s.Name = args[0]
 			if len(args) > 1 {
 				s.Command, s.Args = args[1], args[2:]
 			}
-			if s.Env, err = pairs("--env", env, "="); err != nil {
+			if s.Env, err = parsePairs("--env", env, "="); err != nil {
 				return err
 			}
-			if s.Headers, err = pairs("--header", headers, ":"); err != nil {
+			if s.Headers, err = parsePairs("--header", headers, ":"); err != nil {
 				return err
 			}
 			return addServer(r, ctx, c, s)
@@ -51,9 +51,9 @@ func upstreamAdd(r *run) command {
 	}
 }
 
-func addServer(r *run, ctx context.Context, c *api.Client, s ops.AddServerRequest) error {
+func addServer(r *invocation, ctx context.Context, c *api.Client, s ops.AddServerRequest) error {
 	offline := false
-	added, err := changeOrOffline(r, ctx, c, api.AddServer, s, func(f ops.OfflineAdmin, s ops.AddServerRequest) (ops.ServerView, error) {
+	added, err := callDaemonOrOffline(r, ctx, c, api.AddServer, s, func(f ops.OfflineAdmin, s ops.AddServerRequest) (ops.ServerView, error) {
 		offline = true
 		return f.AddServer(s)
 	})
@@ -62,16 +62,16 @@ func addServer(r *run, ctx context.Context, c *api.Client, s ops.AddServerReques
 	}
 	v := added
 	if !offline {
-		if v, err = awaitFirstTry(r, ctx, c, added); err != nil {
+		if v, err = awaitFirstStart(r, ctx, c, added); err != nil {
 			return err
 		}
 		v.Warnings = added.Warnings
 	}
-	if err := r.print(v, func(p *printer) { writeAdded(p, v, offline) }); err != nil || offline || v.Quarantined {
+	if err := r.printOutput(v, func(p *printer) { writeServerAdded(p, v, offline) }); err != nil || offline || v.Quarantined {
 		return err
 	}
-	return notReadyError(v, "did not come up", "It stays configured, and is tried again. See `mcpproxy upstream logs "+quotedWord(v.Name)+
-		"`; change it with `mcpproxy upstream set`, or take it out with `mcpproxy upstream remove "+quotedWord(v.Name)+"`.")
+	return notReadyError(v, "did not come up", "It stays configured, and is tried again. See `mcpproxy upstream logs "+shellQuoteWord(v.Name)+
+		"`; change it with `mcpproxy upstream set`, or take it out with `mcpproxy upstream remove "+shellQuoteWord(v.Name)+"`.")
 }
 
 // The poll interval and the timeout of waiting for an added server.
@@ -80,8 +80,8 @@ const (
 	startWaitTimeout   = time.Minute
 )
 
-// awaitFirstTry returns a server when its first start has ended: it is ready, has failed, or does not start by itself.
-func awaitFirstTry(r *run, ctx context.Context, c *api.Client, v ops.ServerView) (ops.ServerView, error) {
+// awaitFirstStart returns a server when its first start has ended: it is ready, has failed, or does not start by itself.
+func awaitFirstStart(r *invocation, ctx context.Context, c *api.Client, v ops.ServerView) (ops.ServerView, error) {
 	look, limit := time.NewTicker(startCheckInterval), time.NewTimer(startWaitTimeout)
 	defer look.Stop()
 	defer limit.Stop()
@@ -91,12 +91,12 @@ func awaitFirstTry(r *run, ctx context.Context, c *api.Client, v ops.ServerView)
 		}
 		if v.State == "connecting" && !told {
 			told = true
-			r.say("Waiting until %s is ready.", oneLine(v.Name))
+			r.printMessage("Waiting until %s is ready.", toOneLine(v.Name))
 		}
 		select {
 		case <-ctx.Done():
 			return v, problem.Newf(problem.Interrupted, "Interrupted; server '%s' stays configured and goes on starting.", v.Name).
-				WithHint("See `mcpproxy upstream get " + quotedWord(v.Name) + "`.")
+				WithHint("See `mcpproxy upstream get " + shellQuoteWord(v.Name) + "`.")
 		case <-limit.C:
 			return v, nil
 		case <-look.C:
@@ -117,33 +117,33 @@ func isStarting(v ops.ServerView) bool {
 	return v.Enabled && !v.Quarantined && (v.State == "stopped" || v.State == "connecting")
 }
 
-// launchArguments validates the arguments: a name and, after --, a command; or a name and --url.
-func launchArguments(cmd *cobra.Command, args []string) error {
+// checkLaunchArguments validates the arguments: a name and, after --, a command; or a name and --url.
+func checkLaunchArguments(cmd *cobra.Command, args []string) error {
 	url, dash := cmd.Flags().Changed("url"), cmd.ArgsLenAtDash()
 	switch {
 	case len(args) == 0 || dash == 0:
-		return usage("Missing argument: name.", "Usage: `"+cmd.UseLine()+"`.")
+		return newUsageError("Missing argument: name.", "Usage: `"+cmd.UseLine()+"`.")
 	case dash < 0 && len(args) == 2 && strings.Contains(args[1], "://"):
-		return usage("Unexpected argument '"+args[1]+"'.", "The address of a server goes behind --url: `mcpproxy upstream add "+quotedWord(args[0])+" --url "+quotedWord(args[1])+"`.")
+		return newUsageError("Unexpected argument '"+args[1]+"'.", "The address of a server goes behind --url: `mcpproxy upstream add "+shellQuoteWord(args[0])+" --url "+shellQuoteWord(args[1])+"`.")
 	case dash > 1 || dash < 0 && len(args) > 1:
-		return usage("Unexpected argument '"+args[1]+"'.", "Put the command and its arguments behind --, as in `mcpproxy upstream add "+quotedWord(args[0])+" -- npx -y PACKAGE`.")
+		return newUsageError("Unexpected argument '"+args[1]+"'.", "Put the command and its arguments behind --, as in `mcpproxy upstream add "+shellQuoteWord(args[0])+" -- npx -y PACKAGE`.")
 	case url && len(args) > 1:
-		return usage("A server has a URL or a command, not both.", "Usage: `"+cmd.UseLine()+"`.")
+		return newUsageError("A server has a URL or a command, not both.", "Usage: `"+cmd.UseLine()+"`.")
 	case !url && len(args) == 1:
-		return usage("How is the server reached? There is neither --url nor a command.", "Usage: `"+cmd.UseLine()+"`.")
+		return newUsageError("How is the server reached? There is neither --url nor a command.", "Usage: `"+cmd.UseLine()+"`.")
 	}
 	return nil
 }
 
-// withDash returns the command line of `upstream add` with a missing -- added, "" where none is missing. It repeats no value that may be a secret.
-func withDash(cmd *cobra.Command, args []string) string {
+// suggestMissingDash returns the command line of `upstream add` with a missing -- added, "" where none is missing. It repeats no value that may be a secret.
+func suggestMissingDash(cmd *cobra.Command, args []string) string {
 	at := slices.Index(args, "add")
 	if cmd.CommandPath() != "mcpproxy upstream add" || at < 0 || slices.Contains(args, "--") || slices.ContainsFunc(args, isURL) {
 		return ""
 	}
 	own, name, words := []string{}, "", args[at+1:]
 	for i := 0; i < len(words); i++ {
-		flag := ownFlag(cmd, words[i])
+		flag := lookupFlag(cmd, words[i])
 		switch {
 		case flag != nil:
 			own = append(own, "--"+flag.Name)
@@ -162,8 +162,8 @@ func withDash(cmd *cobra.Command, args []string) string {
 			if len(launch) == 1 && launch[0] == "npx" {
 				launch = append(launch, "-y", "PACKAGE")
 			}
-			shown := append([]string{"mcpproxy", "upstream", "add", quotedWord(name)}, own...)
-			return strings.Join(append(shown, "--", quotedWords(launch...)), " ")
+			shown := append([]string{"mcpproxy", "upstream", "add", shellQuoteWord(name)}, own...)
+			return strings.Join(append(shown, "--", shellQuoteWords(launch...)), " ")
 		}
 	}
 	return ""
@@ -171,8 +171,8 @@ func withDash(cmd *cobra.Command, args []string) string {
 
 func isURL(word string) bool { return strings.Contains(word, "://") }
 
-// ownFlag returns the flag that a word is, nil if it is none.
-func ownFlag(cmd *cobra.Command, word string) *pflag.Flag {
+// lookupFlag returns the flag that a word is, nil if it is none.
+func lookupFlag(cmd *cobra.Command, word string) *pflag.Flag {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	switch {
 	case name == "":
@@ -184,8 +184,8 @@ func ownFlag(cmd *cobra.Command, word string) *pflag.Flag {
 	return nil
 }
 
-// pairs parses names with values. Errors repeat no value, because it may be a secret.
-func pairs(flag string, given []string, between string) (map[string]string, error) {
+// parsePairs parses names with values. Errors repeat no value, because it may be a secret.
+func parsePairs(flag string, given []string, between string) (map[string]string, error) {
 	if len(given) == 0 {
 		return nil, nil
 	}
@@ -196,37 +196,37 @@ func pairs(flag string, given []string, between string) (map[string]string, erro
 			name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		}
 		if !ok || name == "" {
-			return nil, usage("Invalid value for "+flag+": it must be a name and a value with '"+between+"' between them.", "")
+			return nil, newUsageError("Invalid value for "+flag+": it must be a name and a value with '"+between+"' between them.", "")
 		}
 		if _, twice := out[name]; twice {
-			return nil, usage("Invalid value for "+flag+": "+name+" is given twice.", "")
+			return nil, newUsageError("Invalid value for "+flag+": "+name+" is given twice.", "")
 		}
 		out[name] = value
 	}
 	return out, nil
 }
 
-func writeAdded(p *printer, v ops.ServerView, offline bool) {
+func writeServerAdded(p *printer, v ops.ServerView, offline bool) {
 	switch {
 	case offline:
-		p.line("Added %s.", oneLine(v.Name))
+		p.writeLine("Added %s.", toOneLine(v.Name))
 	case v.State == "ready":
-		p.line("Added %s: it is now %s, with %s", oneLine(v.Name), state(p, v), readyWith(v))
+		p.writeLine("Added %s: it is now %s, with %s", toOneLine(v.Name), formatServerState(p, v), readyToolsText(v))
 	case v.State == "connecting":
-		p.line("Added %s: it is still %s.", oneLine(v.Name), state(p, v))
-		p.note("See how it goes on with `mcpproxy upstream get %s`.", quotedWord(v.Name))
+		p.writeLine("Added %s: it is still %s.", toOneLine(v.Name), formatServerState(p, v))
+		p.addNote("See how it goes on with `mcpproxy upstream get %s`.", shellQuoteWord(v.Name))
 	default:
-		p.line("Added %s: %s.", oneLine(v.Name), stateSentence(p, v))
+		p.writeLine("Added %s: %s.", toOneLine(v.Name), serverStateSentence(p, v))
 	}
-	writeWarnings(p, v)
+	noteServerWarnings(p, v)
 	if v.Quarantined {
-		p.note("It is not started before you have approved it: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+		p.addNote("It is not started before you have approved it: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	}
 }
 
-// readyWith describes the tools of a ready server, and how many wait.
-func readyWith(v ops.ServerView) string {
-	s := counted(v.ToolCount, "tool")
+// readyToolsText describes the tools of a ready server, and how many wait.
+func readyToolsText(v ops.ServerView) string {
+	s := countWithNoun(v.ToolCount, "tool")
 	if v.Tools == nil || v.Tools[policy.PendingApproval] == 0 {
 		return s + "."
 	}
@@ -234,17 +234,17 @@ func readyWith(v ops.ServerView) string {
 	return s + ", " + strconv.Itoa(n) + map[bool]string{true: " waits", false: " wait"}[n == 1] + ": mcpproxy approvals"
 }
 
-func writeWarnings(p *printer, v ops.ServerView) {
+func noteServerWarnings(p *printer, v ops.ServerView) {
 	for _, warning := range v.Warnings {
-		p.note("%s", oneLine(warning))
+		p.addNote("%s", toOneLine(warning))
 	}
 }
 
-func upstreamRemove(r *run) command {
-	var given consent
-	return command{flags: map[string]any{"yes": &given.yes}, run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
+func newUpstreamRemoveCommand(r *invocation) commandSpec {
+	var given confirmationFlags
+	return commandSpec{flags: map[string]any{"yes": &given.yes}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		offline := false
-		s, err := changeOrOffline(r, ctx, c, api.GetServer, ops.ServerRef{Name: args[0]}, func(f ops.OfflineAdmin, in ops.ServerRef) (s ops.ServerDetail, err error) {
+		s, err := callDaemonOrOffline(r, ctx, c, api.GetServer, ops.ServerRef{Name: args[0]}, func(f ops.OfflineAdmin, in ops.ServerRef) (s ops.ServerDetail, err error) {
 			offline = true
 			s.ServerView, err = f.Server(in)
 			return s, err
@@ -252,106 +252,106 @@ func upstreamRemove(r *run) command {
 		if err != nil {
 			return err
 		}
-		question := "Remove " + visibleLine(s.Name) + " and forget its approvals?"
+		question := "Remove " + escapeInvisibleLine(s.Name) + " and forget its approvals?"
 		if offline {
-			question = "Remove " + visibleLine(s.Name) + " from the configuration file?"
+			question = "Remove " + escapeInvisibleLine(s.Name) + " from the configuration file?"
 		}
-		if err := r.confirm(ctx, given, question, "Say `mcpproxy upstream remove "+quotedWord(s.Name)+" --yes`."); err != nil {
+		if err := r.requireConfirmation(ctx, given, question, "Say `mcpproxy upstream remove "+shellQuoteWord(s.Name)+" --yes`."); err != nil {
 			return err
 		}
-		gone, err := changeOrOffline(r, ctx, c, api.RemoveServer, ops.ServerRef{Name: s.Name}, ops.OfflineAdmin.RemoveServer)
+		gone, err := callDaemonOrOffline(r, ctx, c, api.RemoveServer, ops.ServerRef{Name: s.Name}, ops.OfflineAdmin.RemoveServer)
 		if err != nil {
 			return err
 		}
-		return r.print(gone, func(p *printer) {
-			p.line("Removed %s.", oneLine(gone.Removed))
+		return r.printOutput(gone, func(p *printer) {
+			p.writeLine("Removed %s.", toOneLine(gone.Removed))
 			if offline {
-				p.note("MCPProxy is not running: what was approved of %s, and a login to it, are not forgotten, and count again for a server of this name.", oneLine(gone.Removed))
+				p.addNote("MCPProxy is not running: what was approved of %s, and a login to it, are not forgotten, and count again for a server of this name.", toOneLine(gone.Removed))
 			}
 		})
 	})}
 }
 
-func writeDisabled(p *printer, v ops.ServerView) {
-	p.line("%s is disabled.", oneLine(v.Name))
-	writeWarnings(p, v)
+func writeServerDisabled(p *printer, v ops.ServerView) {
+	p.writeLine("%s is disabled.", toOneLine(v.Name))
+	noteServerWarnings(p, v)
 }
 
-func writeEnabled(p *printer, v ops.ServerView) {
-	p.line("%s is enabled.", oneLine(v.Name))
-	writeWarnings(p, v)
+func writeServerEnabled(p *printer, v ops.ServerView) {
+	p.writeLine("%s is enabled.", toOneLine(v.Name))
+	noteServerWarnings(p, v)
 	if v.Quarantined {
-		p.note("It is quarantined all the same: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+		p.addNote("It is quarantined all the same: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	}
 }
 
-func writeQuarantined(p *printer, v ops.ServerView) {
-	p.line("%s is quarantined.", oneLine(v.Name))
-	p.note("Look at it again with `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+func writeServerQuarantined(p *printer, v ops.ServerView) {
+	p.writeLine("%s is quarantined.", toOneLine(v.Name))
+	p.addNote("Look at it again with `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 }
 
-func upstreamReview(r *run) command {
+func newUpstreamReviewCommand(r *invocation) commandSpec {
 	var full bool
-	return command{
-		flags: map[string]any{"full": &full}, complete: firstOnly(r.live(waitingServers)),
-		run: runOperation(r, api.ReviewServer, serverNamed, func(p *printer, v ops.ServerReview) { writeReview(p, v, full) }),
+	return commandSpec{
+		flags: map[string]any{"full": &full}, complete: completeFirstArgument(r.completeFromDaemon(waitingServerNames)),
+		run: operationRunFunc(r, api.ReviewServer, parseServerRef, func(p *printer, v ops.ServerReview) { writeServerReview(p, v, full) }),
 	}
 }
 
-func upstreamApprove(r *run) command {
-	var given consent
+func newUpstreamApproveCommand(r *invocation) commandSpec {
+	var given confirmationFlags
 	var withFindings bool
-	return command{
+	return commandSpec{
 		flags:    map[string]any{"yes": &given.yes, "fingerprint": &given.fingerprint, "with-findings": &withFindings},
-		complete: firstOnly(r.live(waitingServers)),
-		run: r.withClient(func(ctx context.Context, c *api.Client, args []string) error {
-			return approveServer(r, ctx, c, args[0], given, withFindings)
+		complete: completeFirstArgument(r.completeFromDaemon(waitingServerNames)),
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+			return confirmAndApproveServer(r, ctx, c, args[0], given, withFindings)
 		}),
 	}
 }
 
-func approveServer(r *run, ctx context.Context, c *api.Client, name string, given consent, withFindings bool) error {
+func confirmAndApproveServer(r *invocation, ctx context.Context, c *api.Client, name string, given confirmationFlags, withFindings bool) error {
 	fingerprint := given.fingerprint
 	if fingerprint == "" {
-		v, err := awaitReview(r, ctx, c, name)
+		v, err := awaitServerReview(r, ctx, c, name)
 		if err != nil {
 			return err
 		}
 		if r.output == formatTable {
-			writeWaitingOf(r.printer(r.Stdout), v) // the user approves what is shown
+			writeWaitingPartOfReview(r.newPrinter(r.Stdout), v) // the user approves what is shown
 			fmt.Fprintln(r.Stdout)
 		}
 		switch {
-		case v.Stage == ops.StageApproved && countWaiting(reviewedDefinitions(v)) == 0:
-			return r.print(v, func(p *printer) { p.line("Nothing of %s waits.", oneLine(v.Name)) })
+		case v.Stage == ops.StageApproved && countWaitingDefinitions(toReviewedDefinitions(v)) == 0:
+			return r.printOutput(v, func(p *printer) { p.writeLine("Nothing of %s waits.", toOneLine(v.Name)) })
 		case v.Stage == ops.StageDefinitions && !v.Listed:
-			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", oneLine(v.Name)).
-				WithHint("Wait until it is ready, or see `mcpproxy upstream logs " + quotedWord(v.Name) + "`.")
-		case given.yes && !withFindings && v.Stage != ops.StageLaunch && findingsIn(v) > 0:
-			return problem.Newf(problem.ToolLocked, "The scanner has found something in %s, so --yes is not enough.", oneLine(v.Name)).
-				WithHint("Look with `mcpproxy upstream review " + quotedWord(v.Name) + "`, then add --with-findings, or --fingerprint " + visibleLine(v.Fingerprint) + ".")
+			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", toOneLine(v.Name)).
+				WithHint("Wait until it is ready, or see `mcpproxy upstream logs " + shellQuoteWord(v.Name) + "`.")
+		case given.yes && !withFindings && v.Stage != ops.StageLaunch && countReviewFindings(v) > 0:
+			return problem.Newf(problem.ToolLocked, "The scanner has found something in %s, so --yes is not enough.", toOneLine(v.Name)).
+				WithHint("Look with `mcpproxy upstream review " + shellQuoteWord(v.Name) + "`, then add --with-findings, or --fingerprint " + escapeInvisibleLine(v.Fingerprint) + ".")
 		}
-		if err := r.confirm(ctx, given, approvalQuestion(v), approveHint("upstream review", "upstream approve", quotedWord(v.Name), v.Fingerprint)); err != nil {
+		if err := r.requireConfirmation(ctx, given, serverApprovalQuestion(v), approveWithoutTerminalHint("upstream review", "upstream approve", shellQuoteWord(v.Name), v.Fingerprint)); err != nil {
 			return err
 		}
 		fingerprint = v.Fingerprint
 	}
 	v, err := api.ApproveServer.Call(ctx, c, ops.ServerDecision{ServerRef: ops.ServerRef{Name: name}, SeenFingerprint: ops.SeenFingerprint{Fingerprint: fingerprint}})
 	if err != nil {
-		return conflictHint(err, "approved", "mcpproxy upstream review "+quotedWord(name))
+		return withConflictHint(err, "approved", "mcpproxy upstream review "+shellQuoteWord(name))
 	}
-	return r.print(v, func(p *printer) {
+	return r.printOutput(v, func(p *printer) {
 		switch {
-		case v.Stage == ops.StageApproved && disabled(v):
-			p.line("Approved %s.", oneLine(v.Name))
-			p.note("It is disabled: `mcpproxy upstream enable %s`.", quotedWord(v.Name))
+		case v.Stage == ops.StageApproved && isServerDisabled(v):
+			p.writeLine("Approved %s.", toOneLine(v.Name))
+			p.addNote("It is disabled: `mcpproxy upstream enable %s`.", shellQuoteWord(v.Name))
 			return
 		case v.Stage == ops.StageApproved:
-			p.line("Approved %s: its tools can be called.", oneLine(v.Name))
+			p.writeLine("Approved %s: its tools can be called.", toOneLine(v.Name))
 			return
 		}
-		p.line("Approved how %s is launched: it runs for the review only.", oneLine(v.Name))
-		p.note("Look at its tools and approve them: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+		p.writeLine("Approved how %s is launched: it runs for the review only.", toOneLine(v.Name))
+		p.addNote("Look at its tools and approve them: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	})
 }
 
@@ -361,20 +361,20 @@ const (
 	reviewWaitTimeout  = time.Minute
 )
 
-// awaitReview returns the review of a server. It waits for a server that is just starting, because without its tools there is nothing to approve.
-func awaitReview(r *run, ctx context.Context, c *api.Client, name string) (ops.ServerReview, error) {
+// awaitServerReview returns the review of a server. It waits for a server that is just starting, because without its tools there is nothing to approve.
+func awaitServerReview(r *invocation, ctx context.Context, c *api.Client, name string) (ops.ServerReview, error) {
 	v, err := api.ReviewServer.Call(ctx, c, ops.ServerRef{Name: name})
-	if err != nil || !starting(v) {
+	if err != nil || !mayStillReportTools(v) {
 		return v, err
 	}
 	if s, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: name}); err != nil || !s.Enabled {
 		return v, err
 	}
-	r.printer(r.Stdout).note("Waiting until %s has told its tools.", oneLine(v.Name))
+	r.newPrinter(r.Stdout).addNote("Waiting until %s has told its tools.", toOneLine(v.Name))
 	look, limit := time.NewTicker(reviewPollInterval), time.NewTimer(reviewWaitTimeout)
 	defer look.Stop()
 	defer limit.Stop()
-	for err == nil && starting(v) {
+	for err == nil && mayStillReportTools(v) {
 		select {
 		case <-ctx.Done():
 			return v, ctx.Err()
@@ -387,42 +387,42 @@ func awaitReview(r *run, ctx context.Context, c *api.Client, name string) (ops.S
 	return v, err
 }
 
-// starting reports whether a server's first start may still report its tools.
-func starting(v ops.ServerReview) bool {
+// mayStillReportTools reports whether a server's first start may still report its tools.
+func mayStillReportTools(v ops.ServerReview) bool {
 	return v.Stage == ops.StageDefinitions && !v.Listed && v.LastError == "" && slices.Contains([]string{"stopped", "connecting", "ready"}, v.State)
 }
 
-// disabled reports whether an approved server is disabled.
-func disabled(v ops.ServerReview) bool {
+// isServerDisabled reports whether an approved server is disabled.
+func isServerDisabled(v ops.ServerReview) bool {
 	return slices.ContainsFunc(v.Tools, func(t ops.ReviewedTool) bool { return t.Status == policy.ServerDisabled.String() })
 }
 
-func approvalQuestion(v ops.ServerReview) string {
-	name, offersWaiting := visibleLine(v.Name), countWaiting(v.Offers)
+func serverApprovalQuestion(v ops.ServerReview) string {
+	name, offersWaiting := escapeInvisibleLine(v.Name), countWaitingDefinitions(v.Offers)
 	what := func(tools, offers int) string {
 		switch {
 		case offers == 0:
-			return counted(tools, "tool")
+			return countWithNoun(tools, "tool")
 		case tools == 0:
-			return counted(offers, "definition") + " beside its tools"
+			return countWithNoun(offers, "definition") + " beside its tools"
 		}
-		return counted(tools, "tool") + " and " + counted(offers, "other definition")
+		return countWithNoun(tools, "tool") + " and " + countWithNoun(offers, "other definition")
 	}
 	switch {
 	case v.Stage == ops.StageLaunch:
 		return "Start " + name + " like this, for the review only?"
-	case findingsIn(v) > 0:
-		return "The scanner has " + counted(findingsIn(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " all the same?"
+	case countReviewFindings(v) > 0:
+		return "The scanner has " + countWithNoun(countReviewFindings(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " all the same?"
 	case v.Stage == ops.StageApproved:
-		return "Approve " + what(countWaiting(reviewedDefinitions(v))-offersWaiting, offersWaiting) + " of " + name + "?"
+		return "Approve " + what(countWaitingDefinitions(toReviewedDefinitions(v))-offersWaiting, offersWaiting) + " of " + name + "?"
 	}
 	return "Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + "?"
 }
 
-// findingsIn counts the scanner's findings in what waits, including incomplete scans.
-func findingsIn(v ops.ServerReview) int {
+// countReviewFindings counts the scanner's findings in what waits, including incomplete scans.
+func countReviewFindings(v ops.ServerReview) int {
 	n := 0
-	for _, o := range reviewedDefinitions(v) {
+	for _, o := range toReviewedDefinitions(v) {
 		switch {
 		case v.Stage == ops.StageApproved && o.Reason == "":
 		case len(o.Findings) == 0 && o.Verdict != scan.Clean:
@@ -434,71 +434,71 @@ func findingsIn(v ops.ServerReview) int {
 	return n
 }
 
-// writeReview shows a server as it would be approved, with hidden characters made visible.
-func writeReview(p *printer, v ops.ServerReview, full bool) {
-	var f fields
-	f.add("Server", visibleLine(v.Name))
-	f.add("Review", reviewStage(v.Stage))
+// writeServerReview shows a server as it would be approved, with hidden characters made visible.
+func writeServerReview(p *printer, v ops.ServerReview, full bool) {
+	var f fieldList
+	f.add("Server", escapeInvisibleLine(v.Name))
+	f.add("Review", reviewStageText(v.Stage))
 	if v.ProposedBy != "" {
-		f.add("Proposed", strings.TrimSpace(p.moment(v.ProposedAt)+" by "+visibleLine(v.ProposedBy)))
+		f.add("Proposed", strings.TrimSpace(p.formatTime(v.ProposedAt)+" by "+escapeInvisibleLine(v.ProposedBy)))
 	}
 	if v.Launch.Command != "" {
-		f.add("Command", quotedWords(append([]string{v.Launch.Command}, v.Launch.Args...)...))
+		f.add("Command", shellQuoteWords(append([]string{v.Launch.Command}, v.Launch.Args...)...))
 	}
-	f.add("Environment", environment(v))
-	f.add("Directory", visibleLine(v.Launch.WorkingDir))
-	f.add("URL", visibleLine(v.Launch.URL))
-	f.add("Headers", visibleLine(strings.Join(v.Launch.Headers, ", ")))
+	f.add("Environment", formatEnvironment(v))
+	f.add("Directory", escapeInvisibleLine(v.Launch.WorkingDir))
+	f.add("URL", escapeInvisibleLine(v.Launch.URL))
+	f.add("Headers", escapeInvisibleLine(strings.Join(v.Launch.Headers, ", ")))
 	if v.LaunchApprovedBy != "" {
-		f.add("Launch approved", strings.TrimSpace(p.moment(v.LaunchApprovedAt)+" by "+visibleLine(v.LaunchApprovedBy)))
+		f.add("Launch approved", strings.TrimSpace(p.formatTime(v.LaunchApprovedAt)+" by "+escapeInvisibleLine(v.LaunchApprovedBy)))
 	}
 	if v.Stage != ops.StageLaunch {
-		f.add("State", visibleLine(v.State))
-		f.add("Last error", visibleLine(v.LastError))
+		f.add("State", escapeInvisibleLine(v.State))
+		f.add("Last error", escapeInvisibleLine(v.LastError))
 	}
-	f.add("Notice", visibleLine(v.Notice))
-	f.add("Fingerprint", visibleLine(v.Fingerprint))
+	f.add("Notice", escapeInvisibleLine(v.Notice))
+	f.add("Fingerprint", escapeInvisibleLine(v.Fingerprint))
 	f.write(p)
 	if v.Stage == ops.StageLaunch {
 		return
 	}
 	if v.Instructions != "" {
-		p.line("\nInstructions (scanner: %s%s)", verdict(p, v.Verdict, len(v.Findings)), instructionsWait(v))
-		p.text("  ", visible(v.Instructions))
+		p.writeLine("\nInstructions (scanner: %s%s)", formatScanVerdict(p, v.Verdict, len(v.Findings)), instructionsWaitText(v))
+		p.writeWrapped("  ", escapeInvisible(v.Instructions))
 	}
-	writeFindings(p, "  ", v.Findings)
-	writeReviewed(p, v, full)
+	writeScanFindings(p, "  ", v.Findings)
+	writeReviewedDefinitions(p, v, full)
 }
 
-// writeWaitingOf writes a review with what waits in full; what is approved is only counted.
-func writeWaitingOf(p *printer, v ops.ServerReview) {
-	all := reviewedDefinitions(v)
-	n := countWaiting(all)
+// writeWaitingPartOfReview writes a review with what waits in full; what is approved is only counted.
+func writeWaitingPartOfReview(p *printer, v ops.ServerReview) {
+	all := toReviewedDefinitions(v)
+	n := countWaitingDefinitions(all)
 	if n == 0 || v.Stage == ops.StageLaunch {
-		writeReview(p, v, false)
+		writeServerReview(p, v, false)
 		return
 	}
-	if instructionsWait(v) == "" {
+	if instructionsWaitText(v) == "" {
 		v.Instructions, v.Findings = "", nil
 	}
 	hidden := len(v.Offers)
 	v.Tools = slices.DeleteFunc(slices.Clone(v.Tools), func(t ops.ReviewedTool) bool { return t.Reason == "" })
 	v.Offers = slices.DeleteFunc(slices.Clone(v.Offers), func(o ops.ReviewedOffer) bool { return o.Reason == "" })
 	v.TotalOffers -= hidden - len(v.Offers)
-	writeReview(p, v, true)
+	writeServerReview(p, v, true)
 	if left := len(all) - n; left > 0 {
-		p.line("\n%s approved already and not shown: `mcpproxy upstream review %s --full` shows all.", counted(left, "definition"), quotedWord(v.Name))
+		p.writeLine("\n%s approved already and not shown: `mcpproxy upstream review %s --full` shows all.", countWithNoun(left, "definition"), shellQuoteWord(v.Name))
 	}
 }
 
-// environment returns the names of the variables; for a proposal also the values, one per line.
-func environment(v ops.ServerReview) string {
+// formatEnvironment returns the names of the variables; for a proposal also the values, one per line.
+func formatEnvironment(v ops.ServerReview) string {
 	if len(v.ProposedEnv) == 0 {
-		return visibleLine(strings.Join(v.Launch.Env, ", "))
+		return escapeInvisibleLine(strings.Join(v.Launch.Env, ", "))
 	}
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(v.ProposedEnv)) {
-		lines = append(lines, quotedWord(name)+"="+quotedWord(v.ProposedEnv[name]))
+		lines = append(lines, shellQuoteWord(name)+"="+shellQuoteWord(v.ProposedEnv[name]))
 	}
 	return strings.Join(lines, "\n")
 }

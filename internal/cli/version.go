@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func versionCommand(r *run) command {
-	return command{run: func(*cobra.Command, []string) error {
-		noted := buildInfo()
+func newVersionCommand(r *invocation) commandSpec {
+	return commandSpec{run: func(*cobra.Command, []string) error {
+		noted := readBuildSettings()
 		v := struct {
 			Version string `json:"version"`
 			Commit  string `json:"commit,omitempty"`
@@ -19,7 +19,7 @@ func versionCommand(r *run) command {
 			Go      string `json:"go"`
 			System  string `json:"system"`
 		}{r.Version, cmp.Or(r.Commit, noted["vcs.revision"]), cmp.Or(r.Date, noted["vcs.time"]), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-		return r.print(v, func(p *printer) {
+		return r.printOutput(v, func(p *printer) {
 			fmt.Fprintf(p, "mcpproxy %s (", v.Version)
 			if v.Commit != "" {
 				fmt.Fprintf(p, "commit %.12s of %s, ", v.Commit, cmp.Or(v.Date, "unknown date"))
@@ -29,8 +29,8 @@ func versionCommand(r *run) command {
 	}}
 }
 
-// buildInfo returns what the go command has recorded about the sources. It drops the commit of modified sources.
-func buildInfo() map[string]string {
+// readBuildSettings returns what the go command has recorded about the sources. It drops the commit of modified sources.
+func readBuildSettings() map[string]string {
 	noted := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

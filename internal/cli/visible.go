@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// visible shows all of an external text to a user who decides about it: invisible characters, and those that could move others, become code points such
+// escapeInvisible shows all of an external text to a user who decides about it: invisible characters, and those that could move others, become code points such
 // as <U+202E>.
-func visible(s string) string {
+func escapeInvisible(s string) string {
 	if isPlainASCII(s) {
 		return s
 	}
@@ -20,7 +20,7 @@ func visible(s string) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&out, "<%02X>", s[i])
-		case r == '\n' || r == '\t' || !needsEscape(r):
+		case r == '\n' || r == '\t' || !isInvisibleOrMisleading(r):
 			out.WriteRune(r)
 		default:
 			fmt.Fprintf(&out, "<U+%04X>", r)
@@ -30,33 +30,33 @@ func visible(s string) string {
 	return out.String()
 }
 
-// visibleLine is visible on one line.
-func visibleLine(s string) string {
-	return strings.NewReplacer("\n", "<U+000A>", "\t", "<U+0009>").Replace(visible(s))
+// escapeInvisibleLine is visible on one line.
+func escapeInvisibleLine(s string) string {
+	return strings.NewReplacer("\n", "<U+000A>", "\t", "<U+0009>").Replace(escapeInvisible(s))
 }
 
-// needsEscape reports whether r is invisible, looks like a plain space, or changes how others are shown. Unlike hidden it includes joiners, because a
+// isInvisibleOrMisleading reports whether r is invisible, looks like a plain space, or changes how others are shown. Unlike hidden it includes joiners, because a
 // user who decides must see them.
-func needsEscape(r rune) bool {
+func isInvisibleOrMisleading(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
 		r != ' ' && unicode.Is(unicode.Zs, r) || r == '\u2800'
 }
 
-// quotedWords quotes words for a shell, for commands to copy and for command lines that must be read exactly.
-func quotedWords(words ...string) string {
+// shellQuoteWords quotes words for a shell, for commands to copy and for command lines that must be read exactly.
+func shellQuoteWords(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = quotedWord(w)
+		quoted[i] = shellQuoteWord(w)
 	}
 	return strings.Join(quoted, " ")
 }
 
-func quotedWord(s string) string {
+func shellQuoteWord(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("@%+=:,./-_", r))
 	}) {
 		return s
 	}
-	return "'" + strings.ReplaceAll(visibleLine(s), "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(escapeInvisibleLine(s), "'", `'\''`) + "'"
 }

@@ -20,11 +20,11 @@ func TestVisible(t *testing.T) {
 		"bad\xff\xfeutf8 \ufffd":         "bad<FF><FE>utf8 \ufffd",
 		"é 日本 क्ष":                       "é 日本 क्ष",
 	} {
-		if got := visible(in); got != want {
+		if got := escapeInvisible(in); got != want {
 			t.Errorf("%q = %q, want %q", in, got, want)
 		}
 	}
-	if got := visibleLine("a\nb\tc"); got != "a<U+000A>b<U+0009>c" {
+	if got := escapeInvisibleLine("a\nb\tc"); got != "a<U+000A>b<U+0009>c" {
 		t.Errorf("%q", got)
 	}
 }
@@ -38,7 +38,7 @@ func TestQuotedWords(t *testing.T) {
 		"'a<U+202E>b<U+000A>c'":          {"a\u202eb\nc"},
 		"'~' '*'":                        {"~", "*"},
 	} {
-		if got := quotedWords(words...); got != want {
+		if got := shellQuoteWords(words...); got != want {
 			t.Errorf("%q = %s, want %s", words, got, want)
 		}
 	}
@@ -47,9 +47,9 @@ func TestQuotedWords(t *testing.T) {
 func FuzzVisible(f *testing.F) {
 	f.Add("\x1b[31mred\u202e\xff")
 	f.Fuzz(func(t *testing.T, s string) {
-		out := visible(s)
+		out := escapeInvisible(s)
 		if !utf8.ValidString(out) || strings.ContainsFunc(out, func(r rune) bool {
-			return r != '\n' && r != '\t' && (unicode.IsControl(r) || hidden(r) || needsEscape(r))
+			return r != '\n' && r != '\t' && (unicode.IsControl(r) || isHiddenRune(r) || isInvisibleOrMisleading(r))
 		}) {
 			t.Fatalf("%q gives %q", s, out)
 		}

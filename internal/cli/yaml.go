@@ -7,18 +7,18 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// toYAML converts JSON to YAML with the same order and numbers. Strings are unquoted only where no YAML reader could misread them; a JSON string is
+// jsonToYAML converts JSON to YAML with the same order and numbers. Strings are unquoted only where no YAML reader could misread them; a JSON string is
 // valid YAML.
-func toYAML(raw []byte) []byte {
+func jsonToYAML(raw []byte) []byte {
 	var w yamlWriter
-	w.value(raw, "", true)
+	w.writeValue(raw, "", true)
 	return w.out.Bytes()
 }
 
 type yamlWriter struct{ out bytes.Buffer }
 
-// value writes a value. The text was encoded by this program, so it is valid. A container starts on a new line unless first is set.
-func (w *yamlWriter) value(raw []byte, indent string, first bool) {
+// toJSON writes a value. The text was encoded by this program, so it is valid. A container starts on a new line unless first is set.
+func (w *yamlWriter) writeValue(raw []byte, indent string, first bool) {
 	empty := ""
 	begin := func() {
 		if !first {
@@ -34,8 +34,8 @@ func (w *yamlWriter) value(raw []byte, indent string, first bool) {
 		empty = "{}\n"
 		_ = wirejson.EachMember(raw, func(name, value []byte) error {
 			begin()
-			w.out.WriteString(bareOrQuoted(string(name)) + ":")
-			w.value(value, indent+"  ", false)
+			w.out.WriteString(quoteIfNeeded(string(name)) + ":")
+			w.writeValue(value, indent+"  ", false)
 			return nil
 		})
 	case '[':
@@ -47,11 +47,11 @@ func (w *yamlWriter) value(raw []byte, indent string, first bool) {
 			if container {
 				w.out.WriteByte(' ')
 			}
-			w.value(value, indent+"  ", container)
+			w.writeValue(value, indent+"  ", container)
 			return nil
 		})
 	default:
-		w.scalar(raw, indent)
+		w.writeScalar(raw, indent)
 	}
 	if empty != "" {
 		if !first {
@@ -61,17 +61,17 @@ func (w *yamlWriter) value(raw []byte, indent string, first bool) {
 	}
 }
 
-func (w *yamlWriter) scalar(raw []byte, indent string) {
+func (w *yamlWriter) writeScalar(raw []byte, indent string) {
 	if w.out.Len() > 0 {
 		w.out.WriteByte(' ')
 	}
 	raw = bytes.TrimSpace(raw)
 	text, isText := wirejson.String(raw)
 	switch {
-	case isText && isBlock(text):
-		w.block(text, indent)
+	case isText && isBlockScalar(text):
+		w.writeBlockScalar(text, indent)
 	case isText:
-		w.out.WriteString(bareOrQuoted(text) + "\n")
+		w.out.WriteString(quoteIfNeeded(text) + "\n")
 	case wirejson.Kind(raw) == '0':
 		w.out.WriteString(normalizeExponent(string(raw)) + "\n")
 	default:
@@ -79,15 +79,15 @@ func (w *yamlWriter) scalar(raw []byte, indent string) {
 	}
 }
 
-// isBlock reports whether s is best written as a block of lines, and can be.
-func isBlock(s string) bool {
+// isBlockScalar reports whether s is best written as a block of lines, and can be.
+func isBlockScalar(s string) bool {
 	if !strings.Contains(s, "\n") || strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") || strings.TrimSpace(s) == "" {
 		return false
 	}
-	return printable(s) == s && !strings.Contains(s, "\t") && !strings.Contains(s, " \n") && !strings.HasSuffix(s, " ")
+	return toPrintable(s) == s && !strings.Contains(s, "\t") && !strings.Contains(s, " \n") && !strings.HasSuffix(s, " ")
 }
 
-func (w *yamlWriter) block(s, indent string) {
+func (w *yamlWriter) writeBlockScalar(s, indent string) {
 	if indent == "" {
 		indent = "  "
 	}
@@ -108,8 +108,8 @@ func (w *yamlWriter) block(s, indent string) {
 	}
 }
 
-// isBare reports whether s needs no quotes in any version of YAML.
-func isBare(s string) bool {
+// needsNoQuotes reports whether s needs no quotes in any version of YAML.
+func needsNoQuotes(s string) bool {
 	for i, c := range []byte(s) {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '/'
 		inner := letter || '0' <= c && c <= '9' || strings.IndexByte(".@+-()", c) >= 0 || c == ' ' && i > 0 && s[i-1] != ' '
@@ -139,10 +139,10 @@ func normalizeExponent(number string) string {
 	return mantissa + "e" + power
 }
 
-func bareOrQuoted(s string) string {
-	if isBare(s) {
+func quoteIfNeeded(s string) string {
+	if needsNoQuotes(s) {
 		return s
 	}
 	quoted, _ := wirejson.Marshal(s) // a string can always be encoded
-	return string(escapeHidden(quoted))
+	return string(escapeHiddenInJSON(quoted))
 }

@@ -163,7 +163,7 @@ func fileWith(name, value string) (text, path string) {
 
 // TestDirections: each key of the file widens as it says, and is tried here.
 func TestDirections(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	tried := map[string]bool{"mcpServers": true, "profiles": true, "server.name": true}
 	check := func(key, from, to string, want bool) {
 		t.Helper()

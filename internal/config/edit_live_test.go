@@ -177,7 +177,7 @@ func TestEditsRace(t *testing.T) {
 	f := open(t, one)
 	f.run(t)
 	const editors = 4
-	each := volume.Of(10, 5)
+	each := volume.FullOrQuick(10, 5)
 	var running sync.WaitGroup
 	for e := range editors {
 		running.Go(func() {
@@ -301,7 +301,7 @@ func TestKilledWhileEditing(t *testing.T) {
 	path := filepath.Join(dir, FileName)
 	write(t, path, one)
 	random := rand.New(rand.NewPCG(volume.Seed(t, 1), 0))
-	for range volume.Of(6, 3) {
+	for range volume.FullOrQuick(6, 3) {
 		read, write, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -359,7 +359,7 @@ func editForever(path string) {
 
 // A change of members has a bound, and is made as a whole or not at all.
 func TestManyMembers(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	f := open(t, `{"mcpServers": {"a": {"command": "x"}}}`)
 	members := func(n int, last string) json.RawMessage {
 		var b strings.Builder

@@ -29,7 +29,7 @@ func (l *LiveConfig) Reload() error {
 }
 
 func TestMain(m *testing.M) {
-	volume.Rapid()
+	volume.ConfigureRapid()
 	goleak.VerifyTestMain(m)
 }
 
@@ -532,7 +532,7 @@ func TestStorm(t *testing.T) {
 			}
 		})
 	}
-	saves := volume.Of(500, 100)
+	saves := volume.FullOrQuick(500, 100)
 	for n := 1; n <= saves; n++ {
 		text := file(n)
 		switch {

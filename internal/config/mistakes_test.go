@@ -118,8 +118,8 @@ func TestManyMistakes(t *testing.T) {
 
 // A file of another kind is refused quickly, however many mistakes it has.
 func TestHugeFile(t *testing.T) {
-	volume.Serial(t)
-	many := func(n int) int { return volume.Of(n, n/10) }
+	volume.SkipUnderRace(t)
+	many := func(n int) int { return volume.FullOrQuick(n, n/10) }
 	for name, text := range map[string]string{
 		"unknown keys":  `{"mcpServers":{"a":{` + strings.Repeat(`"commando":1,`, many(60_000)) + "}}}",
 		"other keys":    "{" + strings.Repeat(`"a":1,`, many(100_000)) + "}",

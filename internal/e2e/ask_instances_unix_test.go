@@ -22,7 +22,7 @@ func TestInstancesAnswerEachOther(t *testing.T) {
 	world := &counted{}
 	world.add("wipe", `{"destructiveHint":true}`, `{"type":"object"}`)
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, world.tool...))
-	database := pgtest.Start(t).Database(t)
+	database := pgtest.StartServer(t).CreateDatabase(t)
 	var both []*daemon
 	for range 2 {
 		both = append(both, startDaemon(t, fmt.Sprintf(`{"database":%q,"ask":{"destructive":"ask","wait":"2m","answer_by_client":["trusted"]},"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, database, u.URL)))

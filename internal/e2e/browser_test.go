@@ -38,7 +38,7 @@ func TestBrowser(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests: %v", err)
 	}
-	all := volume.Covers(volume.Browser) || strings.Contains(flag.Lookup("test.run").Value.String(), "TestBrowser")
+	all := volume.CoversTopic(volume.Browser) || strings.Contains(flag.Lookup("test.run").Value.String(), "TestBrowser")
 	next := make(chan string, len(files))
 	for _, file := range files {
 		if all || slices.Contains(alwaysInBrowser, fileTopic(file)) {

@@ -90,7 +90,7 @@ func oddServer(t *testing.T, opt mcptest.Options, alter alteration) string {
 	opt.NoStream = true
 	var tools []mcptest.Tool
 	for _, name := range fourTools {
-		tools = append(tools, mcptest.Tool{Definition: mcptest.Define(name), Handle: sayWell})
+		tools = append(tools, mcptest.Tool{Definition: mcptest.ToolDefinition(name), Handle: sayWell})
 	}
 	s := mcptest.New(opt, tools...)
 	return mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +130,7 @@ func listing(page func(params string) string) alteration {
 func toolsPage(names ...string) string {
 	var all []string
 	for _, name := range names {
-		all = append(all, mcptest.Define(name))
+		all = append(all, mcptest.ToolDefinition(name))
 	}
 	return `{"tools":[` + strings.Join(all, ",") + `]`
 }
@@ -227,7 +227,7 @@ func (d *daemon) everyCall(server, tool string) map[string]func() string {
 			return "ok"
 		},
 	}
-	for _, s := range mcptest.Surfaces() {
+	for _, s := range mcptest.AllSurfaces() {
 		c := d.caller(s, server)
 		d.t.Cleanup(c.Close)
 		calls[s.String()] = func() string {
@@ -255,7 +255,7 @@ type amnesiac struct {
 
 func newAmnesiac(answer func(http.ResponseWriter, string)) *amnesiac {
 	s := &amnesiac{answer: answer, forgot: map[string]bool{}}
-	s.Server = mcptest.New(mcptest.Options{NoStream: true}, mcptest.Tool{Definition: mcptest.Define("d"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+	s.Server = mcptest.New(mcptest.Options{NoStream: true}, mcptest.Tool{Definition: mcptest.ToolDefinition("d"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.runs++
@@ -455,7 +455,7 @@ func pingBeforeEndpoint(t *testing.T) {
 }
 
 func orphans(t *testing.T) {
-	command, env := mcptest.Command(t, "deaf")
+	command, env := mcptest.ChildCommand(t, "deaf")
 	mark := "MCPPROXY_E2E_ORPHAN=" + t.TempDir()
 	name, value, _ := strings.Cut(mark, "=")
 	env[name] = value

@@ -94,6 +94,6 @@ func sickCertificates() map[string]sick {
 
 // behindLogin puts a server behind a login.
 func behindLogin(p *patient) {
-	login := mcptest.ServeLogin(p.t, startUpstream(p.t, saysReads))
+	login := mcptest.StartLoginServer(p.t, startUpstream(p.t, saysReads))
 	p.writeConfig(p.settings(fmt.Sprintf(`"mcpServers": {"s": {"url": %q}}`, login.URL)))
 }

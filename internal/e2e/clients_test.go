@@ -49,7 +49,7 @@ func inPath(program string) string {
 // skipped; in CI it fails.
 func clientProgram(t testing.TB, name string) string {
 	t.Helper()
-	volume.Nightly(t, volume.Clients)
+	volume.SkipUnlessNightly(t, volume.Clients)
 	path, err := filepath.Abs(filepath.Join("..", "..", ".ci", "clients", "node_modules", ".bin", name))
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func clientProgram(t testing.TB, name string) string {
 // themselves, get its rules, and their files are what they were after it is undone.
 func TestRealClients(t *testing.T) {
 	t.Parallel()
-	volume.Nightly(t, volume.Clients)
+	volume.SkipUnlessNightly(t, volume.Clients)
 	for _, c := range realClients {
 		t.Run(c.id, func(t *testing.T) {
 			t.Parallel()

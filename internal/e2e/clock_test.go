@@ -112,7 +112,7 @@ func TestClockThatIsSet(t *testing.T) {
 	binary = buildWithClock(t)
 	t.Cleanup(func() { binary = usual })
 	r := newResting(t)
-	files, env := mcptest.Command(t, "zoo")
+	files, env := mcptest.ChildCommand(t, "zoo")
 	config, err := json.Marshal(map[string]any{"result_limit": 2000, "idle_timeout": "1h", "mcpServers": map[string]any{
 		"s": r.entry, "zoo": map[string]any{"command": files, "env": maps.Clone(env), "trust": "auto"}}})
 	if err != nil {

@@ -288,7 +288,7 @@ func startContract(t *testing.T) *contract {
 		tools = append(tools, `{"name":"`+name+`","description":"Does it.","inputSchema":{"type":"object"}}`)
 	}
 	u, o := startUpstream(t, tools...), startOffering(t, false, offersOf("It is honest."))
-	login := mcptest.ServeLogin(t, startUpstream(t))
+	login := mcptest.StartLoginServer(t, startUpstream(t))
 	c := &contract{daemon: startDaemon(t, fmt.Sprintf(`{"mcp_management": "propose", "ask": {"tools": {"s:held": "ask"}, "wait": "1s"}, "mcpServers": {"s": {"url": %[1]q}, "spare": {"url": %[1]q}, "gone": {"url": %[1]q}, "jail": {"url": %[1]q, "quarantined": true},
 		"o": {"url": %q}, "tickets": {"url": %q}}}`, u.URL, o.URL, login.URL), noKeyring)}
 	c.inHome(".junie/mcp/mcp.json", `{"mcpServers": {"imported": {"command": "imported-mcp", "env": {"IMPORTED_TOKEN": "x"}}}}`)
@@ -664,7 +664,7 @@ func TestParsedServersCanBeAdded(t *testing.T) {
 // TestDocumentIsValid: the document is OpenAPI 3.1 to a validator that is not ours.
 func TestDocumentIsValid(t *testing.T) {
 	t.Parallel()
-	volume.Nightly(t, volume.Oracles)
+	volume.SkipUnlessNightly(t, volume.Oracles)
 	modules := os.Getenv("MCPPROXY_NODE_MODULES")
 	if modules == "" {
 		modules = filepath.Join("..", "..", ".ci", "npm", "node_modules")

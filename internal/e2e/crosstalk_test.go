@@ -18,16 +18,16 @@ import (
 // busyTool says in everything it says whose call it is.
 func busyTool() mcptest.Tool {
 	return mcptest.Tool{
-		Definition: mcptest.Define("busy"),
+		Definition: mcptest.ToolDefinition("busy"),
 		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
-			n := c.Int("n", -1)
-			c.Log(fmt.Sprint("call ", n))
-			c.Progress(n)
-			answer, err := c.Ask("elicitation/create", fmt.Appendf(nil, `{"message":"call %d","requestedSchema":{"type":"object","properties":{}}}`, n))
+			n := c.IntArgument("n", -1)
+			c.SendLogMessage(fmt.Sprint("call ", n))
+			c.SendProgress(n)
+			answer, err := c.SendRequest("elicitation/create", fmt.Appendf(nil, `{"message":"call %d","requestedSchema":{"type":"object","properties":{}}}`, n))
 			if err != nil {
 				return nil, err
 			}
-			c.Log(fmt.Sprint("call ", n))
+			c.SendLogMessage(fmt.Sprint("call ", n))
 			return fmt.Appendf(nil, `{"content":[{"type":"text","text":"call %d"}],"structuredContent":%s}`, n, answer.Result), nil
 		},
 	}
@@ -144,8 +144,8 @@ func TestNoCrossTalkOfAll(t *testing.T) {
 // server's, and what the server takes afterwards is.
 func TestPersonsMayThink(t *testing.T) {
 	t.Parallel()
-	hangs := mcptest.Tool{Definition: mcptest.Define("hangs"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
-		if _, err := c.Ask("elicitation/create", json.RawMessage(`{"message":"m"}`)); err != nil {
+	hangs := mcptest.Tool{Definition: mcptest.ToolDefinition("hangs"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+		if _, err := c.SendRequest("elicitation/create", json.RawMessage(`{"message":"m"}`)); err != nil {
 			return nil, err
 		}
 		<-t.Context().Done() // as a server that has lost its way
@@ -172,7 +172,7 @@ func TestPersonsMayThink(t *testing.T) {
 // callAtOnce has clients call the tools, each in several lanes at once.
 func callAtOnce(t *testing.T, client func() *relayClient, tools ...string) {
 	const sessions, atOnce, perCall = 16, 4, 5
-	rounds := volume.Of(50_000/(sessions*atOnce*perCall)+1, 10)
+	rounds := volume.FullOrQuick(50_000/(sessions*atOnce*perCall)+1, 10)
 	var wg sync.WaitGroup
 	var told atomic.Int64
 	for s := range sessions {

@@ -35,7 +35,7 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	mcptest.Child(stdioServers())
+	mcptest.RunIfChild(stdioServers())
 	if os.Getenv(commandBinary) != "" && len(os.Args) > 1 {
 		os.Exit(conformanceCommand(os.Args[len(os.Args)-1])) // as the suite starts it
 	}

@@ -341,7 +341,7 @@ func needsRoot(t *testing.T) {
 
 func needsMounts(t *testing.T) {
 	needsRoot(t)
-	faultfs.Needed(t)
+	faultfs.SkipUnlessAvailable(t)
 }
 
 func needsSQLite(t *testing.T) {
@@ -356,7 +356,7 @@ func needsSQLite(t *testing.T) {
 // small mounts a small file system as the data directory.
 func small(size int64) func(p *patient) {
 	return func(p *patient) {
-		m, err := faultfs.Tmpfs(p.dataDir(), size)
+		m, err := faultfs.MountTmpfs(p.dataDir(), size)
 		p.must(err)
 		p.t.Cleanup(func() { _ = exec.Command("umount", "-l", m.Dir).Run() })
 	}

@@ -82,7 +82,7 @@ func TestNoAnsweredCallIsLost(t *testing.T) {
 
 func loseNoAnsweredCall(t *testing.T, database string) {
 	const clients = 32
-	calls := int64(volume.Of(10_000, 2_000))
+	calls := int64(volume.FullOrQuick(10_000, 2_000))
 	d := startDurable(t, database)
 	seed := volume.Seed(t, 1)
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -103,7 +103,7 @@ func loseNoAnsweredCall(t *testing.T, database string) {
 func TestOverloadLosesNoCall(t *testing.T) {
 	t.Parallel()
 	const clients = 200
-	calls := volume.Of(6000, 2000)
+	calls := volume.FullOrQuick(6000, 2000)
 	d := startDurable(t, "")
 	d.call(clients, int64(calls), int64(calls), func() {})
 	if n := d.count.Load(); n != int64(calls) {

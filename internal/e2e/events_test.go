@@ -175,7 +175,7 @@ func (l *listener) told() (started, completed map[string]string, err error) {
 func TestEventsAreToldOnce(t *testing.T) {
 	t.Parallel()
 	const clients, listeners, cuts = 16, 20, 50
-	calls := volume.Of(10_000, 2_000)
+	calls := volume.FullOrQuick(10_000, 2_000)
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, upstream.config("m", ""))
 	d.awaitTools("m:echo")

@@ -20,7 +20,7 @@ import (
 // is well again by itself.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	faultfs.Needed(t)
+	faultfs.SkipUnlessAvailable(t)
 	seed := volume.Seed(t, 1) % 1_000_000
 	short := map[string]bool{
 		"full": true, "full, killed": true, "read-only": true, "read-only, killed": true, "EIO, killed": true,
@@ -34,13 +34,13 @@ func TestFaults(t *testing.T) {
 		delete(short, s.Name)
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			r, err := faultrun.Run(t.Context(), s, faultrun.Options{
+			r, err := faultrun.RunScenario(t.Context(), s, faultrun.Options{
 				Binary: binary, Dir: filepath.Join(t.TempDir(), "run"), Seed: seed, Clients: 8,
 			})
 			if err != nil {
 				t.Fatalf("%s, seed %d: %v", s.Name, seed, err)
 			}
-			if !r.Good() || r.Acknowledged == 0 {
+			if !r.IsGood() || r.Acknowledged == 0 {
 				t.Errorf("%s: replay it with go run ./bench faults -only %q -rounds 1 -seed %d\n%+v\n%s", s.Name, s.Name, seed, *r,
 					strings.Join(r.Problems, "\n"))
 			}
@@ -55,16 +55,16 @@ func TestFaults(t *testing.T) {
 // and a full disk hides nothing that is on it.
 func TestADeadDiskIsSaid(t *testing.T) {
 	t.Parallel()
-	faultfs.Needed(t)
+	faultfs.SkipUnlessAvailable(t)
 	for name, fault := range map[string]struct{ begin, end func(m *faultfs.Mount) error }{
-		"read-only": {(*faultfs.Mount).Abort, (*faultfs.Mount).Repair},
-		"full":      {(*faultfs.Mount).Fill, (*faultfs.Mount).Unfill},
+		"read-only": {(*faultfs.Mount).MakeReadOnly, (*faultfs.Mount).UnmountAndRepair},
+		"full":      {(*faultfs.Mount).FillUp, (*faultfs.Mount).RemoveFiller},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 			dir := t.TempDir()
-			disk, err := faultfs.Ext4(filepath.Join(dir, "disk"), 64<<20)
+			disk, err := faultfs.MountExt4(filepath.Join(dir, "disk"), 64<<20)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,7 +28,7 @@ func TestFailuresAreSaidToPeople(t *testing.T) {
 	if err := os.WriteFile(npx, []byte("#!/bin/sh\necho fetching >&2\nexec sleep 60\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	command, env := mcptest.Command(t, "zoo")
+	command, env := mcptest.ChildCommand(t, "zoo")
 	flaky := fmt.Sprintf(`echo >> %[1]s/tries; [ $(wc -l < %[1]s/tries) -gt 2 ] && exec %[2]s; echo not yet >&2; exit 4`, dir, command)
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"dead":   map[string]any{"command": "sh", "args": []string{"-c", `printf 'one\nthe \033[31mend\n' >&2; exit 3`}},

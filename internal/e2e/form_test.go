@@ -294,7 +294,7 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 // person approves elsewhere.
 func TestTypeScriptClientsAreAsked(t *testing.T) {
 	t.Parallel()
-	volume.Nightly(t, volume.Peers)
+	volume.SkipUnlessNightly(t, volume.Peers)
 	modules, node := peers(t)
 	installed(t, "@modelcontextprotocol", "client", "package.json")
 	f := newForms(t)

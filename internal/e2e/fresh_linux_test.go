@@ -50,7 +50,7 @@ func (u *turncoat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if bytes.Contains(body, []byte(`"tools/list"`)) && len(u.Seen("tools/call")) > 0 {
+	if bytes.Contains(body, []byte(`"tools/list"`)) && len(u.Received("tools/call")) > 0 {
 		select {
 		case <-u.withheld:
 		case <-r.Context().Done():
@@ -67,8 +67,8 @@ func TestNoCallOnAnAnnouncedChange(t *testing.T) {
 	u := newTurncoat()
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"trust":"auto","call_timeout":"1s"}}}`, mcptest.Serve(t, u).URL))
 	d.awaitTools("s:look", "s:turn")
-	var callers []*mcptest.Caller
-	for _, s := range mcptest.Surfaces() {
+	var callers []*mcptest.GatewayClient
+	for _, s := range mcptest.AllSurfaces() {
 		c := d.caller(s, "s")
 		defer c.Close()
 		callers = append(callers, c)
@@ -126,7 +126,7 @@ func TestNoCallOnAnAnnouncedChange(t *testing.T) {
 // the others all succeed.
 func TestAgentsRestartNobodysCalls(t *testing.T) {
 	t.Parallel()
-	command, env := mcptest.Command(t, "zoo")
+	command, env := mcptest.ChildCommand(t, "zoo")
 	entry, err := json.Marshal(map[string]any{"command": command, "env": env, "trust": "auto"})
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func TestGuardStandsFirst(t *testing.T) {
 			}
 		})
 	}
-	values, every := foreignPages(), volume.Of(1, 4) // of a quick run, each head with each fourth value
+	values, every := foreignPages(), volume.FullOrQuick(1, 4) // of a quick run, each head with each fourth value
 	for i, head := range heads {
 		for j, v := range values {
 			if (i+j)%every != 0 {

@@ -24,7 +24,7 @@ const childMark = "MCPPROXY_E2E_CHILD"
 // neighbours notice nothing, the daemon does not grow, and nothing outlives it.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
-	good := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Zoo()...))
+	good := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.SampleTools()...))
 	d := startDaemon(t, hostileConfig(t, good.URL))
 	var servers []string
 	for _, transport := range []string{"stdio", "json", "events"} {
@@ -121,7 +121,7 @@ func hostileConfig(t *testing.T, good string) string {
 	var config strings.Builder
 	fmt.Fprintf(&config, `{"mcpServers":{"good":{"url":%q}`, good)
 	process := func(name, server, timeout string) {
-		command, env := mcptest.Command(t, server)
+		command, env := mcptest.ChildCommand(t, server)
 		env[childMark] = strconv.Itoa(os.Getpid())
 		var vars []string
 		for k, v := range env {
@@ -136,7 +136,7 @@ func hostileConfig(t *testing.T, good string) string {
 	for name, timeout := range map[string]string{"hasty": "300ms", "patient": patience.String()} {
 		process(name+"-stdio", "zoo", timeout)
 		for _, transport := range []string{"json", "events"} {
-			server := mcptest.Serve(t, mcptest.New(mcptest.Options{Events: transport == "events"}, mcptest.Zoo()...))
+			server := mcptest.Serve(t, mcptest.New(mcptest.Options{Events: transport == "events"}, mcptest.SampleTools()...))
 			fmt.Fprintf(&config, `,%q:{"trust":"auto","call_timeout":%q,"url":%q}`, name+"-"+transport, timeout, server.URL)
 		}
 	}
@@ -152,7 +152,7 @@ func (d *daemon) provoke(server string, m hostileMode) {
 		m.args = "{}"
 	}
 	var calls sync.WaitGroup
-	for _, s := range mcptest.Surfaces() {
+	for _, s := range mcptest.AllSurfaces() {
 		calls.Go(func() {
 			c := d.caller(s, server)
 			defer c.Close()
@@ -165,8 +165,8 @@ func (d *daemon) provoke(server string, m hostileMode) {
 	calls.Wait()
 }
 
-func (d *daemon) caller(s mcptest.Surface, server string) *mcptest.Caller {
-	return &mcptest.Caller{Base: "http://" + d.address, Surface: s, Server: server, HTTP: &http.Client{Timeout: 2 * patience}}
+func (d *daemon) caller(s mcptest.Surface, server string) *mcptest.GatewayClient {
+	return &mcptest.GatewayClient{Base: "http://" + d.address, Surface: s, Server: server, HTTP: &http.Client{Timeout: 2 * patience}}
 }
 
 // await waits until a server of the zoo answers again.
@@ -187,7 +187,7 @@ func (d *daemon) keepCalling(servers ...string) (stop func()) {
 	quit := make(chan struct{})
 	var calling sync.WaitGroup
 	for _, server := range servers {
-		for _, s := range mcptest.Surfaces() {
+		for _, s := range mcptest.AllSurfaces() {
 			calling.Go(func() {
 				c := d.caller(s, server)
 				defer c.Close()

@@ -23,12 +23,14 @@ const restingVar = "E2E_RESTING_TOOL"
 // stdioServers are the servers that the test binary can be.
 func stdioServers() map[string]func() *mcptest.Server {
 	return map[string]func() *mcptest.Server{
-		"tasks-false": func() *mcptest.Server { return mcptest.NewTasks(false) },
-		"tasks-true":  func() *mcptest.Server { return mcptest.NewTasks(true) },
+		"tasks-false": func() *mcptest.Server { return mcptest.NewTaskServer(false) },
+		"tasks-true":  func() *mcptest.Server { return mcptest.NewTaskServer(true) },
 		"spy":         spy,
 		"gossip":      gossip,
-		"zoo":         func() *mcptest.Server { return mcptest.New(mcptest.Options{}, mcptest.Zoo()...) },
-		"deaf":        func() *mcptest.Server { return mcptest.New(mcptest.Options{IgnoreTerm: true}, mcptest.Zoo()...) },
+		"zoo":         func() *mcptest.Server { return mcptest.New(mcptest.Options{}, mcptest.SampleTools()...) },
+		"deaf": func() *mcptest.Server {
+			return mcptest.New(mcptest.Options{IgnoreTerm: true}, mcptest.SampleTools()...)
+		},
 		"resting": func() *mcptest.Server {
 			definition, err := os.ReadFile(os.Getenv(restingVar))
 			if err != nil {
@@ -54,7 +56,7 @@ type resting struct {
 }
 
 func newResting(t testing.TB) *resting {
-	command, env := mcptest.Command(t, "resting")
+	command, env := mcptest.ChildCommand(t, "resting")
 	r := &resting{t: t, definition: filepath.Join(t.TempDir(), "tool.json")}
 	env = maps.Clone(env)
 	env[restingVar] = r.definition

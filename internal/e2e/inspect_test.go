@@ -77,7 +77,7 @@ func (f *followed) ends() {
 // What a person sees of a server that runs, writes, is called, and goes.
 func TestServersAreLookedAt(t *testing.T) {
 	t.Parallel()
-	command, env := mcptest.Command(t, "zoo")
+	command, env := mcptest.ChildCommand(t, "zoo")
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"zoo": map[string]any{"command": command, "env": env, "trust": "auto", "disabled_tools": []string{"echo"}, "call_timeout": "45s"}}})
 	if err != nil {

@@ -341,8 +341,8 @@ const noteTool = `{"name":"note","description":"Notes a mark.","inputSchema":{"t
 // TestInstances: three instances share a PostgreSQL database, behind a balancer.
 func TestInstances(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t)
-	database := server.Database(t)
+	server := pgtest.StartServer(t)
+	database := server.CreateDatabase(t)
 	up := startUpstream(t, noteTool)
 	all := startInstances(t, 3, database, up.URL)
 	balanced := startBalancer(t, all)
@@ -439,7 +439,7 @@ func TestInstances(t *testing.T) {
 	})
 	t.Run("calls and an instance that is stopped", func(t *testing.T) {
 		const clients = 24
-		enough := volume.Of(10_000, 2_000)
+		enough := volume.FullOrQuick(10_000, 2_000)
 		calls := newMarkedCalls(t, balanced.URL)
 		calls.run(clients, enough/2, nil)
 		stopped := make(chan struct{})
@@ -457,7 +457,7 @@ func TestInstances(t *testing.T) {
 	})
 	t.Run("calls and an instance that is killed", func(t *testing.T) {
 		const clients = 24
-		enough := volume.Of(10_000, 2_000)
+		enough := volume.FullOrQuick(10_000, 2_000)
 		calls := newMarkedCalls(t, balanced.URL)
 		calls.run(clients, enough/2, nil)
 		killed := make(chan struct{})
@@ -501,7 +501,7 @@ func postgresFaults(t *testing.T, server *pgtest.Server, way *relay) []fault {
 	}
 	run := func() {
 		t.Helper()
-		if err := server.Run(); err != nil {
+		if err := server.StartProcess(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -517,9 +517,9 @@ func postgresFaults(t *testing.T, server *pgtest.Server, way *relay) []fault {
 
 // relayedDatabase starts a server, and returns a database of its that is reached by a relay.
 func relayedDatabase(t *testing.T) (server *pgtest.Server, way *relay, database string) {
-	server = pgtest.Start(t)
+	server = pgtest.StartServer(t)
 	way = startRelay(t, server.Address())
-	return server, way, strings.Replace(server.Database(t), server.Address(), way.Addr().String(), 1)
+	return server, way, strings.Replace(server.CreateDatabase(t), server.Address(), way.Addr().String(), 1)
 }
 
 // TestPostgresFaults: the server of the database is killed, stopped, cut off and out of
@@ -580,7 +580,7 @@ func TestPostgresFaultsUnderLoad(t *testing.T) {
 	for _, load := range []struct {
 		sessions int
 		calls    int64
-	}{{32, int64(volume.Of(10_000, 2_000))}, {200, int64(volume.Of(6_000, 2_000))}} {
+	}{{32, int64(volume.FullOrQuick(10_000, 2_000))}, {200, int64(volume.FullOrQuick(6_000, 2_000))}} {
 		t.Run(fmt.Sprint(load.sessions, " sessions"), func(t *testing.T) {
 			t.Parallel()
 			server, way, database := relayedDatabase(t)
@@ -608,13 +608,13 @@ func TestPostgresFaultsUnderLoad(t *testing.T) {
 // PostgreSQL, once.
 func TestNoAnsweredCallIsLostInPostgres(t *testing.T) {
 	t.Parallel()
-	loseNoAnsweredCall(t, pgtest.Start(t).Database(t))
+	loseNoAnsweredCall(t, pgtest.StartServer(t).CreateDatabase(t))
 }
 
 // TestPlantedSecretsInPostgres is TestPlantedSecrets with the log in PostgreSQL, through all of
 // whose files is looked.
 func TestPlantedSecretsInPostgres(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t)
-	plantedSecrets(t, server.Database(t), server.Dir())
+	server := pgtest.StartServer(t)
+	plantedSecrets(t, server.CreateDatabase(t), server.Dir())
 }

@@ -86,7 +86,7 @@ func postgres(t *testing.T) (url, log string) {
 // database and of a shell run unasked. Both servers are from npm, the database is real.
 func TestReadsUnaskedWritesAsked(t *testing.T) {
 	t.Parallel()
-	volume.Nightly(t, volume.Peers)
+	volume.SkipUnlessNightly(t, volume.Peers)
 	_, node := peers(t)
 	toPostgres, toShell := installed(t, "@modelcontextprotocol", "server-postgres", "dist", "index.js"), installed(t, "mcp-server-commands", "build", "index.js")
 	url, log := postgres(t)

@@ -63,7 +63,7 @@ func (d *daemon) awaitState(server, want string) {
 func TestLoginStory(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","description":"Echo.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`)
-	login := mcptest.ServeLogin(t, upstream)
+	login := mcptest.StartLoginServer(t, upstream)
 	config := fmt.Sprintf(`{"mcpServers": {"tickets": {"url": %q}}}`, login.URL)
 	d := startDaemon(t, config, noKeyring)
 	d.awaitState("tickets", "needs_login")
@@ -86,17 +86,17 @@ func TestLoginStory(t *testing.T) {
 	}
 
 	// A login that is denied fails, and the next one works.
-	login.Set(func(r *mcptest.LoginRules) { r.Deny = "access_denied" })
+	login.ChangeRules(func(r *mcptest.LoginRules) { r.Deny = "access_denied" })
 	if code, stderr := d.logIn("tickets"); code != 6 || !strings.Contains(stderr, "access_denied") {
 		t.Errorf("a denied login: exit code %d, %s", code, stderr)
 	}
-	login.Set(func(r *mcptest.LoginRules) { r.Deny = "" })
+	login.ChangeRules(func(r *mcptest.LoginRules) { r.Deny = "" })
 	if code, stderr := d.logIn("tickets"); code != 0 {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}
 	d.awaitTools("tickets:echo")
-	if len(login.Asked("/register")) != 1 {
-		t.Errorf("registered %d times", len(login.Asked("/register")))
+	if len(login.RequestsTo("/register")) != 1 {
+		t.Errorf("registered %d times", len(login.RequestsTo("/register")))
 	}
 	call := func() (code int, out string) {
 		code, stdout, stderr := d.cli("call", "tool-read", "tickets:echo", "--args", `{"a":1}`)
@@ -115,14 +115,14 @@ func TestLoginStory(t *testing.T) {
 	}
 
 	// A step up.
-	login.Set(func(r *mcptest.LoginRules) { r.Scope = "write" })
+	login.ChangeRules(func(r *mcptest.LoginRules) { r.Scope = "write" })
 	if code, out := call(); code != 6 || !strings.Contains(out, "mcpproxy upstream login tickets") {
 		t.Errorf("without the scope: exit code %d, %s", code, out)
 	}
 	if code, stderr := d.logIn("tickets"); code != 0 {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}
-	asked := login.Asked("/authorize")
+	asked := login.RequestsTo("/authorize")
 	if got := asked[len(asked)-1].Form.Get("scope"); got != "read write" {
 		t.Errorf("the step up asks for %q", got)
 	}
@@ -137,7 +137,7 @@ func TestLoginStory(t *testing.T) {
 		t.Errorf("logout: %s", stderr)
 	}
 	d.awaitState("tickets", "needs_login")
-	if len(login.Asked("/revoke")) != 1 {
+	if len(login.RequestsTo("/revoke")) != 1 {
 		t.Error("the authorization server was not told")
 	}
 	// What is removed is forgotten.
@@ -147,7 +147,7 @@ func TestLoginStory(t *testing.T) {
 	if code, _, stderr := d.cli("upstream", "remove", "tickets", "--yes"); code != 0 {
 		t.Errorf("remove: %s", stderr)
 	}
-	if len(login.Asked("/revoke")) != 2 {
+	if len(login.RequestsTo("/revoke")) != 2 {
 		t.Error("the authorization server was not told of the removal")
 	}
 	d.checkLoginRecords()
@@ -179,14 +179,14 @@ func (d *daemon) checkLoginRecords() {
 }
 
 // checkNoTokens looks for tokens and codes in everything that is kept or said.
-func (d *daemon) checkNoTokens(login *mcptest.Login) {
+func (d *daemon) checkNoTokens(login *mcptest.LoginServer) {
 	d.t.Helper()
 	d.stop()
 	secrets := []string{"access-", "refresh-", "code-"}
-	for _, a := range login.Asked("/token") {
+	for _, a := range login.RequestsTo("/token") {
 		secrets = append(secrets, a.Form.Get("code_verifier"))
 	}
-	for _, a := range login.Asked("/authorize") {
+	for _, a := range login.RequestsTo("/authorize") {
 		secrets = append(secrets, a.Form.Get("state"))
 	}
 	texts := map[string][]byte{"stderr": []byte(d.stderr.String())}
@@ -204,8 +204,8 @@ func (d *daemon) checkNoTokens(login *mcptest.Login) {
 func TestLoginThatCannotBegin(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t)
-	login := mcptest.ServeLogin(t, upstream)
-	login.Document("/.well-known/oauth-authorization-server/as", map[string]any{"authorization_endpoint": "javascript:alert(1)"})
+	login := mcptest.StartLoginServer(t, upstream)
+	login.ChangeMetadata("/.well-known/oauth-authorization-server/as", map[string]any{"authorization_endpoint": "javascript:alert(1)"})
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers": {
 		"hostile": {"url": %q},
 		"keyed": {"url": %q, "headers": {"Authorization": "Bearer own-token-of-mine"}},

@@ -127,7 +127,7 @@ func npmServers(t testing.TB, files string) []npmServer {
 			{"read", "search_nodes", `{"query":"Grace"}`, "writes compilers", false},
 		}},
 	}
-	if !volume.Covers(volume.Peers) {
+	if !volume.CoversTopic(volume.Peers) {
 		return servers
 	}
 	servers = append(servers, []npmServer{
@@ -203,7 +203,7 @@ func TestServersFromNpm(t *testing.T) {
 	for _, era := range []string{"legacy", "auto", "modern"} {
 		t.Run("inspector "+era, func(t *testing.T) {
 			t.Parallel()
-			volume.Nightly(t, volume.Peers)
+			volume.SkipUnlessNightly(t, volume.Peers)
 			inspect(t, d, era, servers)
 			inspectStdio(t, d, era)
 		})

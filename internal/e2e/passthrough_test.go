@@ -83,7 +83,7 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 		return mcptest.Serve(t, w.watch(name, false, next)).URL
 	}
 	definition := `{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
-	login := mcptest.ServeLogin(t, w.watch("login", true, startUpstream(t, definition)))
+	login := mcptest.StartLoginServer(t, w.watch("login", true, startUpstream(t, definition)))
 	plain := serve("plain", startUpstream(t, definition))
 	newer := serve("newer", mcptest.New(mcptest.Options{Modern: true}, mcptest.Tool{Definition: definition}))
 	moved := serve("moved", http.RedirectHandler(plain, http.StatusTemporaryRedirect))
@@ -98,8 +98,8 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 			next.ServeHTTP(rw, r)
 		})
 	}
-	moving := mcptest.ServeLogin(t, w.watch("moving", true, moves(startUpstream(t, definition))))
-	command, env := mcptest.Command(t, "spy")
+	moving := mcptest.StartLoginServer(t, w.watch("moving", true, moves(startUpstream(t, definition))))
+	command, env := mcptest.ChildCommand(t, "spy")
 	variables, err := json.Marshal(env)
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 		calls = append(calls, func() { post("/api/v1/tools/call", rest, nil) })
 	}
 	const atOnce = 16
-	wanted := volume.Of(10_000, 1_000)
+	wanted := volume.FullOrQuick(10_000, 1_000)
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range atOnce {

@@ -130,7 +130,7 @@ func plantedSecrets(t *testing.T, database, files string) {
 	receiver := &collector{}
 	endpoint := httptest.NewServer(receiver)
 	defer endpoint.Close()
-	command, env := mcptest.Command(t, "gossip")
+	command, env := mcptest.ChildCommand(t, "gossip")
 	env["GOSSIP_KEY"] = p.in("the environment of a server")
 	entries := map[string]any{"validate_arguments": "warn", "log": map[string]any{"level": "debug"}, "telemetry": map[string]any{"endpoint": endpoint.URL},
 		"mcpServers": map[string]any{"leaky": map[string]any{"command": command, "env": env, "trust": "auto"},

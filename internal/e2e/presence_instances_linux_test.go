@@ -85,8 +85,8 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 		world.add(name, `{"readOnlyHint":true}`, `{"type":"object"}`)
 	}
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, world.tool...))
-	server := pgtest.Start(t)
-	address := server.Database(t)
+	server := pgtest.StartServer(t)
+	address := server.CreateDatabase(t)
 	s := &sharedPresence{t: t, server: server, database: "d1", world: world,
 		config: fmt.Sprintf(`{"database":%q,"mcpServers":{"s":{"url":%q,"trust":"manual"}}}`, address, u.URL)}
 	a, b := startDaemon(t, s.config), startDaemon(t, s.config)

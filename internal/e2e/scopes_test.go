@@ -31,7 +31,7 @@ type scopeTool struct {
 }
 
 // scopeOperations returns how many operations are done.
-func scopeOperations() int { return volume.Of(10_000, 2_000) }
+func scopeOperations() int { return volume.FullOrQuick(10_000, 2_000) }
 
 var (
 	scopeServers = []string{"alphaq", "bravoq", "charlieq", "deltaq", "echoq", "foxtrotq"}
@@ -86,7 +86,7 @@ func scopeWorld(t *testing.T, tools []scopeTool, servers []string, reads bool) s
 			}
 			of = append(of, mcptest.Tool{Definition: x.definition(), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 				text := "made by " + x.canary
-				if c.Int("n", 0) > 0 {
+				if c.IntArgument("n", 0) > 0 {
 					text = strings.Repeat(text+". ", 400) // which is cut
 				}
 				return fmt.Appendf(nil, `{"content":[{"type":"text","text":%q}]}`, text), nil

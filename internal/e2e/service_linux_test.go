@@ -41,7 +41,7 @@ service status -o json >"$HOME/third.json"
 // after a crash, and gone when it is removed, without its data.
 func TestServiceOfSystemd(t *testing.T) {
 	t.Parallel()
-	volume.Nightly(t, volume.Packages)
+	volume.SkipUnlessNightly(t, volume.Packages)
 	if _, err := os.Stat("/lib/systemd/systemd"); err != nil || exec.Command("unshare", "-m", "-C", "mkdir", "-p", "/run/systemd").Run() != nil {
 		t.Skip("no systemd can be run in a namespace here")
 	}

@@ -166,7 +166,7 @@ func TestSharedSessionTellsWhomItConcerns(t *testing.T) {
 	up := mcptest.New(mcptest.Options{
 		Capabilities: `{"tools":{"listChanged":true},"resources":{"subscribe":true}}`,
 		Other:        func(string, *mcptest.Call) (json.RawMessage, error) { return json.RawMessage("{}"), nil },
-	}, mcptest.Tool{Definition: mcptest.Define("echo")})
+	}, mcptest.Tool{Definition: mcptest.ToolDefinition("echo")})
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"session":"shared"}}}`, mcptest.Serve(t, up).URL))
 	d.awaitTools("s:echo")
 	connect := func() (s *mcp.ClientSession, updated, listed chan struct{}) {
@@ -197,7 +197,7 @@ func TestSharedSessionTellsWhomItConcerns(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, "the server hears that nobody is left", func() error {
-		if n := len(up.Seen("resources/unsubscribe")); n != 1 {
+		if n := len(up.Received("resources/unsubscribe")); n != 1 {
 			return fmt.Errorf("%d times", n)
 		}
 		return nil
@@ -205,7 +205,7 @@ func TestSharedSessionTellsWhomItConcerns(t *testing.T) {
 	if _, err := b.CallTool(within(t), &mcp.CallToolParams{Name: "echo"}); err != nil {
 		t.Errorf("the other client: %v", err)
 	}
-	if n := len(up.Seen("initialize")); n != 1 {
+	if n := len(up.Received("initialize")); n != 1 {
 		t.Errorf("%d sessions", n)
 	}
 }
@@ -214,7 +214,7 @@ func TestSharedSessionTellsWhomItConcerns(t *testing.T) {
 // open ends, and the server runs on.
 func TestSessionChangesLive(t *testing.T) {
 	t.Parallel()
-	up := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("echo")})
+	up := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("echo")})
 	url := mcptest.Serve(t, up).URL
 	config := func(session string) string {
 		return fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"session":%q}}}`, url, session)
@@ -240,13 +240,13 @@ func TestSessionChangesLive(t *testing.T) {
 		}
 		return nil
 	})
-	if n := len(up.Seen("initialize")); n != 1 {
+	if n := len(up.Received("initialize")); n != 1 {
 		t.Errorf("%d sessions before there is a client of its own", n)
 	}
 	if got := status(d.relayClient("s")); got != http.StatusOK {
 		t.Errorf("status %d", got)
 	}
-	if n := len(up.Seen("initialize")); n != 2 {
+	if n := len(up.Received("initialize")); n != 2 {
 		t.Errorf("%d sessions, with one of a client", n)
 	}
 	if s, err := d.server("s"); err != nil || s.Restarts != 0 || s.State != "ready" {

@@ -47,7 +47,7 @@ const slowPause = 2 * time.Second
 //
 // It does not run in parallel: it compares how long calls take.
 func TestSlowConnections(t *testing.T) {
-	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Zoo()...))
+	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.SampleTools()...))
 	limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, slowFiles), "sh"}
 	d := startDaemonUnder(t, limited, `{"mcpServers":{"srv":{"url":"`+upstream.URL+`","trust":"auto"}}}`)
 	d.awaitTools("srv:echo")

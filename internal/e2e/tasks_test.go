@@ -255,9 +255,9 @@ func TestTasks(t *testing.T) {
 	var servers []string
 	direct := map[bool]string{}
 	for _, modern := range []bool{false, true} {
-		direct[modern] = mcptest.Serve(t, mcptest.NewTasks(modern)).URL
-		servers = append(servers, fmt.Sprintf(`"http-%t":{"url":%q,%s}`, modern, mcptest.Serve(t, mcptest.NewTasks(modern)).URL, config))
-		command, env := mcptest.Command(t, fmt.Sprintf("tasks-%t", modern))
+		direct[modern] = mcptest.Serve(t, mcptest.NewTaskServer(modern)).URL
+		servers = append(servers, fmt.Sprintf(`"http-%t":{"url":%q,%s}`, modern, mcptest.Serve(t, mcptest.NewTaskServer(modern)).URL, config))
+		command, env := mcptest.ChildCommand(t, fmt.Sprintf("tasks-%t", modern))
 		variables, err := json.Marshal(env)
 		if err != nil {
 			t.Fatal(err)
@@ -312,7 +312,7 @@ func TestTasksElsewhere(t *testing.T) {
 	odd := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"odd","annotations":{"readOnlyHint":true}}`,
 		Handle: func(*mcptest.Call) (json.RawMessage, error) { return json.RawMessage(unasked), nil }})
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"older":{"url":%q,"trust":"auto"},"newer":{"url":%q,"trust":"auto"},"odd":{"url":%q,"trust":"auto"}}}`,
-		mcptest.Serve(t, mcptest.NewTasks(false)).URL, mcptest.Serve(t, mcptest.NewTasks(true)).URL, mcptest.Serve(t, odd).URL))
+		mcptest.Serve(t, mcptest.NewTaskServer(false)).URL, mcptest.Serve(t, mcptest.NewTaskServer(true)).URL, mcptest.Serve(t, odd).URL))
 	d.awaitTools("older:work", "newer:work", "odd:odd")
 	client := func(path string, modern bool) *taskClient {
 		c := &taskClient{t: t, url: "http://" + d.address + path, modern: modern}

@@ -212,7 +212,7 @@ func openStream(t *testing.T, d *daemon, token, session string) eventStream {
 // confined like everybody with that token; when it is revoked, the session ends.
 func TestATokenOnStdio(t *testing.T) {
 	t.Parallel()
-	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("look")}))
+	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("look")}))
 	d := startDaemon(t, fmt.Sprintf(`{"profiles":{"p":{"servers":["s"]}},"mcpServers":{"s":{"url":%q},"other":{"url":%q}}}`, upstream.URL, upstream.URL))
 	d.awaitTools("s:look", "other:look")
 	token := d.createToken("desk", "--servers", "s")
@@ -295,7 +295,7 @@ func TestATokenOnStdio(t *testing.T) {
 // their next request and in what they are told.
 func TestAProfileIsReloaded(t *testing.T) {
 	t.Parallel()
-	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("look")}))
+	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("look")}))
 	config := func(profiles string) string {
 		return fmt.Sprintf(`{"profiles":{%s},"mcpServers":{"s":{"url":%q},"other":{"url":%q}}}`, profiles, upstream.URL, upstream.URL)
 	}

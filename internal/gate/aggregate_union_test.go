@@ -109,7 +109,7 @@ func TestAllToolsInferred(t *testing.T) {
 
 // The tools of real servers come out unchanged apart from their names.
 func TestAllRealTools(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	shared := os.Getenv("MCPPROXY_SHARED")
 	if shared == "" {
 		shared = "../../../shared"
@@ -157,7 +157,7 @@ func TestAllRealTools(t *testing.T) {
 // Ten thousand tools come in pages, each one once and in order, also when the
 // tools change between two pages.
 func TestAllPages(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	var raws []string
 	for i := range 10_000 {
 		raws = append(raws, fmt.Sprintf(`{"name":"tool_%d","description":"does %d"}`, i*7919%10_000, i))

@@ -32,7 +32,7 @@ import (
 // TestMain has the walks be the same each time, since a change must not fail by what an older one
 // has left: -rapid.seed=0 takes others.
 func TestMain(m *testing.M) {
-	volume.Rapid()
+	volume.ConfigureRapid()
 	os.Exit(m.Run())
 }
 
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 // what fails, made small.
 func TestNothingRunsUnapproved(t *testing.T) {
 	walks := 0
-	walkAtRandom(t, volume.Of(50, 10), func() func() database { // in each of rapid's walks
+	walkAtRandom(t, volume.FullOrQuick(50, 10), func() func() database { // in each of rapid's walks
 		walks++
 		file := filepath.Join(t.TempDir(), fmt.Sprint(walks, ".db"))
 		return func() database { return store.OpenSQLite(file, nil) }

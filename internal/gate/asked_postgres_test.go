@@ -17,7 +17,7 @@ func fewWalks(t *testing.T) {
 	checks := flag.Lookup("rapid.checks").Value
 	before := checks.String()
 	t.Cleanup(func() { _ = checks.Set(before) })
-	_ = checks.Set(strconv.Itoa(volume.Of(100, 8))) // a number
+	_ = checks.Set(strconv.Itoa(volume.FullOrQuick(100, 8))) // a number
 }
 
 // TestNothingRunsUnapprovedOnInstances is TestNothingRunsUnapproved with a database that is
@@ -27,7 +27,7 @@ func TestNothingRunsUnapprovedOnInstances(t *testing.T) {
 		t.Skip("it starts PostgreSQL")
 	}
 	fewWalks(t)
-	address := pgtest.Start(t).Database(t)
+	address := pgtest.StartServer(t).CreateDatabase(t)
 	walkAtRandom(t, 8, func() func() database {
 		return func() database {
 			db, err := store.OpenPostgres(address, t.TempDir(), nil)

@@ -37,7 +37,7 @@ func TestALoopOfRefusalsIsSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, wipes)
 		began := time.Now()
-		n := volume.Of(10_000, 4_000)
+		n := volume.FullOrQuick(10_000, 4_000)
 		for range n {
 			w.refused("a")
 		}

@@ -175,7 +175,7 @@ func sensitive(sensitivity string) (d policy.DeclaredIntent) {
 // TestAResultAsAnArgument: it reaches the server byte for byte, and the record has where it
 // is from and no handle.
 func TestAResultAsAnArgument(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	big := string(wirejson.AppendString(nil, strings.Repeat("x\ny\"é", 1<<20)))
 	w, handle := hand(t, `{"content":[],"structuredContent":{"items":[{"body":`+big+`,"n": 9007199254740993, "list":[1, 2]}]}}`)
 	for path, want := range map[string]string{"items[0].body": big, "structuredContent.items[0].body": big} {

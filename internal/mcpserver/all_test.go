@@ -98,14 +98,14 @@ func TestAllSession(t *testing.T) {
 		}
 	}
 	levels := ""
-	for _, m := range server.Seen("logging/setLevel") {
+	for _, m := range server.Received("logging/setLevel") {
 		levels += string(m.Params)
 	}
 	if levels != `{"level":"info"}{"level":"error"}` {
 		t.Errorf("the server was told %s", levels)
 	}
 	introduced := false
-	for _, m := range server.Seen("initialize") {
+	for _, m := range server.Received("initialize") {
 		introduced = introduced || strings.Contains(string(m.Params), `"capabilities":{"roots":{}},"clientInfo":{"name":"c"`)
 	}
 	if !introduced {
@@ -123,7 +123,7 @@ func TestAllSession(t *testing.T) {
 			t.Errorf("%s: %d %s", notice, status, body)
 		}
 	}
-	if len(server.Seen("notifications/roots/list_changed")) != 1 {
+	if len(server.Received("notifications/roots/list_changed")) != 1 {
 		t.Error("the server was not told of the roots")
 	}
 	big := strings.Replace(allHello, `"roots":{}`, `"x":"`+strings.Repeat("x", 64<<10)+`"`, 1)
@@ -139,7 +139,7 @@ func TestAllSessionsEnd(t *testing.T) {
 	session := h.allSession()
 	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__echo","arguments":{}}}`
 	sessions := func() (n int) { // of this client
-		for _, m := range server.Seen("initialize") {
+		for _, m := range server.Received("initialize") {
 			if strings.Contains(string(m.Params), `"name":"c"`) {
 				n++
 			}

@@ -38,7 +38,7 @@ func TestFloodOfSessions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of sessions")
 	}
-	flood := volume.Of(12_000, 6_000) // more than one, or all that are unused, may have
+	flood := volume.FullOrQuick(12_000, 6_000) // more than one, or all that are unused, may have
 	for _, tt := range []struct {
 		name        string
 		connections int

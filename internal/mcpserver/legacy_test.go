@@ -372,7 +372,7 @@ func TestManySessions(t *testing.T) {
 func TestSessionIDs(t *testing.T) {
 	ss := newSessionTable()
 	seen := map[string]bool{}
-	for range volume.Of(20_000, 2_000) {
+	for range volume.FullOrQuick(20_000, 2_000) {
 		s, err := opened(ss, auth.Actor{Kind: auth.Agent})
 		if err != nil {
 			t.Fatal(err)

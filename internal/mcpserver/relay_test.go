@@ -68,7 +68,7 @@ func (s *throughSet) judged(ctx context.Context, d session.Doer, r *session.Requ
 
 // relayHarness is a harness with two servers behind /mcp/servers/….
 func relayHarness(t *testing.T) (*harness, *throughSet, *mcptest.Server) {
-	server := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+	server := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	address := mcptest.Serve(t, server).URL
 	set := &throughSet{Set: compat.NewSet(upstream.Options{})}
 	h := newHarness(t)
@@ -119,7 +119,7 @@ func TestRelaySession(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	seen := false
-	for _, m := range server.Seen("initialize") {
+	for _, m := range server.Received("initialize") {
 		seen = seen || strings.Contains(string(m.Params), `"capabilities":{"roots":{}}`)
 		if m.Header["Mcp-Session-Id"] != nil {
 			t.Errorf("the server was told a session: %v", m.Header)
@@ -135,7 +135,7 @@ func TestRelaySession(t *testing.T) {
 		}
 	}
 	asked := 0 // the shared connection lists for itself, too
-	for _, m := range server.Seen("tools/list") {
+	for _, m := range server.Received("tools/list") {
 		if string(m.Params) == `{"_meta":{"big":9007199254740993}}` && m.Header["Mcp-Session-Id"][0] != session {
 			asked++
 		}

@@ -374,7 +374,7 @@ func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 	defer func() { l.down() }()
 	var history []string
 	executed := 0
-	for i := range volume.Of(5_000, 1_000) {
+	for i := range volume.FullOrQuick(5_000, 1_000) {
 		what, err := l.step()
 		history = append(history, what)
 		if err != nil {
@@ -386,7 +386,7 @@ func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 		}
 		l.Events, l.Begun, l.Appended, l.Ended = nil, nil, nil, nil
 	}
-	if executed < volume.Of(100, 20) {
+	if executed < volume.FullOrQuick(100, 20) {
 		t.Errorf("seed %d: only %d calls were executed", seed, executed)
 	}
 }

@@ -131,7 +131,7 @@ func TestRespellingOffersIsNeverHeld(t *testing.T) {
 	}
 	w.approveServer()
 	saves := w.Approvals.SaveCount()
-	for i := range volume.Of(1_000, 200) {
+	for i := range volume.FullOrQuick(1_000, 200) {
 		for _, kind := range tool.PrimitiveKinds() {
 			raw := fullOffers[kind]
 			if kind == tool.KindResource {

@@ -88,7 +88,7 @@ func TestReorderingIsNeverHeld(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), full)
 	w.approve("s:full")
 	saves := w.Approvals.SaveCount()
-	for i := range volume.Of(1_000, 200) {
+	for i := range volume.FullOrQuick(1_000, 200) {
 		w.SetToolsOn("s", respell(r, json.RawMessage(full)))
 		if s := w.status("s:full"); s != "callable" {
 			t.Fatalf("seed %d, round %d: %s", seed, i, s)

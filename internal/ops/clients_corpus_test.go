@@ -84,11 +84,11 @@ var variants = []variant{
 	{name: "huge", text: func(s string, f textedit.Format) string {
 		switch f {
 		case textedit.JSON:
-			return strings.Replace(s, "{", "{\n  \"big\": \""+strings.Repeat("x", volume.Of(1<<20, 64<<10))+"\",", 1)
+			return strings.Replace(s, "{", "{\n  \"big\": \""+strings.Repeat("x", volume.FullOrQuick(1<<20, 64<<10))+"\",", 1)
 		case textedit.TOML:
-			return "big = \"" + strings.Repeat("x", volume.Of(1<<20, 64<<10)) + "\"\n" + s
+			return "big = \"" + strings.Repeat("x", volume.FullOrQuick(1<<20, 64<<10)) + "\"\n" + s
 		}
-		return "big: " + strings.Repeat("x", volume.Of(200<<10, 64<<10)) + "\n" + s
+		return "big: " + strings.Repeat("x", volume.FullOrQuick(200<<10, 64<<10)) + "\n" + s
 	}},
 	{name: "a link", text: plain, link: "inside"},
 	{name: "mode 0640", text: plain, mode: 0o640},
@@ -114,7 +114,7 @@ func TestCorpus(t *testing.T) {
 			if testing.Short() && c.ID != "claude-code" && v.name != "plain" {
 				continue
 			}
-			if v.name == tooLarge && !volume.Full() {
+			if v.name == tooLarge && !volume.IsFull() {
 				format := c.TargetFile(account(t).Env).Format
 				if large[format] {
 					continue // it is refused like the other one of its format

@@ -90,7 +90,7 @@ func realServers(t *testing.T) map[string][]string {
 // TestWhatAnAnswerCosts: thirty requests of 25 real servers have the right tool each, and
 // cost 2,300 tokens on average at most, a token being four bytes.
 func TestWhatAnAnswerCosts(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	lists := realServers(t)
 	w := newWorld(t, func(c *config.Config) {
 		for name := range lists {

@@ -208,13 +208,13 @@ func TestComingBackWithAnyID(t *testing.T) {
 	p, leave := w.open(EventQuery{}, nil)
 	defer leave()
 	var begun []string
-	for range volume.Of(300, 100) {
+	for range volume.FullOrQuick(300, 100) {
 		begun = append(begun, w.call("r"))
 	}
 	await(t, "all calls", func() bool { return len(ids(p.String(), "activity.tool_call.completed")) == len(begun) })
 	blocks := strings.Split(strings.TrimSuffix(p.String(), "\n\n"), "\n\n")
 	random := rand.New(rand.NewPCG(1, 2))
-	for range volume.Of(50, 20) {
+	for range volume.FullOrQuick(50, 20) {
 		i := random.IntN(len(blocks))
 		rest := strings.Join(blocks[i+1:], "\n\n")
 		for _, q := range []EventQuery{{}, {Types: []EventKind{EventCallCompleted, EventConfigChanged}}} {
@@ -351,7 +351,7 @@ func TestADayOfTimers(t *testing.T) {
 		defer leave()
 		var before held
 		told := 0
-		hours := volume.Of(24, 3)
+		hours := volume.FullOrQuick(24, 3)
 		for hour := range hours {
 			for range 60 {
 				time.Sleep(time.Minute)

@@ -86,9 +86,9 @@ func verify(t *testing.T, text string) ops.ExportVerification {
 
 // TestAnExportProvesItself: whole, without bodies, filtered, and after pruning.
 func TestAnExportProvesItself(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	records := int64(volume.Of(9000, 1500))
+	records := int64(volume.FullOrQuick(9000, 1500))
 	l, h, db := instance(t, int(records))
 	whole, _ := export(t, h, ops.ExportQuery{Bodies: true})
 	v := verify(t, whole)
@@ -149,14 +149,14 @@ func TestAnExportProvesItself(t *testing.T) {
 // TestMutationsOfAnExport changes an export at random; every change must be named. With
 // MCPPROXY_MUTATIONS it makes so many.
 func TestMutationsOfAnExport(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	records, n := volume.Of(10_000, 1500), volume.Of(30, 15)
+	records, n := volume.FullOrQuick(10_000, 1500), volume.FullOrQuick(30, 15)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
 	}
 	_, h, _ := instance(t, records)
-	_, other, _ := instance(t, volume.Of(2000, 300))
+	_, other, _ := instance(t, volume.FullOrQuick(2000, 300))
 	var texts []string
 	for _, q := range []ops.ExportQuery{{Bodies: true}, {}, {Filter: activity.Filter{Statuses: []activity.Status{activity.Success}}, Bodies: true}} {
 		text, _ := export(t, h, q)

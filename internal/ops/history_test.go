@@ -145,7 +145,7 @@ func (w *watched) Write(p []byte) (int, error) {
 // and looks at the size of the writes alone: what the log itself holds meanwhile, up to 12 MB that wait
 // for the database, is more than such an export.
 func TestExportsTakeNoMemory(t *testing.T) {
-	records := volume.Of(100_000, 5_000)
+	records := volume.FullOrQuick(100_000, 5_000)
 	l, h := open(t)
 	r := call("notes", "success", "read")
 	r.Arguments = []byte(`"` + strings.Repeat("x", 300) + `"`)
@@ -169,7 +169,7 @@ func TestExportsTakeNoMemory(t *testing.T) {
 	if w.lines != records+1 || w.heap == 0 || w.most > 256<<10 {
 		t.Errorf("%d records, %d bytes, up to %d in a write", w.lines, w.bytes, w.most)
 	}
-	if volume.Full() && w.heap > before.HeapAlloc+32<<20 {
+	if volume.IsFull() && w.heap > before.HeapAlloc+32<<20 {
 		t.Errorf("%d MB of memory, %d before", w.heap>>20, before.HeapAlloc>>20)
 	}
 	failed := errors.New("gone")

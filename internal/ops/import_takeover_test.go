@@ -38,7 +38,7 @@ var habits = map[textedit.Format]map[string]string{
 		"comments": "// mine\n{\n  // a theme\n  \"theme\": \"dark\", /* yes */\n  \"list\": [1, 2,],\n}\n",
 		"mark":     "\ufeff{\"theme\": \"dark\"}",
 		"crlf":     "{\r\n\t\"theme\": \"dark\",\r\n\t\"more\": {}\r\n}\r\n",
-		"huge":     "{\n  \"history\": [\"" + strings.Repeat("x", volume.Of(1<<20, 64<<10)) + "\"]\n}",
+		"huge":     "{\n  \"history\": [\"" + strings.Repeat("x", volume.FullOrQuick(1<<20, 64<<10)) + "\"]\n}",
 	},
 	textedit.TOML: {
 		"plain":    "model = \"o5\"\n",

@@ -24,9 +24,9 @@ func (noVault) Delete(context.Context, string) error         { return nil }
 
 var person = Caller{Actor: auth.Actor{Kind: auth.Admin}, Source: activity.SourceCLI}
 
-func loginWorld(t *testing.T) (*world, *mcptest.Login) {
+func loginWorld(t *testing.T) (*world, *mcptest.LoginServer) {
 	t.Helper()
-	server := mcptest.ServeLogin(t, http.NotFoundHandler())
+	server := mcptest.StartLoginServer(t, http.NotFoundHandler())
 	w := newWorld(t, nil)
 	logins := oauth.NewAccounts(oauth.Options{Vault: noVault{}})
 	logins.Configure([]oauth.AccountTarget{{Name: "s", URL: server.URL}})

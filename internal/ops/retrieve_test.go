@@ -47,10 +47,10 @@ func withServers(c *config.Config, names ...string) {
 // However many tools there are and however large, an answer is within its limit
 // and tells of as many as asked for.
 func TestAnswersStayWithinTheLimit(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	w := newWorld(t, nil)
 	large := json.RawMessage(schemaOf(40_000))
-	tools := make([]*tool.Definition, volume.Of(10_000, 1_000))
+	tools := make([]*tool.Definition, volume.FullOrQuick(10_000, 1_000))
 	for i := range tools {
 		name := "get_thing_" + strconv.Itoa(i)
 		tools[i] = &tool.Definition{ID: tool.ID{Server: "s", Tool: name}, Raw: json.RawMessage(`{"name":"` + name + `"}`),
@@ -168,8 +168,8 @@ func TestInstructionsAreToldOnce(t *testing.T) {
 
 // Nothing that a server or a client makes large makes an answer larger.
 func TestHostileAnswersStayWithinTheLimit(t *testing.T) {
-	volume.Serial(t)
-	size := volume.Of(90_000, 18_000)
+	volume.SkipUnderRace(t)
+	size := volume.FullOrQuick(90_000, 18_000)
 	quotes := strings.Repeat(`\"`, size)
 	var names, open, denied []string
 	for i := range 100 {

@@ -452,7 +452,7 @@ func (w *trialWorld) fill(all int) {
 // TestManyCalls: calls on record, made through the gate into a real log, are the same
 // under the configuration that decided about them; and a change is found.
 func TestManyCalls(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	w := newTrialWorld(t, trialBase, definitions...)
 	const all = 5_000
 	w.fill(all)

@@ -74,7 +74,7 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 // TestAnOlderDatabaseHasLostNothing: a database of a version without approvals gets their tables
 // and does not count as a replacement.
 func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	db := store.OpenSQLite(path, nil)
@@ -113,7 +113,7 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 
 // TestApprovalsGetTheirKind: decisions about tools of a version without kinds stay valid.
 func TestApprovalsGetTheirKind(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	db := store.OpenSQLite(path, nil)

@@ -14,7 +14,7 @@ import (
 // TestClientsOfAnOlderDatabase: a database of a version without the client column gets it when a
 // query needs it.
 func TestClientsOfAnOlderDatabase(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	const n = 5000
 	dir := newClosedDatabase(t, n)
@@ -45,7 +45,7 @@ func TestClientsOfAnOlderDatabase(t *testing.T) {
 // TestTimesOfAnOlderDatabase: durations are columns, also of calls that end when their record is in
 // a chunk, and in a database of an older version.
 func TestTimesOfAnOlderDatabase(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	l, db := openLogAndDB(t, dir)

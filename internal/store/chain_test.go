@@ -16,12 +16,12 @@ import (
 // TestTheDatabaseHasTheWholeChain verifies the chain from the database alone, before and after
 // pruning.
 func TestTheDatabaseHasTheWholeChain(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	l, db := openLogAndDB(t, dir)
 	var running []string
-	rounds := volume.Of(60, 15)
+	rounds := volume.FullOrQuick(60, 15)
 	for i := range rounds { // long calls, whose ends are far from their beginnings
 		r := activity.Record{Type: activity.ToolCall}
 		if err := l.Begin(&r); err != nil {
@@ -63,7 +63,7 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 // TestTheChainIsWholeAroundRefusals prunes refusals between calls, with counts that were written
 // several times.
 func TestTheChainIsWholeAroundRefusals(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	l, db := openLogAndDB(t, dir)
@@ -81,7 +81,7 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 		}
 	}
 	var entries int64
-	each := int64(volume.Of(100, 60))
+	each := int64(volume.FullOrQuick(100, 60))
 	for round := range 4 {
 		for i := range each { // the same calls, so that their counts are written again
 			addCalls(t, l, 2)
@@ -208,7 +208,7 @@ func checkChainInFile(t *testing.T, path string) int64 {
 
 // TestTheRollUpCountsWhatHasEnded compares the hourly roll-up with the records.
 func TestTheRollUpCountsWhatHasEnded(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	l, db := openLogAndDB(t, dir)

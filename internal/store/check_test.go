@@ -15,7 +15,7 @@ import (
 // TestChecksOfAStoppedLog: the checks of the doctor find damaged pages and changed records, in the
 // database and in the spool, and change nothing. The leftovers of a killed process are no fault.
 func TestChecksOfAStoppedLog(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	const of30 = " WHERE key = 30"
 	for name, c := range map[string]struct {
@@ -71,7 +71,7 @@ func TestChecksOfAStoppedLog(t *testing.T) {
 
 // TestChecksOfADamagedPage overwrites each page of a database except the first.
 func TestChecksOfADamagedPage(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	good, err := os.ReadFile(filepath.Join(newClosedDatabase(t, 100), "mcpproxy.db"))
 	if err != nil {
@@ -124,7 +124,7 @@ func freePages(t *testing.T, file []byte) (n int) {
 
 // TestChecksEndInTime: a check whose context ended returns its error.
 func TestChecksEndInTime(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := newClosedDatabase(t, 10)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,10 +18,10 @@ import (
 // ahead, over restarts. IDs only grow, nothing is lost or stored twice or gets another outcome, the
 // chain verifies, and little is pruned by age.
 func TestRecordsUnderAClockThatIsSet(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	const year, each = 365 * 24 * time.Hour, 250
-	rounds := volume.Of(12, 4)
+	rounds := volume.FullOrQuick(12, 4)
 	dir, random := t.TempDir(), rand.New(rand.NewPCG(volume.Seed(t, 47), 0))
 	var set atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(set.Load())).Round(0) }

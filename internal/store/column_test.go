@@ -22,7 +22,7 @@ func drawColumn(t *rapid.T) []uint64 {
 }
 
 func TestColumnsComeBackAndFilter(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		values := drawColumn(t)
@@ -53,7 +53,7 @@ func TestColumnsComeBackAndFilter(t *testing.T) {
 }
 
 func TestColumnsAreSmall(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	same := make([]uint64, chunkSize)
 	few, many := slices.Clone(same), slices.Clone(same)

@@ -72,7 +72,7 @@ func runCrashing(dir string) error {
 // TestKill kills a process of 64 writers again and again. Every record that it had confirmed must
 // be there, finished or interrupted.
 func TestKill(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	killWriters(t)
 }
@@ -80,7 +80,7 @@ func TestKill(t *testing.T) {
 // TestKillWhileTheClockJumps is TestKill while the clock is set by up to a year, back and forth:
 // nothing is lost, and nothing is pruned by age.
 func TestKillWhileTheClockJumps(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	killWriters(t, crashClock+"=8760h")
 }

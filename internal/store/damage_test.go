@@ -86,9 +86,9 @@ func newClosedDatabase(t *testing.T, n int) (dir string) {
 // TestDamagedFiles opens copies of a database that are damaged in every way. Either it works, with
 // the old file put aside, or it returns a clear error; and the records of the spool must be there.
 func TestDamagedFiles(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	dir := newClosedDatabase(t, volume.Of(2500, 500))
+	dir := newClosedDatabase(t, volume.FullOrQuick(2500, 500))
 	good, err := os.ReadFile(filepath.Join(dir, "mcpproxy.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestDamagedFiles(t *testing.T) {
 		"no database": func(rnd *rand.Rand, b []byte) []byte { return bytes.Repeat([]byte("hello "), rnd.IntN(5000)) },
 	}
 	for name, damage := range damages {
-		for seed := range uint64(volume.Of(5, 2)) {
+		for seed := range uint64(volume.FullOrQuick(5, 2)) {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				useDamaged(t, damage(rand.New(rand.NewPCG(seed, 7)), bytes.Clone(good)))
 			})
@@ -199,7 +199,7 @@ func TestADamagedFileIsToldAndReplaced(t *testing.T) {
 // TestDamageWhileRunning damages the file under an open database.
 func TestDamageWhileRunning(t *testing.T) {
 	t.Parallel()
-	dir := newClosedDatabase(t, volume.Of(3000, 500))
+	dir := newClosedDatabase(t, volume.FullOrQuick(3000, 500))
 	path := filepath.Join(dir, "mcpproxy.db")
 	l, db := openLogAndDB(t, dir)
 	defer closeLogAndDB(t, l, db)
@@ -240,7 +240,7 @@ func TestDamageWhileRunning(t *testing.T) {
 
 // TestADamagedRecordDoesNotHideTheOthers damages a record in a way that SQLite cannot detect.
 func TestADamagedRecordDoesNotHideTheOthers(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := newClosedDatabase(t, 10)
 	raw := openSQL(t, filepath.Join(dir, "mcpproxy.db"))
@@ -325,7 +325,7 @@ func TestAForeignDatabaseIsPutAside(t *testing.T) {
 
 // TestADamagedSchema flips a bit in the name of a column, which SQLite does not detect.
 func TestADamagedSchema(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	for _, name := range []string{"next_key", "blocked_by"} {
 		dir := newClosedDatabase(t, 10)

@@ -19,7 +19,7 @@ func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 	for name, remove := range map[string]func(dir string) error{
 		"the file":    func(dir string) error { return os.Remove(filepath.Join(dir, "mcpproxy.db")) },
 		"the wal":     func(dir string) error { return os.Remove(filepath.Join(dir, "mcpproxy.db-wal")) },
-		"the folder":  faultfs.Delete,
+		"the folder":  faultfs.RemoveAllWithRetry,
 		"replaced by": func(dir string) error { return replaceFile(filepath.Join(dir, "mcpproxy.db")) },
 	} {
 		t.Run(name, func(t *testing.T) {

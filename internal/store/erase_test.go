@@ -78,7 +78,7 @@ func filesContaining(t *testing.T, dir, text string) (in []string) {
 // TestErasedIsGone erases every field of records in indexed chunks and of new records. No file
 // contains the fields, no search finds them, the chain verifies, and other records are unchanged.
 func TestErasedIsGone(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "memory"), 0o700); err != nil {
@@ -143,7 +143,7 @@ func TestErasedIsGone(t *testing.T) {
 // TestWhatCannotBeErased: a running call, a field that does not exist, a record of an earlier
 // version.
 func TestWhatCannotBeErased(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	l, db := openSigningLog(t, dir)
@@ -203,7 +203,7 @@ func unpackKilledLog(t *testing.T) string {
 // TestALogFromBefore opens a log of a version whose entries had no open part. Its process was
 // killed, and five records are only in the spool.
 func TestALogFromBefore(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := unpackKilledLog(t)
 	l, db := openSigningLog(t, dir)

@@ -20,7 +20,7 @@ import (
 func BenchmarkPostgresMillion(b *testing.B) {
 	const records = 1_000_000
 	dir := b.TempDir()
-	db, err := OpenPostgres(pgtest.Start(b, "shared_buffers=512MB", "max_wal_size=4GB").Database(b), dir, nil)
+	db, err := OpenPostgres(pgtest.StartServer(b, "shared_buffers=512MB", "max_wal_size=4GB").CreateDatabase(b), dir, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

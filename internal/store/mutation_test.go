@@ -145,9 +145,9 @@ func (m *mutator) mutate() (kind string, back func()) {
 // TestMutationsOfTheLog changes a log of 10,000 records at random, in the database and in the
 // spool. Verify must name every change. MCPPROXY_MUTATIONS sets the number of changes.
 func TestMutationsOfTheLog(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	records, n := volume.Of(10_000, 2500), volume.Of(30, 16)
+	records, n := volume.FullOrQuick(10_000, 2500), volume.FullOrQuick(30, 16)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
 	}

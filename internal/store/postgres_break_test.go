@@ -22,8 +22,8 @@ type breakableLog struct {
 }
 
 func startBreakable(t *testing.T) *breakableLog {
-	server, dir := pgtest.Start(t), t.TempDir()
-	db, err := store.OpenPatient(server.Database(t), dir)
+	server, dir := pgtest.StartServer(t), t.TempDir()
+	db, err := store.OpenPatient(server.CreateDatabase(t), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestAQueryWaitsForTheServer(t *testing.T) {
 		defer close(listed)
 		b.checkAllListed("the server is started again")
 	}()
-	if err := b.server.Run(); err != nil {
+	if err := b.server.StartProcess(); err != nil {
 		t.Fatal(err)
 	}
 	<-listed

@@ -15,8 +15,8 @@ import (
 // TestPostgresRecordsView reads the records as an operator does who may read the view alone.
 func TestPostgresRecordsView(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t)
-	address, dir := server.Database(t), t.TempDir()
+	server := pgtest.StartServer(t)
+	address, dir := server.CreateDatabase(t), t.TempDir()
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, openPostgres(t, address, dir))
 	if err != nil {
 		t.Fatal(err)

@@ -43,26 +43,26 @@ func openPostgres(t *testing.T, address, dir string) *store.Postgres {
 // TestPostgres runs the suite on a real server.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t)
+	server := pgtest.StartServer(t)
 	var mu sync.Mutex // guards databases
 	databases := map[string]string{}
 	database := func(t *testing.T, dir string) string {
 		mu.Lock()
 		defer mu.Unlock()
 		if databases[dir] == "" {
-			databases[dir] = server.Database(t)
+			databases[dir] = server.CreateDatabase(t)
 		}
 		return databases[dir]
 	}
 	open := func(t *testing.T, dir string) storetest.Store { return openPostgres(t, database(t, dir), dir) }
-	storetest.Run(t, storetest.Setup{Open: open, Volume: volume.Of, Serial: serial})
+	storetest.Run(t, storetest.Setup{Open: open, Volume: volume.FullOrQuick, Serial: serial})
 }
 
 // TestPostgresShared: an instance must load the decisions of another one before it decides, and is
 // notified of them. An instance can erase its own records only.
 func TestPostgresShared(t *testing.T) {
 	t.Parallel()
-	address := pgtest.Start(t).Database(t)
+	address := pgtest.StartServer(t).CreateDatabase(t)
 	open := func() *store.Postgres {
 		db := openPostgres(t, address, t.TempDir())
 		<-db.RemoteChangeSignal()
@@ -158,10 +158,10 @@ func TestPostgresShared(t *testing.T) {
 // TestPostgresMigrates migrates the tables of an earlier version, after the server was killed in
 // the middle of it.
 func TestPostgresMigrates(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	server := pgtest.Start(t)
-	address, dir := server.Database(t), t.TempDir()
+	server := pgtest.StartServer(t)
+	address, dir := server.CreateDatabase(t), t.TempDir()
 	query := func(statements string) string {
 		t.Helper()
 		out, err := server.QueryIn("d1", "SET search_path = mcpproxy; "+statements)
@@ -219,7 +219,7 @@ func TestPostgresMigrates(t *testing.T) {
 	server.Kill()
 	<-held
 	db.Close()
-	if err := server.Run(); err != nil {
+	if err := server.StartProcess(); err != nil {
 		t.Fatal(err)
 	}
 	if version := query("SELECT max(version) FROM migration"); version != "2" {
@@ -247,15 +247,15 @@ func TestPostgresMigrates(t *testing.T) {
 // Verify must name every change, from either instance. MCPPROXY_MUTATIONS sets the number of
 // changes.
 func TestPostgresMutations(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	n := volume.Of(30, 15)
+	n := volume.FullOrQuick(30, 15)
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
 		n = set
 	}
 	const records = 700
-	server := pgtest.Start(t)
-	address := server.Database(t)
+	server := pgtest.StartServer(t)
+	address := server.CreateDatabase(t)
 	var logs []*activity.Log
 	for range 2 {
 		dir := t.TempDir()
@@ -336,11 +336,11 @@ func TestPostgresMutations(t *testing.T) {
 // TestPostgresSpoolIsFull stops the server until the spool is full. Then calls are refused with
 // their code and nothing is accepted. When the server is back, everything is there once.
 func TestPostgresSpoolIsFull(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	server := pgtest.Start(t)
+	server := pgtest.StartServer(t)
 	dir := t.TempDir()
-	db := openPostgres(t, server.Database(t), dir)
+	db := openPostgres(t, server.CreateDatabase(t), dir)
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), MaxSpool: 100 << 20}, db) // three files
 	if err != nil {
 		t.Fatal(err)
@@ -374,7 +374,7 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 	if health := l.Health(); refused < 20 || !health.Degraded || len(taken) < 100 {
 		t.Errorf("%d were taken and %d refused: %+v", len(taken), refused, health)
 	}
-	if err := server.Run(); err != nil {
+	if err := server.StartProcess(); err != nil {
 		t.Fatal(err)
 	}
 	var found []activity.Record
@@ -410,10 +410,10 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 // TestPostgresRetention: the limit of records is for all instances together. Their logs verify
 // afterwards. The records of an instance that no longer exists are deleted together.
 func TestPostgresRetention(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	server := pgtest.Start(t)
-	address := server.Database(t)
+	server := pgtest.StartServer(t)
+	address := server.CreateDatabase(t)
 	var stores []*store.Postgres
 	var logs []*activity.Log
 	for _, records := range []int{3000, 1000} {

@@ -92,7 +92,7 @@ func decodeOldPages(t *testing.T, pages map[int64][][]byte) map[int64][]textPage
 // TestTextIndexOfAnOlderVersion: a text index without prefixes finds the same, and gets prefixes
 // one segment at a time.
 func TestTextIndexOfAnOlderVersion(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	db := OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
@@ -137,10 +137,10 @@ func TestTextIndexOfAnOlderVersion(t *testing.T) {
 
 // TestPostgresTextIndexOfAnOlderVersion is the same test for PostgreSQL.
 func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
-	db, err := openPostgres(pgtest.Start(t).Database(t), dir, nil, Patience)
+	db, err := openPostgres(pgtest.StartServer(t).CreateDatabase(t), dir, nil, Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

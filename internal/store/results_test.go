@@ -86,7 +86,7 @@ func TestTheOldestResultsMakeRoom(t *testing.T) {
 
 // TestResultsInTheClearAreOverwritten opens a database of the first version.
 func TestResultsInTheClearAreOverwritten(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	inTheClear := func() bool {

@@ -33,7 +33,7 @@ func tidyAll(t *testing.T, db *SQLite, now time.Time, keep activity.Retention) {
 
 // TestTheRollUpGoesWithItsRecords writes records with many names, hour after hour.
 func TestTheRollUpGoesWithItsRecords(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	db := OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
@@ -83,7 +83,7 @@ func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 // TestNoRecordGoesForARollUp writes a roll-up that is larger than the limit of the whole log, as
 // huge names once made it.
 func TestNoRecordGoesForARollUp(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	const limit = 4 << 20
 	_, db, e := openLogWithRecords(t, 500)
@@ -109,7 +109,7 @@ func TestNoRecordGoesForARollUp(t *testing.T) {
 
 // TestCallsOfServers: Calls counts by server, from an hour on, without refused calls.
 func TestCallsOfServers(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	db := OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)

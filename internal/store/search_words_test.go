@@ -105,7 +105,7 @@ func TestSearchTerms(t *testing.T) {
 // TestIndexAndReadingAgree compares the two ways in which a search finds a record, the index and a
 // scan, for texts and searches made of the same odd pieces.
 func TestIndexAndReadingAgree(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	piece := rapid.SampledFrom([]string{
 		"a", "b", "ab", "X", "7", "70", "-", "_", ".", "/", ":", " ", "\n", `\`, `"`, "n", "é", "İ", "K", "日", "本", "😀", "\u2028", "ß",
@@ -182,7 +182,7 @@ func encodeEntry(t *rapid.T, args []byte, message string) []byte {
 }
 
 func TestPostingsComeBack(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var p postingList

@@ -54,7 +54,7 @@ func addWords(t *testing.T, l *activity.Log, n int) {
 // TestSearchReadsWhatIsNotIndexed searches with every part of the text index missing: the result
 // must not depend on the progress of the index.
 func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	const records = 5000
 	_, _, e := openLogWithRecords(t, records)
@@ -81,7 +81,7 @@ func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
 // TestTheIndexIsReadAgainAfterAFailure: a transaction whose commit failed is in the file
 // nevertheless.
 func TestTheIndexIsReadAgainAfterAFailure(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	l, db, e := openLogWithRecords(t, 1500)
 	e.writing.Lock()

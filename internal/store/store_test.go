@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	volume.Rapid()
+	volume.ConfigureRapid()
 	goleak.VerifyTestMain(m)
 }
 
@@ -41,9 +41,9 @@ type sqliteStore struct {
 	*store.TokenStore
 }
 
-func serial(t *testing.T) { t.Helper(); volume.Serial(t) }
+func serial(t *testing.T) { t.Helper(); volume.SkipUnderRace(t) }
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, storetest.Setup{Open: openSQLite, Volume: volume.Of, Serial: serial})
+	storetest.Run(t, storetest.Setup{Open: openSQLite, Volume: volume.FullOrQuick, Serial: serial})
 }

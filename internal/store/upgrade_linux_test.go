@@ -19,9 +19,9 @@ import (
 // the last. Then the schema is that of one version, the next start continues, and everything is
 // there. MCPPROXY_KILLS sets the number of kills.
 func TestKilledWhileItUpgrades(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	faultfs.Needed(t)
+	faultfs.SkipUnlessAvailable(t)
 	kills := 12
 	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_KILLS")); err == nil {
 		kills = set

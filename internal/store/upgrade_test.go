@@ -104,7 +104,7 @@ func isBlocked(s approval.StoredDecisions, tool string) bool {
 // TestEveryVersionOpens opens a database with the schema of each earlier version and the rows that
 // it could have, of a log that was killed.
 func TestEveryVersionOpens(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	for version := int64(1); version < store.NewestSchema(t); version++ {
 		t.Run(fmt.Sprint(version), func(t *testing.T) { checkUpgraded(t, unpackVersion(t, version), version) })

@@ -17,7 +17,7 @@ import (
 // TestUseIsThatOfTheRecords: the use of servers and tools agrees with their records, whether it was
 // read before they were written or after, and after a restart.
 func TestUseIsThatOfTheRecords(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
@@ -144,7 +144,7 @@ func TestUseIsThatOfTheRecords(t *testing.T) {
 
 // TestBucketsOfDurations: a bucket contains its midpoint, and the buckets are in order.
 func TestBucketsOfDurations(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	last := int64(-1)
 	for d := int64(0); d < 1<<22; d += 1 + d/1000 {

@@ -41,7 +41,7 @@ func verifyTampered(t *testing.T, changes ...string) activity.Verification {
 
 // TestVerifyNamesTheFirstBreak changes the database in every way that is possible with a shell.
 func TestVerifyNamesTheFirstBreak(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	const (
 		of300  = " WHERE key = 300"
@@ -92,7 +92,7 @@ func TestVerifyNamesTheFirstBreak(t *testing.T) {
 
 // TestVerifyReadsTheSpool changes the spool of an open log and of a closed one.
 func TestVerifyReadsTheSpool(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	l, db := openLogAndDB(t, dir)

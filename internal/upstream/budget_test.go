@@ -41,7 +41,7 @@ func TestLargeAnswersTogether(t *testing.T) {
 			t.Parallel()
 			spec := stdioSpec(t, "s", "zoo")
 			if name != "stdio" {
-				spec = httpSpec(t, "s", mcptest.New(mcptest.Options{Events: name == "events"}, mcptest.Zoo()...))
+				spec = httpSpec(t, "s", mcptest.New(mcptest.Options{Events: name == "events"}, mcptest.SampleTools()...))
 			}
 			f := newFixture(t, func(o *Options) { o.MaxMessage = 4 << 20 })
 			f.ApplySpecs([]Spec{spec})
@@ -102,7 +102,7 @@ func TestEndlessListIsBounded(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.MaxMessage = 1 << 20 })
 	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.until(t, "the failure", func() bool { return f.last("s").Phase == Failed })
-	if n := len(s.Seen("tools/list")); n != 11 {
+	if n := len(s.Received("tools/list")); n != 11 {
 		t.Errorf("%d pages were read", n)
 	}
 	if st, _ := f.State("s"); !strings.Contains(st.LastError, "longer than 1048576 bytes") {

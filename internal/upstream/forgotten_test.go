@@ -31,7 +31,7 @@ type forgetful struct {
 
 func newForgetful(late bool, answer func(http.ResponseWriter, json.RawMessage)) *forgetful {
 	s := &forgetful{late: late, answer: answer}
-	s.Server = mcptest.New(mcptest.Options{NoStream: true}, mcptest.Tool{Definition: mcptest.Define("x"), Handle: func(*mcptest.Call) (json.RawMessage, error) {
+	s.Server = mcptest.New(mcptest.Options{NoStream: true}, mcptest.Tool{Definition: mcptest.ToolDefinition("x"), Handle: func(*mcptest.Call) (json.RawMessage, error) {
 		s.runs.Add(1)
 		return json.RawMessage(`{"content":[]}`), nil
 	}})
@@ -118,7 +118,7 @@ func TestForgottenSession(t *testing.T) {
 			if n := s.runs.Load(); n != want {
 				t.Errorf("the tool ran %d times, want %d", n, want)
 			}
-			if n := len(s.Seen("initialize")); n != 2 {
+			if n := len(s.Received("initialize")); n != 2 {
 				t.Errorf("%d handshakes", n)
 			}
 		})
@@ -146,19 +146,19 @@ func TestFailingCallsAreNoForgottenSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var runs atomic.Int32
-			s := mcptest.New(mcptest.Options{NoStream: true}, mcptest.Tool{Definition: mcptest.Define("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+			s := mcptest.New(mcptest.Options{NoStream: true}, mcptest.Tool{Definition: mcptest.ToolDefinition("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 				runs.Add(1)
 				answer(c.HTTP, c.ID)
 				return nil, mcptest.ErrNoAnswer
-			}}, mcptest.Tool{Definition: mcptest.Define("y")})
+			}}, mcptest.Tool{Definition: mcptest.ToolDefinition("y")})
 			f := newFixture(t)
 			f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 			if r, err := f.call("s", "x", "{}"); err == nil && r.Error == nil {
 				t.Error("the call has worked")
 			}
 			f.must("s", "y", "{}")
-			if runs.Load() != 1 || len(s.Seen("initialize")) != 1 {
-				t.Errorf("%d runs, %d handshakes", runs.Load(), len(s.Seen("initialize")))
+			if runs.Load() != 1 || len(s.Received("initialize")) != 1 {
+				t.Errorf("%d runs, %d handshakes", runs.Load(), len(s.Received("initialize")))
 			}
 		})
 	}
@@ -268,7 +268,7 @@ func TestFailing(t *testing.T) {
 func TestServerThatFailsEveryCall(t *testing.T) {
 	t.Parallel()
 	var works atomic.Bool
-	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("x"), Handle: func(*mcptest.Call) (json.RawMessage, error) {
+	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("x"), Handle: func(*mcptest.Call) (json.RawMessage, error) {
 		if works.Load() {
 			return json.RawMessage(`{"content":[]}`), nil
 		}

@@ -59,7 +59,7 @@ func TestHostileServers(t *testing.T) {
 			t.Parallel()
 			bad := stdioSpec(t, "bad", "zoo")
 			if name != "stdio" {
-				bad = httpSpec(t, "bad", mcptest.New(mcptest.Options{Events: name == "events"}, mcptest.Zoo()...))
+				bad = httpSpec(t, "bad", mcptest.New(mcptest.Options{Events: name == "events"}, mcptest.SampleTools()...))
 			}
 			f := newFixture(t, func(o *Options) { o.MaxMessage = 2 << 20 })
 			f.ApplySpecs([]Spec{bad, stdioSpec(t, "good", "zoo")})
@@ -457,7 +457,7 @@ func TestTooLargeAnswersAreCalledOff(t *testing.T) {
 func TestNobodyWaitsForTheEndOfASession(t *testing.T) {
 	t.Parallel()
 	asked, over := make(chan struct{}), make(chan struct{})
-	s := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+	s := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			close(asked)

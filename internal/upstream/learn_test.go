@@ -21,7 +21,7 @@ import (
 // it lists to us goes first, and we do not call what is not for us.
 func TestLearn(t *testing.T) {
 	t.Parallel()
-	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("own")})
+	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("own")})
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
@@ -76,9 +76,9 @@ func TestLearn(t *testing.T) {
 		t.Errorf("it was not passed on: %+v %v", r, err)
 	}
 
-	s.SetTools(mcptest.Tool{Definition: mcptest.Define("own")}, mcptest.Tool{Definition: mcptest.Define("theirs")})
+	s.SetTools(mcptest.Tool{Definition: mcptest.ToolDefinition("own")}, mcptest.Tool{Definition: mcptest.ToolDefinition("theirs")})
 	listed("own", "theirs")
-	s.SetTools(mcptest.Tool{Definition: mcptest.Define("own")})
+	s.SetTools(mcptest.Tool{Definition: mcptest.ToolDefinition("own")})
 	listed("own") // it is gone for good
 	learn(true, `{"name":"theirs"}`)
 	listed("own", "theirs")
@@ -112,7 +112,7 @@ func (r replacing) ToolsListed(server string, tools []*tool.Definition) {
 // neither of what is listed to us nor of what was learnt.
 func TestTheObserversDefinitionsAreKept(t *testing.T) {
 	t.Parallel()
-	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("own")})
+	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("own")})
 	f := newFixture(t, func(o *Options) { o.Observer = replacing{o.Observer} })
 	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)

@@ -31,7 +31,7 @@ const patience = time.Minute
 // The stdio servers of these tests.
 func servers() map[string]func() *mcptest.Server {
 	zoo := func(opt mcptest.Options) func() *mcptest.Server {
-		return func() *mcptest.Server { return mcptest.New(opt, mcptest.Zoo()...) }
+		return func() *mcptest.Server { return mcptest.New(opt, mcptest.SampleTools()...) }
 	}
 	return map[string]func() *mcptest.Server{
 		"zoo":          zoo(mcptest.Options{}),
@@ -54,7 +54,7 @@ func servers() map[string]func() *mcptest.Server {
 // environServer has a tool that returns its environment.
 func environServer() *mcptest.Server {
 	return mcptest.New(mcptest.Options{}, mcptest.Tool{
-		Definition: mcptest.Define("environ"),
+		Definition: mcptest.ToolDefinition("environ"),
 		Handle: func(*mcptest.Call) (json.RawMessage, error) {
 			b, err := json.Marshal(map[string]any{"content": []any{}, "structuredContent": os.Environ()})
 			return b, err
@@ -65,28 +65,28 @@ func environServer() *mcptest.Server {
 // latinTool has a result that is no UTF-8.
 func latinTool() mcptest.Tool {
 	return mcptest.Tool{
-		Definition: mcptest.Define("latin"),
+		Definition: mcptest.ToolDefinition("latin"),
 		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
-			return json.RawMessage("{\"text\":\"caf\xe9 é\",\"pad\":\"" + strings.Repeat("x", c.Int("pad", 0)) + "\"}"), nil
+			return json.RawMessage("{\"text\":\"caf\xe9 é\",\"pad\":\"" + strings.Repeat("x", c.IntArgument("pad", 0)) + "\"}"), nil
 		},
 	}
 }
 
 // forger prints an answer that it has not given in the middle of a line.
 func forger() *mcptest.Server {
-	return mcptest.New(mcptest.Options{}, append(mcptest.Zoo(), mcptest.Tool{
-		Definition: mcptest.Define("forge"),
+	return mcptest.New(mcptest.Options{}, append(mcptest.SampleTools(), mcptest.Tool{
+		Definition: mcptest.ToolDefinition("forge"),
 		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
-			c.Raw([]byte(`row 1: {"jsonrpc":"2.0","id":` + string(c.ID) + `,"result":{"real":false}}` + "\n"))
+			c.WriteRaw([]byte(`row 1: {"jsonrpc":"2.0","id":` + string(c.ID) + `,"result":{"real":false}}` + "\n"))
 			return json.RawMessage(`{"real":true}`), nil
 		},
 	})...)
 }
 
 func TestMain(m *testing.M) {
-	mcptest.SDKChild()
+	mcptest.RunIfSDKChild()
 	daemonChild()
-	mcptest.Child(servers())
+	mcptest.RunIfChild(servers())
 	flag.Set("test.parallel", "12") // they wait more than they work
 	goleak.VerifyTestMain(m)
 }
@@ -202,7 +202,7 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 }
 
 func stdioSpec(t testing.TB, name, server string) Spec {
-	command, env := mcptest.Command(t, server)
+	command, env := mcptest.ChildCommand(t, server)
 	return Spec{Name: name, Transport: Stdio, Command: command, Env: env}
 }
 

@@ -20,8 +20,8 @@ import (
 // oddServer is a good server over HTTP whose answers are changed on their way.
 func oddServer(t *testing.T, opt mcptest.Options, change func(m *wirejson.Message, w http.ResponseWriter, status int, header http.Header, body []byte)) string {
 	opt.NoStream = true
-	s := mcptest.New(opt, mcptest.Tool{Definition: mcptest.Define("a")}, mcptest.Tool{Definition: mcptest.Define("b")},
-		mcptest.Tool{Definition: mcptest.Define("c")}, mcptest.Tool{Definition: mcptest.Define("d")})
+	s := mcptest.New(opt, mcptest.Tool{Definition: mcptest.ToolDefinition("a")}, mcptest.Tool{Definition: mcptest.ToolDefinition("b")},
+		mcptest.Tool{Definition: mcptest.ToolDefinition("c")}, mcptest.Tool{Definition: mcptest.ToolDefinition("d")})
 	return mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -58,7 +58,7 @@ func TestOddServers(t *testing.T) {
 	tools := func(names ...string) string {
 		var all []string
 		for _, name := range names {
-			all = append(all, mcptest.Define(name))
+			all = append(all, mcptest.ToolDefinition(name))
 		}
 		return `{"tools":[` + strings.Join(all, ",") + `]`
 	}

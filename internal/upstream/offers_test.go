@@ -74,7 +74,7 @@ func TestOffered(t *testing.T) {
 	if items, err := f.ListPrimitives(t.Context(), "r", "prompts/list", "prompts"); !ServerAnswered(err) || len(items) > 0 {
 		t.Errorf("a server that refuses to list: %d elements, %v", len(items), err)
 	}
-	if calls := server.Seen("tools/call"); len(calls) > 0 {
+	if calls := server.Received("tools/call"); len(calls) > 0 {
 		t.Errorf("called %s", calls)
 	}
 }

@@ -388,7 +388,7 @@ func slowOffers() *mcptest.Server {
 	return mcptest.New(mcptest.Options{Other: func(string, *mcptest.Call) (json.RawMessage, error) {
 		time.Sleep(300 * time.Millisecond)
 		return json.RawMessage(`{"prompts":[{"name":"a"}]}`), nil
-	}}, mcptest.Zoo()...)
+	}}, mcptest.SampleTools()...)
 }
 
 // TestServerIsNotStoppedWhileItListsOffers: who has them listed uses the server.

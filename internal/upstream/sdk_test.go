@@ -19,9 +19,9 @@ import (
 
 // sdkSpecs are servers of the official SDK over each transport.
 func sdkSpecs(t *testing.T) map[string]Spec {
-	command, _ := mcptest.Command(t, "")
+	command, _ := mcptest.ChildCommand(t, "")
 	specs := map[string]Spec{"stdio": {Transport: Stdio, Command: command, Env: map[string]string{mcptest.SDKVar: "1"}}}
-	for name, url := range mcptest.SDKHTTP(t) {
+	for name, url := range mcptest.ServeSDKHTTP(t) {
 		specs[name] = Spec{Transport: HTTP, URL: url}
 	}
 	return specs
@@ -68,7 +68,7 @@ func TestOfficialSDK(t *testing.T) {
 // new tools.
 func TestOfficialSDKListChanged(t *testing.T) {
 	t.Parallel()
-	s := mcptest.SDK()
+	s := mcptest.NewSDKServer()
 	h := mcptest.Serve(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)) // stops after the Set
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})

@@ -315,7 +315,7 @@ func TestRelistIsCoalescedAndNeverLost(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		start := time.Now()
 		l := b.link()
-		changes := volume.Of(10_000, 2_000) // of 100 a second
+		changes := volume.FullOrQuick(10_000, 2_000) // of 100 a second
 		for i := range changes {
 			l.set(func() { l.version = i })
 			b.sv.Reports().ToolsChanged()

@@ -30,13 +30,13 @@ func transports(t *testing.T, test func(t *testing.T, f *fixture)) {
 	specs := map[string]func(t *testing.T) Spec{
 		"stdio": func(t *testing.T) Spec { return stdioSpec(t, "zoo", "zoo") },
 		"json": func(t *testing.T) Spec {
-			return httpSpec(t, "zoo", mcptest.New(mcptest.Options{}, mcptest.Zoo()...))
+			return httpSpec(t, "zoo", mcptest.New(mcptest.Options{}, mcptest.SampleTools()...))
 		},
 		"events": func(t *testing.T) Spec {
-			return httpSpec(t, "zoo", mcptest.New(mcptest.Options{Events: true}, mcptest.Zoo()...))
+			return httpSpec(t, "zoo", mcptest.New(mcptest.Options{Events: true}, mcptest.SampleTools()...))
 		},
 		"stateless": func(t *testing.T) Spec {
-			return httpSpec(t, "zoo", mcptest.New(mcptest.Options{Stateless: true, NoStream: true}, mcptest.Zoo()...))
+			return httpSpec(t, "zoo", mcptest.New(mcptest.Options{Stateless: true, NoStream: true}, mcptest.SampleTools()...))
 		},
 	}
 	for name, spec := range specs {
@@ -74,7 +74,7 @@ func TestStateAfterConnect(t *testing.T) {
 			string(wirejson.Find(s.ServerInfo, "name")) != `"fake"` || s.Capabilities == nil {
 			t.Errorf("state is %+v", s)
 		}
-		if want := len(mcptest.Zoo()); len(f.lastTools("zoo")) != want {
+		if want := len(mcptest.SampleTools()); len(f.lastTools("zoo")) != want {
 			t.Errorf("%d tools, want %d", len(f.lastTools("zoo")), want)
 		}
 	})
@@ -218,7 +218,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan struct{})
 			started := make(chan struct{})
-			s := mcptest.New(opt, mcptest.Tool{Definition: mcptest.Define("wait"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+			s := mcptest.New(opt, mcptest.Tool{Definition: mcptest.ToolDefinition("wait"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 				close(started)
 				<-c.Context().Done()
 				close(ended)
@@ -400,7 +400,7 @@ func TestPagesAndBadDefinitions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	s := mcptest.New(mcptest.Options{PageSize: 2}, []mcptest.Tool{
-		{Definition: mcptest.Define("a")}, {Definition: `{"name":""}`}, {Definition: `17`}, {Definition: mcptest.Define("b")},
+		{Definition: mcptest.ToolDefinition("a")}, {Definition: `{"name":""}`}, {Definition: `17`}, {Definition: mcptest.ToolDefinition("b")},
 		{Definition: `{"name":"a","description":"another one"}`}, {Definition: `{"name":"c","inputSchema":"wrong","x":1}`},
 	}...)
 	f.ApplySpecs([]Spec{httpSpec(t, "s", s), stdioSpec(t, "pages", "pages")})
@@ -410,7 +410,7 @@ func TestPagesAndBadDefinitions(t *testing.T) {
 	if got := f.lastTools("s"); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("tools %q", got)
 	}
-	if got, want := len(f.lastTools("pages")), len(mcptest.Zoo()); got != want {
+	if got, want := len(f.lastTools("pages")), len(mcptest.SampleTools()); got != want {
 		t.Errorf("%d tools, want %d", got, want)
 	}
 	if string(f.lists["s"][0][2].Raw) != `{"name":"c","inputSchema":"wrong","x":1}` {
@@ -435,10 +435,10 @@ func TestServerWithoutTools(t *testing.T) {
 func TestListChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("one")})
+	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("one")})
 	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
-	s.SetTools(mcptest.Tool{Definition: mcptest.Define("one")}, mcptest.Tool{Definition: mcptest.Define("two")})
+	s.SetTools(mcptest.Tool{Definition: mcptest.ToolDefinition("one")}, mcptest.Tool{Definition: mcptest.ToolDefinition("two")})
 	f.until(t, "the new list", func() bool { return slices.Equal(f.lastTools("s"), []string{"one", "two"}) })
 }
 

@@ -28,7 +28,7 @@ import (
 
 func TestOfficialSDKOverSSE(t *testing.T) {
 	t.Parallel()
-	url, cancelled, drop := mcptest.SDKOverSSE(t)
+	url, cancelled, drop := mcptest.ServeSDKOverSSE(t)
 	for name, spec := range map[string]Spec{
 		"said":  {Name: "sdk", Transport: SSE, URL: url},
 		"found": {Name: "sdk", Transport: HTTP, TrySSE: true, URL: url},

@@ -43,7 +43,7 @@ func slowStarter() *mcptest.Server {
 	burn, _ := time.ParseDuration(os.Getenv(burnVar))
 	for end := cputime.Process() + burn; cputime.Process() < end; {
 	}
-	return mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+	return mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 }
 
 // inShell has the server of spec started at the end of a script.
@@ -75,7 +75,7 @@ func TestAServerThatWorksIsNotKilledOnItsWay(t *testing.T) {
 			`sh -c 'timeout 2.5 sh -c "while :; do :; done"; true'`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "its child computes" && !volume.Full() {
+			if name == "its child computes" && !volume.IsFull() {
 				t.Skip("a grandchild does, too")
 			}
 			t.Parallel()

@@ -21,7 +21,7 @@ import (
 
 func TestHTTPHeaders(t *testing.T) {
 	t.Parallel()
-	s := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+	s := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	f := newFixture(t)
 	spec := httpSpec(t, "s", s)
 	spec.Headers = map[string]string{"Authorization": "Bearer x", "X-Two": "2"}
@@ -29,7 +29,7 @@ func TestHTTPHeaders(t *testing.T) {
 	f.must("s", "echo", "{}")
 	f.ApplySpecs(nil)
 	f.until(t, "the end", func() bool { return f.last("s").Phase == Stopped })
-	for _, m := range s.Seen("") {
+	for _, m := range s.Received("") {
 		h := http.Header(m.Header)
 		if h.Get("Authorization") != "Bearer x" || h.Get("X-Two") != "2" || h.Get("User-Agent") != "mcpproxy/1.0" ||
 			h.Get("Accept") != "application/json, text/event-stream" || h.Get("Content-Type") != "application/json" {
@@ -52,7 +52,7 @@ func TestHTTPHeaders(t *testing.T) {
 func TestHTTPSessionEndsWithStop(t *testing.T) {
 	t.Parallel()
 	deleted := make(chan string, 1)
-	s := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+	s := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			deleted <- r.Header.Get("Mcp-Session-Id")
@@ -79,14 +79,14 @@ func TestLostSessionIsRenewed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := mcptest.New(opt, mcptest.Zoo()...)
+			s := mcptest.New(opt, mcptest.SampleTools()...)
 			f := newFixture(t)
 			f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 			f.must("s", "echo", "{}")
 			s.DropSessions()
 			f.must("s", "echo", `{"again":1}`)
 			f.untilReady(t, "s", 1)
-			if n := len(s.Seen("initialize")); n != 2 {
+			if n := len(s.Received("initialize")); n != 2 {
 				t.Errorf("%d handshakes", n)
 			}
 		})
@@ -110,7 +110,7 @@ func TestCallIsNotRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var runs atomic.Int32
-			s := mcptest.New(mcptest.Options{}, append(mcptest.Zoo(), mcptest.Tool{Definition: mcptest.Define("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+			s := mcptest.New(mcptest.Options{}, append(mcptest.SampleTools(), mcptest.Tool{Definition: mcptest.ToolDefinition("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 				runs.Add(1)
 				c.HTTP.Header().Set("Content-Type", "application/json")
 				c.HTTP.WriteHeader(tt.status)
@@ -131,7 +131,7 @@ func TestCallIsNotRepeated(t *testing.T) {
 				t.Errorf("message %q, hint %q", p.Message, p.Hint)
 			}
 			f.must("s", "echo", "{}")
-			if n := len(s.Seen("initialize")); n != 1 {
+			if n := len(s.Received("initialize")); n != 1 {
 				t.Errorf("%d handshakes", n)
 			}
 		})
@@ -143,7 +143,7 @@ func TestCallIsNotRepeated(t *testing.T) {
 func TestSessionsThatNeverHold(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
-	s := mcptest.New(mcptest.Options{NoStream: true}, mcptest.Zoo()...)
+	s := mcptest.New(mcptest.Options{NoStream: true}, mcptest.SampleTools()...)
 	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch {
@@ -174,7 +174,7 @@ func TestHTTPServerComesBack(t *testing.T) {
 	for name, opt := range map[string]mcptest.Options{"stream": {}, "no stream": {NoStream: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := mcptest.New(opt, mcptest.Zoo()...)
+			s := mcptest.New(opt, mcptest.SampleTools()...)
 			h := mcptest.Serve(t, s)
 			f := newFixture(t)
 			f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
@@ -193,7 +193,7 @@ func TestHTTPServerComesBack(t *testing.T) {
 
 func TestRedirects(t *testing.T) {
 	t.Parallel()
-	s := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+	s := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	var elsewhere atomic.Int32
 	other := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { elsewhere.Add(1) }))
 	mux := http.NewServeMux()
@@ -224,7 +224,7 @@ func TestRedirects(t *testing.T) {
 
 func TestCredentialsInTheURL(t *testing.T) {
 	t.Parallel()
-	s := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+	s := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	var bad atomic.Int32
 	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != "me" || password != "pw" {
@@ -268,7 +268,7 @@ func TestRefusals(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+			s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 				c.HTTP.Header().Set("Content-Type", tt.kind)
 				c.HTTP.WriteHeader(tt.status)
 				c.HTTP.Write([]byte(tt.body))
@@ -305,7 +305,7 @@ func TestProgressOnTheServersStream(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 10)
 	var s *mcptest.Server
-	s = mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+	s = mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 		s.Broadcast("notifications/progress", json.RawMessage(`{"progressToken":`+string(c.ID)+`,"progress":1}`))
 		s.Broadcast("notifications/progress", json.RawMessage(`{"progressToken":123456789,"progress":1}`))
 		s.Broadcast("notifications/message", json.RawMessage(`{"data":"log"}`))
@@ -331,7 +331,7 @@ func TestProgressOnTheServersStream(t *testing.T) {
 
 func TestBatchedAnswer(t *testing.T) {
 	t.Parallel()
-	s := mcptest.New(mcptest.Options{Protocol: "2025-03-26"}, mcptest.Tool{Definition: mcptest.Define("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+	s := mcptest.New(mcptest.Options{Protocol: "2025-03-26"}, mcptest.Tool{Definition: mcptest.ToolDefinition("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 		c.HTTP.Header().Set("Content-Type", "application/json")
 		c.HTTP.Write([]byte(`[{"jsonrpc":"2.0","method":"notifications/message","params":{}},{"jsonrpc":"2.0","id":` + string(c.ID) + `,"result":{"a":1}}]`))
 		return nil, mcptest.ErrNoAnswer
@@ -345,7 +345,7 @@ func TestBatchedAnswer(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	h := httptest.NewTLSServer(mcptest.New(mcptest.Options{}, mcptest.Zoo()...))
+	h := httptest.NewTLSServer(mcptest.New(mcptest.Options{}, mcptest.SampleTools()...))
 	defer h.Close()
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
@@ -359,8 +359,8 @@ func TestTLS(t *testing.T) {
 // that carries an id only.
 func TestEventsWithoutAMessage(t *testing.T) {
 	t.Parallel()
-	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
-		c.Raw([]byte(": hello\n\nid: 1\nretry: 10\ndata: \n\n"))
+	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+		c.WriteRaw([]byte(": hello\n\nid: 1\nretry: 10\ndata: \n\n"))
 		return json.RawMessage(`{"a":1}`), nil
 	}})
 	f := newFixture(t)
@@ -376,7 +376,7 @@ func TestEventsWithoutAMessage(t *testing.T) {
 // TestServerThatKnowsNoNotifications refuses them; it can be called all the same.
 func TestServerThatKnowsNoNotifications(t *testing.T) {
 	t.Parallel()
-	s := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+	s := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if bytes.Contains(body, []byte(`"notifications/`)) {
@@ -395,7 +395,7 @@ func TestServerThatKnowsNoNotifications(t *testing.T) {
 // said before is lost: the tools are listed again.
 func TestChangeBeforeTheStreamIsOpen(t *testing.T) {
 	t.Parallel()
-	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("one")})
+	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("one")})
 	open := make(chan struct{})
 	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -410,7 +410,7 @@ func TestChangeBeforeTheStreamIsOpen(t *testing.T) {
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.untilReady(t, "s", 0)
-	s.SetTools(mcptest.Tool{Definition: mcptest.Define("two")})
+	s.SetTools(mcptest.Tool{Definition: mcptest.ToolDefinition("two")})
 	close(open)
 	f.until(t, "the new list", func() bool { return slices.Equal(f.lastTools("s"), []string{"two"}) })
 }

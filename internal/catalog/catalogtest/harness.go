@@ -62,7 +62,7 @@ type Harness struct {
 	AnswerCall func(ctx context.Context, r *session.Request) (session.Reply, error)
 	Upstreams  ServerBehavior
 
-	live func(*config.Config)
+	setConfig func(*config.Config)
 }
 
 // ServerBehavior is what servers do besides answering calls.
@@ -82,7 +82,7 @@ func New(t testing.TB, change func(*config.Config), definitions ...string) *Harn
 		sync.Mutex
 		is func() *config.Config
 	}
-	w.live = func(next *config.Config) {
+	w.setConfig = func(next *config.Config) {
 		current.Lock()
 		defer current.Unlock()
 		current.is = func() *config.Config { return next }
@@ -92,7 +92,7 @@ func New(t testing.TB, change func(*config.Config), definitions ...string) *Harn
 		defer current.Unlock()
 		return current.is()
 	}
-	w.live(config.DefaultConfig())
+	w.setConfig(config.DefaultConfig())
 	w.Config().Servers = []config.Server{{Name: "s", Protocol: "stdio", Enabled: true, Trust: config.TrustAuto}}
 	if change != nil {
 		change(w.Config())
@@ -151,7 +151,7 @@ func (w *Harness) Edit(change func(*config.Config) error) error {
 	if err != nil {
 		return err
 	}
-	w.live(&next)
+	w.setConfig(&next)
 	commit()
 	return nil
 }

@@ -18,7 +18,7 @@ func shared() string {
 
 // realTools are tools that servers declare.
 func realTools(tb testing.TB, most int) (tools []tool.Definition) {
-	samples, err := corpora.Lines(filepath.Join(shared(), "retrieval", "scale", "tools.jsonl.gz"))
+	samples, err := corpora.ReadLines(filepath.Join(shared(), "retrieval", "scale", "tools.jsonl.gz"))
 	if err != nil {
 		tb.Skipf("the shared tools are missing, set MCPPROXY_SHARED: %v", err)
 	}

@@ -14,7 +14,7 @@ func TestCorpora(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many definitions")
 	}
-	samples, err := corpora.Read(shared())
+	samples, err := corpora.ReadAll(shared())
 	if err != nil {
 		t.Skipf("the shared corpora are missing, set MCPPROXY_SHARED: %v", err)
 	}
@@ -43,7 +43,7 @@ func TestCorpora(t *testing.T) {
 func checkShare(t *testing.T, name string, definitions []tool.Definition, ok func(review, block float64) bool) {
 	t.Helper()
 	review, block := 0, 0
-	step := volume.Of(1, 3)
+	step := volume.FullOrQuick(1, 3)
 	looked := 0
 	for i := 0; i < len(definitions); i += step {
 		d := definitions[i]

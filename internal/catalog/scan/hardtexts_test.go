@@ -13,7 +13,7 @@ import (
 func TestHardTexts(t *testing.T) {
 	t.Parallel()
 	for file, floor := range map[string]int{"develop": 24, "heldout": 20} {
-		all, err := corpora.Lines("testdata/" + file + ".jsonl")
+		all, err := corpora.ReadLines("testdata/" + file + ".jsonl")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -140,7 +140,7 @@ func twins(n int) string {
 // No schema costs more than a bounded time and memory, at compiling and at
 // validating, whatever the arguments.
 func TestBombs(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	// Five times what the slowest takes alone: a bomb takes seconds, and a busy
 	// machine is none.
 	const most, memory = volume.Slowdown * 250 * time.Millisecond, volume.Slowdown * 32 << 20

@@ -31,7 +31,7 @@ func filled(element func(i int) string) string {
 // not look at costs nothing, and what it looks at once costs no more than
 // reading it.
 func TestLargeArguments(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	if testing.Short() {
 		t.Skip("it reads 4 MB many times")
 	}
@@ -75,7 +75,7 @@ func TestLargeArguments(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.full && !volume.Full() {
+			if tt.full && !volume.IsFull() {
 				t.Skip("one like it is tested")
 			}
 			s := Compile(json.RawMessage(tt.schema))
@@ -121,7 +121,7 @@ func checkSome(t *testing.T, s *Schema, args json.RawMessage) {
 
 // What is wrong in large arguments is found where the schema looks at little.
 func TestLargeArgumentsThatDoNotFit(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	s := Compile(json.RawMessage(`{"properties":{"mode":{"enum":["r","w"]},"data":{"type":"array","minItems":2},"more":{"items":{"$ref":"#"}}},"required":["path"]}`))
 	args := `{"mode":"x","other":` + filled(func(i int) string { return fmt.Sprint(i) })[:3<<20] + `0],"data":[` + strings.Repeat("0,", 200_000) + `0],"more":[{"data":[{}],"path":1,"mode":"r"}]}`
 	v, err := s.CheckArguments(json.RawMessage(args))
@@ -133,7 +133,7 @@ func TestLargeArgumentsThatDoNotFit(t *testing.T) {
 
 // Large arguments and a schema made to cost: an end within a bounded time.
 func TestLargeArgumentsAndHostileSchemas(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	if testing.Short() {
 		t.Skip("it reads 4 MB many times")
 	}

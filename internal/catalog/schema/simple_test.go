@@ -248,7 +248,7 @@ func TestPlainNumbers(t *testing.T) {
 
 // Most of the schemas of real servers are plain.
 func TestRealServersArePlain(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	schemas, count := realSchemas(t), 0
 	for _, raw := range schemas {
 		if Compile(raw.schema).simple != nil {

@@ -86,7 +86,7 @@ func sharedRequests(t *testing.T) (all []request) {
 // Short forms find what they are short for, and who asks how many there are is led to
 // what counts, never to what changes anything.
 func TestShortFormsAndQuestions(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	var parts []*IndexPart
 	for _, p := range realServers(t) {
 		parts = append(parts, p)

@@ -59,7 +59,7 @@ func realServers(t *testing.T) map[string]*IndexPart {
 
 // What a new user asks for first finds what is meant, among few servers and many.
 func TestFirstQuestions(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	all := realServers(t)
 	var every []string
 	for name := range all {

@@ -207,10 +207,10 @@ func TestSearchScores(t *testing.T) {
 
 // The same definitions give the same answer in whatever order they came.
 func TestSearchIgnoresInsertionOrder(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	defs := definitions(t, "ref065/tools.jsonl")
 	queries := scaleQueries(t)
-	queries = append(queries[:volume.Of(len(queries), len(queries)/5)], "git_add", "creat entitys", "")
+	queries = append(queries[:volume.FullOrQuick(len(queries), len(queries)/5)], "git_add", "creat entitys", "")
 	want := answers(defs, queries)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 3 {

@@ -9,11 +9,11 @@ import (
 )
 
 func TestAmongTenThousand(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	wanted := definition("tracker", "create_issue", "Create an issue in a project of the tracker.",
 		`{"type":"object","properties":{"title":{"type":"string"},"body":{"type":"string"}},"required":["title"]}`)
 	same := newNameWording(wanted.ID.Tool).meaning
-	n := volume.Of(10_000, 2_000)
+	n := volume.FullOrQuick(10_000, 2_000)
 	defs := scaleTools(t, n+100)
 	defs = slices.DeleteFunc(defs, func(d tool.Definition) bool { return newNameWording(d.ID.Tool).meaning == same })
 	defs = append(defs[:n-1], wanted)

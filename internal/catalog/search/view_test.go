@@ -13,7 +13,7 @@ import (
 // What a view does not show has no influence: it answers as an index answers
 // that was made of what it shows, to the last digit.
 func TestViewIsAsIfTheRestDidNotExist(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	defs := definitions(t, "ref065/tools.jsonl")
 	defs = append(defs, definitions(t, "metatool/tools.jsonl")...)
 	var queries []string
@@ -54,10 +54,10 @@ func TestViewIsAsIfTheRestDidNotExist(t *testing.T) {
 
 // The answer for a small limit is the beginning of that for a larger one.
 func TestLimitsArePrefixes(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	ix := build(definitions(t, "ref065/tools.jsonl"))
 	queries := scaleQueries(t)
-	for _, q := range queries[:volume.Of(len(queries), len(queries)/5)] {
+	for _, q := range queries[:volume.FullOrQuick(len(queries), len(queries)/5)] {
 		all, _ := ix.Search(nil, q, 50, nil)
 		for _, n := range []int{1, 3, 10, 20} {
 			some, _ := ix.Search(nil, q, n, nil)

@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	volume.Rapid()
+	volume.ConfigureRapid()
 	os.Exit(m.Run())
 }

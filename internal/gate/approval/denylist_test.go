@@ -508,7 +508,7 @@ func TestNoHistoryWidens(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	h, m, ctx := newHome(t), newModel(), t.Context()
 	old, then := h.store.Copy(), m.copy()
-	for i := range volume.Of(2_000, 500) {
+	for i := range volume.FullOrQuick(2_000, 500) {
 		name, n := modelNames[r.IntN(len(modelNames))], r.IntN(3)
 		step := r.IntN(100)
 		switch {

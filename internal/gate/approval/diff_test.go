@@ -74,7 +74,7 @@ func TestWordsGiveBackBothTexts(t *testing.T) {
 		}
 		return b.String()
 	}
-	for range volume.Of(2_000, 500) {
+	for range volume.FullOrQuick(2_000, 500) {
 		old, now := text(), text()
 		pieces := diffWords(old, now)
 		if pieces == nil {
@@ -98,7 +98,7 @@ func TestWordsGiveBackBothTexts(t *testing.T) {
 func TestAlignFindsTheShortestWay(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range volume.Of(2_000, 500) {
+	for range volume.FullOrQuick(2_000, 500) {
 		a, b := make([]int, r.IntN(12)), make([]int, r.IntN(12))
 		for i := range a {
 			a[i] = r.IntN(3)

@@ -21,7 +21,7 @@ import (
 // PostgreSQL, which refuses none of it for what it does. The statements are the plain reads and,
 // as a check of the check, texts with effects, of which it must refuse some.
 func TestReadOnlyPostgres(t *testing.T) {
-	address := pgtest.Start(t).Database(t)
+	address := pgtest.StartServer(t).CreateDatabase(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn, err := pgconn.Connect(ctx, address)

@@ -37,7 +37,7 @@ var interpreters = []string{"sh", "bash", "dash", "env", "node", "python", "pyth
 // changes a file or starts a program that is not part of it.
 func TestSampleOfReads(t *testing.T) {
 	strace, err := exec.LookPath("strace")
-	if err != nil || !volume.Full() {
+	if err != nil || !volume.IsFull() {
 		t.Skip("this needs strace, and a full run")
 	}
 	t.Setenv("PATH", "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin") // no wrappers of version managers

@@ -123,7 +123,7 @@ func names(call string) []string {
 func TestCallsWithEffects(t *testing.T) {
 	calls := corpus(t, "effects.txt").SectionByHead("calls").Lines
 	n, rnd := 0, rand.New(rand.NewPCG(29, 1))
-	some := volume.Of(1, 4) // of how many one is tried
+	some := volume.FullOrQuick(1, 4) // of how many one is tried
 	for _, call := range calls {
 		for _, name := range names(call) {
 			for _, place := range placesOfCalls {

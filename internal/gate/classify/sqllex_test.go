@@ -16,7 +16,7 @@ func TestWhatIsTakenOver(t *testing.T) {
 		"q'[", "]'", "nq'{", "}'", "1", "1e", "0xdrop", "1drop", ";", "(", ")", "a", "é", "drop table t", "@", "*", "x'", "'''", `"""`,
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range volume.Of(20_000, 2_000) {
+	for range volume.FullOrQuick(20_000, 2_000) {
 		var text strings.Builder
 		for range 1 + rnd.IntN(30) {
 			text.WriteString(pieces[rnd.IntN(len(pieces))])

@@ -329,7 +329,7 @@ func TestContinueCases(t *testing.T) {
 			t.Run(tt.name, func(t *testing.T) { rebuild(t, json.RawMessage(tt.raw), 1300) })
 		}
 	}
-	huge := strings.Repeat("wörd ", volume.Of(30_000, 6_000))
+	huge := strings.Repeat("wörd ", volume.FullOrQuick(30_000, 6_000))
 	for name, raw := range map[string]string{
 		"huge elements":       textResult(`{"items":[1,` + quote(huge) + `,{"body":` + quote(huge) + `,"n":1},[` + quote(huge) + `,2],5]}`),
 		"names as at the top": textResult(`{"content":[` + strings.Repeat(`"abc",`, 900) + `1],"structuredContent":` + quote(huge) + `}`),

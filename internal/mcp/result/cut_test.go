@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
-	volume.Rapid()
+	volume.ConfigureRapid()
 	os.Exit(m.Run())
 }
 
@@ -260,7 +260,7 @@ func drawJSON(t *rapid.T, depth int) any {
 
 // large results, each of about 10 MB; a tenth of that under the race detector.
 func large() map[string]string {
-	n := func(all int) int { return volume.Of(all, all/10) }
+	n := func(all int) int { return volume.FullOrQuick(all, all/10) }
 	return map[string]string{
 		"text":        textResult(strings.Repeat("A line of text, as \"logs\" have it.\n", n(290_000))),
 		"json":        textResult(records(n(190_000))),

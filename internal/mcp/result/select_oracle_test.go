@@ -100,7 +100,7 @@ func TestBesideGojq(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	w := writer{rand.New(rand.NewPCG(seed, 0))}
 	same, failed := 0, 0
-	for range volume.Of(20_000, 2_000) {
+	for range volume.FullOrQuick(20_000, 2_000) {
 		text, document := "1 as $v | "+w.expression(1+w.IntN(4)), w.document(w.IntN(4))
 		input, _ := json.Marshal(document)
 		if unlike(text) {

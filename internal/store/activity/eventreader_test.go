@@ -52,9 +52,9 @@ func wantEvents(t *testing.T, what string, got, want []EntryEvent) {
 // Whatever happens meanwhile (full segments, a store that accepts entries or not, restarts), a reader from
 // any position gets exactly the entries after it, like a reader that was always there.
 func TestReadingOnFromAnyPlace(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
-	for seed := range uint64(volume.Of(8, 3)) {
+	for seed := range uint64(volume.FullOrQuick(8, 3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))

@@ -147,12 +147,12 @@ func wantEachOnce(t *testing.T, l *Log, ids []string) {
 // refuses calls. The calls that were acknowledged before exist after the process was killed and the disk
 // was repaired.
 func TestADyingFileSystemIsNoticed(t *testing.T) {
-	faultfs.Needed(t)
+	faultfs.SkipUnlessAvailable(t)
 	for name, die := range map[string]func(*faultfs.Mount) error{
-		"read-only": (*faultfs.Mount).Abort, "EIO": (*faultfs.Mount).Shutdown,
+		"read-only": (*faultfs.Mount).MakeReadOnly, "EIO": (*faultfs.Mount).FailWithEIO,
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
+			disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 			requireMount(t, disk, err)
 			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 			var made []string
@@ -177,7 +177,7 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 				}
 				made = append(made, running.ID)
 				killLog(t, l)
-				if err := disk.Repair(); err != nil {
+				if err := disk.UnmountAndRepair(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -198,17 +198,17 @@ func openUnmanagedLog(t *testing.T, opt Options, st Store) *Log {
 
 // TestADeadFileSystemThatComesBack: no restart is needed, and acknowledged entries are written again.
 func TestADeadFileSystemThatComesBack(t *testing.T) {
-	faultfs.Needed(t)
-	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
+	faultfs.SkipUnlessAvailable(t)
+	disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	requireMount(t, disk, err)
 	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 	l := openUnmanagedLog(t, opt, st)
 	made := []string{recordCall(t, l, "before").ID}
-	if err := disk.Abort(); err != nil {
+	if err := disk.MakeReadOnly(); err != nil {
 		t.Fatal(err)
 	}
 	made = append(made, callUntilRefused(t, l)...)
-	if err := disk.Repair(); err != nil {
+	if err := disk.UnmountAndRepair(); err != nil {
 		t.Fatal(err)
 	}
 	made = append(made, waitUntilCallsAccepted(t, l))
@@ -239,7 +239,7 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 				if what == "file" {
 					gone = l.spool.snapshot().segments[0].path
 				}
-				if err := faultfs.Delete(gone); err != nil {
+				if err := faultfs.RemoveAllWithRetry(gone); err != nil {
 					t.Fatal(err)
 				}
 				for range 50 {
@@ -264,11 +264,11 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 // TestRoomForTheEndIsReserved: on a full disk no call begins whose outcome might have no room. A call that
 // has begun ends, with its response cut.
 func TestRoomForTheEndIsReserved(t *testing.T) {
-	volume.Serial(t)
-	faultfs.Needed(t)
+	volume.SkipUnderRace(t)
+	faultfs.SkipUnlessAvailable(t)
 	for _, durability := range []string{"process", DurabilityPower} {
 		t.Run(durability, func(t *testing.T) {
-			disk, err := faultfs.Tmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
+			disk, err := faultfs.MountTmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
 			requireMount(t, disk, err)
 			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), Durability: durability}, &memoryStore{}
 			l := openUnmanagedLog(t, opt, st)
@@ -282,7 +282,7 @@ func TestRoomForTheEndIsReserved(t *testing.T) {
 				}
 				open = append(open, r.ID)
 				if len(open) == 100 {
-					if err := disk.Fill(); err != nil {
+					if err := disk.FillUp(); err != nil {
 						t.Fatal(err)
 					}
 					filled = true
@@ -327,19 +327,19 @@ func listAll(t *testing.T, l *Log) []Record {
 
 // TestAFullDiskComesBack: no restart is needed.
 func TestAFullDiskComesBack(t *testing.T) {
-	faultfs.Needed(t)
-	disk, err := faultfs.Tmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
+	faultfs.SkipUnlessAvailable(t)
+	disk, err := faultfs.MountTmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
 	requireMount(t, disk, err)
 	l := openLog(t, Options{Dir: filepath.Join(disk.Dir, "spool")}, &memoryStore{})
 	recordCall(t, l, "before")
-	if err := disk.Fill(); err != nil {
+	if err := disk.FillUp(); err != nil {
 		t.Fatal(err)
 	}
 	callUntilRefused(t, l)
 	if h := l.Health(); !h.Degraded {
 		t.Errorf("health: %+v", h)
 	}
-	if err := disk.Unfill(); err != nil {
+	if err := disk.RemoveFiller(); err != nil {
 		t.Fatal(err)
 	}
 	retryUntilDone(t, "the log is well, though nobody calls", func() error {
@@ -436,8 +436,8 @@ func TestAHoleBetweenSegments(t *testing.T) {
 // in its old place when the disk is back. A database that came back with the disk lacks the newest
 // records, and gets them.
 func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
-	faultfs.Needed(t)
-	disk, err := faultfs.Ext4(filepath.Join(t.TempDir(), "disk"), 32<<20)
+	faultfs.SkipUnlessAvailable(t)
+	disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	requireMount(t, disk, err)
 	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
 	l := openUnmanagedLog(t, opt, st)
@@ -454,7 +454,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 		}
 		return nil
 	})
-	if err := disk.Away(); err != nil {
+	if err := disk.UnmountInUse(); err != nil {
 		t.Fatal(err)
 	}
 	retryUntilDone(t, "the spool goes on elsewhere", func() error {
@@ -469,7 +469,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 		t.Error("the store did not fail")
 	}
 	st.forget() // the disk comes back with an empty database
-	if err := disk.Back(); err != nil {
+	if err := disk.CheckAndRemount(); err != nil {
 		t.Fatal(err)
 	}
 	retryUntilDone(t, "the spool is where it was", func() error {
@@ -512,7 +512,7 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 		return err
 	})
 	made = append(made, recordCall(t, l, "after").ID)
-	if err := faultfs.Delete(opt.Dir); err != nil {
+	if err := faultfs.RemoveAllWithRetry(opt.Dir); err != nil {
 		t.Fatal(err)
 	}
 	made = append(made, tryCall(t, l)...)
@@ -523,14 +523,14 @@ func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
 // With durability power, the directory is synced before a new segment counts. Otherwise a loss of power
 // could remove the segment, even if its contents were synced.
 func TestANewSegmentNeedsItsFolder(t *testing.T) {
-	faultfs.Needed(t)
+	faultfs.SkipUnlessAvailable(t)
 	s := newSpool(t, t.TempDir())
 	s.syncEachWrite = true
 	if _, err := s.openSpool(); err != nil {
 		t.Fatal(err)
 	}
 	defer s.close(true)
-	i, err := faultfs.Inject(os.Getpid(), "fsync:error=EIO", s.dir)
+	i, err := faultfs.InjectSyscallFaults(os.Getpid(), "fsync:error=EIO", s.dir)
 	if err != nil {
 		t.Fatal(err)
 	}

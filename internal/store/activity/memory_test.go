@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	volume.Rapid()
+	volume.ConfigureRapid()
 	memory, err := os.MkdirTemp("/dev/shm", "mcpproxy-activity-") // processes that are killed leave their newest records there
 	if err == nil {                                               // not every system has it
 		_ = os.Setenv("XDG_RUNTIME_DIR", memory)

@@ -290,7 +290,7 @@ func (f *faultyFile) Truncate(n int64) error {
 func TestFailingDisk(t *testing.T) {
 	for _, power := range []bool{false, true} {
 		for _, truncate := range []error{nil, syscall.EIO} {
-			for seed := range uint64(volume.Of(6, 2)) {
+			for seed := range uint64(volume.FullOrQuick(6, 2)) {
 				t.Run(fmt.Sprintf("power=%v truncate=%v seed=%d", power, truncate, seed), func(t *testing.T) {
 					t.Parallel()
 					failDisk(t, power, truncate, rand.New(rand.NewPCG(seed, 1)))
@@ -445,7 +445,7 @@ func TestReadingSkipsWhatIsDamaged(t *testing.T) {
 
 // TestVerifyFindsEveryChange checks that verification finds any change of the chain.
 func TestVerifyFindsEveryChange(t *testing.T) {
-	volume.Serial(t)
+	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
 	s := newSpool(t, dir)

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Delete deletes a file, or a folder in which a running program may still create files.
-func Delete(path string) error {
+// RemoveAllWithRetry deletes a file, or a folder in which a running program may still create files.
+func RemoveAllWithRetry(path string) error {
 	for try := 1; ; try++ {
 		if err := os.RemoveAll(path); !errors.Is(err, syscall.ENOTEMPTY) || try == 100 {
 			return err

@@ -13,8 +13,8 @@ import (
 	"unsafe"
 )
 
-// Available returns why faults cannot be injected here, or nil.
-func Available() error {
+// CheckAvailable returns why faults cannot be injected here, or nil.
+func CheckAvailable() error {
 	for _, tool := range []string{"mount", "umount", "mkfs.ext4", "e2fsck", "strace"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return err
@@ -24,21 +24,21 @@ func Available() error {
 	if err != nil {
 		return err
 	}
-	m, err := Ext4(dir, 8<<20)
+	m, err := MountExt4(dir, 8<<20)
 	if err == nil {
 		err = m.Close()
 	}
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// Needed skips a test if faults cannot be injected; with CI=true it fails the test.
-func Needed(t interface {
+// SkipUnlessAvailable skips a test if faults cannot be injected; with CI=true it fails the test.
+func SkipUnlessAvailable(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
 	Skipf(format string, args ...any)
 }) {
 	t.Helper()
-	err := Available()
+	err := CheckAvailable()
 	if err != nil && os.Getenv("CI") == "true" {
 		t.Fatalf("faults of file systems cannot be made here: %v", err)
 	}
@@ -53,17 +53,17 @@ type Mount struct {
 	image string // of an ext4
 }
 
-// Tmpfs creates dir and mounts a tmpfs of size bytes there.
-func Tmpfs(dir string, size int64) (*Mount, error) {
+// MountTmpfs creates dir and mounts a tmpfs of size bytes there.
+func MountTmpfs(dir string, size int64) (*Mount, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return &Mount{Dir: dir}, run("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=700", size), "tmpfs", dir)
+	return &Mount{Dir: dir}, runCommand("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=700", size), "tmpfs", dir)
 }
 
-// Ext4 creates dir and mounts an ext4 of size bytes there, from a file next to dir. It is remounted
+// MountExt4 creates dir and mounts an ext4 of size bytes there, from a file next to dir. It is remounted
 // read-only on errors.
-func Ext4(dir string, size int64) (*Mount, error) {
+func MountExt4(dir string, size int64) (*Mount, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -75,25 +75,25 @@ func Ext4(dir string, size int64) (*Mount, error) {
 	if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
 		return nil, err
 	}
-	if err := run("mkfs.ext4", "-q", "-F", m.image); err != nil {
+	if err := runCommand("mkfs.ext4", "-q", "-F", m.image); err != nil {
 		return nil, err
 	}
-	return m, m.mount()
+	return m, m.mountImage()
 }
 
-func (m *Mount) mount() error {
-	return run("mount", "-o", "loop,errors=remount-ro", m.image, m.Dir)
+func (m *Mount) mountImage() error {
+	return runCommand("mount", "-o", "loop,errors=remount-ro", m.image, m.Dir)
 }
 
-// Abort makes an ext4 read-only, like an error of the device: data that is not on the device is lost at
+// MakeReadOnly makes an ext4 read-only, like an error of the device: data that is not on the device is lost at
 // unmount, but can be read until then, and file mappings stay writable.
-func (m *Mount) Abort() error { return run("mount", "-o", "remount,abort", m.Dir) }
+func (m *Mount) MakeReadOnly() error { return runCommand("mount", "-o", "remount,abort", m.Dir) }
 
 // ext4Shutdown is EXT4_IOC_SHUTDOWN, and noLogFlush discards data that is not on the device.
 const ext4Shutdown, noLogFlush = 0x8004587d, 2
 
-// Shutdown makes all operations of an ext4 fail with EIO.
-func (m *Mount) Shutdown() error {
+// FailWithEIO makes all operations of an ext4 fail with EIO.
+func (m *Mount) FailWithEIO() error {
 	d, err := os.Open(m.Dir)
 	if err != nil {
 		return err
@@ -106,15 +106,15 @@ func (m *Mount) Shutdown() error {
 	return nil
 }
 
-// Away unmounts a file system while it is in use.
-func (m *Mount) Away() error { return run("umount", "-l", m.Dir) }
+// UnmountInUse unmounts a file system while it is in use.
+func (m *Mount) UnmountInUse() error { return runCommand("umount", "-l", m.Dir) }
 
-// Back mounts an ext4 again after Away or Shutdown and a check, with the data on the device. Processes
+// CheckAndRemount mounts an ext4 again after Away or Shutdown and a check, with the data on the device. Processes
 // with open files keep those of before.
-func (m *Mount) Back() error {
+func (m *Mount) CheckAndRemount() error {
 	// Open files keep the device in use: its data is moved to another one.
 	next := m.image + ".next"
-	if err := run("cp", "--sparse=always", m.image, next); err != nil {
+	if err := runCommand("cp", "--sparse=always", m.image, next); err != nil {
 		return err
 	}
 	if err := errors.Join(os.Remove(m.image), os.Rename(next, m.image)); err != nil {
@@ -124,20 +124,20 @@ func (m *Mount) Back() error {
 	if err := exec.Command("e2fsck", "-fy", m.image).Run(); err != nil && (!errors.As(err, &code) || code.ExitCode() > 2) {
 		return fmt.Errorf("check %s: %w", m.image, err) // 1 and 2: repaired
 	}
-	return m.mount()
+	return m.mountImage()
 }
 
-// Repair checks and repairs a failed ext4.
-func (m *Mount) Repair() error {
-	if err := m.Away(); err != nil {
+// UnmountAndRepair checks and repairs a failed ext4.
+func (m *Mount) UnmountAndRepair() error {
+	if err := m.UnmountInUse(); err != nil {
 		return err
 	}
-	return m.Back()
+	return m.CheckAndRemount()
 }
 
-// Fill fills the file system with a file.
-func (m *Mount) Fill() error {
-	f, err := os.Create(m.filler())
+// FillUp fills the file system with a file.
+func (m *Mount) FillUp() error {
+	f, err := os.Create(m.fillerPath())
 	if err != nil {
 		return err
 	}
@@ -153,21 +153,21 @@ func (m *Mount) Fill() error {
 	return nil
 }
 
-// Unfill removes the file of Fill.
-func (m *Mount) Unfill() error { return os.Remove(m.filler()) }
+// RemoveFiller removes the file of Fill.
+func (m *Mount) RemoveFiller() error { return os.Remove(m.fillerPath()) }
 
-func (m *Mount) filler() string { return filepath.Join(m.Dir, "filler") }
+func (m *Mount) fillerPath() string { return filepath.Join(m.Dir, "filler") }
 
 // Close unmounts the file system, even if it is in use.
 func (m *Mount) Close() error {
-	err := run("umount", "-l", m.Dir)
+	err := runCommand("umount", "-l", m.Dir)
 	if m.image != "" {
 		err = errors.Join(err, os.Remove(m.image))
 	}
 	return err
 }
 
-func run(name string, args ...string) error {
+func runCommand(name string, args ...string) error {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
@@ -175,16 +175,16 @@ func run(name string, args ...string) error {
 	return nil
 }
 
-// Injection is a process whose system calls fail.
-type Injection struct {
+// SyscallFaults is a process whose system calls fail.
+type SyscallFaults struct {
 	strace *exec.Cmd
-	said   chan struct{} // closed when strace ends
+	ended  chan struct{} // closed when strace ends
 }
 
-// Inject makes system calls of a running process fail, by an expression of strace:
+// InjectSyscallFaults makes system calls of a running process fail, by an expression of strace:
 // "fsync,fdatasync:error=EIO:when=3+". It returns when strace has attached. With paths, only calls on
 // these files fail.
-func Inject(pid int, expression string, paths ...string) (*Injection, error) {
+func InjectSyscallFaults(pid int, expression string, paths ...string) (*SyscallFaults, error) {
 	calls, _, _ := strings.Cut(expression, ":")
 	args := []string{"-f", "-o", "/dev/null", "-e", "trace=" + calls, "-e", "inject=" + expression, "-p", fmt.Sprint(pid)}
 	for _, path := range paths {
@@ -198,14 +198,14 @@ func Inject(pid int, expression string, paths ...string) (*Injection, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	i := &Injection{strace: cmd, said: make(chan struct{})}
+	i := &SyscallFaults{strace: cmd, ended: make(chan struct{})}
 	lines := bufio.NewReader(stderr)
 	first := ""
 	for err == nil && !strings.Contains(first, " attached") { // "strace: Process 7 attached…"
 		first, err = lines.ReadString('\n')
 	}
 	go func() {
-		defer close(i.said)
+		defer close(i.ended)
 		_, _ = io.Copy(io.Discard, lines) // threads that start and end
 	}()
 	if err != nil {
@@ -215,9 +215,9 @@ func Inject(pid int, expression string, paths ...string) (*Injection, error) {
 }
 
 // Stop detaches from the process; its system calls work again.
-func (i *Injection) Stop() error {
+func (i *SyscallFaults) Stop() error {
 	_ = i.strace.Process.Signal(syscall.SIGINT) // it ends with the process
-	<-i.said
+	<-i.ended
 	_ = i.strace.Wait() // it ends by a signal
 	return nil
 }

@@ -9,12 +9,12 @@ import (
 )
 
 func TestAnExt4DiesAndComesBack(t *testing.T) {
-	Needed(t)
+	SkipUnlessAvailable(t)
 	for name, die := range map[string]struct {
 		fault func(*Mount) error
 		want  error
-	}{"abort": {(*Mount).Abort, syscall.EROFS}, "shutdown": {(*Mount).Shutdown, syscall.EIO}} {
-		m, err := Ext4(filepath.Join(t.TempDir(), "m"), 16<<20)
+	}{"abort": {(*Mount).MakeReadOnly, syscall.EROFS}, "shutdown": {(*Mount).FailWithEIO, syscall.EIO}} {
+		m, err := MountExt4(filepath.Join(t.TempDir(), "m"), 16<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestAnExt4DiesAndComesBack(t *testing.T) {
 		if err := os.WriteFile(file, []byte("dead"), 0o600); !errors.Is(err, die.want) {
 			t.Fatalf("%s: a write gives %v, want %v", name, err, die.want)
 		}
-		if err := m.Repair(); err != nil {
+		if err := m.UnmountAndRepair(); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(file)

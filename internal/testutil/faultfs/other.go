@@ -4,49 +4,49 @@ package faultfs
 
 import "errors"
 
-var errNotHere = errors.New("faults of file systems are made on Linux only")
+var errNotLinux = errors.New("faults of file systems are made on Linux only")
 
-// Available returns why faults cannot be injected here.
-func Available() error { return errNotHere }
+// CheckAvailable returns why faults cannot be injected here.
+func CheckAvailable() error { return errNotLinux }
 
 // Mount is a mounted file system.
 type Mount struct{ Dir string }
 
-// Tmpfs needs Linux.
-func Tmpfs(string, int64) (*Mount, error) { return nil, errNotHere }
+// MountTmpfs needs Linux.
+func MountTmpfs(string, int64) (*Mount, error) { return nil, errNotLinux }
 
-// Ext4 needs Linux.
-func Ext4(string, int64) (*Mount, error) { return nil, errNotHere }
+// MountExt4 needs Linux.
+func MountExt4(string, int64) (*Mount, error) { return nil, errNotLinux }
 
-// Abort needs Linux.
-func (m *Mount) Abort() error { return errNotHere }
+// MakeReadOnly needs Linux.
+func (m *Mount) MakeReadOnly() error { return errNotLinux }
 
-// Shutdown needs Linux.
-func (m *Mount) Shutdown() error { return errNotHere }
+// FailWithEIO needs Linux.
+func (m *Mount) FailWithEIO() error { return errNotLinux }
 
-// Away needs Linux.
-func (m *Mount) Away() error { return errNotHere }
+// UnmountInUse needs Linux.
+func (m *Mount) UnmountInUse() error { return errNotLinux }
 
-// Back needs Linux.
-func (m *Mount) Back() error { return errNotHere }
+// CheckAndRemount needs Linux.
+func (m *Mount) CheckAndRemount() error { return errNotLinux }
 
-// Repair needs Linux.
-func (m *Mount) Repair() error { return errNotHere }
+// UnmountAndRepair needs Linux.
+func (m *Mount) UnmountAndRepair() error { return errNotLinux }
 
-// Fill needs Linux.
-func (m *Mount) Fill() error { return errNotHere }
+// FillUp needs Linux.
+func (m *Mount) FillUp() error { return errNotLinux }
 
-// Unfill needs Linux.
-func (m *Mount) Unfill() error { return errNotHere }
+// RemoveFiller needs Linux.
+func (m *Mount) RemoveFiller() error { return errNotLinux }
 
 // Close does nothing.
 func (m *Mount) Close() error { return nil }
 
-// Injection is a process whose system calls fail.
-type Injection struct{}
+// SyscallFaults is a process whose system calls fail.
+type SyscallFaults struct{}
 
-// Inject needs Linux.
-func Inject(int, string, ...string) (*Injection, error) { return nil, errNotHere }
+// InjectSyscallFaults needs Linux.
+func InjectSyscallFaults(int, string, ...string) (*SyscallFaults, error) { return nil, errNotLinux }
 
 // Stop does nothing.
-func (i *Injection) Stop() error { return nil }
+func (i *SyscallFaults) Stop() error { return nil }

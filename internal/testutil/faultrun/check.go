@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// recorded is the log's information about a call.
-type recorded struct {
+// recordedCall is the log's information about a call.
+type recordedCall struct {
 	times  int
 	status string
 }
 
-// check compares the log with what clients and server saw.
-func (x *run) check(ctx context.Context) error {
-	x.await(ctx, "the daemon is well after its start", time.Now(), patience, x.daemon.ready)
-	log, err := x.read()
+// compareLogWithCalls compares the log with what clients and server saw.
+func (x *scenarioRun) compareLogWithCalls(ctx context.Context) error {
+	x.awaitCondition(ctx, "the daemon is well after its start", time.Now(), daemonTimeout, x.daemon.checkReady)
+	log, err := x.readCallLog()
 	if err != nil {
 		return err
 	}
@@ -31,16 +31,16 @@ func (x *run) check(ctx context.Context) error {
 			r.Acknowledged++
 			if rec.times == 0 {
 				r.Lost++
-				r.problem("%s was acknowledged and is not in the log", mark)
+				r.addProblem("%s was acknowledged and is not in the log", mark)
 			} else if rec.status != "success" {
 				r.Wrong++
-				r.problem("%s was acknowledged and reads %s", mark, rec.status)
+				r.addProblem("%s was acknowledged and reads %s", mark, rec.status)
 			}
 		case refused:
 			r.Refused++
 			if l.reached[mark] > 0 {
 				r.Wrong++
-				r.problem("%s was refused and reached the server", mark)
+				r.addProblem("%s was refused and reached the server", mark)
 			}
 		}
 	}
@@ -48,29 +48,29 @@ func (x *run) check(ctx context.Context) error {
 		r.Reached += n
 		if log[mark].times == 0 && l.told[mark] != acknowledged {
 			r.Lost++
-			r.problem("%s reached the server and is not in the log", mark)
+			r.addProblem("%s reached the server and is not in the log", mark)
 		}
 	}
 	for mark, rec := range log {
 		r.Recorded += rec.times
 		if rec.times > 1 {
 			r.Doubled++
-			r.problem("%s is in the log %d times", mark, rec.times)
+			r.addProblem("%s is in the log %d times", mark, rec.times)
 		}
 		if rec.status == "interrupted" {
 			r.Interrupted++
 		}
 		if rec.status == "pending" {
 			r.Wrong++
-			r.problem("%s is pending after a restart", mark)
+			r.addProblem("%s is pending after a restart", mark)
 		}
 	}
 	return nil
 }
 
-// read reads the log of calls, by their marks.
-func (x *run) read() (map[string]recorded, error) {
-	log := map[string]recorded{}
+// readCallLog reads the log of calls, by their marks.
+func (x *scenarioRun) readCallLog() (map[string]recordedCall, error) {
+	log := map[string]recordedCall{}
 	for cursor := ""; ; {
 		body, err := x.daemon.get("/api/v1/activity?limit=1000&cursor=" + cursor)
 		if err != nil {
@@ -92,15 +92,15 @@ func (x *run) read() (map[string]recorded, error) {
 			return nil, err
 		}
 		if page.Incomplete {
-			x.report.problem("the log is incomplete")
+			x.report.addProblem("the log is incomplete")
 		}
 		for _, a := range page.Activities {
 			if strings.Contains(a.Metadata.Action, "damaged") {
 				x.report.Damaged++
-				x.report.problem("told of damage: %s", a.ErrorMessage)
+				x.report.addProblem("told of damage: %s", a.ErrorMessage)
 			}
 			if mark := a.Metadata.Intent.Reason; a.Type == "tool_call" && mark != "" {
-				log[mark] = recorded{log[mark].times + 1, a.Status}
+				log[mark] = recordedCall{log[mark].times + 1, a.Status}
 			}
 		}
 		if cursor = page.NextCursor; cursor == "" {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-const patience = 20 * time.Second
+const daemonTimeout = 20 * time.Second
 
 // daemon is the MCPProxy process of a run, which can be restarted.
 type daemon struct {
@@ -59,7 +59,7 @@ func (d *daemon) start() error {
 		defer close(ended)
 		_ = cmd.Wait() // it is killed
 	}(d.cmd, d.ended)
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(daemonTimeout); ; time.Sleep(5 * time.Millisecond) {
 		_, err := d.get("/healthz")
 		if err == nil {
 			key, err := os.ReadFile(filepath.Join(d.data, "api_key"))
@@ -85,8 +85,8 @@ func (d *daemon) kill() {
 	<-d.ended
 }
 
-// ready returns why the daemon is not healthy, or nil.
-func (d *daemon) ready() error {
+// checkReady returns why the daemon is not healthy, or nil.
+func (d *daemon) checkReady() error {
 	_, err := d.get("/readyz")
 	return err
 }
@@ -98,7 +98,7 @@ func (d *daemon) get(path string) ([]byte, error) {
 		return nil, err
 	}
 	req.Header.Set("X-Api-Key", d.key)
-	client := http.Client{Timeout: patience}
+	client := http.Client{Timeout: daemonTimeout}
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err

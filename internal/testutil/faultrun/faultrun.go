@@ -41,10 +41,12 @@ type Report struct {
 	Said          string // stderr of the daemon until the kill, if there are problems
 }
 
-// Good reports whether nothing was lost, doubled or wrong.
-func (r *Report) Good() bool { return r.Lost+r.Doubled+r.Wrong+r.Damaged == 0 && len(r.Problems) == 0 }
+// IsGood reports whether nothing was lost, doubled or wrong.
+func (r *Report) IsGood() bool {
+	return r.Lost+r.Doubled+r.Wrong+r.Damaged == 0 && len(r.Problems) == 0
+}
 
-func (r *Report) problem(format string, args ...any) {
+func (r *Report) addProblem(format string, args ...any) {
 	if len(r.Problems) < 10 {
 		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 	}
@@ -56,7 +58,7 @@ type Scenario struct {
 	// disk mounts the file system of the data; nil: none.
 	disk func(dir string, rnd *rand.Rand) (*faultfs.Mount, error)
 	// fault injects the fault, and returns the function that ends it.
-	fault func(x *run) (end func() error, err error)
+	fault func(x *scenarioRun) (end func() error, err error)
 	// small says that the disk has no room for the records of many calls.
 	small  bool
 	config string // additional settings, with a trailing comma
@@ -69,8 +71,8 @@ type Scenario struct {
 	linger time.Duration
 }
 
-// run is a running scenario.
-type run struct {
+// scenarioRun is a running scenario.
+type scenarioRun struct {
 	opt    Options
 	rnd    *rand.Rand
 	disk   *faultfs.Mount
@@ -78,7 +80,7 @@ type run struct {
 	data   string
 	daemon *daemon
 	said   string
-	load   *load
+	load   *clientLoad
 	report *Report
 }
 
@@ -88,9 +90,9 @@ const (
 	recoverTime = 5 * time.Second
 )
 
-// Run runs a scenario.
-func Run(ctx context.Context, s Scenario, opt Options) (report *Report, err error) {
-	x := &run{opt: opt, rnd: rand.New(rand.NewPCG(opt.Seed, 17)), report: &Report{}}
+// RunScenario runs a scenario.
+func RunScenario(ctx context.Context, s Scenario, opt Options) (report *Report, err error) {
+	x := &scenarioRun{opt: opt, rnd: rand.New(rand.NewPCG(opt.Seed, 17)), report: &Report{}}
 	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func Run(ctx context.Context, s Scenario, opt Options) (report *Report, err erro
 		_ = os.RemoveAll(opt.Dir)
 	}()
 	disk, memory := filepath.Join(opt.Dir, "disk"), filepath.Join(opt.Dir, "memory")
-	if x.memory, err = faultfs.Tmpfs(memory, 32<<20); err != nil {
+	if x.memory, err = faultfs.MountTmpfs(memory, 32<<20); err != nil {
 		return nil, err
 	}
 	if s.disk != nil {
@@ -115,30 +117,30 @@ func Run(ctx context.Context, s Scenario, opt Options) (report *Report, err erro
 		}
 	}
 	x.data = filepath.Join(disk, "data")
-	x.load = newLoad(opt.Clients)
+	x.load = newClientLoad(opt.Clients)
 	if s.small {
 		x.load.clients, x.load.gentle = 2, true
 	}
 	defer x.load.close()
-	if x.daemon, err = startDaemon(opt, x.data, x.load.config(s.config)); err != nil {
+	if x.daemon, err = startDaemon(opt, x.data, x.load.formatConfig(s.config)); err != nil {
 		return nil, err
 	}
-	if err := x.load.begin(ctx, x.daemon.address); err != nil {
+	if err := x.load.startClients(ctx, x.daemon.address); err != nil {
 		return nil, err
 	}
-	if err := x.play(ctx, s); err != nil {
+	if err := x.injectAndKill(ctx, s); err != nil {
 		return x.report, err
 	}
-	err = x.check(ctx)
-	if err != nil || !x.report.Good() {
+	err = x.compareLogWithCalls(ctx)
+	if err != nil || !x.report.IsGood() {
 		x.report.Said = x.said
 	}
 	return x.report, err
 }
 
-// play injects the fault and kills the process.
-func (x *run) play(ctx context.Context, s Scenario) error {
-	x.pause(ctx, 200*time.Millisecond, time.Second)
+// injectAndKill injects the fault and kills the process.
+func (x *scenarioRun) injectAndKill(ctx context.Context, s Scenario) error {
+	x.randomPause(ctx, 200*time.Millisecond, time.Second)
 	end := func() error { return nil }
 	if s.fault != nil {
 		var err error
@@ -147,19 +149,19 @@ func (x *run) play(ctx context.Context, s Scenario) error {
 			return fmt.Errorf("make the fault: %w", err)
 		}
 		if s.refuses {
-			x.report.Noticed = x.await(ctx, "calls are refused", began, noticeTime, x.load.refused)
+			x.report.Noticed = x.awaitCondition(ctx, "calls are refused", began, noticeTime, x.load.checkLastRefused)
 		}
-		x.pause(ctx, 0, s.linger)
+		x.randomPause(ctx, 0, s.linger)
 	}
 	if s.live {
 		if err := end(); err != nil {
 			return fmt.Errorf("end the fault: %w", err)
 		}
-		x.report.Back = x.await(ctx, "the daemon is well again", time.Now(), recoverTime, x.daemon.ready)
-		x.pause(ctx, 0, 300*time.Millisecond)
+		x.report.Back = x.awaitCondition(ctx, "the daemon is well again", time.Now(), recoverTime, x.daemon.checkReady)
+		x.randomPause(ctx, 0, 300*time.Millisecond)
 	}
 	x.daemon.kill()
-	x.load.stop()
+	x.load.stopClients()
 	x.said = x.daemon.stderr.String()
 	if !s.live {
 		if err := end(); err != nil {
@@ -169,7 +171,7 @@ func (x *run) play(ctx context.Context, s Scenario) error {
 	return x.daemon.start()
 }
 
-func (x *run) pause(ctx context.Context, least, most time.Duration) {
+func (x *scenarioRun) randomPause(ctx context.Context, least, most time.Duration) {
 	d := least
 	if most > least {
 		d += time.Duration(x.rnd.Int64N(int64(most - least)))
@@ -180,8 +182,8 @@ func (x *run) pause(ctx context.Context, least, most time.Duration) {
 	}
 }
 
-// await waits for a condition and returns how long that took; a timeout is a problem of the run.
-func (x *run) await(ctx context.Context, what string, since time.Time, most time.Duration, is func() error) time.Duration {
+// awaitCondition waits for a condition and returns how long that took; a timeout is a problem of the run.
+func (x *scenarioRun) awaitCondition(ctx context.Context, what string, since time.Time, most time.Duration, is func() error) time.Duration {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -191,7 +193,7 @@ func (x *run) await(ctx context.Context, what string, since time.Time, most time
 			return took
 		}
 		if took > most || ctx.Err() != nil {
-			x.report.problem("%s: not within %s: %v", what, most, err)
+			x.report.addProblem("%s: not within %s: %v", what, most, err)
 			return took
 		}
 		<-tick.C

@@ -17,18 +17,18 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// answer is the result that a client got for a call.
-type answer int
+// callOutcome is the result that a client got for a call.
+type callOutcome int
 
 const (
-	nothing answer = iota // the daemon was not running
+	noAnswer callOutcome = iota // the daemon was not running
 	acknowledged
 	refused
 	failed // any other error
 )
 
-// load has the clients and the server of a run.
-type load struct {
+// clientLoad has the clients and the server of a run.
+type clientLoad struct {
 	clients int
 	gentle  bool // they pause after each call
 	server  *httptest.Server
@@ -37,21 +37,21 @@ type load struct {
 	number  atomic.Int64
 
 	mu      sync.Mutex
-	told    map[string]answer
+	told    map[string]callOutcome
 	reached map[string]int
-	last    answer
+	last    callOutcome
 }
 
 const noteTool = `{"name":"note","description":"Notes a mark.","inputSchema":{"type":"object"}}`
 
-func newLoad(clients int) *load {
-	l := &load{clients: clients, told: map[string]answer{}, reached: map[string]int{}}
-	l.server = httptest.NewServer(mcptest.New(mcptest.Options{Stateless: true, NoStream: true}, mcptest.Tool{Definition: noteTool, Handle: l.note}))
+func newClientLoad(clients int) *clientLoad {
+	l := &clientLoad{clients: clients, told: map[string]callOutcome{}, reached: map[string]int{}}
+	l.server = httptest.NewServer(mcptest.New(mcptest.Options{Stateless: true, NoStream: true}, mcptest.Tool{Definition: noteTool, Handle: l.handleNoteCall}))
 	return l
 }
 
-// note is the tool: it records each call, and sometimes returns a long result.
-func (l *load) note(c *mcptest.Call) (json.RawMessage, error) {
+// handleNoteCall is the tool: it records each call, and sometimes returns a long result.
+func (l *clientLoad) handleNoteCall(c *mcptest.Call) (json.RawMessage, error) {
 	var args struct {
 		Mark string
 		Size int
@@ -65,22 +65,22 @@ func (l *load) note(c *mcptest.Call) (json.RawMessage, error) {
 	return fmt.Appendf(nil, `{"content":[{"type":"text","text":%q}]}`, args.Mark+strings.Repeat(" and so on", args.Size)), nil
 }
 
-func (l *load) config(more string) string {
+func (l *clientLoad) formatConfig(more string) string {
 	return fmt.Sprintf(`{%s"mcpServers":{"m":{"url":%q}}}`, more, l.server.URL)
 }
 
-func (l *load) close() {
+func (l *clientLoad) close() {
 	if l.stopped != nil {
-		l.stop()
+		l.stopClients()
 	}
 	l.server.Close()
 }
 
-// begin starts the clients, until stop.
-func (l *load) begin(ctx context.Context, address string) error {
+// startClients starts the clients, until stop.
+func (l *clientLoad) startClients(ctx context.Context, address string) error {
 	ctx, l.stopped = context.WithCancel(ctx)
 	url := "http://" + address + "/mcp"
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(daemonTimeout); ; time.Sleep(10 * time.Millisecond) {
 		c, err := connect(ctx, url)
 		if err == nil && c.call("awaited", 0) == acknowledged {
 			l.told["awaited"] = acknowledged
@@ -113,7 +113,7 @@ func (l *load) begin(ctx context.Context, address string) error {
 				switch got {
 				case refused, failed:
 					time.Sleep(2 * time.Millisecond) // a client that is refused does not spin
-				case nothing:
+				case noAnswer:
 					time.Sleep(10 * time.Millisecond)
 				}
 			}
@@ -122,13 +122,13 @@ func (l *load) begin(ctx context.Context, address string) error {
 	return nil
 }
 
-func (l *load) stop() {
+func (l *clientLoad) stopClients() {
 	l.stopped()
 	l.running.Wait()
 }
 
-// refused returns nil if the last answer was a refusal.
-func (l *load) refused() error {
+// checkLastRefused returns nil if the last answer was a refusal.
+func (l *clientLoad) checkLastRefused() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last != refused {
@@ -137,17 +137,17 @@ func (l *load) refused() error {
 	return nil
 }
 
-// client is a session.
-type client struct {
+// mcpClient is a session.
+type mcpClient struct {
 	ctx     context.Context
 	url     string
 	session string
 	http    *http.Client
 }
 
-func connect(ctx context.Context, url string) (*client, error) {
-	c := &client{ctx: ctx, url: url, http: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}}
-	resp, err := c.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"faultrun","version":"1"}}}`)
+func connect(ctx context.Context, url string) (*mcpClient, error) {
+	c := &mcpClient{ctx: ctx, url: url, http: &http.Client{Timeout: daemonTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}}
+	resp, err := c.postMessage(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"faultrun","version":"1"}}}`)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func connect(ctx context.Context, url string) (*client, error) {
 	return c, resp.Body.Close()
 }
 
-func (c *client) post(body string) (*http.Response, error) {
+func (c *mcpClient) postMessage(body string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(c.ctx, http.MethodPost, c.url, strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -169,17 +169,17 @@ func (c *client) post(body string) (*http.Response, error) {
 	return c.http.Do(req)
 }
 
-func (c *client) call(mark string, size int) answer {
-	resp, err := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_write","arguments":`+
+func (c *mcpClient) call(mark string, size int) callOutcome {
+	resp, err := c.postMessage(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_write","arguments":`+
 		`{"name":"m:note","args":{"mark":%q,"size":%d},"intent_reason":%q}}}`, mark, size, mark))
 	if err != nil {
-		return nothing
+		return noAnswer
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil:
-		return nothing
+		return noAnswer
 	case bytes.Contains(body, []byte("AUDIT_UNAVAILABLE")):
 		return refused
 	case resp.StatusCode == http.StatusOK && bytes.Contains(body, []byte(mark)) && !bytes.Contains(body, []byte(`"isError":true`)) &&

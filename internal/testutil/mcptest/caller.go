@@ -19,8 +19,8 @@ type Surface struct {
 	Modern bool
 }
 
-// Surfaces returns all of them.
-func Surfaces() []Surface {
+// AllSurfaces returns all of them.
+func AllSurfaces() []Surface {
 	var all []Surface
 	for _, path := range []string{"/mcp", "/mcp/all", serverPath} {
 		all = append(all, Surface{path, false}, Surface{path, true})
@@ -38,9 +38,9 @@ func (s Surface) String() string {
 	return strings.TrimSuffix(s.Path, "/") + " " + era
 }
 
-// Caller is a client that calls the tools of one server through the gateway, one call at a time. It opens
+// GatewayClient is a client that calls the tools of one server through the gateway, one call at a time. It opens
 // another session when the previous one has ended.
-type Caller struct {
+type GatewayClient struct {
 	Base    string // of the gateway: http://host:port
 	Surface Surface
 	Server  string
@@ -49,8 +49,8 @@ type Caller struct {
 	session string
 }
 
-// Outcome is the result of a call.
-type Outcome struct {
+// CallOutcome is the result of a call.
+type CallOutcome struct {
 	// What is "ok", the code of a typed error, "session over" if the client must open another session;
 	// otherwise a text that is no valid outcome for a client.
 	What    string
@@ -58,18 +58,18 @@ type Outcome struct {
 	Took    time.Duration
 }
 
-func unclear(format string, args ...any) Outcome {
-	return Outcome{What: fmt.Sprintf(format, args...), Unclear: true}
+func newUnclearOutcome(format string, args ...any) CallOutcome {
+	return CallOutcome{What: fmt.Sprintf(format, args...), Unclear: true}
 }
 
 // callIDs number the calls, so that the answer to another call is detected.
 var callIDs atomic.Int64
 
 // Call makes one call. A correct answer contains right; if it is empty, none is correct.
-func (c *Caller) Call(tool, args, right string) Outcome {
+func (c *GatewayClient) Call(tool, args, right string) CallOutcome {
 	began := time.Now()
 	if !c.Surface.Modern && c.session == "" {
-		if o, opened := c.open(); !opened {
+		if o, opened := c.openSession(); !opened {
 			o.Took = time.Since(began)
 			return o
 		}
@@ -90,28 +90,28 @@ func (c *Caller) Call(tool, args, right string) Outcome {
 	}
 	resp, answer, err := c.send(http.MethodPost, name, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%s}}}`,
 		id, name, args, meta))
-	o := c.judge(resp, answer, err, id, right)
+	o := c.toOutcome(resp, answer, err, id, right)
 	o.Took = time.Since(began)
 	return o
 }
 
-// open opens a session.
-func (c *Caller) open() (Outcome, bool) {
+// openSession opens a session.
+func (c *GatewayClient) openSession() (CallOutcome, bool) {
 	resp, answer, err := c.send(http.MethodPost, "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"caller","version":"1"}}}`)
 	if err != nil {
-		return unclear("initialize: %v", err), false
+		return newUnclearOutcome("initialize: %v", err), false
 	}
 	if c.session = resp.Header.Get(sessionHeader); c.session == "" {
-		return c.judge(resp, answer, nil, 0, ""), false
+		return c.toOutcome(resp, answer, nil, 0, ""), false
 	}
 	if _, _, err := c.send(http.MethodPost, "", `{"jsonrpc":"2.0","method":"notifications/initialized"}`); err != nil {
-		return unclear("initialized: %v", err), false
+		return newUnclearOutcome("initialized: %v", err), false
 	}
-	return Outcome{}, true
+	return CallOutcome{}, true
 }
 
 // evaluate returns the outcome of an answer.
-func (c *Caller) judge(resp *http.Response, answer []byte, err error, id int64, right string) Outcome {
+func (c *GatewayClient) toOutcome(resp *http.Response, answer []byte, err error, id int64, right string) CallOutcome {
 	var m struct {
 		ID     json.RawMessage
 		Result *struct {
@@ -124,33 +124,33 @@ func (c *Caller) judge(resp *http.Response, answer []byte, err error, id int64, 
 		}
 	}
 	if err != nil {
-		return unclear("%v", err)
+		return newUnclearOutcome("%v", err)
 	}
 	if err := json.Unmarshal(answer, &m); err != nil {
-		return unclear("status %d, %v in %.200q", resp.StatusCode, err, answer)
+		return newUnclearOutcome("status %d, %v in %.200q", resp.StatusCode, err, answer)
 	}
 	switch {
 	case resp.StatusCode == http.StatusNotFound && m.Error != nil && c.session != "":
 		c.session = ""
-		return Outcome{What: "session over"}
+		return CallOutcome{What: "session over"}
 	case string(m.ID) != fmt.Sprint(id):
-		return unclear("the answer to %s came to %d", m.ID, id)
+		return newUnclearOutcome("the answer to %s came to %d", m.ID, id)
 	case m.Error != nil && m.Error.Data.Code != "":
-		return Outcome{What: m.Error.Data.Code}
+		return CallOutcome{What: m.Error.Data.Code}
 	case m.Error != nil:
-		return Outcome{What: fmt.Sprint("error ", m.Error.Code)}
+		return CallOutcome{What: fmt.Sprint("error ", m.Error.Code)}
 	case m.Result == nil:
-		return unclear("neither a result nor an error in %.200q", answer)
+		return newUnclearOutcome("neither a result nor an error in %.200q", answer)
 	case m.Result.IsError && m.Result.StructuredContent.Error.Code != "":
-		return Outcome{What: m.Result.StructuredContent.Error.Code}
+		return CallOutcome{What: m.Result.StructuredContent.Error.Code}
 	case m.Result.IsError, right == "", !bytes.Contains(answer, []byte(right)):
-		return unclear("a wrong answer: %.200q", answer)
+		return newUnclearOutcome("a wrong answer: %.200q", answer)
 	}
-	return Outcome{What: "ok"}
+	return CallOutcome{What: "ok"}
 }
 
-// send sends a message and returns the last message of the answer. name is the called tool, if any.
-func (c *Caller) send(method, name, body string) (*http.Response, []byte, error) {
+// sendEvent sends a message and returns the last message of the answer. name is the called tool, if any.
+func (c *GatewayClient) send(method, name, body string) (*http.Response, []byte, error) {
 	url := c.Base + c.Surface.Path
 	if c.Surface.Path == serverPath {
 		url += c.Server
@@ -193,7 +193,7 @@ func (c *Caller) send(method, name, body string) (*http.Response, []byte, error)
 }
 
 // Close ends the session, if any.
-func (c *Caller) Close() {
+func (c *GatewayClient) Close() {
 	if c.session != "" {
 		_, _, _ = c.send(http.MethodDelete, "", "") // it may have ended
 	}

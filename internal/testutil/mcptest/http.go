@@ -15,15 +15,15 @@ import (
 
 const sessionHeader = "Mcp-Session-Id"
 
-// ServeHTTP is the streamable HTTP endpoint of the server.
+// ServeHTTP is the streamable HTTPServer endpoint of the server.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
-		s.post(w, r)
+		s.handlePost(w, r)
 	case http.MethodGet:
-		s.stream(w, r)
+		s.serveNotificationStream(w, r)
 	case http.MethodDelete:
-		if c := s.session(w, r); c != nil {
+		if c := s.findSession(w, r); c != nil {
 			s.mu.Lock()
 			delete(s.conns, r.Header.Get(sessionHeader))
 			s.mu.Unlock()
@@ -34,13 +34,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// session returns the client of a request, or answers that there is none.
-func (s *Server) session(w http.ResponseWriter, r *http.Request) *conn {
+// findSession returns the client of a request, or answers that there is none.
+func (s *Server) findSession(w http.ResponseWriter, r *http.Request) *clientConn {
 	id := r.Header.Get(sessionHeader)
 	s.mu.Lock()
 	c := s.conns[id]
 	if c == nil && (s.opt.Stateless || s.opt.Modern) {
-		c = newConn(s)
+		c = newClientConn(s)
 		s.conns[""] = c
 	}
 	s.mu.Unlock()
@@ -54,8 +54,8 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) *conn {
 	return c
 }
 
-func (s *Server) newSession(w http.ResponseWriter) *conn {
-	c := newConn(s)
+func (s *Server) newSession(w http.ResponseWriter) *clientConn {
+	c := newClientConn(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := ""
@@ -68,7 +68,7 @@ func (s *Server) newSession(w http.ResponseWriter) *conn {
 	return c
 }
 
-func (s *Server) post(w http.ResponseWriter, r *http.Request) {
+func (s *Server) handlePost(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	if err != nil {
 		return
@@ -78,18 +78,18 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	s.remember(&m, r.Header)
-	var c *conn
+	s.recordMessage(&m, r.Header)
+	var c *clientConn
 	if m.Method == "initialize" && !s.opt.Modern {
 		c = s.newSession(w)
-	} else if c = s.session(w, r); c == nil {
+	} else if c = s.findSession(w, r); c == nil {
 		return
 	}
-	a := &httpAnswer{w: w, events: s.opt.Events, statuses: s.opt.Modern}
-	answer := c.handle(r.Context(), &m, Call{HTTP: w, send: a.send, raw: a.raw})
+	a := &httpResponse{w: w, events: s.opt.Events, statuses: s.opt.Modern}
+	answer := c.handleMessage(r.Context(), &m, Call{HTTP: w, send: a.sendEvent, raw: a.writeRaw})
 	switch {
 	case answer != nil:
-		a.finish(answer)
+		a.writeResponse(answer)
 	case m.IsRequest() && s.opt.Mute:
 		<-r.Context().Done()
 	case !m.IsRequest():
@@ -97,9 +97,9 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// httpAnswer is the response to a request: one JSON message, or an event stream if messages precede the
+// httpResponse is the response to a request: one JSON message, or an event stream if messages precede the
 // response.
-type httpAnswer struct {
+type httpResponse struct {
 	w http.ResponseWriter
 
 	mu      sync.Mutex // guards what follows and orders what is written
@@ -109,9 +109,9 @@ type httpAnswer struct {
 	statuses bool // errors have a status of their own
 }
 
-func (a *httpAnswer) send(msg []byte) { a.raw(wirejson.AppendEvent(nil, "", msg)) }
+func (a *httpResponse) sendEvent(msg []byte) { a.writeRaw(wirejson.AppendEvent(nil, "", msg)) }
 
-func (a *httpAnswer) raw(b []byte) {
+func (a *httpResponse) writeRaw(b []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.started {
@@ -122,12 +122,12 @@ func (a *httpAnswer) raw(b []byte) {
 	a.w.(http.Flusher).Flush()
 }
 
-func (a *httpAnswer) finish(answer []byte) {
+func (a *httpResponse) writeResponse(answer []byte) {
 	a.mu.Lock()
 	events := a.events
 	a.mu.Unlock()
 	if events {
-		a.send(answer)
+		a.sendEvent(answer)
 		return
 	}
 	a.w.Header().Set("Content-Type", "application/json")
@@ -141,13 +141,13 @@ func (a *httpAnswer) finish(answer []byte) {
 	a.w.Write(answer)
 }
 
-// stream serves the notification stream.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+// serveNotificationStream serves the notification stream.
+func (s *Server) serveNotificationStream(w http.ResponseWriter, r *http.Request) {
 	if s.opt.NoStream {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	c := s.session(w, r)
+	c := s.findSession(w, r)
 	if c == nil {
 		return
 	}
@@ -155,13 +155,13 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	flusher := w.(http.Flusher)
 	flusher.Flush()
 	msgs := make(chan []byte, 100_000)
-	c.attach(func(msg []byte) {
+	c.setStream(func(msg []byte) {
 		select {
 		case msgs <- bytes.Clone(msg):
 		default:
 		}
 	})
-	defer c.attach(nil)
+	defer c.setStream(nil)
 	for {
 		select {
 		case msg := <-msgs:
@@ -177,8 +177,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// HTTP is a handler with its own port.
-type HTTP struct {
+// HTTPServer is a handler with its own port.
+type HTTPServer struct {
 	URL  string // of the MCP endpoint
 	addr string
 	h    http.Handler
@@ -190,9 +190,9 @@ type HTTP struct {
 }
 
 // Serve serves h on 127.0.0.1 until the test ends.
-func Serve(t testing.TB, h http.Handler) *HTTP {
+func Serve(t testing.TB, h http.Handler) *HTTPServer {
 	t.Helper()
-	s := &HTTP{addr: "127.0.0.1:0", h: h, t: t}
+	s := &HTTPServer{addr: "127.0.0.1:0", h: h, t: t}
 	s.Start()
 	s.URL = "http://" + s.addr + "/mcp"
 	t.Cleanup(s.Stop)
@@ -200,7 +200,7 @@ func Serve(t testing.TB, h http.Handler) *HTTP {
 }
 
 // Start serves again after Stop, on the same port.
-func (s *HTTP) Start() {
+func (s *HTTPServer) Start() {
 	s.t.Helper()
 	ln, err := net.Listen("tcp", s.addr)
 	if err != nil {
@@ -218,7 +218,7 @@ func (s *HTTP) Start() {
 }
 
 // Stop closes all connections and stops serving, like a crash.
-func (s *HTTP) Stop() {
+func (s *HTTPServer) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.server == nil {

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// Login is an MCP server with a login and its authorization server, on one port: /mcp needs the login, and
+// LoginServer is an MCP server with a login and its authorization server, on one port: /mcp needs the login, and
 // /authorize, /token, /register and /revoke are the authorization server. It issues numbered codes and
 // tokens.
-type Login struct {
+type LoginServer struct {
 	URL string // of the MCP endpoint
 
 	server *httptest.Server
@@ -25,7 +25,7 @@ type Login struct {
 	mu sync.Mutex // guards what follows
 	// documents override members of the metadata at a path.
 	documents map[string]map[string]any
-	asked     []Asked
+	asked     []AuthRequest
 	codes     map[string]url.Values // by code: the query of its authorization
 	tokens    map[string]string     // by access token: its scope
 	refresh   map[string]string     // by refresh token: its scope
@@ -46,18 +46,18 @@ type LoginRules struct {
 	Hold       func() // called before a token is issued
 }
 
-// Asked is a request to the authorization server.
-type Asked struct {
+// RequestsTo is a request to the authorization server.
+type AuthRequest struct {
 	Path  string
 	Form  url.Values // of the body, or the query
 	Body  map[string]any
 	Basic string // id:secret
 }
 
-// ServeLogin serves inner behind a login.
-func ServeLogin(t testing.TB, inner http.Handler) *Login {
+// StartLoginServer serves inner behind a login.
+func StartLoginServer(t testing.TB, inner http.Handler) *LoginServer {
 	t.Helper()
-	l := &Login{inner: inner, documents: map[string]map[string]any{}, codes: map[string]url.Values{},
+	l := &LoginServer{inner: inner, documents: map[string]map[string]any{}, codes: map[string]url.Values{},
 		tokens: map[string]string{}, refresh: map[string]string{}}
 	l.server = httptest.NewServer(l)
 	t.Cleanup(l.server.Close)
@@ -73,18 +73,18 @@ func ServeLogin(t testing.TB, inner http.Handler) *Login {
 	return l
 }
 
-// Base returns the origin.
-func (l *Login) Base() string { return l.server.URL }
+// BaseURL returns the origin.
+func (l *LoginServer) BaseURL() string { return l.server.URL }
 
-// Set changes the rules.
-func (l *Login) Set(change func(*LoginRules)) {
+// ChangeRules changes the rules.
+func (l *LoginServer) ChangeRules(change func(*LoginRules)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.rules)
 }
 
-// Document changes members of the metadata at a path; nil removes one.
-func (l *Login) Document(path string, members map[string]any) {
+// ChangeMetadata changes members of the metadata at a path; nil removes one.
+func (l *LoginServer) ChangeMetadata(path string, members map[string]any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	doc := map[string]any{}
@@ -99,8 +99,8 @@ func (l *Login) Document(path string, members map[string]any) {
 	l.documents[path] = doc
 }
 
-// Move moves the metadata at one path to another; "" removes it.
-func (l *Login) Move(from, to string) {
+// MoveMetadata moves the metadata at one path to another; "" removes it.
+func (l *LoginServer) MoveMetadata(from, to string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	doc := l.documents[from]
@@ -110,11 +110,11 @@ func (l *Login) Move(from, to string) {
 	}
 }
 
-// Asked returns the requests to a path so far.
-func (l *Login) Asked(path string) []Asked {
+// RequestsTo returns the requests to a path so far.
+func (l *LoginServer) RequestsTo(path string) []AuthRequest {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var found []Asked
+	var found []AuthRequest
 	for _, a := range l.asked {
 		if a.Path == path {
 			found = append(found, a)
@@ -123,8 +123,8 @@ func (l *Login) Asked(path string) []Asked {
 	return found
 }
 
-// Expire invalidates all access tokens, and optionally the refresh tokens.
-func (l *Login) Expire(refresh bool) {
+// ExpireTokens invalidates all access tokens, and optionally the refresh tokens.
+func (l *LoginServer) ExpireTokens(refresh bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.tokens)
@@ -134,9 +134,9 @@ func (l *Login) Expire(refresh bool) {
 }
 
 // ServeHTTP implements http.Handler.
-func (l *Login) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *LoginServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/mcp" {
-		l.guard(w, r)
+		l.requireToken(w, r)
 		return
 	}
 	l.mu.Lock()
@@ -145,21 +145,21 @@ func (l *Login) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Unlock()
 	switch {
 	case there:
-		reply(w, http.StatusOK, doc)
+		writeJSON(w, http.StatusOK, doc)
 		return
 	case r.URL.Path == "/token" && rules.Hold != nil:
 		rules.Hold()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := note(r)
+	a := parseAuthRequest(r)
 	switch r.URL.Path {
 	case "/authorize":
 		l.asked = append(l.asked, a)
-		l.authorize(w, r, a.Form)
+		l.handleAuthorize(w, r, a.Form)
 	case "/token":
 		l.asked = append(l.asked, a)
-		l.token(w, a.Form)
+		l.handleToken(w, a.Form)
 	case "/register":
 		l.asked = append(l.asked, a)
 		l.number++
@@ -167,7 +167,7 @@ func (l *Login) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if l.rules.Secret != "" {
 			client["client_secret"] = l.rules.Secret
 		}
-		reply(w, http.StatusCreated, client)
+		writeJSON(w, http.StatusCreated, client)
 	case "/revoke":
 		l.asked = append(l.asked, a)
 	default:
@@ -175,8 +175,8 @@ func (l *Login) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func note(r *http.Request) Asked {
-	a := Asked{Path: r.URL.Path, Form: r.URL.Query()}
+func parseAuthRequest(r *http.Request) AuthRequest {
+	a := AuthRequest{Path: r.URL.Path, Form: r.URL.Query()}
 	if id, secret, ok := r.BasicAuth(); ok {
 		a.Basic = id + ":" + secret
 	}
@@ -188,8 +188,8 @@ func note(r *http.Request) Asked {
 	return a
 }
 
-// guard forwards requests with a valid token.
-func (l *Login) guard(w http.ResponseWriter, r *http.Request) {
+// requireToken forwards requests with a valid token.
+func (l *LoginServer) requireToken(w http.ResponseWriter, r *http.Request) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	l.mu.Lock()
 	scope, good := l.tokens[token]
@@ -211,7 +211,7 @@ func (l *Login) guard(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (l *Login) authorize(w http.ResponseWriter, r *http.Request, q url.Values) {
+func (l *LoginServer) handleAuthorize(w http.ResponseWriter, r *http.Request, q url.Values) {
 	l.number++
 	code := fmt.Sprint("code-", l.number)
 	l.codes[code] = q
@@ -231,7 +231,7 @@ func (l *Login) authorize(w http.ResponseWriter, r *http.Request, q url.Values) 
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+answer.Encode(), http.StatusFound)
 }
 
-func (l *Login) token(w http.ResponseWriter, f url.Values) {
+func (l *LoginServer) handleToken(w http.ResponseWriter, f url.Values) {
 	scope, good := "", false
 	switch f.Get("grant_type") {
 	case "authorization_code":
@@ -249,7 +249,7 @@ func (l *Login) token(w http.ResponseWriter, f url.Values) {
 		if code == "" {
 			code = "invalid_grant"
 		}
-		reply(w, http.StatusBadRequest, map[string]any{"error": code})
+		writeJSON(w, http.StatusBadRequest, map[string]any{"error": code})
 		return
 	}
 	l.number++
@@ -264,10 +264,10 @@ func (l *Login) token(w http.ResponseWriter, f url.Values) {
 	if l.rules.Lifetime > 0 {
 		answer["expires_in"] = l.rules.Lifetime
 	}
-	reply(w, http.StatusOK, answer)
+	writeJSON(w, http.StatusOK, answer)
 }
 
-func reply(w http.ResponseWriter, status int, body map[string]any) {
+func writeJSON(w http.ResponseWriter, status int, body map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body)

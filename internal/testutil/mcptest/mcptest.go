@@ -1,5 +1,5 @@
 // Package mcptest has fake MCP servers for tests: correct ones and many kinds of faulty ones, over
-// streamable HTTP and stdio, with the legacy protocol and, if requested, the modern one.
+// streamable HTTPServer and stdio, with the legacy protocol and, if requested, the modern one.
 //
 // A Server has tools, each with its definition as raw JSON and a handler from raw arguments to a raw
 // result; a handler may also notify, write arbitrary bytes, wait, or end the process. Zoo has a tool of
@@ -39,7 +39,7 @@ type Options struct {
 	// Other answers the requests that the server has no answer for; nil: none.
 	Other func(method string, c *Call) (json.RawMessage, error)
 
-	// Over HTTP.
+	// Over HTTPServer.
 	Events    bool // answers are event streams even without notifications
 	Stateless bool // it issues no session id
 	NoStream  bool // it offers no stream for its own messages
@@ -73,17 +73,17 @@ type Server struct {
 
 	mu       sync.Mutex // guards what follows
 	tools    []Tool
-	conns    map[string]*conn // by session id; "" is the stateless or stdio one
+	conns    map[string]*clientConn // by session id; "" is the stateless or stdio one
 	sessions int
-	seen     []Seen
+	seen     []ReceivedMessage
 }
 
-// Seen is a received message.
-type Seen struct {
+// Received is a received message.
+type ReceivedMessage struct {
 	Method string
 	ID     string // of a request, as JSON
 	Params json.RawMessage
-	Header map[string][]string // of the HTTP request it came in
+	Header map[string][]string // of the HTTPServer request it came in
 }
 
 // New returns a Server.
@@ -91,7 +91,7 @@ func New(opt Options, tools ...Tool) *Server {
 	if opt.Name == "" {
 		opt.Name = "fake"
 	}
-	return &Server{opt: opt, text: quote(strings.Repeat("x", opt.PageText)), tools: tools, conns: map[string]*conn{}}
+	return &Server{opt: opt, text: quoteJSON(strings.Repeat("x", opt.PageText)), tools: tools, conns: map[string]*clientConn{}}
 }
 
 // SetTools replaces the tools and notifies every client.
@@ -106,21 +106,21 @@ func (s *Server) SetTools(tools ...Tool) {
 func (s *Server) Broadcast(method string, params json.RawMessage) {
 	msg := wirejson.AppendNotification(nil, method, params)
 	s.mu.Lock()
-	conns := make([]*conn, 0, len(s.conns))
+	conns := make([]*clientConn, 0, len(s.conns))
 	for _, c := range s.conns {
 		conns = append(conns, c)
 	}
 	s.mu.Unlock()
 	for _, c := range conns {
-		c.push(msg)
+		c.pushMessage(msg)
 	}
 }
 
-// Seen returns the received messages of a method; all if method is empty.
-func (s *Server) Seen(method string) []Seen {
+// Received returns the received messages of a method; all if method is empty.
+func (s *Server) Received(method string) []ReceivedMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []Seen
+	var out []ReceivedMessage
 	for _, m := range s.seen {
 		if method == "" || m.Method == method {
 			out = append(out, m)
@@ -133,27 +133,27 @@ func (s *Server) Seen(method string) []Seen {
 func (s *Server) DropSessions() {
 	s.mu.Lock()
 	conns := s.conns
-	s.conns = map[string]*conn{}
+	s.conns = map[string]*clientConn{}
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.close()
 	}
 }
 
-// maxSeen limits the messages that Seen returns.
-const maxSeen = 100_000
+// maxReceived limits the messages that Seen returns.
+const maxReceived = 100_000
 
-func (s *Server) remember(m *wirejson.Message, header map[string][]string) {
+func (s *Server) recordMessage(m *wirejson.Message, header map[string][]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.seen) < maxSeen {
-		s.seen = append(s.seen, Seen{Method: m.Method, ID: string(m.ID),
+	if len(s.seen) < maxReceived {
+		s.seen = append(s.seen, ReceivedMessage{Method: m.Method, ID: string(m.ID),
 			Params: append(json.RawMessage(nil), m.Params...), Header: header})
 	}
 }
 
-// initialize is the result of the handshake.
-func (s *Server) initialize(params json.RawMessage) json.RawMessage {
+// initializeResult is the result of the handshake.
+func (s *Server) initializeResult(params json.RawMessage) json.RawMessage {
 	version := s.opt.Protocol
 	if version == "" {
 		version, _ = wirejson.String(wirejson.Find(params, "protocolVersion"))
@@ -167,14 +167,14 @@ func (s *Server) initialize(params json.RawMessage) json.RawMessage {
 	}
 	if s.opt.Modern {
 		return fmt.Appendf(nil, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":%s,"ttlMs":0,"cacheScope":"private",`+
-			`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":%s,"version":"1"}}}`, caps, quote(s.opt.Name))
+			`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":%s,"version":"1"}}}`, caps, quoteJSON(s.opt.Name))
 	}
 	return fmt.Appendf(nil, `{"protocolVersion":%s,"capabilities":%s,"serverInfo":{"name":%s,"version":"1"},"instructions":%s}`,
-		quote(version), caps, quote(s.opt.Name), quote(s.opt.Instructions))
+		quoteJSON(version), caps, quoteJSON(s.opt.Name), quoteJSON(s.opt.Instructions))
 }
 
-// list is one page of tools.
-func (s *Server) list(params json.RawMessage) (json.RawMessage, error) {
+// listTools is one page of tools.
+func (s *Server) listTools(params json.RawMessage) (json.RawMessage, error) {
 	s.mu.Lock()
 	tools := s.tools
 	s.mu.Unlock()
@@ -212,7 +212,7 @@ func (s *Server) list(params json.RawMessage) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-func (s *Server) tool(name string) (Tool, bool) {
+func (s *Server) findTool(name string) (Tool, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tools {
@@ -223,7 +223,7 @@ func (s *Server) tool(name string) (Tool, bool) {
 	return Tool{}, false
 }
 
-func quote(s string) string {
+func quoteJSON(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
 		panic(err) // a string can always be encoded
@@ -234,8 +234,8 @@ func quote(s string) string {
 // ErrNoAnswer is the error of a handler that sends no response.
 var ErrNoAnswer = errors.New("no answer")
 
-// conn is one client: a session, or the client on stdio.
-type conn struct {
+// clientConn is one client: a session, or the client on stdio.
+type clientConn struct {
 	server *Server
 
 	mu      sync.Mutex // guards what follows
@@ -247,13 +247,13 @@ type conn struct {
 	closed  chan struct{}
 }
 
-func newConn(s *Server) *conn {
-	return &conn{server: s, calls: map[string]context.CancelFunc{}, asked: map[string]chan wirejson.Message{},
+func newClientConn(s *Server) *clientConn {
+	return &clientConn{server: s, calls: map[string]context.CancelFunc{}, asked: map[string]chan wirejson.Message{},
 		closed: make(chan struct{})}
 }
 
-// push sends a message that belongs to no call.
-func (c *conn) push(msg []byte) {
+// pushMessage sends a message that belongs to no call.
+func (c *clientConn) pushMessage(msg []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -264,8 +264,8 @@ func (c *conn) push(msg []byte) {
 	}
 }
 
-// attach sets the stream for pushed messages.
-func (c *conn) attach(out func([]byte)) {
+// setStream sets the stream for pushed messages.
+func (c *clientConn) setStream(out func([]byte)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out = out
@@ -278,7 +278,7 @@ func (c *conn) attach(out func([]byte)) {
 	c.waiting = nil
 }
 
-func (c *conn) close() {
+func (c *clientConn) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -299,12 +299,12 @@ type Call struct {
 	Params    json.RawMessage
 	Arguments json.RawMessage
 	Server    *Server
-	// HTTP is the response of the call over HTTP, for handlers that write it themselves and return
+	// HTTPServer is the response of the call over HTTPServer, for handlers that write it themselves and return
 	// ErrNoAnswer; nil over stdio.
 	HTTP http.ResponseWriter
 
 	ctx  context.Context
-	conn *conn
+	conn *clientConn
 	send func(msg []byte) // a message that belongs to this call
 	raw  func(b []byte)
 }
@@ -312,8 +312,8 @@ type Call struct {
 // Context ends when the call is cancelled or the client disconnects.
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Int returns an integer argument, or def.
-func (c *Call) Int(name string, def int) int {
+// IntArgument returns an integer argument, or def.
+func (c *Call) IntArgument(name string, def int) int {
 	if n, ok := wirejson.Int(wirejson.Find(c.Arguments, name)); ok {
 		return int(n)
 	}
@@ -325,8 +325,8 @@ func (c *Call) Notify(method string, params json.RawMessage) {
 	c.send(wirejson.AppendNotification(nil, method, params))
 }
 
-// Progress sends progress n if the caller requested it.
-func (c *Call) Progress(n int) {
+// SendProgress sends progress n if the caller requested it.
+func (c *Call) SendProgress(n int) {
 	token := wirejson.Find(wirejson.Find(c.Params, "_meta"), "progressToken")
 	if token == nil {
 		return
@@ -335,16 +335,16 @@ func (c *Call) Progress(n int) {
 	c.Notify("notifications/progress", append(strconv.AppendInt(append(params, `,"progress":`...), int64(n), 10), '}'))
 }
 
-// Log sends a log message.
-func (c *Call) Log(text string) {
-	c.Notify("notifications/message", json.RawMessage(`{"level":"info","data":`+quote(text)+`}`))
+// SendLogMessage sends a log message.
+func (c *Call) SendLogMessage(text string) {
+	c.Notify("notifications/message", json.RawMessage(`{"level":"info","data":`+quoteJSON(text)+`}`))
 }
 
-// Raw writes b unchanged: over stdio to stdout, over HTTP to the event stream of the call.
-func (c *Call) Raw(b []byte) { c.raw(b) }
+// WriteRaw writes b unchanged: over stdio to stdout, over HTTPServer to the event stream of the call.
+func (c *Call) WriteRaw(b []byte) { c.raw(b) }
 
-// Ask sends a request to the client and returns its response.
-func (c *Call) Ask(method string, params json.RawMessage) (wirejson.Message, error) {
+// SendRequest sends a request to the client and returns its response.
+func (c *Call) SendRequest(method string, params json.RawMessage) (wirejson.Message, error) {
 	c.conn.mu.Lock()
 	c.conn.asks++
 	id := uint64(c.conn.asks)
@@ -360,22 +360,22 @@ func (c *Call) Ask(method string, params json.RawMessage) (wirejson.Message, err
 	}
 }
 
-// handle handles one message. It returns the response to a request, or nil.
-func (c *conn) handle(ctx context.Context, m *wirejson.Message, call Call) []byte {
+// handleMessage handles one message. It returns the response to a request, or nil.
+func (c *clientConn) handleMessage(ctx context.Context, m *wirejson.Message, call Call) []byte {
 	if c.server.opt.Mute {
 		return nil
 	}
 	switch {
 	case m.IsResponse():
-		c.answered(m)
+		c.deliverResponse(m)
 		return nil
 	case m.IsNotification():
 		if m.Method == "notifications/cancelled" {
-			c.cancelled(string(wirejson.Find(m.Params, "requestId")))
+			c.cancelCall(string(wirejson.Find(m.Params, "requestId")))
 		}
 		return nil
 	}
-	result, err := c.result(ctx, m, call)
+	result, err := c.handleRequest(ctx, m, call)
 	var e *wirejson.RPCError
 	switch {
 	case errors.Is(err, ErrNoAnswer):
@@ -388,16 +388,16 @@ func (c *conn) handle(ctx context.Context, m *wirejson.Message, call Call) []byt
 	return wirejson.AppendResult(nil, m.ID, result)
 }
 
-func (c *conn) result(ctx context.Context, m *wirejson.Message, call Call) (json.RawMessage, error) {
+func (c *clientConn) handleRequest(ctx context.Context, m *wirejson.Message, call Call) (json.RawMessage, error) {
 	switch opt := &c.server.opt; {
 	case m.Method == "initialize" && !opt.Modern, m.Method == "server/discover" && opt.Modern:
-		return c.server.initialize(m.Params), nil
+		return c.server.initializeResult(m.Params), nil
 	case m.Method == "ping" && !opt.Modern:
 		return json.RawMessage("{}"), nil
 	case m.Method == "tools/list":
-		return c.server.list(m.Params)
+		return c.server.listTools(m.Params)
 	case m.Method == "tools/call":
-		return c.call(ctx, m, call)
+		return c.handleToolCall(ctx, m, call)
 	case opt.Other != nil:
 		call.ID, call.Params, call.Server, call.ctx, call.conn = m.ID, m.Params, c.server, ctx, c
 		return opt.Other(m.Method, &call)
@@ -405,9 +405,9 @@ func (c *conn) result(ctx context.Context, m *wirejson.Message, call Call) (json
 	return nil, &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + m.Method}
 }
 
-func (c *conn) call(ctx context.Context, m *wirejson.Message, call Call) (json.RawMessage, error) {
+func (c *clientConn) handleToolCall(ctx context.Context, m *wirejson.Message, call Call) (json.RawMessage, error) {
 	name, _ := wirejson.String(wirejson.Find(m.Params, "name"))
-	t, ok := c.server.tool(name)
+	t, ok := c.server.findTool(name)
 	if !ok {
 		return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: "Unknown tool: " + name}
 	}
@@ -431,7 +431,7 @@ func (c *conn) call(ctx context.Context, m *wirejson.Message, call Call) (json.R
 	return t.Handle(&call)
 }
 
-func (c *conn) cancelled(id string) {
+func (c *clientConn) cancelCall(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if cancel := c.calls[id]; cancel != nil {
@@ -439,7 +439,7 @@ func (c *conn) cancelled(id string) {
 	}
 }
 
-func (c *conn) answered(m *wirejson.Message) {
+func (c *clientConn) deliverResponse(m *wirejson.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if answer := c.asked[string(m.ID)]; answer != nil {

@@ -13,14 +13,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestOfficialClient: the official SDK takes the fake for a good server.
+// TestOfficialClient: the official NewSDKServer takes the fake for a good server.
 func TestOfficialClient(t *testing.T) {
 	transports := map[string]func(t *testing.T) mcp.Transport{
 		"json": func(t *testing.T) mcp.Transport {
-			return &mcp.StreamableClientTransport{Endpoint: mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Zoo()...)).URL}
+			return &mcp.StreamableClientTransport{Endpoint: mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)).URL}
 		},
 		"events": func(t *testing.T) mcp.Transport {
-			s := mcptest.New(mcptest.Options{Events: true, PageSize: 4}, mcptest.Zoo()...)
+			s := mcptest.New(mcptest.Options{Events: true, PageSize: 4}, mcptest.SampleTools()...)
 			return &mcp.StreamableClientTransport{Endpoint: mcptest.Serve(t, s).URL}
 		},
 		"stdio": func(t *testing.T) mcp.Transport {
@@ -28,7 +28,7 @@ func TestOfficialClient(t *testing.T) {
 			fromServer, out := io.Pipe()
 			done := make(chan error, 1)
 			go func() {
-				done <- mcptest.New(mcptest.Options{}, mcptest.Zoo()...).ServeStdio(context.Background(), in, out)
+				done <- mcptest.New(mcptest.Options{}, mcptest.SampleTools()...).ServeStdio(context.Background(), in, out)
 				out.Close()
 			}()
 			t.Cleanup(func() {
@@ -60,7 +60,7 @@ func TestOfficialClient(t *testing.T) {
 				}
 				n++
 			}
-			if n != len(mcptest.Zoo()) {
+			if n != len(mcptest.SampleTools()) {
 				t.Errorf("%d tools", n)
 			}
 			p := &mcp.CallToolParams{Name: "notify", Arguments: map[string]any{"n": 2}}

@@ -10,31 +10,31 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// SDKVar makes a test binary that calls SDKChild a stdio server of the official
-// SDK.
+// SDKVar makes a test binary that calls RunIfSDKChild a stdio server of the official
+// NewSDKServer.
 const SDKVar = "MCPTEST_SDK"
 
-// SDKChild runs an SDK server over stdio and ends the process, if SDKVar is set.
-func SDKChild() {
+// RunIfSDKChild runs an NewSDKServer server over stdio and ends the process, if SDKVar is set.
+func RunIfSDKChild() {
 	if os.Getenv(SDKVar) == "" {
 		return
 	}
-	if err := SDK().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+	if err := NewSDKServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-type sdkInput struct {
+type sdkEchoInput struct {
 	Text  string `json:"text"`
 	Steps int    `json:"steps,omitempty"`
 }
 
-// SDK returns a server of the official SDK. It has the tool echo, which reports
+// NewSDKServer returns a server of the official NewSDKServer. It has the tool echo, which reports
 // progress, and the tool wait, which ends only when it is cancelled.
-func SDK() *mcp.Server {
+func NewSDKServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ServerOptions{Instructions: "be nice"})
-	mcp.AddTool(s, &mcp.Tool{Name: "echo"}, func(ctx context.Context, req *mcp.CallToolRequest, in sdkInput) (*mcp.CallToolResult, any, error) {
+	mcp.AddTool(s, &mcp.Tool{Name: "echo"}, func(ctx context.Context, req *mcp.CallToolRequest, in sdkEchoInput) (*mcp.CallToolResult, any, error) {
 		for i := range in.Steps {
 			if token := req.Params.GetProgressToken(); token != nil {
 				req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(i)})
@@ -49,10 +49,10 @@ func SDK() *mcp.Server {
 	return s
 }
 
-// SDKHTTP returns the addresses of an SDK server over streamable HTTP, by how it
+// ServeSDKHTTP returns the addresses of an NewSDKServer server over streamable HTTPServer, by how it
 // answers.
-func SDKHTTP(t testing.TB) map[string]string {
-	s := SDK()
+func ServeSDKHTTP(t testing.TB) map[string]string {
+	s := NewSDKServer()
 	serve := func(opt *mcp.StreamableHTTPOptions) string {
 		return Serve(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, opt)).URL
 	}
@@ -63,12 +63,12 @@ func SDKHTTP(t testing.TB) map[string]string {
 	}
 }
 
-// SDKOverSSE returns the address of an SDK server over the older transport, with
+// ServeSDKOverSSE returns the address of an NewSDKServer server over the older transport, with
 // a tool held that tells when it was cancelled. drop ends its streams.
-func SDKOverSSE(t testing.TB) (url string, cancelled chan struct{}, drop func()) {
+func ServeSDKOverSSE(t testing.TB) (url string, cancelled chan struct{}, drop func()) {
 	cancelled = make(chan struct{}, 1)
 	handler := mcp.NewSSEHandler(func(*http.Request) *mcp.Server {
-		server := SDK()
+		server := NewSDKServer()
 		mcp.AddTool(server, &mcp.Tool{Name: "held"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 			<-ctx.Done()
 			cancelled <- struct{}{}

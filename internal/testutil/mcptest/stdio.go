@@ -28,8 +28,8 @@ func (s *Server) ServeStdio(ctx context.Context, r io.Reader, w io.Writer) error
 		w.Write(b)
 	}
 	send := func(msg []byte) { raw(append(bytes.Clone(msg), '\n')) }
-	c := newConn(s)
-	c.attach(send)
+	c := newClientConn(s)
+	c.setStream(send)
 	defer c.close()
 	s.mu.Lock()
 	s.conns[""] = c
@@ -54,9 +54,9 @@ func (s *Server) ServeStdio(ctx context.Context, r io.Reader, w io.Writer) error
 		if err != nil {
 			continue
 		}
-		s.remember(&m, nil)
+		s.recordMessage(&m, nil)
 		handle := func() {
-			if answer := c.handle(ctx, &m, Call{send: send, raw: raw}); answer != nil {
+			if answer := c.handleMessage(ctx, &m, Call{send: send, raw: raw}); answer != nil {
 				send(answer)
 			}
 		}
@@ -71,9 +71,9 @@ func (s *Server) ServeStdio(ctx context.Context, r io.Reader, w io.Writer) error
 // childVar names the server that this process runs.
 const childVar = "MCPTEST_SERVER"
 
-// Child turns the test binary into a stdio server if Command started it, and does not return then. Call it
+// RunIfChild turns the test binary into a stdio server if Command started it, and does not return then. Call it
 // first in TestMain.
-func Child(servers map[string]func() *Server) {
+func RunIfChild(servers map[string]func() *Server) {
 	name := os.Getenv(childVar)
 	if name == "" {
 		return
@@ -99,8 +99,8 @@ func Child(servers map[string]func() *Server) {
 	os.Exit(0)
 }
 
-// Command returns the command and environment that start a server of the map for Child.
-func Command(t testing.TB, name string) (command string, env map[string]string) {
+// ChildCommand returns the command and environment that start a server of the map for Child.
+func ChildCommand(t testing.TB, name string) (command string, env map[string]string) {
 	t.Helper()
 	command, err := os.Executable()
 	if err != nil {

@@ -11,29 +11,29 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// NewTasks makes a server whose tools run as tasks: those of 2025-11-25, or,
+// NewTaskServer makes a server whose tools run as tasks: those of 2025-11-25, or,
 // modern, those of the extension io.modelcontextprotocol/tasks. A task is named
 // after the argument id and moves on when it is looked at, so that the same
 // requests get the same answers. With the argument ask it wants input once.
 //
 //	work   as a task or at once, answers with its id and what it was told
 //	must   as a task only
-func NewTasks(modern bool) *Server {
-	t := &tasks{modern: modern, byID: map[string]*task{}, listens: map[string]map[*Call]bool{}}
+func NewTaskServer(modern bool) *Server {
+	t := &taskServer{modern: modern, byID: map[string]*task{}, listens: map[string]map[*Call]bool{}}
 	tools := []Tool{
-		{Definition: `{"name":"work","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"}}`, Handle: t.work},
-		{Definition: `{"name":"must","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"required"}}`, Handle: t.work},
+		{Definition: `{"name":"work","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"}}`, Handle: t.handleToolCall},
+		{Definition: `{"name":"must","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"required"}}`, Handle: t.handleToolCall},
 	}
 	capabilities := `{"tools":{"listChanged":true},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
 	if modern {
 		capabilities = `{"tools":{"listChanged":true},"extensions":{"` + tasksExtension + `":{}}}`
 	}
-	return New(Options{Modern: modern, Capabilities: capabilities, Other: t.answer}, tools...)
+	return New(Options{Modern: modern, Capabilities: capabilities, Other: t.handleRequest}, tools...)
 }
 
 const tasksExtension = "io.modelcontextprotocol/tasks"
 
-type tasks struct {
+type taskServer struct {
 	modern bool
 
 	mu      sync.Mutex // guards what follows
@@ -45,96 +45,96 @@ type task struct {
 	id, status string
 	ask        bool
 	told       json.RawMessage // what it was told when it asked
-	owner      *conn
+	owner      *clientConn
 	done       chan struct{} // closed when it is told, or cancelled
 }
 
-// state is the task as its revision shows it.
-func (t *tasks) state(k *task) string {
+// formatState is the task as its revision shows it.
+func (t *taskServer) formatState(k *task) string {
 	ttl, poll := "ttl", "pollInterval"
 	if t.modern {
 		ttl, poll = "ttlMs", "pollIntervalMs"
 	}
 	return fmt.Sprintf(`"taskId":%s,"status":%q,"createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","%s":60000,"%s":9007199254740993,"vendor":1.0`,
-		quote(k.id), k.status, ttl, poll)
+		quoteJSON(k.id), k.status, ttl, poll)
 }
 
-// detailed is the state with what belongs to it in the modern revision.
-func (t *tasks) detailed(k *task) string {
+// formatDetailedState is the state with what belongs to it in the modern revision.
+func (t *taskServer) formatDetailedState(k *task) string {
 	switch {
 	case !t.modern:
 	case k.status == "completed":
-		return t.state(k) + `,"result":` + k.result()
+		return t.formatState(k) + `,"result":` + k.formatResult()
 	case k.status == "input_required":
-		return t.state(k) + `,"inputRequests":{"q":{"method":"elicitation/create","params":` + k.question("") + `}}`
+		return t.formatState(k) + `,"inputRequests":{"q":{"method":"elicitation/create","params":` + k.formatQuestion("") + `}}`
 	}
-	return t.state(k)
+	return t.formatState(k)
 }
 
-func (k *task) question(meta string) string {
-	return `{"message":` + quote("what about "+k.id) + meta + `,"requestedSchema":{"type":"object","properties":{}}}`
+func (k *task) formatQuestion(meta string) string {
+	return `{"message":` + quoteJSON("what about "+k.id) + meta + `,"requestedSchema":{"type":"object","properties":{}}}`
 }
 
-func (k *task) result() string {
+func (k *task) formatResult() string {
 	told := k.told
 	if told == nil {
 		told = json.RawMessage("null")
 	}
-	return `{"content":[{"type":"text","text":` + quote(k.id) + `}],"told":` + string(told) + `}`
+	return `{"content":[{"type":"text","text":` + quoteJSON(k.id) + `}],"told":` + string(told) + `}`
 }
 
-func (k *task) related() string {
-	return `,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":` + quote(k.id) + `}}`
+func (k *task) relatedTaskMeta() string {
+	return `,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":` + quoteJSON(k.id) + `}}`
 }
 
-// work is the call of a tool.
-func (t *tasks) work(c *Call) (json.RawMessage, error) {
+// handleToolCall is the call of a tool.
+func (t *taskServer) handleToolCall(c *Call) (json.RawMessage, error) {
 	id, _ := wirejson.String(wirejson.Find(c.Arguments, "id"))
 	ask, _ := wirejson.Bool(wirejson.Find(c.Arguments, "ask"))
 	k := &task{id: id, status: "working", ask: ask, owner: c.conn, done: make(chan struct{})}
 	wanted := wirejson.Find(c.Params, "task") != nil
 	if t.modern {
-		wanted = declares(c)
+		wanted = declaresTasks(c)
 	}
 	switch {
 	case !wanted && c.Tool == "must" && t.modern:
-		return nil, t.undeclared()
+		return nil, t.newMissingCapabilityError()
 	case !wanted && c.Tool == "must":
 		return nil, &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "must runs as a task only"}
 	case !wanted:
 		k.told = json.RawMessage(`"at once"`)
-		return json.RawMessage(k.result()), nil
+		return json.RawMessage(k.formatResult()), nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byID[id] = k
 	if t.modern {
-		return json.RawMessage(`{"resultType":"task",` + t.state(k) + `}`), nil
+		return json.RawMessage(`{"resultType":"task",` + t.formatState(k) + `}`), nil
 	}
-	return json.RawMessage(`{"task":{` + t.state(k) + `},"_meta":{"io.modelcontextprotocol/model-immediate-response":"wait"}}`), nil
+	return json.RawMessage(`{"task":{` + t.formatState(k) + `},"_meta":{"io.modelcontextprotocol/model-immediate-response":"wait"}}`), nil
 }
 
-func declares(c *Call) bool {
+func declaresTasks(c *Call) bool {
 	capabilities := wirejson.Find(wirejson.Find(c.Params, "_meta"), "io.modelcontextprotocol/clientCapabilities")
 	return wirejson.Find(wirejson.Find(capabilities, "extensions"), tasksExtension) != nil
 }
 
-func (t *tasks) undeclared() error {
+func (t *taskServer) newMissingCapabilityError() error {
 	return &wirejson.RPCError{Code: mcp.CodeMissingCapability, Message: "Missing required client capability",
 		Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`)}
 }
 
-// answer answers tasks/… and subscriptions/listen.
-func (t *tasks) answer(method string, c *Call) (json.RawMessage, error) {
+// handleRequest answers tasks/… and subscriptions/listen.
+func (t *taskServer) handleRequest(method string, c *Call) (json.RawMessage, error) {
 	switch {
 	case method == "tasks/list" && !t.modern:
-		return t.list(c.conn), nil
+		return t.listTasks(c.conn), nil
 	case method == "subscriptions/listen" && t.modern:
-		return t.listen(c)
+		return t.handleListen(c)
 	case !slices.Contains(map[bool][]string{true: {"tasks/get", "tasks/update", "tasks/cancel"}, false: {"tasks/get", "tasks/result", "tasks/cancel"}}[t.modern], method):
 		return nil, &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + method}
-	case t.modern && !declares(c):
-		return nil, t.undeclared()
+	case t.modern && !declaresTasks(c):
+		return nil, t.newMissingCapabilityError()
 	}
 	id, _ := wirejson.String(wirejson.Find(c.Params, "taskId"))
 	t.mu.Lock()
@@ -144,82 +144,82 @@ func (t *tasks) answer(method string, c *Call) (json.RawMessage, error) {
 	case k == nil || !t.modern && k.owner != c.conn:
 		return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: "Task not found", Data: json.RawMessage(`{"n":9007199254740993}`)}
 	case method == "tasks/get":
-		return t.get(k), nil
+		return t.getAndAdvance(k), nil
 	case method == "tasks/cancel":
-		return t.cancel(k)
+		return t.cancelTask(k)
 	case method == "tasks/update":
-		t.tell(k, wirejson.Find(wirejson.Find(c.Params, "inputResponses"), "q"))
+		t.answerQuestion(k, wirejson.Find(wirejson.Find(c.Params, "inputResponses"), "q"))
 		return json.RawMessage(`{"resultType":"complete"}`), nil
 	}
-	return t.await(k, c)
+	return t.awaitResult(k, c)
 }
 
-// get returns the state, and moves the task on.
-func (t *tasks) get(k *task) json.RawMessage {
+// getAndAdvance returns the state, and moves the task on.
+func (t *taskServer) getAndAdvance(k *task) json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := "{" + t.detailed(k) + "}"
+	out := "{" + t.formatDetailedState(k) + "}"
 	if t.modern {
-		out = `{"resultType":"complete",` + t.detailed(k) + "}"
+		out = `{"resultType":"complete",` + t.formatDetailedState(k) + "}"
 	}
 	switch {
 	case k.status == "working" && k.ask && k.told == nil:
-		t.move(k, "input_required")
+		t.setStatus(k, "input_required")
 	case k.status == "working":
-		t.move(k, "completed")
+		t.setStatus(k, "completed")
 	}
 	return json.RawMessage(out)
 }
 
-// move changes the status and says so. The lock is held.
-func (t *tasks) move(k *task, status string) {
+// setStatus changes the status and says so. The lock is held.
+func (t *taskServer) setStatus(k *task, status string) {
 	k.status = status
 	if !t.modern {
-		k.owner.push(wirejson.AppendNotification(nil, "notifications/tasks/status", json.RawMessage("{"+t.state(k)+"}")))
+		k.owner.pushMessage(wirejson.AppendNotification(nil, "notifications/tasks/status", json.RawMessage("{"+t.formatState(k)+"}")))
 		return
 	}
 	for c := range t.listens[k.id] {
-		c.Notify("notifications/tasks", json.RawMessage(fmt.Sprintf(`{%s,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}`, t.detailed(k), c.ID)))
+		c.Notify("notifications/tasks", json.RawMessage(fmt.Sprintf(`{%s,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}`, t.formatDetailedState(k), c.ID)))
 	}
 }
 
-func (t *tasks) tell(k *task, answer json.RawMessage) {
+func (t *taskServer) answerQuestion(k *task, answer json.RawMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if k.status == "input_required" && answer != nil {
 		k.told = slices.Clone(answer)
-		t.move(k, "working")
+		t.setStatus(k, "working")
 	}
 }
 
-func (t *tasks) cancel(k *task) (json.RawMessage, error) {
+func (t *taskServer) cancelTask(k *task) (json.RawMessage, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if k.status == "completed" || k.status == "cancelled" {
 		return nil, &wirejson.RPCError{Code: wirejson.CodeInvalidParams, Message: "Cannot cancel task: already in terminal status '" + k.status + "'"}
 	}
-	t.move(k, "cancelled")
+	t.setStatus(k, "cancelled")
 	close(k.done)
 	if t.modern {
 		return json.RawMessage(`{"resultType":"complete"}`), nil
 	}
-	return json.RawMessage("{" + t.state(k) + "}"), nil
+	return json.RawMessage("{" + t.formatState(k) + "}"), nil
 }
 
-// await is tasks/result: it asks if there is something to ask, and waits for
+// awaitResult is tasks/result: it asks if there is something to ask, and waits for
 // the end.
-func (t *tasks) await(k *task, c *Call) (json.RawMessage, error) {
+func (t *taskServer) awaitResult(k *task, c *Call) (json.RawMessage, error) {
 	t.mu.Lock()
 	status := k.status
 	t.mu.Unlock()
 	switch {
 	case status == "input_required":
-		answer, err := c.Ask("elicitation/create", json.RawMessage(k.question(k.related())))
+		answer, err := c.SendRequest("elicitation/create", json.RawMessage(k.formatQuestion(k.relatedTaskMeta())))
 		if err != nil {
 			return nil, err
 		}
-		t.tell(k, answer.Result)
-		t.get(k)
+		t.answerQuestion(k, answer.Result)
+		t.getAndAdvance(k)
 	case status == "working":
 		select { // until it is cancelled: nobody moves it on
 		case <-k.done:
@@ -232,11 +232,11 @@ func (t *tasks) await(k *task, c *Call) (json.RawMessage, error) {
 	if k.status == "cancelled" {
 		return nil, &wirejson.RPCError{Code: wirejson.CodeInternal, Message: "the task was cancelled"}
 	}
-	result := k.result()
-	return json.RawMessage(result[:len(result)-1] + k.related() + "}"), nil
+	result := k.formatResult()
+	return json.RawMessage(result[:len(result)-1] + k.relatedTaskMeta() + "}"), nil
 }
 
-func (t *tasks) list(of *conn) json.RawMessage {
+func (t *taskServer) listTasks(of *clientConn) json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := `{"tasks":[`
@@ -247,17 +247,17 @@ func (t *tasks) list(of *conn) json.RawMessage {
 		if i > 0 && out[len(out)-1] != '[' {
 			out += ","
 		}
-		out += "{" + t.state(t.byID[id]) + "}"
+		out += "{" + t.formatState(t.byID[id]) + "}"
 	}
 	return json.RawMessage(out + "]}")
 }
 
-// listen tells of the tasks that are asked for, until the client has enough.
-func (t *tasks) listen(c *Call) (json.RawMessage, error) {
+// handleListen tells of the tasks that are asked for, until the client has enough.
+func (t *taskServer) handleListen(c *Call) (json.RawMessage, error) {
 	ids := []string{}
 	wanted := wirejson.Find(wirejson.Find(c.Params, "notifications"), "taskIds")
-	if wanted != nil && !declares(c) {
-		return nil, t.undeclared()
+	if wanted != nil && !declaresTasks(c) {
+		return nil, t.newMissingCapabilityError()
 	}
 	t.mu.Lock()
 	_ = wirejson.EachElement(wanted, func(raw []byte) error {

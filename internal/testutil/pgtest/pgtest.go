@@ -36,10 +36,10 @@ type Server struct {
 	names    atomic.Int64
 }
 
-// Start starts a server until the test ends. Settings look like "max_connections=10".
-func Start(t testing.TB, settings ...string) *Server {
+// StartServer starts a server until the test ends. Settings look like "max_connections=10".
+func StartServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	bin, err := find()
+	bin, err := findInstallation()
 	if err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
@@ -57,23 +57,23 @@ func Start(t testing.TB, settings ...string) *Server {
 		}
 		_ = os.RemoveAll(s.dir)
 	})
-	if err := s.become(); err != nil {
+	if err := s.dropRootPrivileges(); err != nil {
 		t.Fatal(err)
 	}
 	if s.port, err = freePort(); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := s.command("initdb", "-N", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
+	if out, err := s.command("initdb", "-N", "-D", s.dataDir(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
-	if err := s.Run(); err != nil {
+	if err := s.StartProcess(); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// find returns the directory of the newest PostgreSQL.
-func find() (string, error) {
+// findInstallation returns the directory of the newest PostgreSQL.
+func findInstallation() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
 			return filepath.Dir(path), nil
@@ -88,7 +88,7 @@ func find() (string, error) {
 }
 
 // dropRoot runs the server as another user than root, which PostgreSQL refuses.
-func (s *Server) become() error {
+func (s *Server) dropRootPrivileges() error {
 	if os.Getuid() != 0 {
 		return nil
 	}
@@ -110,7 +110,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
-func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+func (s *Server) dataDir() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(s.bin, name), args...)
@@ -118,9 +118,9 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// Run starts the server again, and waits until it answers.
-func (s *Server) Run() error {
-	args := []string{"-D", s.data(), "-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(s.port), "-c", "unix_socket_directories=" + s.dir, "-c", "fsync=off"}
+// StartProcess starts the server again, and waits until it answers.
+func (s *Server) StartProcess() error {
+	args := []string{"-D", s.dataDir(), "-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(s.port), "-c", "unix_socket_directories=" + s.dir, "-c", "fsync=off"}
 	for _, setting := range s.settings {
 		args = append(args, "-c", setting)
 	}
@@ -168,8 +168,8 @@ func (s *Server) Dir() string { return s.dir }
 // Address returns host:port of the server.
 func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// Database creates a database with its own role, d1 and so on, and returns its URL.
-func (s *Server) Database(t testing.TB) string {
+// CreateDatabase creates a database with its own role, d1 and so on, and returns its URL.
+func (s *Server) CreateDatabase(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprint("d", s.names.Add(1))
 	for _, statement := range []string{"CREATE ROLE " + name + " LOGIN", "CREATE DATABASE " + name + " OWNER " + name} {

@@ -17,8 +17,8 @@ const (
 	Oracles  = "oracles"  // programs of others that judge the same input
 )
 
-// Covers reports whether this run executes the tests of a topic.
-func Covers(topic string) bool {
+// CoversTopic reports whether this run executes the tests of a topic.
+func CoversTopic(topic string) bool {
 	topics := strings.Split(os.Getenv(nightlyVar), ",")
 	return slices.Contains(topics, topic) || slices.Contains(topics, "all")
 }
@@ -29,10 +29,10 @@ type Skipper interface {
 	Skipf(format string, args ...any)
 }
 
-// Nightly skips a test unless this run covers the topic.
-func Nightly(t Skipper, topic string) {
+// SkipUnlessNightly skips a test unless this run covers the topic.
+func SkipUnlessNightly(t Skipper, topic string) {
 	t.Helper()
-	if !Covers(topic) {
+	if !CoversTopic(topic) {
 		t.Skipf("runs nightly: set %s=%s, or all", nightlyVar, topic)
 	}
 }

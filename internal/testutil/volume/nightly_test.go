@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-type skipped struct{ why string }
+type skipRecorder struct{ why string }
 
-func (*skipped) Helper()                            {}
-func (s *skipped) Skipf(format string, args ...any) { s.why = fmt.Sprintf(format, args...) }
+func (*skipRecorder) Helper()                            {}
+func (s *skipRecorder) Skipf(format string, args ...any) { s.why = fmt.Sprintf(format, args...) }
 
 func TestNightlyRunsItsTopics(t *testing.T) {
 	for _, c := range []struct {
@@ -16,8 +16,8 @@ func TestNightlyRunsItsTopics(t *testing.T) {
 		runs bool
 	}{{"", false}, {"peers", true}, {"clients", false}, {"clients,peers", true}, {"peer", false}, {"all", true}} {
 		t.Setenv(nightlyVar, c.set)
-		var test skipped
-		Nightly(&test, Peers)
+		var test skipRecorder
+		SkipUnlessNightly(&test, Peers)
 		if runs := test.why == ""; runs != c.runs {
 			t.Errorf("%q: skipped with %q", c.set, test.why)
 		}

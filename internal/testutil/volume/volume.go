@@ -26,27 +26,27 @@ const (
 	seedVar   = "MCPPROXY_TEST_SEED"
 )
 
-// Test is the part of testing.TB that Seed needs.
-type Test interface {
+// SeedTest is the part of testing.TB that Seed needs.
+type SeedTest interface {
 	Helper()
 	Name() string
 	Logf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// Full reports whether tests run at their full number.
-func Full() bool { return os.Getenv(volumeVar) == "full" && !RaceDetector }
+// IsFull reports whether tests run at their full number.
+func IsFull() bool { return os.Getenv(volumeVar) == "full" && !RaceDetector }
 
-// Of returns full in a full run, and quick otherwise.
-func Of(full, quick int) int {
-	if Full() {
+// FullOrQuick returns full in a full run, and quick otherwise.
+func FullOrQuick(full, quick int) int {
+	if IsFull() {
 		return full
 	}
 	return quick
 }
 
-// Serial skips a test of a single goroutine under the race detector.
-func Serial(t Skipper) {
+// SkipUnderRace skips a test of a single goroutine under the race detector.
+func SkipUnderRace(t Skipper) {
 	t.Helper()
 	if RaceDetector {
 		t.Skipf("runs a single goroutine: the race detector reports nothing new")
@@ -55,7 +55,7 @@ func Serial(t Skipper) {
 
 // Seed returns the seed of a test's random values: fixed, unless MCPPROXY_TEST_SEED says otherwise.
 // It logs the command that repeats the run when the test fails or runs with -v.
-func Seed(t Test, fixed uint64) uint64 {
+func Seed(t SeedTest, fixed uint64) uint64 {
 	t.Helper()
 	seed := fixed
 	switch given := os.Getenv(seedVar); given {
@@ -73,15 +73,15 @@ func Seed(t Test, fixed uint64) uint64 {
 	return seed
 }
 
-// Rapid sets the seed and the number of checks of package rapid. Call it in TestMain. Flags on the
+// ConfigureRapid sets the seed and the number of checks of package rapid. Call it in TestMain. Flags on the
 // command line win, because they are parsed later. A failing property prints its own seed.
-func Rapid() {
+func ConfigureRapid() {
 	set := func(name, value string) {
 		if f := flag.Lookup(name); f != nil {
 			_ = f.Value.Set(value) // a constant of the flag's type
 		}
 	}
-	set("rapid.checks", fmt.Sprint(Of(100, 25)))
+	set("rapid.checks", fmt.Sprint(FullOrQuick(100, 25)))
 	if os.Getenv(seedVar) == "" {
 		set("rapid.seed", "1")
 	} else if n, err := strconv.ParseUint(os.Getenv(seedVar), 10, 64); err == nil {

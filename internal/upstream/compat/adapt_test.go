@@ -19,7 +19,7 @@ func TestNoCallWithoutTheProof(t *testing.T) {
 	t.Parallel()
 	var ran atomic.Int64
 	server := func(o mcptest.Options) *mcptest.Server {
-		return mcptest.New(o, mcptest.Tool{Definition: mcptest.Define("count"), Handle: func(*mcptest.Call) (json.RawMessage, error) {
+		return mcptest.New(o, mcptest.Tool{Definition: mcptest.ToolDefinition("count"), Handle: func(*mcptest.Call) (json.RawMessage, error) {
 			ran.Add(1)
 			return json.RawMessage(`{"content":[]}`), nil
 		}})

@@ -21,8 +21,8 @@ func BenchmarkCall(b *testing.B) {
 	f := newFixture(b)
 	f.ApplySpecs([]Spec{
 		stdioSpec(b, "stdio", "zoo"),
-		{Name: "http", Transport: HTTP, URL: mcptest.Serve(b, mcptest.New(mcptest.Options{}, mcptest.Zoo()...)).URL},
-		{Name: "events", Transport: HTTP, URL: mcptest.Serve(b, mcptest.New(mcptest.Options{Events: true}, mcptest.Zoo()...)).URL},
+		{Name: "http", Transport: HTTP, URL: mcptest.Serve(b, mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)).URL},
+		{Name: "events", Transport: HTTP, URL: mcptest.Serve(b, mcptest.New(mcptest.Options{Events: true}, mcptest.SampleTools()...)).URL},
 	})
 	args := json.RawMessage(`{"message":"` + strings.Repeat("x", 400) + `"}`)
 	judged := session.NewPermit("echo", nil, func() error { return nil })

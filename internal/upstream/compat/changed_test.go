@@ -154,7 +154,7 @@ func TestALockWhileASessionIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCode(t, call("look", destroys), problem.ToolLocked)
-	if n := len(server.Seen(mcp.CallTool)); n != 1 {
+	if n := len(server.Received(mcp.CallTool)); n != 1 {
 		t.Errorf("%d calls have reached the server", n)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // themselves. A modern client notices nothing. A legacy client is told to begin a new session.
 func TestForgottenSessionsOfClients(t *testing.T) {
 	t.Parallel()
-	s := mcptest.New(mcptest.Options{NoStream: true, OldStatus: true}, mcptest.Zoo()...)
+	s := mcptest.New(mcptest.Options{NoStream: true, OldStatus: true}, mcptest.SampleTools()...)
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)

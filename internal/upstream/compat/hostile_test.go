@@ -42,7 +42,7 @@ func TestHostileServersInSessions(t *testing.T) {
 			t.Parallel()
 			spec := stdioSpec(t, "s", "zoo")
 			if name != "stdio" {
-				spec = httpSpec(t, "s", mcptest.New(mcptest.Options{Events: name == "events"}, mcptest.Zoo()...))
+				spec = httpSpec(t, "s", mcptest.New(mcptest.Options{Events: name == "events"}, mcptest.SampleTools()...))
 			}
 			f := newFixture(t, func(o *Options) { o.MaxMessage = 2 << 20 })
 			f.ApplySpecs([]Spec{spec})

@@ -31,7 +31,7 @@ const patience = time.Minute
 // The stdio servers of these tests.
 func servers() map[string]func() *mcptest.Server {
 	zoo := func(opt mcptest.Options) func() *mcptest.Server {
-		return func() *mcptest.Server { return mcptest.New(opt, mcptest.Zoo()...) }
+		return func() *mcptest.Server { return mcptest.New(opt, mcptest.SampleTools()...) }
 	}
 	return map[string]func() *mcptest.Server{
 		"zoo":      zoo(mcptest.Options{}),
@@ -43,17 +43,17 @@ func servers() map[string]func() *mcptest.Server {
 }
 
 func TestMain(m *testing.M) {
-	mcptest.SDKChild()
-	mcptest.Child(servers())
+	mcptest.RunIfSDKChild()
+	mcptest.RunIfChild(servers())
 	flag.Set("test.parallel", "12") // they wait more than they work
 	goleak.VerifyTestMain(m)
 }
 
 // sdkSpecs are servers of the official SDK over each transport.
 func sdkSpecs(t *testing.T) map[string]Spec {
-	command, _ := mcptest.Command(t, "")
+	command, _ := mcptest.ChildCommand(t, "")
 	specs := map[string]Spec{"stdio": {Transport: Stdio, Command: command, Env: map[string]string{mcptest.SDKVar: "1"}}}
-	for name, url := range mcptest.SDKHTTP(t) {
+	for name, url := range mcptest.ServeSDKHTTP(t) {
 		specs[name] = Spec{Transport: HTTP, URL: url}
 	}
 	return specs
@@ -158,7 +158,7 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 }
 
 func stdioSpec(t testing.TB, name, server string) Spec {
-	command, env := mcptest.Command(t, server)
+	command, env := mcptest.ChildCommand(t, server)
 	return Spec{Name: name, Transport: Stdio, Command: command, Env: env}
 }
 

@@ -228,14 +228,14 @@ func TestOnlyWhatIsAboutTheRequest(t *testing.T) {
 
 // chatterTool says much that is not about its call, and a little that is.
 func chatterTool() mcptest.Tool {
-	return mcptest.Tool{Definition: mcptest.Define("chatter"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+	return mcptest.Tool{Definition: mcptest.ToolDefinition("chatter"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 		for _, method := range []string{mcp.ToolsChanged, mcp.PromptsChanged, mcp.ResourcesChanged, "notifications/resources/updated",
 			"notifications/tasks/status", "notifications/tasks", "notifications/cancelled", "notifications/elicitation/complete", mcp.Acknowledged} {
 			c.Notify(method, json.RawMessage(`{"uri":"a:b","requestId":77}`))
 		}
-		c.Log("about it")
+		c.SendLogMessage("about it")
 		c.Notify(mcp.Progress, json.RawMessage(`{"progressToken":"another's","progress":1}`))
-		c.Progress(1)
+		c.SendProgress(1)
 		c.Notify("vendor/thing", nil)
 		return json.RawMessage(`{"content":[]}`), nil
 	}}

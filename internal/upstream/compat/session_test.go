@@ -27,15 +27,15 @@ func asker() *mcptest.Server { return mcptest.New(mcptest.Options{}, askTool()) 
 // askTool tells, asks its client and tells again.
 func askTool() mcptest.Tool {
 	return mcptest.Tool{
-		Definition: mcptest.Define("ask"),
+		Definition: mcptest.ToolDefinition("ask"),
 		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
-			c.Log("before")
-			c.Progress(1)
-			answer, err := c.Ask("elicitation/create", json.RawMessage(`{"message":"`+fmt.Sprint(c.Int("n", 0))+`","big":9007199254740993}`))
+			c.SendLogMessage("before")
+			c.SendProgress(1)
+			answer, err := c.SendRequest("elicitation/create", json.RawMessage(`{"message":"`+fmt.Sprint(c.IntArgument("n", 0))+`","big":9007199254740993}`))
 			if err != nil {
 				return nil, err
 			}
-			c.Progress(2)
+			c.SendProgress(2)
 			return json.RawMessage(`{"content":[],"answer":` + string(answer.Result) + `}`), nil
 		},
 	}
@@ -183,7 +183,7 @@ func TestNothingPastTheDoor(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if seen := s.Seen(mcp.CallTool); len(seen) != 0 {
+	if seen := s.Received(mcp.CallTool); len(seen) != 0 {
 		t.Errorf("the server was called %d times", len(seen))
 	}
 }
@@ -253,8 +253,8 @@ func TestPassedErrors(t *testing.T) {
 // answer is asked for the rest of it.
 func TestStreamIsTakenUpAgain(t *testing.T) {
 	t.Parallel()
-	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("ask"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
-		c.Raw([]byte("id: 7\nretry: 10\ndata:\n\n"))
+	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("ask"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+		c.WriteRaw([]byte("id: 7\nretry: 10\ndata:\n\n"))
 		return nil, mcptest.ErrNoAnswer
 	}})
 	asked := make(chan string, 1)
@@ -295,7 +295,7 @@ func TestCancelledInTheClientsWords(t *testing.T) {
 	if _, err := f.Call(ctx, "s", Call{Tool: "ask", Passed: &Passed{Request: r, Session: c}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	seen := s.Seen(mcp.Cancelled)
+	seen := s.Received(mcp.Cancelled)
 	if len(seen) != 1 || string(seen[0].Params) != `{"requestId":"x","reason":"enough","_meta":{"a":1}}` {
 		t.Errorf("%+v", seen)
 	}

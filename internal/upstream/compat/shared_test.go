@@ -55,26 +55,26 @@ func clubOf(opt mcptest.Options) *mcptest.Server {
 	}
 	release := make(chan struct{}, 1)
 	tool := func(name string, handle func(*mcptest.Call) (json.RawMessage, error)) mcptest.Tool {
-		return mcptest.Tool{Definition: mcptest.Define(name), Handle: handle}
+		return mcptest.Tool{Definition: mcptest.ToolDefinition(name), Handle: handle}
 	}
 	text := func(c *mcptest.Call, name string) string {
 		s, _ := wirejson.String(wirejson.Find(c.Arguments, name))
 		return s
 	}
-	zoo := slices.DeleteFunc(mcptest.Zoo(), func(t mcptest.Tool) bool {
-		return !slices.Contains([]string{mcptest.Define("crash"), mcptest.Define("pid"), mcptest.Define("hang")}, t.Definition)
+	zoo := slices.DeleteFunc(mcptest.SampleTools(), func(t mcptest.Tool) bool {
+		return !slices.Contains([]string{mcptest.ToolDefinition("crash"), mcptest.ToolDefinition("pid"), mcptest.ToolDefinition("hang")}, t.Definition)
 	})
 	return mcptest.New(opt, append(zoo,
 		tool("busy", func(c *mcptest.Call) (json.RawMessage, error) {
-			n := c.Int("n", -1)
-			c.Log(fmt.Sprint("call ", n))
-			c.Progress(n)
-			c.Log(fmt.Sprint("call ", n))
+			n := c.IntArgument("n", -1)
+			c.SendLogMessage(fmt.Sprint("call ", n))
+			c.SendProgress(n)
+			c.SendLogMessage(fmt.Sprint("call ", n))
 			return fmt.Appendf(nil, `{"content":[{"type":"text","text":"call %d"}]}`, n), nil
 		}),
 		tool("seen", func(c *mcptest.Call) (json.RawMessage, error) {
 			var all []json.RawMessage
-			for _, s := range c.Server.Seen(text(c, "method")) {
+			for _, s := range c.Server.Received(text(c, "method")) {
 				all = append(all, s.Params)
 			}
 			b, err := json.Marshal(all)
@@ -93,7 +93,7 @@ func clubOf(opt mcptest.Options) *mcptest.Server {
 			return json.RawMessage(`{"content":[]}`), nil
 		}),
 		tool("ask", func(c *mcptest.Call) (json.RawMessage, error) {
-			answer, err := c.Ask("elicitation/create", json.RawMessage(`{"message":"?"}`))
+			answer, err := c.SendRequest("elicitation/create", json.RawMessage(`{"message":"?"}`))
 			if err != nil {
 				return nil, err
 			}
@@ -583,7 +583,7 @@ func TestLogMessagesOfABrokenAnswer(t *testing.T) {
 		rounds++
 		b.untilTrue(t, "the call is under way", func() bool {
 			late := 0
-			for _, seen := range s.Seen(mcp.CallTool) {
+			for _, seen := range s.Received(mcp.CallTool) {
 				late += count([]string{string(seen.Params)}, `"late"`)
 			}
 			return late == rounds
@@ -955,7 +955,7 @@ func (s *swap) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.now.Load().
 func TestSharedOfficialSDK(t *testing.T) {
 	t.Parallel()
 	specs := sdkSpecs(t)
-	url, _, _ := mcptest.SDKOverSSE(t)
+	url, _, _ := mcptest.ServeSDKOverSSE(t)
 	specs["sse"] = Spec{Transport: upstream.SSE, URL: url}
 	f := newFixture(t)
 	var all []Spec

@@ -33,7 +33,7 @@ func (f *fixture) listAs(name string) {
 // of clients who do.
 func TestSpareSessionsGiveWay(t *testing.T) {
 	t.Parallel()
-	server := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+	server := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{httpSpec(t, "s", server)})
 	f.untilReady(t, "s", 0)
@@ -41,11 +41,11 @@ func TestSpareSessionsGiveWay(t *testing.T) {
 		f.listAs(fmt.Sprint("former ", n))
 	}
 	f.listAs("present")
-	before := len(server.Seen(mcp.Initialize))
+	before := len(server.Received(mcp.Initialize))
 	for range 3 {
 		f.listAs("present")
 	}
-	if n := len(server.Seen(mcp.Initialize)) - before; n != 0 {
+	if n := len(server.Received(mcp.Initialize)) - before; n != 0 {
 		t.Errorf("%d sessions were opened for a client that had one", n)
 	}
 }
@@ -77,9 +77,9 @@ func TestRefusedQuestionThatIsNotTaken(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Bool
 	server := mcptest.New(mcptest.Options{Events: true}, mcptest.Tool{
-		Definition: mcptest.Define("ask"),
+		Definition: mcptest.ToolDefinition("ask"),
 		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
-			_, err := c.Ask(mcp.Ping, nil)
+			_, err := c.SendRequest(mcp.Ping, nil)
 			return json.RawMessage(`{"content":[]}`), err
 		},
 	})
@@ -122,7 +122,7 @@ func TestRefusedQuestionThatIsNotTaken(t *testing.T) {
 func TestServerThatComesBackAsLegacy(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[mcptest.Server]
-	now.Store(mcptest.New(mcptest.Options{Modern: true}, mcptest.Zoo()...))
+	now.Store(mcptest.New(mcptest.Options{Modern: true}, mcptest.SampleTools()...))
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now.Load().ServeHTTP(w, r)
@@ -131,7 +131,7 @@ func TestServerThatComesBackAsLegacy(t *testing.T) {
 	if c := f.converse(t, "s"); c.kind != kindBridged {
 		t.Fatal("no session with a modern server")
 	}
-	now.Store(mcptest.New(mcptest.Options{}, mcptest.Zoo()...))
+	now.Store(mcptest.New(mcptest.Options{}, mcptest.SampleTools()...))
 	if err := f.Restart("s"); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 func TestTasksAreNotBridged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	legacy, modern := mcptest.NewTasks(false), mcptest.NewTasks(true)
+	legacy, modern := mcptest.NewTaskServer(false), mcptest.NewTaskServer(true)
 	f.ApplySpecs([]Spec{httpSpec(t, "legacy", legacy), httpSpec(t, "modern", modern)})
 	f.untilReady(t, "legacy", 0)
 	f.untilReady(t, "modern", 0)
@@ -34,9 +34,9 @@ func TestTasksAreNotBridged(t *testing.T) {
 	}
 	unknown := func(server string, c *Session) {
 		t.Helper()
-		seen := len(legacy.Seen("tasks/get")) + len(modern.Seen("tasks/get"))
+		seen := len(legacy.Received("tasks/get")) + len(modern.Received("tasks/get"))
 		a, err := f.Relay(t.Context(), server, c, session.Request{ID: json.RawMessage("3"), Method: "tasks/get", Params: json.RawMessage(`{"taskId":"a"}`)})
-		if err != nil || a.Error == nil || a.Error.Code != wirejson.CodeMethodNotFound || len(legacy.Seen("tasks/get"))+len(modern.Seen("tasks/get")) != seen {
+		if err != nil || a.Error == nil || a.Error.Code != wirejson.CodeMethodNotFound || len(legacy.Received("tasks/get"))+len(modern.Received("tasks/get")) != seen {
 			t.Errorf("%s: %+v %v", server, a, err)
 		}
 	}
@@ -49,7 +49,7 @@ func TestTasksAreNotBridged(t *testing.T) {
 	if r := call("modern", c, `{"name":"work","arguments":{"id":"a"},"task":{"ttl":1}}`); !strings.Contains(string(r.Result), `"told":"at once"`) {
 		t.Errorf("%s", r.Result)
 	}
-	seen := modern.Seen(mcp.CallTool)
+	seen := modern.Received(mcp.CallTool)
 	if p := string(seen[len(seen)-1].Params); strings.Contains(p, mcp.TasksExtension) || strings.Contains(p, `"task"`) || !strings.Contains(p, `"io.example/x":{"a":1}`) {
 		t.Errorf("the server is told %s", p)
 	}
@@ -63,7 +63,7 @@ func TestTasksAreNotBridged(t *testing.T) {
 	if r := call("legacy", nil, `{"name":"work","arguments":{"id":"a"},"task":{"ttl":1},`+meta+`}`); !strings.Contains(string(r.Result), `"told":"at once"`) {
 		t.Errorf("%s", r.Result)
 	}
-	for _, m := range legacy.Seen(mcp.Initialize) {
+	for _, m := range legacy.Received(mcp.Initialize) {
 		if p := string(m.Params); strings.Contains(p, `"tasks":`) {
 			t.Errorf("the server is told %s", p)
 		}

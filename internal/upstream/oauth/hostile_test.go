@@ -31,7 +31,7 @@ func TestHostileEndpoints(t *testing.T) {
 				continue // these may be left out
 			}
 			w := newWorld(t, Settings{})
-			w.server.Document(asm, map[string]any{field: address})
+			w.server.ChangeMetadata(asm, map[string]any{field: address})
 			tried++
 			if p, err := w.account.BeginLogin(t.Context(), func() {}); err == nil {
 				t.Errorf("%s %q: a login begins at %s", field, address, p.URL)
@@ -50,14 +50,14 @@ func TestHostileEndpoints(t *testing.T) {
 func TestHostileMetadata(t *testing.T) {
 	for _, address := range hostile() {
 		w := newWorld(t, Settings{})
-		w.server.Document("/.well-known/oauth-protected-resource/mcp", map[string]any{"authorization_servers": []string{address}})
+		w.server.ChangeMetadata("/.well-known/oauth-protected-resource/mcp", map[string]any{"authorization_servers": []string{address}})
 		if p, err := w.account.BeginLogin(t.Context(), func() {}); err == nil {
 			t.Errorf("%q: a login begins at %s", address, p.URL)
 		}
 		w.account.mu.Lock()
 		w.account.lastChallenge = bearerChallenge{metadata: address}
 		w.account.mu.Unlock()
-		w.server.Document("/.well-known/oauth-protected-resource/mcp", map[string]any{"authorization_servers": []string{w.server.Base() + "/as"}})
+		w.server.ChangeMetadata("/.well-known/oauth-protected-resource/mcp", map[string]any{"authorization_servers": []string{w.server.BaseURL() + "/as"}})
 		if _, err := w.account.BeginLogin(t.Context(), func() {}); err == nil && address != "" {
 			t.Errorf("%q: taken for the place of the metadata", address)
 		}

@@ -49,7 +49,7 @@ func TestLoginIsKept(t *testing.T) {
 	if w.ask() != 200 {
 		t.Fatal("the login is lost")
 	}
-	w.server.Expire(true)
+	w.server.ExpireTokens(true)
 	w.account.cred.Load().Obtained = time.Now().Add(-time.Hour) // the only holder is this test
 	if w.ask() != 401 || !w.account.NeedsLogin() {
 		t.Fatal("a login that has ended goes on")
@@ -64,7 +64,7 @@ func TestLoginIsKept(t *testing.T) {
 func TestCredentialStaysWithItsServer(t *testing.T) {
 	w := newWorld(t, Settings{})
 	w.mustLogin()
-	other := mcptest.ServeLogin(t, http.NotFoundHandler())
+	other := mcptest.StartLoginServer(t, http.NotFoundHandler())
 	for key, value := range w.vault.values {
 		w.vault.values[strings.Replace(key, w.server.URL, other.URL, 1)] = value // somebody copies it
 	}
@@ -78,59 +78,65 @@ func TestDiscovery(t *testing.T) {
 	const prm, asm = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server/as"
 	for _, tt := range []struct {
 		name   string
-		change func(l *mcptest.Login)
+		change func(l *mcptest.LoginServer)
 		want   string // error; "" = it works
 	}{
-		{"at the root", func(l *mcptest.Login) { l.Move(prm, "/.well-known/oauth-protected-resource") }, ""},
-		{"for the whole origin", func(l *mcptest.Login) { l.Document(prm, map[string]any{"resource": l.Base() + "/"}) }, ""},
-		{"OpenID with the path in front", func(l *mcptest.Login) { l.Move(asm, "/.well-known/openid-configuration/as") }, ""},
-		{"OpenID with the path behind", func(l *mcptest.Login) { l.Move(asm, "/as/.well-known/openid-configuration") }, ""},
-		{"a slash more", func(l *mcptest.Login) {
-			l.Document(prm, map[string]any{"authorization_servers": []string{l.Base() + "/"}})
-			l.Move(asm, "/.well-known/oauth-authorization-server")
-			l.Document("/.well-known/oauth-authorization-server", map[string]any{"issuer": l.Base()})
+		{"at the root", func(l *mcptest.LoginServer) { l.MoveMetadata(prm, "/.well-known/oauth-protected-resource") }, ""},
+		{"for the whole origin", func(l *mcptest.LoginServer) { l.ChangeMetadata(prm, map[string]any{"resource": l.BaseURL() + "/"}) }, ""},
+		{"OpenID with the path in front", func(l *mcptest.LoginServer) { l.MoveMetadata(asm, "/.well-known/openid-configuration/as") }, ""},
+		{"OpenID with the path behind", func(l *mcptest.LoginServer) { l.MoveMetadata(asm, "/as/.well-known/openid-configuration") }, ""},
+		{"a slash more", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(prm, map[string]any{"authorization_servers": []string{l.BaseURL() + "/"}})
+			l.MoveMetadata(asm, "/.well-known/oauth-authorization-server")
+			l.ChangeMetadata("/.well-known/oauth-authorization-server", map[string]any{"issuer": l.BaseURL()})
 		}, ""},
-		{"2025-03-26 with metadata", func(l *mcptest.Login) {
-			l.Move(prm, "")
-			l.Move(asm, "/.well-known/oauth-authorization-server")
-			l.Document("/.well-known/oauth-authorization-server", map[string]any{"issuer": l.Base()})
+		{"2025-03-26 with metadata", func(l *mcptest.LoginServer) {
+			l.MoveMetadata(prm, "")
+			l.MoveMetadata(asm, "/.well-known/oauth-authorization-server")
+			l.ChangeMetadata("/.well-known/oauth-authorization-server", map[string]any{"issuer": l.BaseURL()})
 		}, ""},
-		{"2025-03-26 without", func(l *mcptest.Login) { l.Move(prm, ""); l.Move(asm, "") }, ""},
-		{"another resource", func(l *mcptest.Login) { l.Document(prm, map[string]any{"resource": "https://evil.example/mcp"}) }, "for another resource"},
-		{"a sibling", func(l *mcptest.Login) { l.Document(prm, map[string]any{"resource": l.Base() + "/mc"}) }, "for another resource"},
-		{"no resource", func(l *mcptest.Login) { l.Document(prm, map[string]any{"resource": nil}) }, "for another resource"},
-		{"no authorization server", func(l *mcptest.Login) { l.Document(prm, map[string]any{"authorization_servers": nil}) }, "names no authorization server"},
-		{"another issuer", func(l *mcptest.Login) { l.Document(asm, map[string]any{"issuer": "https://evil.example"}) }, "another issuer"},
-		{"no issuer", func(l *mcptest.Login) { l.Document(asm, map[string]any{"issuer": nil}) }, "another issuer"},
-		{"no metadata", func(l *mcptest.Login) { l.Move(asm, "") }, "says nothing about itself"},
-		{"no PKCE", func(l *mcptest.Login) { l.Document(asm, map[string]any{"code_challenge_methods_supported": nil}) }, "PKCE"},
-		{"plain PKCE", func(l *mcptest.Login) {
-			l.Document(asm, map[string]any{"code_challenge_methods_supported": []string{"plain"}})
+		{"2025-03-26 without", func(l *mcptest.LoginServer) { l.MoveMetadata(prm, ""); l.MoveMetadata(asm, "") }, ""},
+		{"another resource", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(prm, map[string]any{"resource": "https://evil.example/mcp"})
+		}, "for another resource"},
+		{"a sibling", func(l *mcptest.LoginServer) { l.ChangeMetadata(prm, map[string]any{"resource": l.BaseURL() + "/mc"}) }, "for another resource"},
+		{"no resource", func(l *mcptest.LoginServer) { l.ChangeMetadata(prm, map[string]any{"resource": nil}) }, "for another resource"},
+		{"no authorization server", func(l *mcptest.LoginServer) { l.ChangeMetadata(prm, map[string]any{"authorization_servers": nil}) }, "names no authorization server"},
+		{"another issuer", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"issuer": "https://evil.example"}) }, "another issuer"},
+		{"no issuer", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"issuer": nil}) }, "another issuer"},
+		{"no metadata", func(l *mcptest.LoginServer) { l.MoveMetadata(asm, "") }, "says nothing about itself"},
+		{"no PKCE", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(asm, map[string]any{"code_challenge_methods_supported": nil})
 		}, "PKCE"},
-		{"no registration", func(l *mcptest.Login) { l.Document(asm, map[string]any{"registration_endpoint": nil}) }, "set oauth.client_id"},
-		{"javascript", func(l *mcptest.Login) {
-			l.Document(asm, map[string]any{"authorization_endpoint": "javascript:alert(1)"})
+		{"plain PKCE", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(asm, map[string]any{"code_challenge_methods_supported": []string{"plain"}})
+		}, "PKCE"},
+		{"no registration", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"registration_endpoint": nil}) }, "set oauth.client_id"},
+		{"javascript", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(asm, map[string]any{"authorization_endpoint": "javascript:alert(1)"})
 		}, "no usable URL"},
-		{"a file", func(l *mcptest.Login) {
-			l.Document(asm, map[string]any{"authorization_endpoint": "file:///etc/passwd"})
+		{"a file", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(asm, map[string]any{"authorization_endpoint": "file:///etc/passwd"})
 		}, "no usable URL"},
-		{"a command", func(l *mcptest.Login) {
-			l.Document(asm, map[string]any{"authorization_endpoint": "https://as.example/$(touch /tmp/x) "})
+		{"a command", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(asm, map[string]any{"authorization_endpoint": "https://as.example/$(touch /tmp/x) "})
 		}, "no usable URL"},
-		{"plain http elsewhere", func(l *mcptest.Login) {
-			l.Document(asm, map[string]any{"token_endpoint": "http://as.example/token"})
+		{"plain http elsewhere", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(asm, map[string]any{"token_endpoint": "http://as.example/token"})
 		}, "not https"},
-		{"a user in the URL", func(l *mcptest.Login) {
-			l.Document(asm, map[string]any{"authorization_endpoint": "https://u:p@as.example/"})
+		{"a user in the URL", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(asm, map[string]any{"authorization_endpoint": "https://u:p@as.example/"})
 		}, "cannot be used"},
-		{"link-local", func(l *mcptest.Login) {
-			l.Document(asm, map[string]any{"token_endpoint": "https://169.254.169.254/token"})
+		{"link-local", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(asm, map[string]any{"token_endpoint": "https://169.254.169.254/token"})
 		}, "no address of a host"},
-		{"private", func(l *mcptest.Login) {
-			l.Document(prm, map[string]any{"authorization_servers": []string{"https://10.0.0.1"}})
+		{"private", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(prm, map[string]any{"authorization_servers": []string{"https://10.0.0.1"}})
 		}, "allow_private allows it"},
-		{"not a document", func(l *mcptest.Login) { l.Document(asm, map[string]any{"issuer": 5}) }, "not the JSON"},
-		{"no end", func(l *mcptest.Login) { l.Document(prm, map[string]any{"x": strings.Repeat("x", maxDocument)}) }, "larger than"},
+		{"not a document", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"issuer": 5}) }, "not the JSON"},
+		{"no end", func(l *mcptest.LoginServer) {
+			l.ChangeMetadata(prm, map[string]any{"x": strings.Repeat("x", maxDocument)})
+		}, "larger than"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, Settings{})
@@ -166,8 +172,8 @@ func TestIssuerOfTheAnswer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, Settings{})
-			w.server.Document("/.well-known/oauth-authorization-server/as", map[string]any{"authorization_response_iss_parameter_supported": tt.promised})
-			w.server.Set(func(r *mcptest.LoginRules) { r.Iss = tt.iss })
+			w.server.ChangeMetadata("/.well-known/oauth-authorization-server/as", map[string]any{"authorization_response_iss_parameter_supported": tt.promised})
+			w.server.ChangeRules(func(r *mcptest.LoginRules) { r.Iss = tt.iss })
 			if tt.want == "" {
 				w.mustLogin()
 				return
@@ -202,8 +208,8 @@ func TestRegistrationOrder(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, tt.settings)
-			w.server.Set(func(r *mcptest.LoginRules) { r.Secret = tt.secret })
-			w.server.Document(asm, map[string]any{"client_id_metadata_document_supported": tt.documents, "token_endpoint_auth_methods_supported": tt.methods})
+			w.server.ChangeRules(func(r *mcptest.LoginRules) { r.Secret = tt.secret })
+			w.server.ChangeMetadata(asm, map[string]any{"client_id_metadata_document_supported": tt.documents, "token_endpoint_auth_methods_supported": tt.methods})
 			w.mustLogin()
 			a, tok := w.last("/authorize").Form, w.last("/token")
 			if a.Get("client_id") != tt.client || tok.Basic != tt.basic || tok.Form.Get("client_secret") != tt.post {
@@ -216,11 +222,11 @@ func TestRegistrationOrder(t *testing.T) {
 // What one authorization server has issued is not shown to another one.
 func TestAnotherAuthorizationServer(t *testing.T) {
 	const prm, asm = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server/as"
-	move := func(l *mcptest.Login) {
-		l.Move(asm, "/.well-known/oauth-authorization-server/new")
-		l.Document("/.well-known/oauth-authorization-server/new", map[string]any{"issuer": l.Base() + "/new"})
-		l.Document(prm, map[string]any{"authorization_servers": []string{l.Base() + "/new"}})
-		l.Expire(true)
+	move := func(l *mcptest.LoginServer) {
+		l.MoveMetadata(asm, "/.well-known/oauth-authorization-server/new")
+		l.ChangeMetadata("/.well-known/oauth-authorization-server/new", map[string]any{"issuer": l.BaseURL() + "/new"})
+		l.ChangeMetadata(prm, map[string]any{"authorization_servers": []string{l.BaseURL() + "/new"}})
+		l.ExpireTokens(true)
 	}
 	w := newWorld(t, Settings{})
 	w.mustLogin()
@@ -238,7 +244,7 @@ func TestAnotherAuthorizationServer(t *testing.T) {
 	if w.times("/token") != 1 {
 		t.Error("the secret went to the new one")
 	}
-	byHand.AuthorizationServer = w.server.Base() + "/new"
+	byHand.AuthorizationServer = w.server.BaseURL() + "/new"
 	w.keeper.Configure([]AccountTarget{{Name: "s", URL: w.server.URL, Settings: byHand}})
 	w.mustLogin()
 	byHand.AuthorizationServer = "https://third.example"
@@ -249,14 +255,14 @@ func TestAnotherAuthorizationServer(t *testing.T) {
 func TestScopes(t *testing.T) {
 	const asm = "/.well-known/oauth-authorization-server/as"
 	w := newWorld(t, Settings{})
-	w.server.Set(func(r *mcptest.LoginRules) { r.Scope = "list" })
+	w.server.ChangeRules(func(r *mcptest.LoginRules) { r.Scope = "list" })
 	w.ask()
 	w.mustLogin()
 	if got := w.last("/authorize").Form.Get("scope"); got != "list" {
 		t.Errorf("asked for %q, the challenge says list", got)
 	}
 	// A step up asks for what there was, too.
-	w.server.Set(func(r *mcptest.LoginRules) { r.Scope = "call" })
+	w.server.ChangeRules(func(r *mcptest.LoginRules) { r.Scope = "call" })
 	if w.ask() != 403 || !w.account.NeedsLogin() {
 		t.Fatal("no step up")
 	}
@@ -266,13 +272,13 @@ func TestScopes(t *testing.T) {
 	}
 
 	w = newWorld(t, Settings{Scopes: []string{"mine"}})
-	w.server.Document(asm, map[string]any{"scopes_supported": []string{"offline_access", "mine"}})
+	w.server.ChangeMetadata(asm, map[string]any{"scopes_supported": []string{"offline_access", "mine"}})
 	w.mustLogin()
 	if got := w.last("/authorize").Form.Get("scope"); got != "mine offline_access" {
 		t.Errorf("asked for %q", got)
 	}
 	w = newWorld(t, Settings{})
-	w.server.Document("/.well-known/oauth-protected-resource/mcp", map[string]any{"scopes_supported": nil})
+	w.server.ChangeMetadata("/.well-known/oauth-protected-resource/mcp", map[string]any{"scopes_supported": nil})
 	w.mustLogin()
 	if w.last("/authorize").Form.Has("scope") {
 		t.Error("a scope that nobody asked for")
@@ -312,7 +318,7 @@ func TestCallback(t *testing.T) {
 	if p, _ := w.account.Progress(); p.Phase != Waiting {
 		t.Fatalf("an attacker ended the login: %+v", p)
 	}
-	w.server.Set(func(r *mcptest.LoginRules) { r.Deny = `access_denied"<script>` })
+	w.server.ChangeRules(func(r *mcptest.LoginRules) { r.Deny = `access_denied"<script>` })
 	w.failLogin(`answers "access_denied<script>"`)
 	if _, err := http.Get(back + "?code=x&state=" + state); err == nil {
 		t.Error("the callback is still there")
@@ -326,7 +332,7 @@ func TestLogout(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.ask() != 401 || len(w.vault.values) != 0 || !strings.HasPrefix(w.last("/revoke").Form.Get("token"), "refresh-") {
-		t.Errorf("after the logout: %d kept, %v", len(w.vault.values), w.server.Asked("/revoke"))
+		t.Errorf("after the logout: %d kept, %v", len(w.vault.values), w.server.RequestsTo("/revoke"))
 	}
 	// A login that waits ends with it.
 	if _, err := w.account.BeginLogin(context.Background(), func() {}); err != nil {
@@ -345,7 +351,7 @@ func TestLogout(t *testing.T) {
 
 func TestRenewal(t *testing.T) {
 	w := newWorld(t, Settings{})
-	w.server.Set(func(r *mcptest.LoginRules) { r.Lifetime = 3600 })
+	w.server.ChangeRules(func(r *mcptest.LoginRules) { r.Lifetime = 3600 })
 	w.mustLogin()
 	age := func(expires time.Duration) {
 		c := *w.account.cred.Load()
@@ -361,7 +367,7 @@ func TestRenewal(t *testing.T) {
 	}
 	// While it is good, a renewal that does not work is no harm; what is
 	// refused for good ends the login.
-	w.server.Set(func(r *mcptest.LoginRules) { r.TokenError = "temporarily_unavailable" })
+	w.server.ChangeRules(func(r *mcptest.LoginRules) { r.TokenError = "temporarily_unavailable" })
 	age(30 * time.Second)
 	if w.ask() != 200 {
 		t.Error("a good token is not used")
@@ -370,7 +376,7 @@ func TestRenewal(t *testing.T) {
 	if _, err := w.account.Authorization(context.Background()); err == nil || w.account.NeedsLogin() {
 		t.Errorf("an expired token, and no authorization server: %v", err)
 	}
-	w.server.Set(func(r *mcptest.LoginRules) { r.TokenError = "invalid_grant" })
+	w.server.ChangeRules(func(r *mcptest.LoginRules) { r.TokenError = "invalid_grant" })
 	if w.ask() != 401 || !w.account.NeedsLogin() {
 		t.Error("a login that has ended goes on")
 	}
@@ -389,9 +395,9 @@ func TestOneRenewal(t *testing.T) {
 	c := *w.account.cred.Load()
 	c.Obtained = time.Now().Add(-time.Hour)
 	w.account.cred.Store(&c)
-	w.server.Expire(false)
+	w.server.ExpireTokens(false)
 	arrived, release := make(chan struct{}), make(chan struct{})
-	w.server.Set(func(r *mcptest.LoginRules) { r.Hold = func() { close(arrived); <-release } })
+	w.server.ChangeRules(func(r *mcptest.LoginRules) { r.Hold = func() { close(arrived); <-release } })
 
 	first, leave := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -421,7 +427,7 @@ func TestOneRenewal(t *testing.T) {
 func TestNoEndlessRenewal(t *testing.T) {
 	w := newWorld(t, Settings{})
 	w.mustLogin()
-	w.server.Expire(false)
+	w.server.ExpireTokens(false)
 	if w.ask() != 401 || w.times("/token") != 1 || !w.account.NeedsLogin() {
 		t.Errorf("%d tokens were asked for", w.times("/token"))
 	}

@@ -57,7 +57,7 @@ func (m *memory) Delete(_ context.Context, key string) error {
 // world is a keeper with one account at a server that asks for a login.
 type world struct {
 	t       *testing.T
-	server  *mcptest.Login
+	server  *mcptest.LoginServer
 	vault   *memory
 	keeper  *Accounts
 	account *Account
@@ -65,11 +65,11 @@ type world struct {
 
 func newWorld(t *testing.T, s Settings) *world {
 	t.Helper()
-	server := mcptest.ServeLogin(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server := mcptest.StartLoginServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	return worldOf(t, server, &memory{}, s)
 }
 
-func worldOf(t *testing.T, server *mcptest.Login, vault *memory, s Settings) *world {
+func worldOf(t *testing.T, server *mcptest.LoginServer, vault *memory, s Settings) *world {
 	t.Helper()
 	k := NewAccounts(Options{Vault: vault, Version: "test"})
 	t.Cleanup(func() {
@@ -167,13 +167,13 @@ func (w *world) failLogin(want string) {
 }
 
 // last is the last request to a path.
-func (w *world) last(path string) mcptest.Asked {
+func (w *world) last(path string) mcptest.AuthRequest {
 	w.t.Helper()
-	all := w.server.Asked(path)
+	all := w.server.RequestsTo(path)
 	if len(all) == 0 {
 		w.t.Fatalf("nothing was asked of %s", path)
 	}
 	return all[len(all)-1]
 }
 
-func (w *world) times(path string) int { return len(w.server.Asked(path)) }
+func (w *world) times(path string) int { return len(w.server.RequestsTo(path)) }

@@ -28,8 +28,8 @@ type Deps struct {
 	Now     func() time.Time
 	Local   *time.Location
 	Getenv  func(name string) string
-	// CompletionTime limits how long a shell waits for names; 0 is the default.
-	CompletionTime time.Duration
+	// CompletionTimeout limits how long a shell waits for names; 0 is the default.
+	CompletionTimeout time.Duration
 	// Manager manages the user's services; nil is that of the system.
 	Manager autostart.Manager
 	// Program is the path that a service runs; "" is this program.
@@ -38,7 +38,7 @@ type Deps struct {
 	Ask func(ctx context.Context, question string) (string, error)
 }
 
-func newRun(d Deps) *run {
+func newInvocation(d Deps) *invocation {
 	d.Stdin = cmp.Or[io.Reader](d.Stdin, os.Stdin)
 	d.Stdout = cmp.Or[io.Writer](d.Stdout, os.Stdout)
 	d.Stderr = cmp.Or[io.Writer](d.Stderr, os.Stderr)
@@ -46,10 +46,10 @@ func newRun(d Deps) *run {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	r := &run{Deps: d}
-	r.terminal, r.width = terminal(d.Stdout)
+	r := &invocation{Deps: d}
+	r.terminal, r.width = detectTerminal(d.Stdout)
 	// COLUMNS applies to all outputs.
-	if set, _ := r.lookup("COLUMNS"); set != "" {
+	if set, _ := r.lookupEnv("COLUMNS"); set != "" {
 		if n, err := strconv.Atoi(set); err == nil && n > 0 {
 			r.width = n
 		}
@@ -57,8 +57,8 @@ func newRun(d Deps) *run {
 	return r
 }
 
-// run is one run of a command: its flags and outputs.
-type run struct {
+// invocation is one run of a command: its flags and outputs.
+type invocation struct {
 	Deps
 	configPath string
 	dataDir    string
@@ -68,11 +68,11 @@ type run struct {
 	terminal   bool     // stdout is a terminal
 	width      int      // maximum width of a line; 0 is no limit, for programs
 	notes      []string // to print after the data
-	signer     signer
+	signer     presenceSigner
 }
 
-// lookup reads the environment.
-func (r *run) lookup(name string) (string, bool) {
+// lookupEnv reads the environment.
+func (r *invocation) lookupEnv(name string) (string, bool) {
 	if r.Getenv == nil {
 		return os.LookupEnv(name)
 	}
@@ -80,8 +80,8 @@ func (r *run) lookup(name string) (string, bool) {
 	return v, v != ""
 }
 
-// terminal reports whether w is a terminal, and its width.
-func terminal(w io.Writer) (is bool, width int) {
+// detectTerminal reports whether w is a terminal, and its width.
+func detectTerminal(w io.Writer) (is bool, width int) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return false, 0
@@ -93,9 +93,9 @@ func terminal(w io.Writer) (is bool, width int) {
 	return true, width
 }
 
-// color reports whether stdout may have colours.
-func (r *run) color() bool {
-	off, _ := r.lookup("NO_COLOR")
-	kind, _ := r.lookup("TERM")
+// allowsColor reports whether stdout may have colours.
+func (r *invocation) allowsColor() bool {
+	off, _ := r.lookupEnv("NO_COLOR")
+	kind, _ := r.lookupEnv("TERM")
 	return r.terminal && !r.noColor && off == "" && kind != "dumb"
 }

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"mcpproxy/internal/ops/doctor"
+)
+
+// offlineStatus is the output of `status` without a daemon: what the files tell.
+type offlineStatus struct {
+	Running     bool                  `json:"running"`
+	ConfigPath  string                `json:"config_path"`
+	DataDir     string                `json:"data_dir"`
+	ConfigError string                `json:"config_error,omitempty"`
+	Servers     offlineServers        `json:"servers"`
+	Waiting     doctor.PendingReviews `json:"waiting"`
+	Warnings    []string              `json:"warnings,omitempty"`
+}
+
+type offlineServers struct {
+	Total    int                        `json:"total"`
+	Enabled  int                        `json:"enabled"`
+	NotReady []doctor.UnavailableServer `json:"not_ready"`
+}
+
+// printOfflineStatus prints what is known without a daemon.
+func (r *invocation) printOfflineStatus(ctx context.Context) error {
+	options, err := r.newDoctorOptions()
+	if err != nil {
+		return err
+	}
+	options.Ask = func(context.Context) (*doctor.DaemonFacts, error) { return nil, doctor.ErrAbsent } // it was asked already
+	f := doctor.GatherFacts(ctx, options)
+	s := offlineStatus{ConfigPath: f.ConfigPath, DataDir: f.DataDir, ConfigError: f.ConfigErrorText(), Waiting: f.PendingReviews(), Warnings: f.Warnings}
+	s.Servers.NotReady = f.UnavailableServers()
+	for _, server := range f.Servers {
+		if server.ProposedBy != "" {
+			continue
+		}
+		s.Servers.Total++
+		if server.Enabled {
+			s.Servers.Enabled++
+		}
+	}
+	return r.printOutput(s, func(p *printer) { writeOfflineStatus(p, s) })
+}
+
+func writeOfflineStatus(p *printer, s offlineStatus) {
+	p.writeLine("MCPProxy is %s. What its files say:", p.colorize(colorBad, "not running"))
+	fmt.Fprintln(p)
+	var f fieldList
+	f.add("Servers", fmt.Sprintf("%d enabled%s", s.Servers.Enabled, formatCountUnlessZero(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
+	f.add("Waiting", p.colorize(colorWarning, offlineWaitingText(s.Waiting)))
+	f.add("Configuration", toOneLine(s.ConfigPath))
+	f.add("Data", toOneLine(s.DataDir))
+	f.write(p)
+	if len(s.Servers.NotReady) > 0 {
+		fmt.Fprintf(p, "\n%s\n", p.colorize(colorWarning, "Not ready:"))
+		f := fieldList{indent: "  "}
+		for _, one := range s.Servers.NotReady {
+			f.add(toOneLine(one.Name), toOneLine(one.Detail))
+		}
+		f.write(p)
+	}
+	if s.ConfigError != "" {
+		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file is not right:"))
+		p.writeWrapped("  ", toPrintable(s.ConfigError))
+	}
+	for _, warning := range s.Warnings {
+		p.writeWrapped("", "\n"+p.colorize(colorWarning, "Warning:")+" "+toOneLine(warning))
+	}
+	fmt.Fprintln(p)
+}
+
+// offlineWaitingText summarizes what waits for approval; "" for nothing.
+func offlineWaitingText(w doctor.PendingReviews) string {
+	var what []string
+	for _, one := range []struct {
+		n    int
+		noun string
+	}{{len(w.Servers), "server"}, {w.Tools, "tool"}} {
+		if one.n > 0 {
+			what = append(what, countWithNoun(one.n, one.noun))
+		}
+	}
+	if w.Offers > 0 {
+		what = append(what, fmt.Sprintf("%d beside tools", w.Offers))
+	}
+	return joinApprovalCounts(what)
+}
