@@ -8,7 +8,7 @@ import (
 )
 
 // TestHardTexts: poisoned and honest definitions in many styles and languages, written by
-// hand. develop.jsonl was in view when orders.go was made; heldout.jsonl was looked at once,
+// hand. develop.jsonl was in view when word_classes.go was written; heldout.jsonl was looked at once,
 // and a few mistakes were corrected then. The floors and ceilings may not be broken.
 func TestHardTexts(t *testing.T) {
 	t.Parallel()
