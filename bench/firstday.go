@@ -287,7 +287,7 @@ type processTreeLoad struct {
 	last  time.Time
 }
 
-// scannedSample counts the threads that run or wait for a disk now.
+// sample counts the threads that run or wait for a disk now.
 func (l *processTreeLoad) sample(root int) float64 {
 	parents, active := map[int]int{}, map[int]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/task/[0-9]*/stat") // the pattern is well-formed

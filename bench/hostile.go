@@ -175,7 +175,7 @@ func (r *hostileRun) measureQuiet(d time.Duration) {
 	r.callNeighbours(ctx, func(n *neighbourClient) *callSamples { return &n.quiet })
 }
 
-// measureNextToLoopingClient lets all neighbours call until ctx ends.
+// callNeighbours lets all neighbours call until ctx ends.
 func (r *hostileRun) callNeighbours(ctx context.Context, into func(*neighbourClient) *callSamples) {
 	var wg sync.WaitGroup
 	for _, n := range r.neighbours {

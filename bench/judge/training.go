@@ -134,7 +134,7 @@ func (t *trainingData) attackCorpora() (names []string) {
 	return names
 }
 
-// logisticModel learns from all but the attacks of a corpus and the honest definitions of
+// trainModel learns from all but the attacks of a corpus and the honest definitions of
 // some folds.
 func (t *trainingData) trainModel(without string, not ...uint32) *logisticModel {
 	base := slices.Clone(t.seeds)

@@ -82,7 +82,7 @@ func (c *rankingChooser) bestRankingWithout(left string, all [][]recallAndNDCG) 
 	return best
 }
 
-// queryMetrics are those of a set with a ranking.
+// evaluateRanking are those of a set with a ranking.
 func (s *evaluationSet) evaluateRanking(r *search.Ranking, most int) (sum recallAndNDCG) {
 	var parts []*search.IndexPart
 	var ids []string

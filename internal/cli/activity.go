@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// activityFilterFlags are the activity filters as typed.
+// activityFilterFlags has the values of the activity filter flags as typed.
 type activityFilterFlags struct {
 	types, statuses []string
 	since, until    string
@@ -16,7 +16,7 @@ type activityFilterFlags struct {
 	noIcons         bool
 }
 
-// activityFilterFlagVars returns the flags of all commands that select records.
+// activityFilterFlagVars returns the variables of the activity filter flags, by flag name.
 func activityFilterFlagVars(f *activity.Filter, flags *activityFilterFlags) map[string]any {
 	return map[string]any{
 		"type": (*commaListFlag)(&flags.types), "status": (*commaListFlag)(&flags.statuses), "server": (*commaListFlag)(&f.Servers), "tool": &f.Tools,
@@ -38,7 +38,7 @@ func newActivityListCommand(r *invocation) commandSpec {
 	}
 }
 
-// toActivityFilter converts the typed filters for the daemon.
+// toActivityFilter converts the typed filter flags to a filter for the daemon.
 func toActivityFilter(r *invocation, f activity.Filter, flags activityFilterFlags) (activity.Filter, error) {
 	for _, t := range flags.types {
 		f.Types = append(f.Types, activity.Type(t))

@@ -39,7 +39,7 @@ func writeActivityTable(p *printer, page ops.ActivityList, noIcons bool) {
 	}
 }
 
-// shortenIDsToUnique cuts each id to a prefix that no other has.
+// shortenIDsToUnique cuts each id to the shortest prefix that no other id has.
 func shortenIDsToUnique(ids []string) []string {
 	sorted := slices.Sorted(slices.Values(ids))
 	needed := map[string]int{}
@@ -113,7 +113,7 @@ func formatActivityStatus(p *printer, s activity.Status) string {
 	return word
 }
 
-// repeatCountText returns how many refusals a record stands for.
+// repeatCountText returns how many refusals a record represents, such as " ×3"; "" for one.
 func repeatCountText(a activity.Record) string {
 	if a.Repeated < 2 {
 		return ""
@@ -270,7 +270,7 @@ func formatHintsWithSources(h *tool.JudgedHints) string {
 	return strings.Join(said, ", ")
 }
 
-// formatToolSearch describes the search that found the tool.
+// formatToolSearch describes the search that preceded the call of the tool.
 func formatToolSearch(s *activity.Search) string {
 	switch {
 	case s == nil:

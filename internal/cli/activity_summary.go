@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// newActivitySummaryCommand shows a summary of calls.
+// newActivitySummaryCommand returns `activity summary`, which prints call counts and latencies by group.
 func newActivitySummaryCommand(r *invocation) commandSpec {
 	var flags activityFilterFlags
 	q := ops.SummaryQuery{Group: activity.ByTool}
@@ -56,7 +56,7 @@ func formatMilliseconds(ms int64) string { return strconv.FormatInt(ms, 10) + "m
 
 func formatMicroseconds(us int64) string { return (time.Duration(us) * time.Microsecond).String() }
 
-// formatShareAsPercent formats a part of all in percent.
+// formatShareAsPercent formats a part of a total in percent.
 func formatShareAsPercent(part, all int64) string {
 	if all == 0 {
 		return "-"

@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// newActivityExportCommand writes records as a file.
+// newActivityExportCommand returns `activity export`, which writes records to stdout or to a file.
 func newActivityExportCommand(r *invocation) commandSpec {
 	var flags activityFilterFlags
 	q := ops.ExportQuery{}
@@ -58,7 +58,7 @@ func newExportWriteError(err error) error {
 	return problem.Newf(problem.Usage, "The export cannot be written: %v.", err)
 }
 
-// newActivityVerifyCommand verifies the log of the daemon, or an export.
+// newActivityVerifyCommand returns `activity verify`, which verifies the log of the daemon, or an export.
 func newActivityVerifyCommand(r *invocation) commandSpec {
 	key := ""
 	return commandSpec{flags: map[string]any{"key": &key}, run: func(cmd *cobra.Command, args []string) error {
@@ -136,7 +136,7 @@ func verificationError(ok bool, first *activity.Break, message string) error {
 	return p.With("seq", first.Seq).With("id", first.ID).With("reason", first.Reason)
 }
 
-// newActivityRedactCommand erases fields of a record.
+// newActivityRedactCommand returns `activity redact`, which erases fields of a record.
 func newActivityRedactCommand(r *invocation) commandSpec {
 	var fields commaListFlag
 	var yes confirmationFlags

@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// newActivityWatchCommand shows records as they are written.
+// newActivityWatchCommand returns `activity watch`, which prints records as they are written.
 func newActivityWatchCommand(r *invocation) commandSpec {
 	w := activityWatcher{invocation: r}
 	var flags activityFilterFlags
@@ -56,13 +56,13 @@ type activityWatcher struct {
 	showPastFirst bool   // show earlier records first
 	shown         int
 	alreadyShown  map[string]bool // records that were shown before their event
-	partialEvent  []byte          // of an incomplete event
+	partialEvent  []byte          // received bytes of an incomplete event
 }
 
 var errLimitReached = errors.New("enough was shown")
 
 const (
-	// watchRetryInterval is the time until a daemon that is gone is tried again.
+	// watchRetryInterval is the time between attempts to reach a daemon that has ended.
 	watchRetryInterval = time.Second
 	// maxPastRecords limits the earlier records that are shown first.
 	maxPastRecords = 10_000
@@ -117,7 +117,7 @@ type writerFunc func(p []byte) error
 
 func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
 
-// handleStreamData parses the stream and handles each complete event.
+// handleStreamData receives a piece of the stream and shows each complete event.
 func (w *activityWatcher) handleStreamData(ctx context.Context, c *api.Client, p []byte) error {
 	w.partialEvent = append(w.partialEvent, p...)
 	for {
@@ -132,7 +132,7 @@ func (w *activityWatcher) handleStreamData(ctx context.Context, c *api.Client, p
 	}
 }
 
-// parseAndShowEvent shows an event if it is selected, and then advances the cursor.
+// parseAndShowEvent parses an event, shows it if the filter selects it, and then advances the cursor.
 func (w *activityWatcher) parseAndShowEvent(ctx context.Context, c *api.Client, text []byte) error {
 	id, kind, data := w.lastEventID, "", ""
 	for line := range strings.SplitSeq(string(text), "\n") {
@@ -215,7 +215,7 @@ func toEventRecord(r *activity.Record) ops.EventRecord {
 		OperationType: f.Intent, DataSensitivity: f.Sensitivity, SessionID: f.Session, RequestID: f.Request, ClientName: f.Client, Actor: f.Actor, ErrorCode: f.ErrorCode, Reason: f.Reason}
 }
 
-// shouldShow reports whether the filter selects a record that was not shown yet. It looks up what an event does not contain.
+// shouldShow reports whether the filter selects a record that was not shown yet. For a text search it asks the daemon.
 func (w *activityWatcher) shouldShow(ctx context.Context, c *api.Client, e *ops.EventRecord) (bool, error) {
 	f := &w.filter
 	if w.alreadyShown[e.ID] {

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// howToDecideHint replaces the column of commands where there is no room for it.
+// howToDecideHint replaces the column of commands in a narrow terminal.
 const howToDecideHint = "Look and decide: `mcpproxy upstream approve NAME` for a server, `mcpproxy tools approve NAME` for a tool, with --kind KIND for the rest."
 
 func writeWaitingApprovals(p *printer, waiting ops.Waiting) {
@@ -45,13 +45,13 @@ func writeWaitingApprovals(p *printer, waiting ops.Waiting) {
 	noteUnlistedDefinitions(p, tool.KindPrompt, waiting)
 }
 
-// waitingToolNames completes the names of tools that wait for approval.
+// waitingToolNames returns the names of tools that wait for approval, for completion.
 func waitingToolNames(ctx context.Context, c *api.Client, _ string) []string {
 	waiting, _ := api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{})
 	return mapToStrings(waiting.Tools, func(t ops.WaitingTool) string { return t.Name })
 }
 
-// waitingServerNames completes the names of servers that wait for approval, or of all servers when none does.
+// waitingServerNames returns the names of servers that wait for approval, or of all servers when none does, for completion.
 func waitingServerNames(ctx context.Context, c *api.Client, typed string) []string {
 	waiting, _ := api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{})
 	if len(waiting.Servers) == 0 {

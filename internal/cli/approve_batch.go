@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// approveFlags are the flags of tools approve.
+// approveFlags are the flags of `tools approve`.
 type approveFlags struct {
 	confirmationFlags
 	server       string
@@ -206,7 +206,7 @@ func writeDefinitionTable(p *printer, kind tool.DefinitionKind, title string, al
 	fmt.Fprintln(p)
 }
 
-// noteUnlistedDefinitions notes that the list of waiting definitions is incomplete: of tools, or of the rest.
+// noteUnlistedDefinitions notes how many waiting definitions the daemon did not list: of tools, or of the other kinds.
 func noteUnlistedDefinitions(p *printer, kind tool.DefinitionKind, waiting ops.Waiting) {
 	more, what := waiting.TotalTools-len(waiting.Tools), "%s more"
 	noun := "tool"

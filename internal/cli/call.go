@@ -20,7 +20,7 @@ import (
 // maxInputBytes limits arguments from a file or stdin, in bytes. The daemon's limit is lower and its error names it.
 const maxInputBytes = 64 << 20
 
-// callFlags are the flags of call tool-*.
+// callFlags are the flags of `call tool-read`, `call tool-write` and `call tool-destructive`.
 type callFlags struct {
 	args, jsonArgs, toolName string
 	reason, sensitivity      string
@@ -136,7 +136,7 @@ func requireSingleValue(what string, values ...string) (string, error) {
 	return found, nil
 }
 
-// readToolArguments reads the arguments that a flag names. They must be JSON; the daemon validates the rest.
+// readToolArguments reads the arguments of a tool from a flag, a file or stdin. They must be JSON; the daemon validates the rest.
 func (r *invocation) readToolArguments(given string) (json.RawMessage, error) {
 	raw := []byte(given)
 	var err error

@@ -73,7 +73,7 @@ func waitReasonText(why approval.WaitReason) string {
 	})
 }
 
-// textForValue returns the words for a value, or the value itself if there are none.
+// textForValue returns the text for a value, or the value itself if there is none.
 func textForValue[T ~string](value T, words map[T]string) string {
 	if said, ok := words[value]; ok {
 		return said

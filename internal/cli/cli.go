@@ -49,7 +49,7 @@ func toProblem(err error) *problem.Problem {
 	return problem.New(problem.Internal, capitalizeFirst(err.Error()), "")
 }
 
-// hasJSONFlag finds -o json in arguments that could not be parsed.
+// hasJSONFlag reports whether arguments that could not be parsed have -o json.
 func hasJSONFlag(args []string) bool {
 	for i, a := range args {
 		if a == "--" {
@@ -160,7 +160,7 @@ func (r *invocation) newRootCommand() *cobra.Command {
 	return root
 }
 
-// resolveOutputFormat sets the output format.
+// resolveOutputFormat sets the output format from the flags, and rejects an invalid one.
 func (r *invocation) resolveOutputFormat() error {
 	if r.asJSON {
 		r.output = formatJSON

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// newClientFileEnv returns the environment in which clients' files are searched.
+// newClientFileEnv returns the environment in which the clients' files are looked for.
 func newClientFileEnv(r *invocation) (clients.Env, error) {
 	env, err := clients.SystemEnv(runtime.GOOS)
 	if err != nil {
@@ -45,7 +45,7 @@ func openClientJournal(r *invocation) (*clients.Journal, error) {
 	return clients.OpenJournal(filepath.Join(dir, "client_changes"))
 }
 
-// writeColoredDiff writes the lines of a difference in colour.
+// writeColoredDiff writes a line diff in colour.
 func writeColoredDiff(p *printer, difference string) {
 	for line := range strings.SplitSeq(difference, "\n") {
 		h := colorNone

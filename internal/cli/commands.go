@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newCobraCommand is the implementation of a command. Its texts are in commands.md.
+// commandSpec is the implementation of a command: its flags, arguments and run function. Its texts are in commands.md.
 type commandSpec struct {
 	// flags are pointers to the variables of the flags, which hold their defaults.
 	flags map[string]any

@@ -80,12 +80,12 @@ func definitionKindNames() []string {
 	return all
 }
 
-// newFixedCompletion completes with fixed words.
+// newFixedCompletion returns a completion with fixed words.
 func newFixedCompletion(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(slices.Clone(words), cobra.ShellCompDirectiveNoFileComp)
 }
 
-// completeFirstArgument completes only the first argument.
+// completeFirstArgument limits a completion to the first argument.
 func completeFirstArgument(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -98,7 +98,7 @@ func completeFirstArgument(complete cobra.CompletionFunc) cobra.CompletionFunc {
 // completionTimeout limits how long a shell waits for values of the daemon, unless Deps override it.
 const completionTimeout = 200 * time.Millisecond
 
-// completeFromDaemon completes with values of the daemon. Without an answer there are none, and no error.
+// completeFromDaemon returns a completion with values of the daemon. Without an answer there are none, and no error.
 func (r *invocation) completeFromDaemon(values func(ctx context.Context, c *api.Client, typed string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) (fitting []string, _ cobra.ShellCompDirective) {
 		parent := cmd.Context()
@@ -119,7 +119,7 @@ func (r *invocation) completeFromDaemon(values func(ctx context.Context, c *api.
 	}
 }
 
-// mapToStrings maps a list.
+// mapToStrings maps a list to strings.
 func mapToStrings[T any](all []T, f func(T) string) []string {
 	var out []string
 	for _, one := range all {
@@ -128,7 +128,7 @@ func mapToStrings[T any](all []T, f func(T) string) []string {
 	return out
 }
 
-// completeCallerThenTool completes first a caller, then a tool.
+// completeCallerThenTool returns a completion of a caller as the first argument and a tool as the second.
 func (r *invocation) completeCallerThenTool() cobra.CompletionFunc {
 	who, what := r.completeFromDaemon(callerNames), r.completeFromDaemon(toolNames)
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -12,13 +12,13 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// confirmationFlags is a user's confirmation by a flag.
+// confirmationFlags has the flags that confirm a command without a question.
 type confirmationFlags struct {
 	yes         bool
 	fingerprint string
 }
 
-// requireConfirmation requires a yes to the question, or a flag. Without a terminal, hint says what to do instead.
+// requireConfirmation returns an error unless the user answers yes or has confirmed by a flag. Without a terminal, hint says what to do instead.
 func (r *invocation) requireConfirmation(ctx context.Context, c confirmationFlags, question, hint string) error {
 	if c.yes || c.fingerprint != "" {
 		return nil
@@ -41,7 +41,7 @@ func (r *invocation) requireConfirmation(ctx context.Context, c confirmationFlag
 	return problem.New(problem.Interrupted, "You did not say yes: nothing was changed.", "To do it, run the command again and answer y, or give --yes.")
 }
 
-// askYesNo asks a question that may be answered with no.
+// askYesNo asks a question and reports whether the answer is yes.
 func askYesNo(r *invocation, ctx context.Context, question string) (bool, error) {
 	err := r.requireConfirmation(ctx, confirmationFlags{}, question, "Answer with flags.")
 	if err != nil && ctx.Err() == nil && problem.From(err).Code == problem.Interrupted {

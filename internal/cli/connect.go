@@ -101,7 +101,7 @@ func newConnectRun(r *invocation, cmd *cobra.Command, args []string, f connectFl
 	return &connectRun{r, f, account}, err
 }
 
-// findClientIDs returns the known clients that match.
+// findClientIDs returns the ids of the clients that match; none is an error.
 func (c *connectRun) findClientIDs(wanted func(ops.ClientView) bool, none string) ([]string, error) {
 	all, err := c.account.ListClients()
 	if err != nil {
@@ -227,7 +227,7 @@ func writeConnectResult(p *printer, out connectResult, verb string) {
 	}
 }
 
-// offerPermissionRules shows the recommended permission rules and writes them if the user agrees. With --yes it only tells the command.
+// offerPermissionRules shows the recommended permission rules and writes them if the user agrees. With --yes it only prints the command that writes them.
 func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) error {
 	if c.output != formatTable {
 		return nil
@@ -289,13 +289,13 @@ func (c *connectRun) printUndoneChanges(all []ops.PastChange) error {
 	})
 }
 
-// notRunningMessage tells how to start MCPProxy.
+// notRunningMessage says how to start MCPProxy.
 const notRunningMessage = "MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it."
 
 // statusTimeout limits how long a daemon may take to return its address.
 const statusTimeout = 2 * time.Second
 
-// newClientAccount returns the clients of the user and the address of MCPProxy: of a running daemon, otherwise from the configuration.
+// newClientAccount returns access to the user's MCP clients. The address of MCPProxy is that of a running daemon, otherwise that of the configuration.
 func newClientAccount(ctx context.Context, r *invocation) (*ops.LocalClients, error) {
 	env, err := newClientFileEnv(r)
 	if err != nil {
@@ -315,7 +315,7 @@ func newClientAccount(ctx context.Context, r *invocation) (*ops.LocalClients, er
 	return newClientAccountAt(r, env, place), nil
 }
 
-// newClientAccountAt returns the clients of the user for an MCPProxy at a place.
+// newClientAccountAt returns access to the user's MCP clients for an MCPProxy at an endpoint.
 func newClientAccountAt(r *invocation, env clients.Env, place ops.ProxyEndpoint) *ops.LocalClients {
 	var err error
 	if place.Command, place.Args, err = r.ownProgramAndFlags(); err != nil {
@@ -354,7 +354,7 @@ func runningDaemonURL(ctx context.Context, r *invocation) string {
 	return ""
 }
 
-// daemonTokenIssuer creates tokens through the daemon.
+// daemonTokenIssuer creates and revokes tokens through the daemon.
 type daemonTokenIssuer struct{ r *invocation }
 
 func (d daemonTokenIssuer) Make(ctx context.Context, _ ops.Caller, name, profile string) (string, error) {

@@ -53,7 +53,7 @@ func operationRunFunc[In, Out any](r *invocation, op *api.Op[In, Out], in func(a
 	return convertedOperationRunFunc(r, op, in, func(out Out) Out { return out }, show)
 }
 
-// convertedOperationRunFunc is operationRunFunc for an answer of which the command shows a part.
+// convertedOperationRunFunc is operationRunFunc for a command that converts the answer before it shows it.
 func convertedOperationRunFunc[In, Out, Shown any](r *invocation, op *api.Op[In, Out], in func(args []string) (In, error), as func(Out) Shown, show func(p *printer, s Shown)) func(*cobra.Command, []string) error {
 	return r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
@@ -69,7 +69,7 @@ func convertedOperationRunFunc[In, Out, Shown any](r *invocation, op *api.Op[In,
 	})
 }
 
-// callDaemonOrOffline runs an operation that changes the configuration file: in the daemon, or without one in this process with the same checks.
+// callDaemonOrOffline runs an operation in the daemon or, without one, in this process on the configuration file with the same checks.
 func callDaemonOrOffline[In, Out any](r *invocation, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.OfflineAdmin, In) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.IsDaemonAbsent(err) {
@@ -86,7 +86,7 @@ func callDaemonOrOffline[In, Out any](r *invocation, ctx context.Context, c *api
 	return offline(ops.NewOfflineAdmin(live), in)
 }
 
-// configChangeRunFunc returns the run function of a command that runs such an operation and shows the answer.
+// configChangeRunFunc returns the run function of a command that changes the configuration file, with or without a daemon, and shows the answer.
 func configChangeRunFunc[In, Out any](r *invocation, op *api.Op[In, Out], offline func(ops.OfflineAdmin, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
 	return r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
@@ -101,7 +101,7 @@ func configChangeRunFunc[In, Out any](r *invocation, op *api.Op[In, Out], offlin
 	})
 }
 
-// Inputs that depend on the arguments only.
+// zeroInput returns the zero value: the input of an operation without parameters.
 func zeroInput[In any]([]string) (in In, err error) { return in, nil }
 
 func parseServerRef(args []string) (ops.ServerRef, error) { return ops.ServerRef{Name: args[0]}, nil }
@@ -111,7 +111,7 @@ func parseToolRef(args []string) (ops.ToolRef, error) {
 	return ops.ToolRef(id), err
 }
 
-// parseToolID parses an argument that names a tool.
+// parseToolID parses an argument server:tool.
 func parseToolID(name string) (tool.ID, error) {
 	id, err := tool.ParseID(name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // kindFlag is the --kind flag: the commands for tools with it decide about prompts, resources, templates and instructions.
 type kindFlag string
 
-// parseKind parses the flag.
+// parseKind parses the value of the flag.
 func (k kindFlag) parseKind() (tool.DefinitionKind, error) {
 	for _, kind := range append(tool.PrimitiveKinds(), tool.KindTool) {
 		if kind.Label() == string(k) {
@@ -25,7 +25,7 @@ func (k kindFlag) parseKind() (tool.DefinitionKind, error) {
 	return "", newUsageError("Invalid value '"+string(k)+"' for --kind: must be one of "+strings.Join(definitionKindNames(), ", ")+".", "")
 }
 
-// definitionRef parses an argument that names a definition.
+// parseDefinitionRef parses an argument that names a definition of the kind of the flag.
 func (k kindFlag) parseDefinitionRef(arg string) (definitionRef, error) {
 	kind, err := k.parseKind()
 	if err != nil {
@@ -34,10 +34,10 @@ func (k kindFlag) parseDefinitionRef(arg string) (definitionRef, error) {
 	return parseDefinitionRef(kind, arg)
 }
 
-// definitionRef names the definition of a tool, prompt, resource, template or instructions. Instructions have no name.
+// definitionRef refers to the definition of a tool, prompt, resource, template or instructions. Instructions have no name.
 type definitionRef ops.PrimitiveRef
 
-// parseDefinitionRef parses server:name; for instructions the server alone.
+// parseDefinitionRef parses server:name; for instructions only the server.
 func parseDefinitionRef(kind tool.DefinitionKind, arg string) (definitionRef, error) {
 	if kind == tool.KindTool {
 		id, err := parseToolID(arg)
@@ -50,7 +50,7 @@ func parseDefinitionRef(kind tool.DefinitionKind, arg string) (definitionRef, er
 	return definitionRef(ref), nil
 }
 
-// qualifiedName returns the name in lists.
+// qualifiedName returns server:name, as lists show it.
 func (d definitionRef) qualifiedName() string {
 	if d.Kind == tool.KindInstructions {
 		return d.Server
@@ -58,7 +58,7 @@ func (d definitionRef) qualifiedName() string {
 	return d.Server + ":" + d.Name
 }
 
-// shellArguments returns the arguments of a command that name it.
+// shellArguments returns the arguments of a command that refer to the definition, quoted for a shell.
 func (d definitionRef) shellArguments() string {
 	if d.Kind == tool.KindTool {
 		return shellQuoteWord(d.qualifiedName())
@@ -66,7 +66,7 @@ func (d definitionRef) shellArguments() string {
 	return "--kind " + d.Kind.Label() + " " + shellQuoteWord(d.qualifiedName())
 }
 
-// nameInSentence returns the name within a sentence.
+// nameInSentence returns the name for the middle of a sentence.
 func (d definitionRef) nameInSentence() string {
 	switch d.Kind {
 	case tool.KindTool:
@@ -77,7 +77,7 @@ func (d definitionRef) nameInSentence() string {
 	return "the " + d.Kind.Label() + " " + escapeInvisibleLine(d.qualifiedName())
 }
 
-// capitalizedName is title at the start of a sentence.
+// capitalizedName returns the name for the start of a sentence.
 func (d definitionRef) capitalizedName() string {
 	if d.Kind == tool.KindTool {
 		return d.nameInSentence()
@@ -85,7 +85,7 @@ func (d definitionRef) capitalizedName() string {
 	return capitalizeFirst(d.nameInSentence())
 }
 
-// capitalizedNameWithVerb is heading with the verb.
+// capitalizedNameWithVerb returns the capitalized name with "is" or "are".
 func (d definitionRef) capitalizedNameWithVerb() string {
 	if d.Kind == tool.KindInstructions {
 		return d.capitalizedName() + " are"
@@ -93,7 +93,7 @@ func (d definitionRef) capitalizedNameWithVerb() string {
 	return d.capitalizedName() + " is"
 }
 
-// approveQuestion asks whether to approve it.
+// approveQuestion returns the question whether to approve the definition.
 func (d definitionRef) approveQuestion() string {
 	if d.Kind == tool.KindTool {
 		return "Approve this definition of " + d.nameInSentence() + "?"

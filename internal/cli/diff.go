@@ -68,7 +68,7 @@ func writeScanFindings(p *printer, indent string, findings []scan.Finding) {
 	}
 }
 
-// pathOrWholeDefinition names a finding of the definition as a whole.
+// pathOrWholeDefinition returns the path, or "the definition" for the empty path.
 func pathOrWholeDefinition(path string) string {
 	if path == "" {
 		return "the definition"
@@ -101,7 +101,7 @@ func writeDefinitionChanges(p *printer, changes []approval.Difference) {
 	}
 }
 
-// formatHintValue returns the value of a hint in its three states.
+// formatHintValue formats a hint, which may be missing.
 func formatHintValue(raw []byte) string {
 	if raw == nil {
 		return "not said"

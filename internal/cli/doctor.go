@@ -60,7 +60,7 @@ func doctorFixHint(r doctor.Report) string {
 	return "Each names the command that mends it."
 }
 
-// newDoctorOptions returns where the doctor gathers facts.
+// newDoctorOptions returns the options of the doctor: where it gathers facts.
 func (r *invocation) newDoctorOptions() (doctor.GatherOptions, error) {
 	path, err := r.resolveConfigPath()
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *invocation) newDoctorOptions() (doctor.GatherOptions, error) {
 	}, nil
 }
 
-// parseServerEntries reads the servers' entries in the configuration file.
+// parseServerEntries parses the servers' entries in the text of the configuration file.
 func parseServerEntries(text []byte) (all []doctor.ServerEntry) {
 	for _, e := range ops.ReadEntryReferences(text) {
 		one := doctor.ServerEntry{Server: e.Server, Variables: e.Variables}
@@ -98,7 +98,7 @@ func parseServerEntries(text []byte) (all []doctor.ServerEntry) {
 // daemonFactsTimeout limits all requests of the doctor to the daemon.
 const daemonFactsTimeout = doctor.PartTime - 500*time.Millisecond
 
-// fetchPresenceFacts returns the state of presence. Without the database no signature can be read, so nothing counts.
+// fetchPresenceFacts requests the state of presence. Without the database no signature can be read, so nothing counts.
 func fetchPresenceFacts(ctx context.Context, c *api.Client) (doctor.PresenceFacts, error) {
 	v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 	if why := problem.From(err); why != nil && why.Code == problem.ServerUnavailable {
@@ -113,7 +113,7 @@ func fetchPresenceFacts(ctx context.Context, c *api.Client) (doctor.PresenceFact
 	return p, err
 }
 
-// fetchDaemonFacts requests the daemon's facts.
+// fetchDaemonFacts requests from the daemon what the doctor examines.
 func (r *invocation) fetchDaemonFacts(ctx context.Context) (*doctor.DaemonFacts, error) {
 	ctx, cancel := context.WithTimeout(ctx, daemonFactsTimeout)
 	defer cancel()
@@ -162,7 +162,7 @@ func (r *invocation) fetchDaemonFacts(ctx context.Context) (*doctor.DaemonFacts,
 // maxToolsToMatch limits the tools of a server that its patterns are compared with.
 const maxToolsToMatch = 1000
 
-// addUnmatchedPatterns finds configured patterns that match none of a server's tools.
+// addUnmatchedPatterns adds to each server its configured patterns that match none of its tools.
 func addUnmatchedPatterns(r *invocation, ctx context.Context, c *api.Client, all []doctor.ServerFacts) error {
 	path, err := r.resolveConfigPath()
 	if err != nil {
@@ -245,7 +245,7 @@ func fetchLaunchAndLog(ctx context.Context, c *api.Client, s *doctor.ServerFacts
 	return nil
 }
 
-// toServerFacts converts a server of the daemon.
+// toServerFacts converts a server of the daemon to the doctor's form.
 func toServerFacts(v ops.ServerRow) doctor.ServerFacts {
 	code, _, _ := strings.Cut(v.Failure, ":")
 	s := doctor.ServerFacts{

@@ -43,7 +43,7 @@ func (d doctorClientExaminer) Examine(address string) ([]doctor.ClientFacts, err
 	return found, nil
 }
 
-// findDirectServers returns by client the servers that it reaches without MCPProxy. Unreadable files are reported elsewhere.
+// findDirectServers returns, by client, the servers that the client reaches without MCPProxy. Unreadable files are reported elsewhere.
 func (d doctorClientExaminer) findDirectServers(env clients.Env) map[string][]string {
 	out := map[string][]string{}
 	path, err := d.r.resolveConfigPath()

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// wrapHelpOutput folds the help of all commands to the terminal's width.
+// wrapHelpOutput makes all commands wrap their help to the terminal's width.
 func (r *invocation) wrapHelpOutput(root *cobra.Command) {
 	write := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -22,7 +22,7 @@ func (r *invocation) wrapHelpOutput(root *cobra.Command) {
 	})
 }
 
-// wrapHelpText folds a help text to a width; descriptions continue below themselves. Examples stay whole, so that they can be copied.
+// wrapHelpText wraps a help text to a width; descriptions continue in their column. Examples stay whole, so that they can be copied.
 func wrapHelpText(text string, width int) string {
 	if width == 0 {
 		return text
@@ -64,7 +64,7 @@ func hasLineWiderThan(text string, width int) bool {
 	return false
 }
 
-// splitLastColumn splits a line at the start of its last column, or of its text.
+// splitLastColumn splits a line before its last column, or before its text if it has no columns.
 func splitLastColumn(line string) (head, rest string) {
 	rest = strings.TrimLeft(line, " ")
 	if i := strings.LastIndex(strings.TrimRight(rest, " "), "  "); i >= 0 {

@@ -53,13 +53,13 @@ func newUpstreamImportCommand(r *invocation) commandSpec {
 	}
 }
 
-// importOutput is what was found and the results.
+// importOutput has the servers found and the results of their import.
 type importOutput struct {
 	ops.Findings
 	ops.Results
 }
 
-// importServers shows what was found, asks, and imports it.
+// importServers shows the servers found, asks, and imports them.
 func importServers(r *invocation, ctx context.Context, c *api.Client, from string, f importFlags) error {
 	h, err := findImportableServers(r, ctx, c, from, f)
 	if err != nil {
@@ -108,7 +108,7 @@ func unreadFilesError(all []ops.BrokenFile) error {
 	return problem.Newf(problem.InvalidConfig, "%s cannot be read.", countWithNoun(len(files), "file")).WithHint("Each says why above. Correct them, then run the import again.")
 }
 
-// serverIDsToImport returns the ids to import: servers that are not here yet and, to remove them, also the others.
+// serverIDsToImport returns the ids of the servers that are not configured yet; with remove also of the others, to remove them from the clients.
 func serverIDsToImport(found []ops.Found, remove bool) (ids []string) {
 	for _, s := range found {
 		if !s.Ours && (!s.Have || remove) {
@@ -118,7 +118,7 @@ func serverIDsToImport(found []ops.Found, remove bool) (ids []string) {
 	return ids
 }
 
-// importCounts counts the servers and secrets that are not here yet.
+// importCounts has the numbers of servers and secrets that are not configured yet.
 type importCounts struct{ servers, secrets int }
 
 func countServersToImport(found []ops.Found) (n importCounts) {
@@ -133,7 +133,7 @@ func countServersToImport(found []ops.Found) (n importCounts) {
 	return n
 }
 
-// confirmImport asks what to do. Without a question the user has not seen the launches, so they need a review.
+// confirmImport asks the user for the import and its options. Without a question the user has not seen the launches, so they need a review.
 func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.FoundServers, n importCounts, o *ops.ImportOptions) (err error) {
 	const hint = "Look with --dry-run, then give --yes: what is imported without a question waits for review."
 	question := "Import " + countWithNoun(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
@@ -166,7 +166,7 @@ func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.Fou
 	return err
 }
 
-// isInUserFile reports whether a server is in a user's own file.
+// isInUserFile reports whether a server is in a user's own client file, not in that of a project.
 func isInUserFile(s ops.Found) bool {
 	return s.Client != "" && s.Scope != clients.Project && !s.Ours
 }
@@ -214,7 +214,7 @@ func readFileOrStdin(r *invocation, path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, textedit.MaxSize+1))
 }
 
-// newImportTarget returns access to the daemon or, without one, to the configuration file and the keyring.
+// newImportTarget returns the target of an import: the daemon or, without one, the configuration file and the keyring.
 func newImportTarget(r *invocation, c *api.Client) (here ops.ImportTarget, err error) {
 	path, err := r.resolveConfigPath()
 	if err != nil {
@@ -299,7 +299,7 @@ func writeImportableServers(p *printer, all ops.Findings) {
 	}
 }
 
-// clientNameOrPath returns the client that has a server, or its file.
+// clientNameOrPath returns the name of the client that has a server, or the path of its file.
 func clientNameOrPath(s ops.Found) string { return escapeInvisibleLine(cmp.Or(s.ClientName, s.Path)) }
 
 // writeImportableServer writes how one server would be launched, with hidden characters made visible.
@@ -421,7 +421,7 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 	}
 }
 
-// noteClientNextSteps writes what to do with the clients whose files were changed.
+// noteClientNextSteps notes what to do with the clients whose files were changed.
 func noteClientNextSteps(p *printer, found []ops.Found, all []ops.Result) {
 	for _, c := range clients.AllClients() {
 		left := slices.ContainsFunc(found, func(s ops.Found) bool {

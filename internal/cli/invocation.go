@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/demo"
 )
 
-// Deps are the dependencies of the commands. Nil values are those of the process.
+// Deps are the dependencies of the commands. A nil value selects that of the process.
 type Deps struct {
 	Version string
 	Commit  string // of the sources; "" is what the go command has recorded
@@ -28,7 +28,7 @@ type Deps struct {
 	Now     func() time.Time
 	Local   *time.Location
 	Getenv  func(name string) string
-	// CompletionTimeout limits how long a shell waits for names; 0 is the default.
+	// CompletionTimeout limits how long a shell waits for completions; 0 is the default.
 	CompletionTimeout time.Duration
 	// Manager manages the user's services; nil is that of the system.
 	Manager autostart.Manager
@@ -71,7 +71,7 @@ type invocation struct {
 	signer     presenceSigner
 }
 
-// lookupEnv reads the environment.
+// lookupEnv returns an environment variable.
 func (r *invocation) lookupEnv(name string) (string, bool) {
 	if r.Getenv == nil {
 		return os.LookupEnv(name)

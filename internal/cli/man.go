@@ -54,7 +54,7 @@ type manPage struct{ strings.Builder }
 
 func (m *manPage) writeLine(format string, args ...any) { fmt.Fprintf(m, format+"\n", args...) }
 
-// newCobraCommand writes all sections of a command.
+// writeCommand writes all sections of a command.
 func (m *manPage) writeCommand(c *cobra.Command) {
 	m.writeLine(".SH NAME\n%s \\- %s", escapeRoff(manPageName(c)), escapeRoff(c.Short))
 	synopsis := strings.TrimSuffix(c.UseLine(), " [flags]")
@@ -84,7 +84,7 @@ func (m *manPage) writeCommand(c *cobra.Command) {
 	}
 }
 
-// allCommands lists the subcommands.
+// writeSubcommands lists the subcommands.
 func (m *manPage) writeSubcommands(c *cobra.Command) {
 	if !c.HasAvailableSubCommands() {
 		return

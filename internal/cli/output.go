@@ -23,7 +23,7 @@ const (
 	formatYAML  = "yaml"
 )
 
-// newPrinter writes for a user.
+// printer writes the output of a command for a user.
 type printer struct {
 	io.Writer
 	now          func() time.Time
@@ -38,7 +38,7 @@ func (r *invocation) newPrinter(w io.Writer) *printer {
 	return &printer{w, r.Now, r.Local, r.width, r.allowsColor, &r.notes}
 }
 
-// printOutput writes v in the selected format; show writes it for a user.
+// printOutput writes v to stdout in the selected format; show writes it for a user.
 func (r *invocation) printOutput(v any, show func(p *printer)) error {
 	if r.output == formatTable {
 		var out bytes.Buffer
@@ -87,14 +87,14 @@ func (r *invocation) printError(p *problem.Problem) {
 	}
 }
 
-// printMessage writes a message for a user, which is no data.
+// printMessage writes a message for a user to stderr. It writes nothing in the formats for programs.
 func (r *invocation) printMessage(format string, args ...any) {
 	if r.output == formatTable {
 		r.newPrinter(r.Stderr).writeWrapped("", fmt.Sprintf(format, args...))
 	}
 }
 
-// addNote is say after the data that is being printed.
+// addNote adds a message that is printed after the data.
 func (p *printer) addNote(format string, args ...any) {
 	*p.notes = append(*p.notes, fmt.Sprintf(format, args...))
 }
@@ -136,7 +136,7 @@ func (p *printer) formatTime(t *time.Time) string {
 	return t.In(p.timeZone).Format(time.DateTime)
 }
 
-// shortenTime shortens a moment: today to the time, otherwise without year and seconds.
+// shortenTime shortens a formatted time: today to the time of day, otherwise without year and seconds.
 func (p *printer) shortenTime(moment string) string {
 	day, clock, ok := strings.Cut(moment, " ")
 	switch {
@@ -170,9 +170,9 @@ type table struct {
 	p      *printer
 	header []string
 	rows   [][]string
-	// right are the right-aligned columns.
+	// rightAligned has the indexes of the right-aligned columns.
 	rightAligned map[int]bool
-	// narrow are the steps that make the table narrower, in order, when it is wider than the terminal.
+	// narrowingSteps make the table narrower, in order, when it is wider than the terminal.
 	narrowingSteps []narrowingStep
 }
 
@@ -180,11 +180,11 @@ type table struct {
 type narrowingStep struct {
 	column     string
 	minWidth   int                      // minimum width of the column; 0 leaves it out
-	abbreviate func(cell string) string // shortens each cell, instead
+	abbreviate func(cell string) string // shortens each cell instead
 	note       string                   // printed when the step was used
 }
 
-// hideColumns leaves out columns, one after the other.
+// hideColumns returns steps that leave out columns, one after the other.
 func hideColumns(columns ...string) (out []narrowingStep) {
 	for _, column := range columns {
 		out = append(out, narrowingStep{column: column})
@@ -192,7 +192,7 @@ func hideColumns(columns ...string) (out []narrowingStep) {
 	return out
 }
 
-// addNoteToSteps sets the note that replaces a column.
+// addNoteToSteps sets the note that is printed when a step was used.
 func addNoteToSteps(note string, steps []narrowingStep) []narrowingStep {
 	for i := range steps {
 		steps[i].note = note
@@ -200,7 +200,7 @@ func addNoteToSteps(note string, steps []narrowingStep) []narrowingStep {
 	return steps
 }
 
-// truncateColumn cuts the cells of a column to a minimum width.
+// truncateColumn returns a step that cuts the cells of a column, down to a minimum width.
 func truncateColumn(column string, least int) []narrowingStep {
 	return []narrowingStep{{column: column, minWidth: least}}
 }
@@ -318,20 +318,20 @@ func truncateToWidth(s string, width int) string {
 	return lipgloss.NewStyle().Inline(true).MaxWidth(width-1).Render(s) + "…"
 }
 
-// fieldList is a list of names and values of one thing.
+// fieldList is a list of names and values that describe one thing.
 type fieldList struct {
 	indent string
 	rows   [][2]string
 }
 
-// addRow adds a field, unless it is empty.
+// add adds a field, unless it is empty.
 func (f *fieldList) add(name, value string) {
 	if value != "" {
 		f.rows = append(f.rows, [2]string{name, value})
 	}
 }
 
-// write writes the fields, values folded to the terminal's width.
+// write writes the fields, with values wrapped to the terminal's width.
 func (f *fieldList) write(p *printer) {
 	width := 0
 	for _, row := range f.rows {
@@ -355,7 +355,7 @@ func (p *printer) writeLine(format string, args ...any) {
 	p.writeWrapped("", fmt.Sprintf(format, args...))
 }
 
-// partialEvent writes indented lines, folded to the terminal's width.
+// writeWrapped writes indented lines, wrapped to the terminal's width.
 func (p *printer) writeWrapped(indent, s string) {
 	fmt.Fprintln(p, p.wrapAndIndent(indent, strings.TrimRight(s, "\n")))
 }
@@ -374,7 +374,7 @@ func (p *printer) wrapAndIndent(indent, s string) string {
 	return indent + strings.Join(lines, "\n"+indent)
 }
 
-// minWrapWidth is the minimum width to which text is folded.
+// minWrapWidth is the minimum width to which text is wrapped.
 const minWrapWidth = 20
 
 // wrapLine breaks a line at spaces into lines of at most width cells.
@@ -402,7 +402,7 @@ func wrapLine(line string, width int) (lines []string) {
 	return append(lines, out.String())
 }
 
-// splitUnbreakableWords splits a line at spaces outside of backticks.
+// splitUnbreakableWords splits a line at spaces that are not in backticks.
 func splitUnbreakableWords(line string) (words []string) {
 	quoted := false
 	for word := range strings.SplitSeq(line, " ") {
@@ -423,7 +423,7 @@ func indentLines(indent, s string) string {
 	return indent + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n"+indent)
 }
 
-// formatPrintableJSON indents JSON for a user, printable; other text stays.
+// formatPrintableJSON indents JSON and makes it printable; other text is only made printable.
 func formatPrintableJSON(raw []byte) string { return toPrintable(indentJSON(raw)) }
 
 // indentJSON indents JSON; other text stays.

@@ -127,7 +127,7 @@ func newPendingDenyCommand(r *invocation) commandSpec {
 	})}
 }
 
-// pendingCallIDs completes the ids of pending calls.
+// pendingCallIDs returns the ids of pending calls, for completion.
 func pendingCallIDs(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListPending.Call(ctx, c, ops.Nothing{})
 	return mapToStrings(all.Pending, func(q ops.PendingCall) string { return q.ID })
@@ -195,7 +195,7 @@ func newLeaseRevokeCommand(r *invocation) commandSpec {
 	})}
 }
 
-// leaseIDs completes the ids of leases.
+// leaseIDs returns the ids of leases, for completion.
 func leaseIDs(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListLeases.Call(ctx, c, ops.Nothing{})
 	return mapToStrings(all.Leases, func(l ops.LeaseView) string { return l.ID })

@@ -43,7 +43,7 @@ func newPermissionsCommand(r *invocation) commandSpec {
 	}
 }
 
-// printRecommendedRules prints the rules, ready to paste: only they go to stdout.
+// printRecommendedRules prints the recommended permission rules, ready to paste: only they go to stdout.
 func printRecommendedRules(r *invocation, env clients.Env, client string) error {
 	tools, err := configuredBuiltinTools(r)
 	if err != nil {
@@ -69,7 +69,7 @@ func printRecommendedRules(r *invocation, env clients.Env, client string) error 
 	})
 }
 
-// checkPermissions shows what the client does. A deviation from the recommendation is an error.
+// checkPermissions shows what the client's permission rules do. A deviation from the recommendation is an error.
 func checkPermissions(r *invocation, env clients.Env, client string) error {
 	tools, err := configuredBuiltinTools(r)
 	if err != nil {
@@ -89,7 +89,7 @@ func checkPermissions(r *invocation, env clients.Env, client string) error {
 	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, permissionFixHint(env, tools, report))
 }
 
-// permissionFixHint returns what helps against a deviation.
+// permissionFixHint returns how to fix a deviation from the recommendation.
 func permissionFixHint(env clients.Env, tools []permission.ProxyTool, report permission.Report) string {
 	plan, err := permission.PreparePlan(env, report.Client, tools)
 	switch {
@@ -101,7 +101,7 @@ func permissionFixHint(env clients.Env, tools []permission.ProxyTool, report per
 	return "What a person does about it stands above."
 }
 
-// writePermissionReport writes the lanes, one per line.
+// writePermissionReport writes what the client does with calls of each lane.
 func writePermissionReport(p *printer, report permission.Report) {
 	for _, lane := range report.Lanes {
 		h, mark := colorGood, "✓"
@@ -150,7 +150,7 @@ func formatRuleWithPosition(rule permission.Rule) string {
 	return fmt.Sprintf("%s, %s:%d", escapeInvisibleLine(rule.Text), escapeInvisibleLine(rule.Path), rule.Line)
 }
 
-// confirmAndWritePermissions shows the planned change, asks, and writes.
+// confirmAndWritePermissions shows the planned change of the client's rules, asks, and writes it.
 func confirmAndWritePermissions(r *invocation, cmd *cobra.Command, env clients.Env, client string, f permissionsFlags) error {
 	tools, err := configuredBuiltinTools(r)
 	if err != nil {
@@ -184,7 +184,7 @@ func confirmAndWritePermissions(r *invocation, cmd *cobra.Command, env clients.E
 	})
 }
 
-// writePermissionPlan writes the planned change.
+// writePermissionPlan prints the planned change of the client's rules.
 func writePermissionPlan(p *printer, plan permission.Plan) {
 	if !plan.Changed {
 		p.writeLine("Nothing changes: the rules are in %s.", toPrintable(plan.Path))
@@ -200,7 +200,7 @@ func writePermissionPlan(p *printer, plan permission.Plan) {
 	}
 }
 
-// undoPermissionChange undoes the last change.
+// undoPermissionChange undoes the last change of the client's rules.
 func undoPermissionChange(r *invocation, env clients.Env, client string) error {
 	j, err := openClientJournal(r)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// newPresenceSetCommand sets the anchor that proves a user's decisions.
+// newPresenceSetCommand returns `presence set`, which sets the anchor that proves a user's decisions.
 func newPresenceSetCommand(r *invocation) commandSpec {
 	var made string
 	return commandSpec{complete: newFixedCompletion("passphrase", "passkey", "none"), flags: map[string]any{"all": &r.signer.showAllClaims, "anchor": &made}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
@@ -62,7 +62,7 @@ func newPresenceSetCommand(r *invocation) commandSpec {
 	})}
 }
 
-// openPasskeyPage opens the page that creates a passkey, which only a browser at a host name can.
+// openPasskeyPage opens the page that creates a passkey. A browser creates one only at a host name.
 func openPasskeyPage(ctx context.Context, r *invocation, c *api.Client) error {
 	address, err := fetchUIAddress(ctx, c)
 	if err != nil {
@@ -88,7 +88,7 @@ func parsePasskeyAnchor(text string) (presence.Anchor, error) {
 	return a, nil
 }
 
-// promptNewPassphrase asks twice for a new passphrase.
+// promptNewPassphrase asks twice for a new passphrase and returns its anchor.
 func (s *presenceSigner) promptNewPassphrase(ctx context.Context, after presence.Digest, now time.Time) (a presence.Anchor, err error) {
 	d, err := openUserTerminal()
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *presenceSigner) promptNewPassphrase(ctx context.Context, after presence
 	return a, nil
 }
 
-// newPresenceTestCommand reports whether decisions count, and checks the passphrase.
+// newPresenceTestCommand returns `presence test`, which reports whether decisions count, and checks the passphrase.
 func newPresenceTestCommand(r *invocation) commandSpec {
 	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
@@ -151,7 +151,7 @@ func newPresenceTestCommand(r *invocation) commandSpec {
 	})}
 }
 
-// newPresenceJoinCommand proves that the anchor of a shared database is the user's.
+// newPresenceJoinCommand returns `presence join`, which proves that the anchor of a shared database is the user's.
 func newPresenceJoinCommand(r *invocation) commandSpec {
 	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.JoinPresence.Call(ctx, c, ops.Nothing{})
@@ -172,7 +172,7 @@ func printPresence(ctx context.Context, r *invocation, c *api.Client, v ops.Pres
 	})
 }
 
-// newPresenceResetCommand makes all signatures void, or cancels that.
+// newPresenceResetCommand returns `presence reset`, which makes all signatures void, or cancels that.
 func newPresenceResetCommand(r *invocation) commandSpec {
 	cancel := false
 	agreed := confirmationFlags{}

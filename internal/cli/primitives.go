@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// toReviewedDefinitions returns the definitions of a server under review, tools first.
+// toReviewedDefinitions converts the review of a server to a list of its definitions, tools first.
 func toReviewedDefinitions(v ops.ServerReview) []ops.ReviewedOffer {
 	var all []ops.ReviewedOffer
 	for _, t := range v.Tools {

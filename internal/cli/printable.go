@@ -40,7 +40,7 @@ func toPrintable(s string) string {
 	return out.String()
 }
 
-// toOneLine is printable on one line, for table cells.
+// toOneLine is toPrintable on one line, for table cells.
 func toOneLine(s string) string {
 	return strings.Join(strings.Fields(toPrintable(s)), " ")
 }
@@ -55,7 +55,7 @@ func isPlainASCII(s string) bool {
 	return true
 }
 
-// isHiddenRune reports whether r is invisible or changes how others are shown. Joiners are allowed, because scripts and emoji need them.
+// isHiddenRune reports whether r is invisible or changes how other characters are shown. Joiners are allowed, because scripts and emoji need them.
 func isHiddenRune(r rune) bool {
 	if r == '\u200c' || r == '\u200d' {
 		return false

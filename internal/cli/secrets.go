@@ -30,7 +30,7 @@ func checkSecretNameArgument(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// secretNames completes the secrets that are stored or needed.
+// secretNames returns the names of secrets that are stored or needed, for completion.
 func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) {
 	all, err := api.ListSecrets.Call(ctx, c, ops.Nothing{})
 	if err != nil {
@@ -42,7 +42,7 @@ func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) 
 	return names
 }
 
-// openLocalSecrets returns the secrets without a daemon.
+// openLocalSecrets opens the secrets of the data directory without a daemon.
 func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
 	dir, err := r.resolveDataDir()
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
 	}}, nil
 }
 
-// callDaemonOrLocalSecrets runs an operation in the daemon, or without one in this process.
+// callDaemonOrLocalSecrets runs an operation on secrets in the daemon or, without one, in this process.
 func callDaemonOrLocalSecrets[In, Out any](r *invocation, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(ops.SecretManager) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.IsDaemonAbsent(err) {
@@ -108,7 +108,7 @@ func writeSecretSet(p *printer, v ops.SecretView) {
 	p.addNote("Used by %s.", toOneLine(strings.Join(v.UsedBy, ", ")))
 }
 
-// secretStoreName returns where a secret is stored.
+// secretStoreName returns the name of the store that has a secret.
 func secretStoreName(v ops.SecretView) string {
 	if v.Kept == string(secret.Keyring) {
 		return "the keyring of the system"
@@ -132,7 +132,7 @@ func (r *invocation) readSecret(ctx context.Context, name string) (string, error
 	return value, nil
 }
 
-// promptSecret asks on a terminal, and restores the echo when ctx ends.
+// promptSecret asks for a secret on a terminal without echo, and restores the echo when ctx ends.
 func (r *invocation) promptSecret(ctx context.Context, in *os.File, question string) (string, error) {
 	before, err := term.GetState(int(in.Fd()))
 	if err != nil {

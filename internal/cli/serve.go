@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/demo"
 )
 
-// errNotBuiltIn is for a program that was built without the command's implementation.
+// errNotBuiltIn reports that the program was built without the implementation of the command.
 var errNotBuiltIn = errors.New("this program was built without the command")
 
 func newServeCommand(r *invocation) commandSpec {

@@ -56,7 +56,7 @@ func (r *invocation) newServiceManager() (autostart.Manager, error) {
 	return autostart.New(autostart.UserAccount{GOOS: runtime.GOOS, Home: cmp.Or(home, me.HomeDir), Config: xdg, User: me.Username, UID: os.Getuid()})
 }
 
-// newServiceProgram returns what the service runs: this program, with the configuration and data of this command unless they are the defaults.
+// newServiceProgram returns the program that the service runs: this one, with the configuration and data of this command unless they are the defaults.
 func (r *invocation) newServiceProgram() (autostart.Program, error) {
 	self, flags, err := r.ownProgramAndFlags()
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *invocation) newServiceProgram() (autostart.Program, error) {
 	return p, err
 }
 
-// ownProgramAndFlags returns this program, and the flags with which a service or a client starts it for the same configuration and data.
+// ownProgramAndFlags returns the path of this program, and the flags with which a service or a client starts it for the same configuration and data.
 func (r *invocation) ownProgramAndFlags() (path string, flags []string, err error) {
 	if path = r.Program; path == "" {
 		if path, err = autostart.ExecutablePath(); err != nil {
@@ -172,7 +172,7 @@ const (
 	servicePollInterval = 100 * time.Millisecond
 )
 
-// awaitServiceDaemon waits until a daemon answers.
+// awaitServiceDaemon waits until the daemon of the service answers.
 func (r *invocation) awaitServiceDaemon(ctx context.Context, m autostart.Manager) (serviceView, error) {
 	wait, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
@@ -221,7 +221,7 @@ func writeServiceView(p *printer, version string, v serviceView) {
 	}
 }
 
-// serviceDaemonText says whether a daemon answers, and whether it is the service's.
+// serviceDaemonText describes whether a daemon answers, and whether it is the service's.
 func serviceDaemonText(v serviceView) string {
 	switch {
 	case !v.Answers:

@@ -76,11 +76,11 @@ func (d *userTerminal) readSecretLine(ctx context.Context, question string) ([]b
 }
 
 const (
-	maxShownClaims     = 20 // claims
-	maxPassphraseTries = 3  // at a passphrase
+	maxShownClaims     = 20
+	maxPassphraseTries = 3
 )
 
-// presenceSigner signs statements for the user.
+// presenceSigner signs presence statements with the user's passphrase.
 type presenceSigner struct {
 	showAllClaims bool // show every claim, however many there are
 	// Of an anchor that this command sets: its passphrase was just given.
@@ -123,7 +123,7 @@ func (s *presenceSigner) confirmAndSign(ctx context.Context, a presence.SignRequ
 	return none, problem.New(problem.PresenceRequired, "The passphrase was wrong: nothing was changed.", "If it is lost: `mcpproxy presence reset`.")
 }
 
-// showAndCheckLimit shows the claims to sign: above maxShownClaims only their counts.
+// showClaims shows the claims to sign: above maxShownClaims only their counts.
 func (s *presenceSigner) showClaims(d *userTerminal, claims []presence.Claim) {
 	if len(claims) <= maxShownClaims || s.showAllClaims {
 		for _, c := range claims {

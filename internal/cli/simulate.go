@@ -111,7 +111,7 @@ func writePolicyTrial(p *printer, out ops.Trial) {
 	}
 }
 
-// trialReasonCell returns a reason in a word or two.
+// trialReasonCell returns the reason of a group of calls in a word or two.
 func trialReasonCell(g ops.TrialGroup) string {
 	switch {
 	case g.Status != "":
@@ -122,7 +122,7 @@ func trialReasonCell(g ops.TrialGroup) string {
 	return "unknown"
 }
 
-// distinctTrialReasons returns the first few reasons.
+// distinctTrialReasons returns the first few distinct reasons of the groups.
 func distinctTrialReasons(groups []ops.TrialGroup) (all []string) {
 	const most = 10
 	for _, g := range groups {
@@ -207,7 +207,7 @@ func writeCallProspect(p *printer, out ops.Prospect) {
 	}
 }
 
-// clientVerdictText describes what a client does, and by which rule.
+// clientVerdictText describes what a client does with a call, and by which rule.
 func clientVerdictText(c *ops.ProspectClient) string {
 	text := c.Verdict.Words() + ": " + formatRuleWithPosition(c.Rule)
 	if c.Verdict == "unknown" {
@@ -219,7 +219,7 @@ func clientVerdictText(c *ops.ProspectClient) string {
 	return text
 }
 
-// callerText describes the caller and its limits.
+// callerText describes the caller of a prospect and its limits.
 func callerText(w ops.ProspectWho) string {
 	out := w.Name
 	if w.Kind != "client" {

@@ -114,7 +114,7 @@ func formatSurfaceName(name string) string {
 	return capitalizeFirst(name)
 }
 
-// formatCountUnlessZero formats a note about n things; "" for none.
+// formatCountUnlessZero formats n with a format; "" for 0.
 func formatCountUnlessZero(n int, note string) string {
 	if n > 0 {
 		return fmt.Sprintf(note, n)

@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/ops/doctor"
 )
 
-// offlineStatus is the output of `status` without a daemon: what the files tell.
+// offlineStatus is the output of `status` without a daemon: what the files show.
 type offlineStatus struct {
 	Running     bool                  `json:"running"`
 	ConfigPath  string                `json:"config_path"`

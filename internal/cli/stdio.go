@@ -51,7 +51,7 @@ func newStdioCommand(r *invocation) commandSpec {
 	}}
 }
 
-// runStdioBridge relays stdin and stdout to the daemon until the client is gone.
+// runStdioBridge relays stdin and stdout to the daemon until the client ends.
 func (r *invocation) runStdioBridge(ctx context.Context, path string) error {
 	file, err := r.resolveConfigPath()
 	if err != nil {
@@ -131,7 +131,7 @@ func (o *inProcessDaemon) ensureDaemon(ctx context.Context) error {
 	}
 }
 
-// launchUnlessRunning runs the daemon unless it runs. It returns the error of the previous run.
+// launchUnlessRunning starts the daemon in this process unless it runs. It returns the error of the previous run.
 func (o *inProcessDaemon) launchUnlessRunning(ctx context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	maxListRetries = 3
 )
 
-// fetchAllTools returns all pages of one list.
+// fetchAllTools requests all pages of one list of tools.
 func fetchAllTools(ctx context.Context, c *api.Client, q ops.ToolQuery) (toolList, error) {
 	q.Limit = toolsPageSize
 	for range maxListRetries {

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// addApprovalFields adds the decisions about a tool.
+// addApprovalFields adds the fields about the approval of a tool, and about switching it off.
 func addApprovalFields(p *printer, f *fieldList, t *ops.Trust) {
 	if t == nil {
 		return
@@ -81,7 +81,7 @@ func newToolsUnblockCommand(r *invocation) commandSpec {
 	return newDecisionCommand(r, unblockDefinition)
 }
 
-// newDecisionCommand returns a command that decides about one definition: the listed one, unless a fingerprint is given.
+// newDecisionCommand returns a command that blocks or unblocks one definition: the listed one, unless a fingerprint is given.
 func newDecisionCommand(r *invocation, decide func(*invocation, context.Context, *api.Client, definitionRef, ops.SeenFingerprint) error) commandSpec {
 	var seen ops.SeenFingerprint
 	kind := kindFlag("tool")

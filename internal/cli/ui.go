@@ -15,10 +15,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// signInPollInterval is how often the use of the code is checked.
+// signInPollInterval is the time between checks whether the sign-in code was used.
 const signInPollInterval = 250 * time.Millisecond
 
-// pageLifetime is how long a page with a code may exist: as long as its code is valid.
+// pageLifetime is how long a sign-in page may exist: as long as its code is valid.
 const pageLifetime = time.Minute
 
 // openedUIResult is the result of opening the web UI.
@@ -51,7 +51,7 @@ func fetchUIAddress(ctx context.Context, c *api.Client) (string, error) {
 	return s.Surfaces[at].Address, nil
 }
 
-// openOrPrintUI opens a page of the web UI, signed in, or shows a link to it.
+// openOrPrintUI opens a page of the web UI, signed in, or prints a link to it.
 func openOrPrintUI(ctx context.Context, r *invocation, c *api.Client, address string, printLink bool) error {
 	if !printLink && hasDesktop(r.lookupEnv) {
 		err := openUIAndAwaitSignIn(ctx, r, c, address)
@@ -62,7 +62,7 @@ func openOrPrintUI(ctx context.Context, r *invocation, c *api.Client, address st
 	return printUILink(ctx, r, c, address)
 }
 
-// printUILink shows the link, but only on a terminal: elsewhere it would be stored.
+// printUILink prints a sign-in link, but only on a terminal: elsewhere it would be stored.
 func printUILink(ctx context.Context, r *invocation, c *api.Client, address string) error {
 	if !r.terminal || r.output != formatTable {
 		return problem.New(problem.Usage, "No browser is opened, and the link, which signs in, is shown on a terminal only.",

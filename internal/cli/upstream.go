@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// toServerViews and toServerView select what the commands show.
+// toServerViews removes from the servers what `upstream list` does not show.
 func toServerViews(all ops.ServerList) ops.ServerViews {
 	list := ops.ServerViews{Servers: make([]ops.ServerView, 0, len(all.Servers))}
 	for _, s := range all.Servers {
@@ -50,15 +50,15 @@ func writeServerTable(p *printer, all ops.ServerViews) {
 	t.write()
 }
 
-// loginCommandText returns the fix for a server that needs a login.
+// loginCommandText returns the command that logs in to a server.
 func loginCommandText(s ops.ServerView) string { return "mcpproxy upstream login " + s.Name }
 
-// approveCommandText returns the fix for a server that waits for review.
+// approveCommandText returns the command that approves a server.
 func approveCommandText(s ops.ServerView) string {
 	return "mcpproxy upstream approve " + shellQuoteWord(s.Name)
 }
 
-// formatToolCount returns the number of tools, and of callable ones if they differ.
+// formatToolCount formats the number of tools, and of callable tools if they differ.
 func formatToolCount(s ops.ServerView) string {
 	if s.Tools == nil {
 		return strconv.Itoa(s.ToolCount)
@@ -114,7 +114,7 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 	f.write(p)
 }
 
-// formatLastError returns the last error and its time.
+// formatLastError formats the last error of a server and its time.
 func formatLastError(p *printer, s ops.ServerView) string {
 	if s.LastError == "" || s.LastErrorAt == nil {
 		return toPrintable(s.LastError)
@@ -122,7 +122,7 @@ func formatLastError(p *printer, s ops.ServerView) string {
 	return p.formatTime(s.LastErrorAt) + ", " + toPrintable(s.LastError)
 }
 
-// formatStatusCounts lists the tools of a server by status.
+// formatStatusCounts formats the numbers of a server's tools by status.
 func formatStatusCounts(c ops.Counts) string {
 	out := []string{fmt.Sprintf("%d callable", c[policy.Callable])}
 	for _, s := range policy.Statuses() {

@@ -171,7 +171,7 @@ func suggestMissingDash(cmd *cobra.Command, args []string) string {
 
 func isURL(word string) bool { return strings.Contains(word, "://") }
 
-// lookupFlag returns the flag that a word is, nil if it is none.
+// lookupFlag returns the flag of the command that a word names; nil if there is none.
 func lookupFlag(cmd *cobra.Command, word string) *pflag.Flag {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	switch {
@@ -184,7 +184,7 @@ func lookupFlag(cmd *cobra.Command, word string) *pflag.Flag {
 	return nil
 }
 
-// parsePairs parses names with values. Errors repeat no value, because it may be a secret.
+// parsePairs parses names with values, such as NAME=VALUE. Errors repeat no value, because it may be a secret.
 func parsePairs(flag string, given []string, between string) (map[string]string, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -224,7 +224,7 @@ func writeServerAdded(p *printer, v ops.ServerView, offline bool) {
 	}
 }
 
-// readyToolsText describes the tools of a ready server, and how many wait.
+// readyToolsText describes how many tools a ready server has, and how many wait for approval.
 func readyToolsText(v ops.ServerView) string {
 	s := countWithNoun(v.ToolCount, "tool")
 	if v.Tools == nil || v.Tools[policy.PendingApproval] == 0 {
@@ -387,7 +387,7 @@ func awaitServerReview(r *invocation, ctx context.Context, c *api.Client, name s
 	return v, err
 }
 
-// mayStillReportTools reports whether a server's first start may still report its tools.
+// mayStillReportTools reports whether a server under review is still starting, so that it may report its tools.
 func mayStillReportTools(v ops.ServerReview) bool {
 	return v.Stage == ops.StageDefinitions && !v.Listed && v.LastError == "" && slices.Contains([]string{"stopped", "connecting", "ready"}, v.State)
 }
@@ -419,7 +419,7 @@ func serverApprovalQuestion(v ops.ServerReview) string {
 	return "Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + "?"
 }
 
-// countReviewFindings counts the scanner's findings in what waits, including incomplete scans.
+// countReviewFindings counts the scanner's findings in the definitions that wait, including incomplete scans.
 func countReviewFindings(v ops.ServerReview) int {
 	n := 0
 	for _, o := range toReviewedDefinitions(v) {
@@ -470,7 +470,7 @@ func writeServerReview(p *printer, v ops.ServerReview, full bool) {
 	writeReviewedDefinitions(p, v, full)
 }
 
-// writeWaitingPartOfReview writes a review with what waits in full; what is approved is only counted.
+// writeWaitingPartOfReview writes a review with the waiting definitions in full; the approved ones are only counted.
 func writeWaitingPartOfReview(p *printer, v ops.ServerReview) {
 	all := toReviewedDefinitions(v)
 	n := countWaitingDefinitions(all)

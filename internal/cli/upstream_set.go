@@ -85,7 +85,7 @@ func newUpstreamSetCommand(r *invocation) commandSpec {
 	}
 }
 
-// memberChangeFlags are the flags that change members of a key.
+// memberChangeFlags are the flags that set and remove members of a configuration key, such as env.
 type memberChangeFlags struct {
 	flag, between string
 	given, unset  []string
@@ -93,7 +93,7 @@ type memberChangeFlags struct {
 
 func (m *memberChangeFlags) anyGiven() bool { return len(m.given)+len(m.unset) > 0 }
 
-// toJSON returns the members as JSON: null removes one.
+// toJSON returns the changes as a JSON object: null removes a member.
 func (m *memberChangeFlags) toJSON() (json.RawMessage, error) {
 	set, err := parsePairs(m.flag, m.given, m.between)
 	if err != nil {
@@ -112,7 +112,7 @@ func (m *memberChangeFlags) toJSON() (json.RawMessage, error) {
 	return wirejson.Marshal(all)
 }
 
-// encodeSettingValue returns the JSON value of a key; nil removes it.
+// encodeSettingValue returns the JSON value of a configuration key; nil removes the key.
 func encodeSettingValue(key string, values []string, unset bool) (json.RawMessage, error) {
 	keys := ops.ChangeableServerKeys()
 	switch {

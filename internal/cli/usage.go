@@ -18,7 +18,7 @@ func newUsageError(message, hint string) *problem.Problem {
 	return problem.New(problem.Usage, message, hint)
 }
 
-// toFlagUsageError names the command whose help lists the flags. An unknown subcommand is reported first.
+// toFlagUsageError converts an error about flags; its hint names the command whose help lists them. An unknown subcommand is reported first.
 func toFlagUsageError(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 		return unknownCommandError(cmd, words[0])
@@ -46,7 +46,7 @@ func runCommandGroup(cmd *cobra.Command, args []string) error {
 	return unknownCommandError(cmd, args[0])
 }
 
-// removedCallToolForms are the forms in which users call the removed call_tool.
+// removedCallToolForms are the command lines with which users call the removed call_tool.
 var removedCallToolForms = []string{"mcpproxy call tool", "mcpproxy call call_tool", "mcpproxy call_tool", "mcpproxy call-tool"}
 
 func unknownCommandError(parent *cobra.Command, name string) error {
@@ -68,7 +68,7 @@ func unknownCommandError(parent *cobra.Command, name string) error {
 	return newUsageError(fmt.Sprintf("Unknown command '%s' for `%s`.", name, parent.CommandPath()), hint)
 }
 
-// exactArguments requires arguments with these names.
+// exactArguments requires exactly the arguments with these names.
 func exactArguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {

@@ -29,7 +29,7 @@ func newVersionCommand(r *invocation) commandSpec {
 	}}
 }
 
-// readBuildSettings returns what the go command has recorded about the sources. It drops the commit of modified sources.
+// readBuildSettings returns the build settings that the go command has recorded. It drops those of modified sources.
 func readBuildSettings() map[string]string {
 	noted := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {

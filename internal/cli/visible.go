@@ -30,12 +30,12 @@ func escapeInvisible(s string) string {
 	return out.String()
 }
 
-// escapeInvisibleLine is visible on one line.
+// escapeInvisibleLine is escapeInvisible on one line.
 func escapeInvisibleLine(s string) string {
 	return strings.NewReplacer("\n", "<U+000A>", "\t", "<U+0009>").Replace(escapeInvisible(s))
 }
 
-// isInvisibleOrMisleading reports whether r is invisible, looks like a plain space, or changes how others are shown. Unlike hidden it includes joiners, because a
+// isInvisibleOrMisleading reports whether r is invisible, looks like a plain space, or changes how others are shown. Unlike isHiddenRune it includes joiners, because a
 // user who decides must see them.
 func isInvisibleOrMisleading(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp,

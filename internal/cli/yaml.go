@@ -17,7 +17,7 @@ func jsonToYAML(raw []byte) []byte {
 
 type yamlWriter struct{ out bytes.Buffer }
 
-// toJSON writes a value. The text was encoded by this program, so it is valid. A container starts on a new line unless first is set.
+// writeValue writes a value. The text was encoded by this program, so it is valid. A container starts on a new line unless first is set.
 func (w *yamlWriter) writeValue(raw []byte, indent string, first bool) {
 	empty := ""
 	begin := func() {

@@ -46,7 +46,7 @@ type LoginRules struct {
 	Hold       func() // called before a token is issued
 }
 
-// RequestsTo is a request to the authorization server.
+// AuthRequest is a request to the authorization server.
 type AuthRequest struct {
 	Path  string
 	Form  url.Values // of the body, or the query

@@ -87,7 +87,7 @@ func findInstallation() (string, error) {
 	return filepath.Dir(all[len(all)-1]), nil
 }
 
-// dropRoot runs the server as another user than root, which PostgreSQL refuses.
+// dropRootPrivileges runs the server as another user than root, which PostgreSQL refuses.
 func (s *Server) dropRootPrivileges() error {
 	if os.Getuid() != 0 {
 		return nil
