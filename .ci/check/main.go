@@ -39,21 +39,21 @@ func main() {
 			fmt.Fprintf(os.Stderr, "%q: want OS/ARCH, for example windows/amd64\n", system)
 			os.Exit(2)
 		}
-		ok = check(root, goos, goarch, !*typesOnly) && ok
+		ok = checkSystem(root, goos, goarch, !*typesOnly) && ok
 	}
 	if !ok {
 		os.Exit(1)
 	}
 }
 
-// check loads all packages of root for one system, runs vet on them if asked to, and prints what is wrong.
-func check(root, goos, goarch string, vetted bool) bool {
-	loaded, err := load(root, goos, goarch, vetted)
+// checkSystem loads all packages of root for one system, runs vet on them if asked to, and prints what is wrong.
+func checkSystem(root, goos, goarch string, vetted bool) bool {
+	loaded, err := loadPackages(root, goos, goarch, vetted)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s/%s: %v\n", goos, goarch, err)
 		return false
 	}
-	found := errorsOf(loaded)
+	found := uniqueErrors(loaded)
 	for _, e := range found {
 		fmt.Fprintf(os.Stderr, "%s/%s: %s\n", goos, goarch, e)
 	}
@@ -62,7 +62,7 @@ func check(root, goos, goarch string, vetted bool) bool {
 	return ok && (!vetted || passesVet(loaded))
 }
 
-func load(root, goos, goarch string, withTypesInfo bool) ([]*packages.Package, error) {
+func loadPackages(root, goos, goarch string, withTypesInfo bool) ([]*packages.Package, error) {
 	mode := packages.LoadAllSyntax | packages.NeedModule
 	if !withTypesInfo {
 		mode &^= packages.NeedTypesInfo
@@ -79,7 +79,7 @@ func load(root, goos, goarch string, withTypesInfo bool) ([]*packages.Package, e
 			}
 			file, err := parser.ParseFile(fset, name, src, parsed)
 			if file != nil && !own {
-				dropBodies(file)
+				dropFunctionBodies(file)
 			}
 			return file, err
 		},
@@ -91,7 +91,7 @@ func passesVet(loaded []*packages.Package) bool {
 	packages.Visit(loaded, nil, func(p *packages.Package) {
 		p.IllTyped = false // functions of dependencies lack their bodies, and imports seem unused
 	})
-	graph, err := checker.Analyze(suite(), loaded, nil)
+	graph, err := checker.Analyze(vetAnalyzers(), loaded, nil)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return false
@@ -107,15 +107,15 @@ func passesVet(loaded []*packages.Package) bool {
 	return ok
 }
 
-// suite returns the analyzers of `go vet` as of Go 1.26: two came later.
-func suite() []*analysis.Analyzer {
+// vetAnalyzers returns the analyzers of `go vet` as of Go 1.26: two came later.
+func vetAnalyzers() []*analysis.Analyzer {
 	return slices.DeleteFunc(slices.Clone(vet.Suite), func(a *analysis.Analyzer) bool {
 		return a.Name == "scannererr" || a.Name == "sqlrowserr"
 	})
 }
 
-// errorsOf returns each error once: a package and its test variant report the same.
-func errorsOf(loaded []*packages.Package) []string {
+// uniqueErrors returns each error once: a package and its test variant report the same.
+func uniqueErrors(loaded []*packages.Package) []string {
 	var found []string
 	for _, p := range loaded {
 		if strings.HasSuffix(p.PkgPath, ".test") {
@@ -129,8 +129,8 @@ func errorsOf(loaded []*packages.Package) []string {
 	return slices.Compact(found)
 }
 
-// dropBodies removes the bodies of functions. Of a dependency only declarations matter.
-func dropBodies(file *ast.File) {
+// dropFunctionBodies removes the bodies of functions. Of a dependency only declarations matter.
+func dropFunctionBodies(file *ast.File) {
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok {
 			f.Body = nil

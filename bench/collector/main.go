@@ -63,18 +63,18 @@ const (
 	reason   = "a planted reason"
 )
 
-// span is what the collector has of one.
-type span struct{ service, name, kind, trace, id, parent, attributes string }
+// collectedSpan is a span that the collector has received.
+type collectedSpan struct{ service, name, kind, trace, id, parent, attributes string }
 
-// collector keeps what the receiver passes on.
-type collector struct {
+// spanCollector stores the spans and metrics that the receiver passes on.
+type spanCollector struct {
 	mu      sync.Mutex // guards what follows
-	spans   []span
+	spans   []collectedSpan
 	metrics int
 	all     strings.Builder
 }
 
-func (c *collector) traces(_ context.Context, td ptrace.Traces) error {
+func (c *spanCollector) addTraces(_ context.Context, td ptrace.Traces) error {
 	text, err := (&ptrace.JSONMarshaler{}).MarshalTraces(td)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,14 +83,14 @@ func (c *collector) traces(_ context.Context, td ptrace.Traces) error {
 		service, _ := of.Resource().Attributes().Get("service.name")
 		for _, scope := range of.ScopeSpans().All() {
 			for _, s := range scope.Spans().All() {
-				c.spans = append(c.spans, span{service.AsString(), s.Name(), s.Kind().String(), s.TraceID().String(), s.SpanID().String(), s.ParentSpanID().String(), fmt.Sprint(s.Attributes().AsRaw())})
+				c.spans = append(c.spans, collectedSpan{service.AsString(), s.Name(), s.Kind().String(), s.TraceID().String(), s.SpanID().String(), s.ParentSpanID().String(), fmt.Sprint(s.Attributes().AsRaw())})
 			}
 		}
 	}
 	return err
 }
 
-func (c *collector) measured(_ context.Context, md pmetric.Metrics) error {
+func (c *spanCollector) addMetrics(_ context.Context, md pmetric.Metrics) error {
 	text, err := (&pmetric.JSONMarshaler{}).MarshalMetrics(md)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,13 +99,13 @@ func (c *collector) measured(_ context.Context, md pmetric.Metrics) error {
 	return err
 }
 
-// start starts the receiver of the OpenTelemetry Collector.
-func (c *collector) start(ctx context.Context, address string) (stop func(context.Context) error, err error) {
+// startReceiver starts the receiver of the OpenTelemetry Collector.
+func (c *spanCollector) startReceiver(ctx context.Context, address string) (stop func(context.Context) error, err error) {
 	factory := otlpreceiver.NewFactory()
 	config := factory.CreateDefaultConfig().(*otlpreceiver.Config)
 	config.Protocols.HTTP.GetOrInsertDefault().ServerConfig.NetAddr.Endpoint = address
-	traces, err1 := consumer.NewTraces(c.traces)
-	metrics, err2 := consumer.NewMetrics(c.measured)
+	traces, err1 := consumer.NewTraces(c.addTraces)
+	metrics, err2 := consumer.NewMetrics(c.addMetrics)
 	set := receivertest.NewNopSettings(factory.Type())
 	r, err3 := factory.CreateTraces(ctx, set, config, traces)
 	m, err4 := factory.CreateMetrics(ctx, set, config, metrics)
@@ -127,8 +127,8 @@ func (c *collector) start(ctx context.Context, address string) (stop func(contex
 	return stop, nil
 }
 
-// tracer is that of a service whose spans go to the collector.
-func tracer(ctx context.Context, service, address string) (oteltrace.Tracer, *trace.TracerProvider, error) {
+// newTracer returns the tracer of a service whose spans go to the collector.
+func newTracer(ctx context.Context, service, address string) (oteltrace.Tracer, *trace.TracerProvider, error) {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpoint(address), otlptracehttp.WithInsecure())
 	if err != nil {
 		return nil, nil, err
@@ -140,35 +140,35 @@ func tracer(ctx context.Context, service, address string) (oteltrace.Tracer, *tr
 func run(dir, binary string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	address, err := free()
+	address, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	seen := &collector{}
-	stop, err := seen.start(ctx, address)
+	seen := &spanCollector{}
+	stop, err := seen.startReceiver(ctx, address)
 	if err != nil {
 		return err
 	}
-	server, serverSpans, err := tracer(ctx, "server", address)
+	server, serverSpans, err := newTracer(ctx, "server", address)
 	if err != nil {
 		return err
 	}
-	agent, agentSpans, err := tracer(ctx, "agent", address)
+	agent, agentSpans, err := newTracer(ctx, "agent", address)
 	if err != nil {
 		return err
 	}
-	upstream := httptest.NewServer(serve(server))
+	upstream := httptest.NewServer(newTracedServer(server))
 	defer upstream.Close()
-	key, err := throughProxy(ctx, dir, binary, address, upstream.URL, agent)
+	key, err := callThroughProxy(ctx, dir, binary, address, upstream.URL, agent)
 	err = errors.Join(err, agentSpans.Shutdown(ctx), serverSpans.Shutdown(ctx), stop(ctx))
 	if err != nil {
 		return err
 	}
-	return seen.judge(key)
+	return seen.checkTraces(key)
 }
 
-// serve is a server whose spans are below what its calls carry.
-func serve(t oteltrace.Tracer) http.Handler {
+// newTracedServer returns an MCP server whose spans have the trace context of its calls as parent.
+func newTracedServer(t oteltrace.Tracer) http.Handler {
 	s := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "1"}, nil)
 	type input struct {
 		Text string `json:"text"`
@@ -186,9 +186,9 @@ func serve(t oteltrace.Tracer) http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
 }
 
-// throughProxy starts MCPProxy, has the agent call in two ways, and stops it. It returns the API key.
-func throughProxy(ctx context.Context, dir, binary, collector, upstream string, t oteltrace.Tracer) (key string, err error) {
-	listen, err := free()
+// callThroughProxy starts MCPProxy, makes the agent call in two ways, and stops MCPProxy. It returns the API key.
+func callThroughProxy(ctx context.Context, dir, binary, collector, upstream string, t oteltrace.Tracer) (key string, err error) {
+	listen, err := freeAddress()
 	if err != nil {
 		return "", err
 	}
@@ -211,7 +211,7 @@ func throughProxy(ctx context.Context, dir, binary, collector, upstream string, 
 		{"/mcp", mcp.CallToolParams{Name: "call_tool_read", Arguments: map[string]any{"name": "s:look", "args": map[string]any{"text": argument}, "intent_reason": reason}}},
 		{"/mcp/servers/s", mcp.CallToolParams{Name: "look", Arguments: map[string]any{"text": argument}}},
 	} {
-		if err := until(ctx, func() error { return ask(ctx, "http://"+listen+call.path, call.how, t) }); err != nil {
+		if err := retryUntilDone(ctx, func() error { return callWithSpan(ctx, "http://"+listen+call.path, call.how, t) }); err != nil {
 			return "", fmt.Errorf("%s: %w", call.path, err)
 		}
 	}
@@ -219,8 +219,8 @@ func throughProxy(ctx context.Context, dir, binary, collector, upstream string, 
 	return strings.TrimSpace(string(saved)), err
 }
 
-// ask makes a call below a span of the agent's. A call that fails leaves none.
-func ask(ctx context.Context, url string, how mcp.CallToolParams, t oteltrace.Tracer) error {
+// callWithSpan makes a call within a span of the agent. A call that fails ends no span.
+func callWithSpan(ctx context.Context, url string, how mcp.CallToolParams, t oteltrace.Tracer) error {
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url}, nil)
 	if err != nil {
@@ -246,7 +246,8 @@ func ask(ctx context.Context, url string, how mcp.CallToolParams, t oteltrace.Tr
 	return err
 }
 
-func until(ctx context.Context, do func() error) error {
+// retryUntilDone repeats do until it succeeds or the context ends.
+func retryUntilDone(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		if err == nil {
@@ -260,11 +261,11 @@ func until(ctx context.Context, do func() error) error {
 	}
 }
 
-// judge prints the traces, and says what is wrong with them.
-func (c *collector) judge(key string) error {
+// checkTraces prints the traces and returns an error for what is wrong with them.
+func (c *spanCollector) checkTraces(key string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	below := map[string]span{}
+	below := map[string]collectedSpan{}
 	for _, s := range c.spans {
 		below[s.parent] = s
 	}
@@ -300,7 +301,8 @@ func (c *collector) judge(key string) error {
 	return errors.Join(errs...)
 }
 
-func free() (string, error) {
+// freeAddress returns a free loopback address.
+func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
