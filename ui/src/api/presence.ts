@@ -35,7 +35,7 @@ export function permit(p: Problem, method: string, route: string, url: string, b
         asking.value = asking.value.filter((a) => a !== one);
         abort?.removeEventListener("abort", left);
         if (signed !== undefined) resolve(signed);
-        else reject(failed ?? new Error("You did not permit it, so nothing has changed."));
+        else reject(failed ?? new Error("Canceled. Nothing was changed."));
       },
     };
     const left = () => one.end(undefined, abort?.reason);

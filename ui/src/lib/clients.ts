@@ -18,7 +18,7 @@ export function clientOf(name: string, all: readonly Client[]): Client | undefin
   return all.find((c) => (id ? c.id === id : bare(c.id) === bare(name) || bare(c.name) === bare(name)));
 }
 
-/** Returns what people call a client that names itself so: "claude-code" is "Claude Code". Names that are not known stay. */
+/** Returns the display name of a client: "claude-code" is "Claude Code". Unknown names stay. */
 export function clientName(name: string, all: readonly Client[]): string {
   return clientOf(name, all)?.name ?? name;
 }
@@ -32,7 +32,7 @@ export function standing(c: Client): Standing {
   return c.foreign ? "foreign" : "connected";
 }
 
-export const verdictWords: Record<Asking, string> = { runs: "runs", asks: "asks", denied: "denied", unknown: "not known" };
+export const verdictWords: Record<Asking, string> = { runs: "runs", asks: "asks", denied: "denied", unknown: "unknown" };
 
 const laneTools: Record<Lane, string> = { read: "call_tool_read", write: "call_tool_write", destructive: "call_tool_destructive" };
 

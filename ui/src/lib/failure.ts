@@ -38,7 +38,7 @@ export function times(s: Pick<Server, "restarts">, lines: readonly LogLine[]): s
 /** Returns why a server is not there, as a sentence; what its process wrote itself is left to its log. What keeps it from being fetched now counts more than how the last try ended. */
 export function cause(s: Pick<Server, "failure" | "last_error" | "trouble">): string {
   const ours = (s.failure ?? "").replace(/^[A-Z_]+: /, "");
-  const said = s.trouble || (s.failure?.startsWith("EXITED: ") ? ours : s.last_error || ours) || "it is not connected";
+  const said = s.trouble || (s.failure?.startsWith("EXITED: ") ? ours : s.last_error || ours) || "not connected";
   const exit = /^exit status (\d+)$/.exec(said);
   const text = exit ? `exited with code ${exit[1]}` : said;
   return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");

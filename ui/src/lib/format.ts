@@ -20,7 +20,7 @@ export function count(n: number, one: string, many = one + "s"): string {
 }
 
 /** What "call" means on every page. */
-export const callMeaning = "A call is one that was sent to its server. A refused one was not, so it is counted apart; when it is repeated, one record stands for all.";
+export const callMeaning = "Calls were sent to a server. Refused calls were not sent and are counted separately. Repeated refusals share one record.";
 
 const words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve"];
 

@@ -13,8 +13,8 @@ export function marks(found: readonly FoundServer[], pasted: readonly string[]):
   return found.filter((f) => !f.ours).map((server) => {
     const again = seen.has(server.name);
     seen.add(server.name);
-    if (server.have) return { server, why: "here already", again, have: true };
-    return { server, why: pasted.includes(commandLine(server.launch)) ? "pasted already" : "", again, have: false };
+    if (server.have) return { server, why: "already added", again, have: true };
+    return { server, why: pasted.includes(commandLine(server.launch)) ? "already pasted" : "", again, have: false };
   });
 }
 

@@ -57,7 +57,7 @@ export function words(line: string): string[] {
       word = (word ?? "") + c;
     }
   }
-  if (quote) throw new Error(`A ${quote} is not closed.`);
+  if (quote) throw new Error(`Missing closing ${quote}.`);
   if (word !== undefined) out.push(word);
   return out;
 }
@@ -106,7 +106,7 @@ export function bodyOf(s: ParsedServer, choice: Choice = {}, kept: ReadonlyMap<s
 
 /** Returns why a name cannot be had, or "". others are the names of the servers that there are and of those that are added too. */
 export function nameTrouble(name: string, others: Iterable<string>): string {
-  if (!name) return "It needs a name.";
-  for (const o of others) if (o.toLowerCase() === name.toLowerCase()) return `There is a server ${o} already. Give this one another name.`;
+  if (!name) return "Enter a name.";
+  for (const o of others) if (o.toLowerCase() === name.toLowerCase()) return `A server named ${o} already exists. Choose another name.`;
   return "";
 }

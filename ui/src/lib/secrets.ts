@@ -10,7 +10,7 @@ export function needed(all: readonly SecretView[], server?: string): SecretView[
 
 /** Returns where a secret is kept, in words. */
 export function keptWords(kept: SecretView["kept"]): string {
-  return kept === "file" ? "in the sealed file of the data directory" : "in the keyring of the system";
+  return kept === "file" ? "stored in the encrypted file in the data directory" : "stored in the system keyring";
 }
 
 type Found = ParsedServer["secrets"][number];

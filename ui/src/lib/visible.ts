@@ -31,5 +31,5 @@ export function visible(text: string): Piece[] {
 function box(point: number): Piece {
   const code = "U+" + point.toString(16).toUpperCase().padStart(4, "0");
   const tag = point >= 0xe0020 && point <= 0xe007e ? `Tag ${String.fromCharCode(point - 0xe0000)}` : "";
-  return { code, name: `${names[point] ?? (tag || "Character")}, cannot be seen` };
+  return { code, name: `${names[point] ?? (tag || "Character")}, invisible` };
 }

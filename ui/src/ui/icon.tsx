@@ -47,7 +47,7 @@ const drawings = {
 } as const;
 export type IconName = keyof typeof drawings;
 
-/** A drawing of 16 px, small of 14. It says nothing to a screen reader: the word stands beside it. */
+/** An icon of 16 px, or 14 if small. Hidden from screen readers, since a label is next to it. */
 export const Icon = memo(({ name, small = false }: { name: IconName; small?: boolean }) => (
   <svg class={small ? "i s" : "i"} viewBox="0 0 16 16" aria-hidden="true"><path d={drawings[name]} /></svg>
 ));

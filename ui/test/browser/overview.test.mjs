@@ -41,9 +41,9 @@ test("what needs a person, gravest first, and what happens, as it happens", asyn
   await daemon.state("failed", "gone");
   await visit("overview");
   await until("only the broken server needs a person", async () => (await h1(page)) === "One thing needs you");
-  assert.match(await page.locator(".todo").innerText(), /gone does not work|gone keeps failing/);
-  assert.match(await page.locator("#main").innerText(), /No call in the last 15 minutes\s+There was none yet\./);
-  assert.equal(await page.getByRole("link", { name: "Three steps to a first call" }).getAttribute("href"), "/ui/overview?start=1");
+  assert.match(await page.locator(".todo").innerText(), /gone failed|gone keeps failing/);
+  assert.match(await page.locator("#main").innerText(), /No calls in the last 15 minutes\s+No calls yet\./);
+  assert.equal(await page.getByRole("link", { name: "Make your first call" }).getAttribute("href"), "/ui/overview?start=1");
   await says(page, "the log was looked at", /records, intact/);
 
   // A definition turns bad, an agent proposes a server: no reload.
@@ -53,7 +53,7 @@ test("what needs a person, gravest first, and what happens, as it happens", asyn
   await until("three things need a person", async () => (await h1(page)) === "Three things need you");
   const rows = await page.locator(".todo li").allInnerTexts();
   assert.match(rows[0], /github:list_issues changed[^]*Its new text “/);
-  assert.match(rows[1], /task-master wants to be added[^]*Claude Code: npx -y task-master-ai\. It has not been started\./);
+  assert.match(rows[1], /task-master was proposed[^]*Claude Code: npx -y task-master-ai\. It has not been started\./);
   assert.match(rows[2], /gone/);
   assert.equal(await page.locator(".todo .main-act").count(), 1, "one primary action");
 
@@ -64,11 +64,11 @@ test("what needs a person, gravest first, and what happens, as it happens", asyn
   await agent.call("call_tool_read", { name: "github:list_issues", args: {} }).catch(() => {});
   await until("four calls are counted", async () => (await page.locator(".sec h2").first().innerText()) === "4 calls");
   await says(page, "who called", /Claude Code\s+4/);
-  await says(page, "what was refused", /github:list_issues\s+waits for your review/);
+  await says(page, "what was refused", /github:list_issues\s+needs review/);
   const text = await page.locator("#main").innerText();
   assert.match(text, /read\s+3\s+75 %/);
-  assert.match(text, /notes:delete_note\s+called as a read, marked destructive/);
-  assert.match(text, /github:list_issues\s+waits for your review/);
+  assert.match(text, /notes:delete_note\s+called as read, marked destructive/);
+  assert.match(text, /github:list_issues\s+needs review/);
   await says(page, "calls of the poisoned one that were refused", /1 call refused since/);
   assert.equal(await page.locator(".chart canvas").count(), 1);
   await page.getByRole("button", { name: "Show as table" }).click();
@@ -104,7 +104,7 @@ test("a brush sets the range, and a span without calls says when the last one wa
   await page.mouse.up();
   await page.waitForURL(/since=.*until=/);
   await says(page, "no call in the span", /No call from /);
-  assert.match(await page.locator("#main").innerText(), /There was none before it either\./);
+  assert.match(await page.locator("#main").innerText(), /No earlier calls\./);
   await page.goBack();
   await until("Back undoes it", async () => (await page.locator(".sec h2").first().innerText()) === "1 call");
   await visit(`overview?since=${new Date().toISOString()}`);
@@ -114,8 +114,8 @@ test("a brush sets the range, and a span without calls says when the last one wa
 test("the first run: from nothing to a first call", async (t) => {
   const { page, daemon, visit } = await begin(t, { home: { ".cursor/mcp.json": "{}\n" } });
   await visit("overview");
-  assert.equal(await h1(page), "Three steps to a first call");
-  const paste = page.getByLabel("Paste any client’s JSON");
+  assert.equal(await h1(page), "Make your first call");
+  const paste = page.getByLabel("Paste client JSON");
   const add = page.getByRole("button", { name: /^Add/ });
   await until("nothing to add yet", () => add.isDisabled());
 
@@ -161,11 +161,11 @@ test("the first run: from nothing to a first call", async (t) => {
   await page.getByRole("button", { name: /^Cursor/ }).click();
   await page.locator(".one-client ins").first().waitFor();
   assert.match(await page.locator(".one-client ins").allInnerTexts().then((all) => all.join("")), new RegExp(`"url": "${daemon.url}/mcp"`));
-  await page.getByRole("button", { name: "Write it" }).click();
+  await page.getByRole("button", { name: "Write to file" }).click();
   await page.getByRole("button", { name: /^Cursor\s*connected/ }).waitFor();
   assert.match(await readFile(join(daemon.dir, ".cursor/mcp.json"), "utf8"), /"mcpproxy"/);
   assert.match(await page.locator(".say").innerText(), /Which notes do I have\? Use mcpproxy\./);
-  await page.getByText("Listening").waitFor();
+  await page.getByText("Waiting for the first call").waitFor();
   // What proves no right is refused and on record, but is no call.
   assert.equal((await fetch(daemon.url + "/api/v1/status", { headers: { "X-API-Key": "wrong" } })).status, 401);
   await until("the refusal is on record", async () => (await daemon.api("GET", "/activity?type=policy_decision")).total > 0);
@@ -174,7 +174,7 @@ test("the first run: from nothing to a first call", async (t) => {
   await says(page, "the first record opens in place", /That was the first call\. It took (less than 1|\d+(\.\d+)?) ms and is on record\./);
   assert.match(await page.locator(".first").innerText(), /notes:list_notes\s+read\s+ok[^]*“The person asked\.”/);
   assert.deepEqual(await findings(page), []);
-  await page.getByRole("link", { name: "Open the record" }).click();
+  await page.getByRole("link", { name: "View record" }).click();
   await page.waitForURL(/\/ui\/activity\?id=/);
 });
 
@@ -187,14 +187,14 @@ test("servers of clients are taken over, with their secrets into the keyring and
   const text = await page.locator(".found").innerText();
   assert.match(text, /mcpproxy demo-upstream notes/);
   assert.match(text, /it is the same server as notes of Claude Code/);
-  assert.match(text, /zed\/settings\.json cannot be read/);
+  assert.match(text, /zed\/settings\.json is unreadable/);
   assert.equal((await page.content()).includes(token), false, "no secret of a file is shown");
   assert.deepEqual(await findings(page), []);
   assert.equal(await page.getByRole("checkbox", { name: "notes of Cursor" }).isChecked(), false, "one server is taken over once");
   await page.getByRole("checkbox", { name: "notes of Claude Code" }).uncheck();
   await page.getByRole("checkbox", { name: "notes of Cursor" }).check();
-  assert.equal(await page.getByLabel(/into the keyring/).isChecked(), true);
-  await page.getByLabel(/out of the clients’ files/).check();
+  assert.equal(await page.getByLabel(/to the keyring/).isChecked(), true);
+  await page.getByLabel(/from the clients’ files/).check();
   await page.getByRole("button", { name: /^Add 2 servers/ }).click();
   await daemon.state("ready", "notes", "hub");
   await says(page, "the rows turn live", /notes\s+5 tools, clean/);
@@ -205,7 +205,7 @@ test("servers of clients are taken over, with their secrets into the keyring and
   assert.equal(config.includes(token), false);
   assert.match(config, /\$\{keyring:/);
   await visit("clients?id=cursor");
-  await page.getByRole("button", { name: "Undo: servers taken over" }).click();
+  await page.getByRole("button", { name: "Undo: servers imported" }).click();
   await until("the file is as it was", async () => (await readFile(file, "utf8")) === cursor);
 });
 
@@ -214,7 +214,7 @@ test("a secret that is missing is set in place", async (t) => {
   await daemon.state("needs_secret", "hub");
   await visit("overview");
   await says(page, "it needs a person", /hub needs a secret/);
-  await page.getByRole("button", { name: /^Set it…/ }).click();
+  await page.getByRole("button", { name: /^Set secret…/ }).click();
   const dialog = page.getByRole("dialog");
   assert.deepEqual(await findings(page), []);
   await dialog.getByLabel("HUB_TOKEN").fill("s3cret-value");
@@ -229,10 +229,10 @@ test("a secret that is missing is set in place", async (t) => {
   await visit("servers");
   await page.getByRole("button", { name: "Set the secrets of hub…" }).click();
   await dialog.getByLabel("HUB_TOKEN").fill("x".repeat(70_000));
-  await dialog.getByRole("button", { name: "Set it" }).click();
+  await dialog.getByRole("button", { name: "Set secret" }).click();
   await dialog.getByRole("alert").waitFor();
   await dialog.getByLabel("HUB_TOKEN").fill("another");
-  await dialog.getByRole("button", { name: "Set it" }).click();
+  await dialog.getByRole("button", { name: "Set secret" }).click();
   await daemon.state("ready", "hub");
 
   // And in the first run.
@@ -249,13 +249,13 @@ test("what waits is accepted in one go, the rest is left for Approvals", async (
   const { page, daemon, visit } = await begin(t, { config: { mcpServers: {} } });
   const entry = await daemon.scripted("mixed", { tools: [tool("a", "Reads a."), tool("b", "Reads b."), tool("c", poison)] });
   await visit("overview");
-  await page.getByLabel("Paste any client’s JSON").fill(JSON.stringify({ mixed: { ...entry, trust: "manual" } }));
+  await page.getByLabel("Paste client JSON").fill(JSON.stringify({ mixed: { ...entry, trust: "manual" } }));
   const add = page.getByRole("button", { name: /^Add 1 server/ });
   await add.waitFor();
   await add.click();
   await until("the server is there", async () => (await daemon.api("GET", "/servers")).servers.length === 1);
   await says(page, "the poisoned one is told", /3 tools, 1 with findings/);
-  await page.getByRole("button", { name: "Accept 2 clean tools" }).click();
+  await page.getByRole("button", { name: "Approve 2 clean tools" }).click();
   await until("the clean ones are accepted", async () => {
     const { tools } = await daemon.api("GET", "/approvals");
     return tools.length === 1 && tools[0].tool === "c";
@@ -266,7 +266,7 @@ test("what waits is accepted in one go, the rest is left for Approvals", async (
 test("three toy servers, on a phone", async (t) => {
   const { page, daemon, visit } = await begin(t, { context: { ...phone, reducedMotion: "reduce" } });
   await visit("overview");
-  await page.getByRole("button", { name: "Try with three toy servers instead" }).click();
+  await page.getByRole("button", { name: "Try three sample servers" }).click();
   await daemon.state("ready", "notes", "weather", "shifty");
   await says(page, "all three are there", /notes\s+5 tools, clean[^]*weather\s+\d tools?, clean|weather[^]*notes/);
   await until("they are shown as they are", async () => (await page.locator(".launches .state").allInnerTexts()).filter((x) => /clean/.test(x)).length === 3);
@@ -275,7 +275,7 @@ test("three toy servers, on a phone", async (t) => {
   // The steps go on after a reload, until the person leaves them.
   await page.reload();
   await settled(page);
-  assert.equal(await h1(page), "Three steps to a first call");
-  await page.getByRole("button", { name: "To the overview" }).click();
+  assert.equal(await h1(page), "Make your first call");
+  await page.getByRole("button", { name: "Go to overview" }).click();
   await until("the overview", async () => /^All is well|needs? you$/.test(await h1(page)));
 });
