@@ -32,7 +32,7 @@ test("the clients of today, the addresses, what to write", async (t) => {
   await page.getByRole("button", { name: "Copy " + address, exact: true }).click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), address);
   await page.getByRole("button", { name: "opencode" }).click();
-  await page.getByText("Not found on this machine").waitFor();
+  await page.getByRole("complementary", { name: "Connect opencode" }).getByText("Not found on this machine").waitFor();
   await page.getByRole("button", { name: "Copy entry for opencode" }).click();
   const text = await page.evaluate(() => navigator.clipboard.readText());
   assert.equal(JSON.parse(text).mcp.mcpproxy.url, address);

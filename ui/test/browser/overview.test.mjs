@@ -40,17 +40,17 @@ test("what needs a person, gravest first, and what happens, as it happens", asyn
   await daemon.state("ready", "notes", "weather", "shifty", "github");
   await daemon.state("failed", "gone");
   await visit("overview");
-  await until("only the broken server needs a person", async () => (await h1(page)) === "One thing needs you");
+  await until("only the broken server needs a person", async () => (await h1(page)) === "1 item needs attention");
   assert.match(await page.locator(".todo").innerText(), /gone failed|gone keeps failing/);
   assert.match(await page.locator("#main").innerText(), /No calls in the last 15 minutes\s+No calls yet\./);
   assert.equal(await page.getByRole("link", { name: "Make your first call" }).getAttribute("href"), "/ui/overview?start=1");
-  await says(page, "the log was looked at", /records, intact/);
+  await says(page, "the log was looked at", /records, verified/);
 
   // A definition turns bad, an agent proposes a server: no reload.
   await daemon.scripted("github", { tools: [tool("list_issues", poison), tool("get_issue", "Reads an issue.")] });
   const agent = await daemon.client("Claude Code");
   await agent.call("upstream_servers", { operation: "add", name: "task-master", command: "npx", args: ["-y", "task-master-ai"] });
-  await until("three things need a person", async () => (await h1(page)) === "Three things need you");
+  await until("three things need a person", async () => (await h1(page)) === "3 items need attention");
   const rows = await page.locator(".todo li").allInnerTexts();
   assert.match(rows[0], /github:list_issues changed[^]*Its new text “/);
   assert.match(rows[1], /task-master was proposed[^]*Claude Code: npx -y task-master-ai\. It has not been started\./);
@@ -94,7 +94,7 @@ test("a brush sets the range, and a span without calls says when the last one wa
   await daemon.state("ready", "notes", "weather", "shifty");
   await (await daemon.client()).call("call_tool_read", { name: "notes:list_notes", args: {} });
   await visit("overview");
-  await until("all is well", async () => (await h1(page)) === "All is well. 3 servers work, nothing waits.");
+  await until("all is well", async () => (await h1(page)) === "No issues. 3 servers ready, nothing to review.");
   const chart = page.locator(".chart .u-over");
   await chart.waitFor();
   const box = await chart.boundingBox();
@@ -103,18 +103,18 @@ test("a brush sets the range, and a span without calls says when the last one wa
   await page.mouse.move(box.x + box.width / 2, box.y + 40, { steps: 4 });
   await page.mouse.up();
   await page.waitForURL(/since=.*until=/);
-  await says(page, "no call in the span", /No call from /);
+  await says(page, "no call in the span", /No calls from /);
   assert.match(await page.locator("#main").innerText(), /No earlier calls\./);
   await page.goBack();
   await until("Back undoes it", async () => (await page.locator(".sec h2").first().innerText()) === "1 call");
   await visit(`overview?since=${new Date().toISOString()}`);
-  await says(page, "the last one's time", /No call from \S+ to now\s+The last one was (just now|\d+ s ago)\./);
+  await says(page, "the last one's time", /No calls from \S+ to now\s+Last call (just now|\d+ s ago)\./);
 });
 
 test("the first run: from nothing to a first call", async (t) => {
   const { page, daemon, visit } = await begin(t, { home: { ".cursor/mcp.json": "{}\n" } });
   await visit("overview");
-  assert.equal(await h1(page), "Make your first call");
+  assert.equal(await h1(page), "Make your first call in three steps");
   const paste = page.getByLabel("Paste client JSON");
   const add = page.getByRole("button", { name: /^Add/ });
   await until("nothing to add yet", () => add.isDisabled());
@@ -131,7 +131,7 @@ test("the first run: from nothing to a first call", async (t) => {
     refused: { command: daemon.binary, env: { HUB_TOKEN: token, LOST_TOKEN: token.replace("0", "8") } },
   } }));
   await says(page, "each command is visible", new RegExp(`${daemon.binary} demo-upstream notes[^]*/no/such/program`));
-  await says(page, "where the secret goes", /HUB_TOKEN looks like a github-token\. It goes into your keyring; the file gets \$\{keyring:HUB_TOKEN\}/);
+  await says(page, "where the secret goes", /HUB_TOKEN looks like a github-token\. Stored in your keyring; the file gets \$\{keyring:HUB_TOKEN\}/);
   assert.equal((await page.locator(".parsed").innerText()).includes(token), false, "the secret is shown once, where it was typed");
   assert.deepEqual(await findings(page), []);
   assert.deepEqual((await daemon.api("GET", "/servers")).servers, [], "nothing is added before the button");
@@ -171,7 +171,7 @@ test("the first run: from nothing to a first call", async (t) => {
   await until("the refusal is on record", async () => (await daemon.api("GET", "/activity?type=policy_decision")).total > 0);
   const agent = await daemon.client("Cursor");
   await agent.call("call_tool_read", { name: "notes:list_notes", args: {}, intent: { operation_type: "read", reason: "The person asked." } });
-  await says(page, "the first record opens in place", /That was the first call\. It took (less than 1|\d+(\.\d+)?) ms and is on record\./);
+  await says(page, "the first record opens in place", /First call recorded\. It took (less than 1|\d+(\.\d+)?) ms\./);
   assert.match(await page.locator(".first").innerText(), /notes:list_notes\s+read\s+ok[^]*“The person asked\.”/);
   assert.deepEqual(await findings(page), []);
   await page.getByRole("link", { name: "View record" }).click();
@@ -220,7 +220,7 @@ test("a secret that is missing is set in place", async (t) => {
   await dialog.getByLabel("HUB_TOKEN").fill("s3cret-value");
   await page.keyboard.press("Enter");
   await daemon.state("ready", "hub");
-  await until("nothing needs a person", async () => /^All is well/.test(await h1(page)));
+  await until("nothing needs a person", async () => /^No issues/.test(await h1(page)));
   assert.equal((await page.content()).includes("s3cret-value"), false);
 
   // The same on Servers, from the row; a value that is refused says why and stays.
@@ -260,10 +260,10 @@ test("what waits is accepted in one go, the rest is left for Approvals", async (
     const { tools } = await daemon.api("GET", "/approvals");
     return tools.length === 1 && tools[0].tool === "c";
   });
-  await says(page, "the rest is left", /One thing waits for a look in Approvals/);
+  await says(page, "the rest is left", /1 item needs review in Approvals/);
 });
 
-test("three toy servers, on a phone", async (t) => {
+test("three sample servers, on a phone", async (t) => {
   const { page, daemon, visit } = await begin(t, { context: { ...phone, reducedMotion: "reduce" } });
   await visit("overview");
   await page.getByRole("button", { name: "Try three sample servers" }).click();
@@ -275,7 +275,7 @@ test("three toy servers, on a phone", async (t) => {
   // The steps go on after a reload, until the person leaves them.
   await page.reload();
   await settled(page);
-  assert.equal(await h1(page), "Make your first call");
+  assert.equal(await h1(page), "Make your first call in three steps");
   await page.getByRole("button", { name: "Go to overview" }).click();
-  await until("the overview", async () => /^All is well|needs? you$/.test(await h1(page)));
+  await until("the overview", async () => /^No issues|needs? attention$/.test(await h1(page)));
 });

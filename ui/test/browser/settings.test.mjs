@@ -121,7 +121,7 @@ test("the text is edited: mistakes are marked as one types, secrets stay, histor
   await page.getByRole("button", { name: "Save 1 change" }).waitFor();
   await until("the form shows what the text says", async () => (await page.getByRole("textbox", { name: "Search results", exact: true }).inputValue()) === "15");
   await page.keyboard.press("Control+s");
-  await page.locator(".toast", { hasText: "Saved." }).waitFor();
+  await page.locator(".toast", { hasText: "Saved and applied." }).waitFor();
   assert.equal(await file(), text.replace("laptop\n", 'laptop\n  "tools_limit": 15, // j?x\n'));
 
   await tab("History");
@@ -197,7 +197,7 @@ test("diagnostics by address, this browser, signing out everywhere, on a phone",
   await field("Search results").fill("12");
   assert.ok(await page.evaluate(() => document.querySelector(".settings footer").getBoundingClientRect().bottom <= innerHeight), "saving is in reach of the form");
   await page.getByRole("button", { name: "Save 1 change" }).click();
-  await page.locator(".toast", { hasText: "Saved." }).waitFor();
+  await page.locator(".toast", { hasText: "Saved and applied." }).waitFor();
   assert.deepEqual(await axeInBoth(page), []);
 
   const other = await context.browser().newContext();

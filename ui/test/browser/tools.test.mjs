@@ -181,7 +181,7 @@ test("on a phone the tool is the page", async (t) => {
   const { page, visit } = await begin(t, { context: phone });
   await page.locator("table.tools a.name").first().click();
   await page.locator(".drawer h2").waitFor();
-  await page.locator(".drawer").getByText("Definition", { exact: true }).waitFor();
+  await page.locator(".drawer").getByRole("heading", { name: /^Definition/ }).waitFor();
   assert.equal(await page.locator(".mid .big").isVisible(), false);
   await visit("clients");
   await page.getByRole("heading", { level: 1, name: "No clients in the last 24 hours" }).waitFor();
