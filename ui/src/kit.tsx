@@ -87,6 +87,6 @@ function Kit() {
   );
 }
 
-// The drawings of icons stand in index.html.
+// The icons are in index.html.
 document.body.prepend(new DOMParser().parseFromString(shell, "text/html").querySelector("svg")!);
 render(<Kit />, document.getElementById("root")!);

@@ -111,7 +111,7 @@ export const api = {
   delete: <T>(route: string, o?: Options) => json<T>("DELETE", route, o),
 };
 
-/** What an error says to a person: never a stack, never "undefined". */
+/** Returns the code, message and hint of an error for display. */
 export function explain(error: unknown): { code: string; message: string; hint: string } {
   if (error instanceof ProblemError) return { code: error.code, message: error.message, hint: error.hint };
   if (error instanceof OfflineError) return { code: "", message: error.message, hint: "" };

@@ -36,12 +36,12 @@ export const verdictWords: Record<Asking, string> = { runs: "runs", asks: "asks"
 
 const laneTools: Record<Lane, string> = { read: "call_tool_read", write: "call_tool_write", destructive: "call_tool_destructive" };
 
-/** Returns what a client does with calls of a lane. */
+/** Returns the permission of a client for a lane. */
 export function laneOf(c: Client, lane: Lane): PermissionLane | undefined {
   return c.permissions?.lanes.find((l) => l.tool === laneTools[lane]);
 }
 
-/** Returns where a rule stands: "~/.codex/config.toml, line 12", or "" for what the client does by itself. */
+/** Returns the position of a rule: "~/.codex/config.toml, line 12", or "" for a default of the client. */
 export function placeOf(rule: PermissionLane["rule"]): string {
   if (!rule.path) return "";
   return short(rule.path) + (rule.line ? `, line ${rule.line}` : "");

@@ -3,7 +3,7 @@
 import type { LogLine, Server } from "../api/types";
 import { count } from "./format";
 
-// What a line says, the clearest first. A line of a stack or of a package manager's epilogue decides nothing.
+// Patterns of error lines, the clearest first. Stack lines and epilogues of package managers are ignored.
 const clear: readonly RegExp[] = [
   /\b(is|are|was)? ?not set\b|\bmust be set\b|\b(is|are) (missing|required|undefined|empty)\b|\b(missing|requires?|required|set|provide)\b.*\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/i,
   /\b(not found|could not be found|no such file|cannot find|command not found|ENOENT|EACCES|EADDRINUSE|ECONNREFUSED|ENOTFOUND|permission denied|connection refused|unauthorized|forbidden|invalid|unknown|unsupported|is not recognized)\b/i,

@@ -15,7 +15,7 @@ export function keptWords(kept: SecretView["kept"]): string {
 
 type Found = ParsedServer["secrets"][number];
 
-/** A secret that was pasted in clear: its value, what stands around it, and the name that was suggested. */
+/** A secret pasted in plain text: its value, the text around it, and the suggested name. */
 export interface Clear { value: string; before: string; after: string; name: string }
 
 /**

@@ -1,4 +1,4 @@
-// What is shown of what is to be signed, and what a passkey signs. Pure.
+// The challenge that a passkey signs, and the claims that are shown. Pure.
 
 import type { Anchor, Asked, Statement } from "./presence";
 

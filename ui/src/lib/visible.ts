@@ -12,7 +12,7 @@ const names: Record<number, string> = {
 // pairs, selectors of variants, fillers, and blanks that are not the ordinary one.
 const hidden = /[^\P{C}\t\n]|[\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\ufe00-\ufe0f\u{e0100}-\u{e01ef}]|(?! )\p{Zs}/gu;
 
-/** A piece of a text: as it stands, or one character that cannot be seen. */
+/** A piece of a text, or one invisible character. */
 export type Piece = { text: string } | { code: string; name: string };
 
 /** Returns text cut into what can be seen and boxes for what cannot. */

@@ -12,7 +12,7 @@ export interface ButtonProps {
   large?: boolean;
   /** The keycap to show; useActions registers the key. */
   cap?: string;
-  /** The name of a button that has an icon only. */
+  /** The accessible name of a button with only an icon. */
   label?: string;
   disabled?: boolean;
   /** The button changes something: it is disabled while MCPProxy is unreachable. */

@@ -10,7 +10,7 @@ import type { Bucket, Plot, PlotProps } from "./plot";
 export interface ChartProps extends PlotProps {
   /** The text alternative of the chart. */
   summary: string;
-  /** The heading; Show as table stands at its end. Absent: no table is offered, give one elsewhere. */
+  /** The heading, with "Show as table" at its end; absent: no toggle. */
   title?: ComponentChildren;
   titleEnd?: ComponentChildren;
   /** Shows the table, for a page that has its own heading with a <TableToggle>. */

@@ -24,7 +24,7 @@ export function Json({ value, label, wrap = false, note }: { value: unknown; lab
   );
 }
 
-/** A part of a drawer with a JSON value: end, Wrap and Copy stand in its head. */
+/** A part of a drawer with a JSON value, with end, Wrap and Copy in its head. */
 export function JsonPart({ title, value, end, note }: { title: string; value: unknown; end?: ComponentChildren; note?: ComponentChildren }) {
   const [wrap, setWrap] = useState(false);
   const name = title.toLowerCase();

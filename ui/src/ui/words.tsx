@@ -59,7 +59,7 @@ function marks(nodes: Node<Numbered>[], begun: Set<Numbered>): ComponentChildren
   });
 }
 
-/** Numbers findings as they stand in the text. */
+/** Numbers the findings in the order of the text. */
 export function numbered(findings: readonly Finding[]): Numbered[] {
   return [...findings].sort((a, b) => a.path.localeCompare(b.path) || a.start - b.start || b.end - a.end).map((finding, i) => ({ no: i + 1, finding }));
 }

@@ -16,7 +16,7 @@ function When({ at }: { at: string }) {
 
 const kinds: Record<string, string> = { approval: "approval", server_change: "server", config_change: "configuration", presence: "presence", system: "system" };
 
-// The URL parameters are read on each render.
+// The link keeps the current URL parameters.
 function Name({ row }: { row: Row }) {
   const label = row.server || row.tool ? <ToolName server={row.server} tool={row.tool} /> : <span class="tool">{row.type === "config_change" ? "configuration" : "MCPProxy"}</span>;
   const params = new URLSearchParams(location.search);

@@ -62,7 +62,7 @@ export function isDefinition(i: Item): i is DefinitionItem {
   return i.kind !== "server" && i.kind !== "call";
 }
 
-/** The name of an item; the URL has it as kind and id. */
+/** Returns the key of an item; the URL has it as kind and id. */
 export function keyOf(kind: Item["kind"], id: string): string {
   return `${kind} ${id}`;
 }
@@ -73,7 +73,7 @@ export function idOf(item: Pick<Item, "kind" | "server"> & { name?: string; call
   return item.name ? `${item.server}:${item.name}` : item.server;
 }
 
-/** Reads kind and id of the URL; a tool has a colon, which no server's name has. The name of a call is its id. */
+/** Parses kind and id of the URL; a tool id contains a colon, a server name does not. The name of a call is its id. */
 export function itemAt(kind: OfferKind | "call" | "", id: string): { key: string; kind: Item["kind"]; server: string; name: string } | undefined {
   if (!id) return undefined;
   if (kind === "call") return { key: keyOf(kind, id), kind, server: "", name: id };

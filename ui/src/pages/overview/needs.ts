@@ -20,7 +20,7 @@ export interface Need {
   since?: string;
   /** A pending call, for its countdown. */
   call?: PendingCall;
-  act: { label: string; href: string; /** What it opens in place: the secrets of a server, of all when it is "". */ secrets?: string };
+  act: { label: string; href: string; /** Opens the secrets dialog for a server, or for all if "". */ secrets?: string };
   /** A definition of which refused calls are counted. */
   tool?: string;
 }
