@@ -64,7 +64,7 @@ test("the sentences", () => {
   const mistake = { line: 1, column: 1, message: "no", hint: "say yes" };
   expect(heading({ ...refused, mistakes: [mistake, mistake] }, now)).toBe("The saved file has 2 errors");
   expect(wrong(mistake)).toBe("no (say yes)");
-  expect(lead(refused, undefined, 0, now)).toBe("The configuration of 14:20 stays active. Restart MCPProxy to apply log.format.");
+  expect(lead(refused, undefined, 0, now)).toBe("The configuration from 14:20 stays active. Restart MCPProxy to apply log.format.");
   const widened = (...keys: string[]) => ({ ...file, unconfirmed: keys.map((key) => ({ key, from: null, to: 1 })) });
   expect(lead(widened("mcpServers.a", "listen"), undefined, 0, now)).toBe("Changes that grant more access need confirmation: mcpServers.a, listen. Confirm here or run mcpproxy config confirm.");
   expect(lead({ ...widened("a", "b", "c", "d"), unconfirmed_why: "no" }, undefined, 0, now)).toBe("Changes that grant more access are not applied: no. Changes that grant more access need confirmation: a, b, c and 1 more. Confirm here or run mcpproxy config confirm.");

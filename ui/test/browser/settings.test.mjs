@@ -173,7 +173,7 @@ test("a refused file says where it is wrong, what stays in force, and is put rig
   const { page, write, heading, file, save } = await settings(t);
   await write(text.replace('"2m"', '"soon"'));
   await heading("The saved file has an error");
-  await page.getByText(/^The configuration of \d\d:\d\d stays active\.$/).waitFor();
+  await page.getByText(/^The configuration from \d\d:\d\d stays active\.$/).waitFor();
   assert.match(await page.locator(".mistakes.flat").innerText(), /Line 3, call_timeout/);
   assert.ok(await page.getByRole("textbox", { name: "Call timeout", exact: true }).isDisabled(), "keys are set in a right text only");
   assert.deepEqual(await axeInBoth(page), []);

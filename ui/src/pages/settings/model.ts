@@ -135,7 +135,7 @@ export function moment(at: string, now: Date): string {
 
 /** Returns the sentences below the heading. */
 export function lead(c: Config, draft: Draft | undefined, changes: number, now: Date): string {
-  const out = [c.error ? `The configuration of ${moment(c.in_force_since, now)} stays active.` : "The active configuration is the saved file."];
+  const out = [c.error ? `The configuration from ${moment(c.in_force_since, now)} stays active.` : "The active configuration is the saved file."];
   if (c.unconfirmed.length > 0 || c.unconfirmed_why) out[0] = unconfirmed(c);
   if (draft) out.push(changes === 0 ? "You have unsaved changes." : `${count(changes, "unsaved change")}.`);
   if (c.needs_restart.length > 0) out.push(`Restart MCPProxy to apply ${c.needs_restart.join(", ")}.`);
