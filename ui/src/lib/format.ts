@@ -20,7 +20,7 @@ export function count(n: number, one: string, many = one + "s"): string {
 }
 
 /** What "call" means on every page. */
-export const callMeaning = "Calls were sent to a server. Refused calls were not sent and are counted separately. Repeated refusals share one record.";
+export const callMeaning = "A call is a request sent to a server. Refused calls are not sent and are counted separately. Repeated refusals share one record.";
 
 const words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve"];
 

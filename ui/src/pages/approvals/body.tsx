@@ -53,7 +53,7 @@ export function Body({ target, diff, view, lanes, server }: { target: Target; di
         {!whole && diff.loosened?.includes("destructiveHint") && lanes.was === "destructive" && (
           <>
             <h2 class="sub">Keep it marked destructive?</h2>
-            <p class="same">Approves the definition and sets <span class="mono">"destructiveHint": true</span> in the configuration. This overrides what the server declares.</p>
+            <p class="same"><i>Approve, keep destructive</i> sets <span class="mono">"destructiveHint": true</span> in the configuration. This overrides what the server declares.</p>
           </>
         )}
       </Findings>
