@@ -79,14 +79,14 @@ function Kit() {
       {part("Text", <Text label="answer" text={"It is [masked github-token 12ab34cd], with a \u202e in it."} />)}
       {part("Field", <Field label="Title" note="What it is called.">{(a) => <input {...a} />}</Field>)}
       {part("Field with a mistake", <Field label="Limit" error="It has to be a number.">{(a) => <input {...a} />}</Field>)}
-      {part("Banners", <><Banner icon="file">The saved file has a mistake.</Banner><Banner icon="err" bad act={<Button small>What to do</Button>}>The log cannot be written.</Banner></>)}
-      {part("Nothing", <><Empty title="Nothing waits for you">433 tools are as you accepted them.</Empty><NothingFits what="No record fits these filters" filters="Lane is destructive." nearest={{ text: "There are 3 in the last 7 days.", label: "Last 7 days" }} onClear={() => {}} /><ErrorPart title="The log cannot be read" error={new Error("The database is locked.")} onRetry={() => {}} /><Skeleton /></>)}
-      {ask && <Confirm title="Remove kubernetes?" action="Remove" name="kubernetes" nameLabel="Name of the server" onConfirm={() => {}} onClose={() => setAsk(false)}>Takes it out of the configuration file.</Confirm>}
+      {part("Banners", <><Banner icon="file">The saved file has an error.</Banner><Banner icon="err" bad act={<Button small>What to do</Button>}>Could not write to the activity log.</Banner></>)}
+      {part("Nothing", <><Empty title="Nothing to review">433 tools unchanged.</Empty><NothingFits what="No records match these filters" filters="Lane is destructive." nearest={{ text: "There are 3 in the last 7 days.", label: "Last 7 days" }} onClear={() => {}} /><ErrorPart title="Could not load activity" error={new Error("The database is locked.")} onRetry={() => {}} /><Skeleton /></>)}
+      {ask && <Confirm title="Remove kubernetes?" action="Remove" name="kubernetes" nameLabel="Type the name to confirm" onConfirm={() => {}} onClose={() => setAsk(false)}>Removes it from the configuration file.</Confirm>}
       <Toasts />
     </main>
   );
 }
 
-// The drawings of icons stand in index.html.
+// The icons are in index.html.
 document.body.prepend(new DOMParser().parseFromString(shell, "text/html").querySelector("svg")!);
 render(<Kit />, document.getElementById("root")!);

@@ -10,7 +10,7 @@ import { place } from "./router";
 
 // The code leaves the address before anything is drawn or asked.
 const code = takeCode();
-// The page's own file comes meanwhile; a failure is told where the page is shown.
+// Preloads the file of the page; the outlet reports an error.
 pageOf(place.value.page)?.load().catch(() => {});
 const error = await start(code).then(() => "", (cause) => {
   const { message, hint } = explain(cause);

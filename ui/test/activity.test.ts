@@ -21,7 +21,7 @@ describe("filters", () => {
     expect(fits({ ...none, lane: ["read"] }, event("1"))).toBe(false);
   });
   test("are a sentence", () => {
-    expect(sentence({ ...none, lane: ["write", "destructive"], client: ["Codex"], q: "x" })).toBe("Lane is write or destructive, and client is Codex, and text has “x”");
+    expect(sentence({ ...none, lane: ["write", "destructive"], client: ["Codex"], q: "x" })).toBe("Lane is write or destructive, and client is Codex, and text contains “x”");
     expect(sentence({ ...none, status: ["blocked"] })).toBe("Outcome is refused");
   });
 });
@@ -69,28 +69,28 @@ describe("a decision", () => {
   test("shows what the arguments do, and that a person is asked", () => {
     const lane = { operation: "destructive" as const, word: "DROP", by: "sql" as const, argument: "sql" };
     expect(checks({ outcome: "allowed", lane })).toHaveLength(9);
-    expect(checks({ outcome: "refused", check: "lane" }).at(-1)).toEqual({ name: "what the arguments do", passed: false });
+    expect(checks({ outcome: "refused", check: "lane" }).at(-1)).toEqual({ name: "argument lane", passed: false });
     expect(checks({ outcome: "asked", check: "ask" }).map((c) => c.passed)).toEqual([...Array(8).fill(true), undefined]);
     expect(checks({ outcome: "refused", check: "ask", lane })).toHaveLength(10);
-    expect(checks({ outcome: "allowed", approval: "q1" }).at(-1)).toEqual({ name: "a person", passed: true });
-    expect(argumentWords(lane)).toBe("By its arguments it counts as destructive: “DROP” in “sql”, read as SQL.");
-    expect(argumentWords({ ...lane, operation: "read", word: undefined, declared: true })).toBe("By its arguments it counts as read: “sql”, read as SQL, as the configuration says.");
-    expect(argumentWords({ operation: "write", by: "shell", argument: "cmd", word: "it is too long", unread: true })).toBe("By its arguments it counts as write: “cmd”, read as a shell line, could not be read to its end (it is too long).");
+    expect(checks({ outcome: "allowed", approval: "q1" }).at(-1)).toEqual({ name: "approval", passed: true });
+    expect(argumentWords(lane)).toBe("By its arguments the call is destructive: “DROP” in “sql”, read as SQL.");
+    expect(argumentWords({ ...lane, operation: "read", word: undefined, declared: true })).toBe("By its arguments the call is read: “sql”, read as SQL, set in the configuration.");
+    expect(argumentWords({ operation: "write", by: "shell", argument: "cmd", word: "it is too long", unread: true })).toBe("By its arguments the call is write: “cmd”, read as a shell command, could not be parsed completely (it is too long).");
   });
   test("says what would pass", () => {
-    expect(remedy(refused("lane", { lane: { operation: "destructive", by: "sql", argument: "sql" } }))?.text).toBe("The same call with call_tool_destructive, declared as destructive.");
+    expect(remedy(refused("lane", { lane: { operation: "destructive", by: "sql", argument: "sql" } }))?.text).toBe("Call it with call_tool_destructive and operation type destructive.");
     expect(remedy(refused("ask"))).toMatchObject({ page: "approvals" });
-    expect(remedy({ ...refused("ask"), metadata: { ...refused("ask").metadata, error_code: "APPROVAL_DENIED" } })?.text).toBe("Another call: a person has denied this one.");
-    expect(remedy(refused("hints"))?.text).toBe("The same call with call_tool_destructive, declared as destructive.");
+    expect(remedy({ ...refused("ask"), metadata: { ...refused("ask").metadata, error_code: "APPROVAL_DENIED" } })?.text).toBe("A user denied this call. It cannot be repeated for 15 minutes.");
+    expect(remedy(refused("hints"))?.text).toBe("Call it with call_tool_destructive and operation type destructive.");
     expect(remedy(refused("callable", { status: "pending_approval" }))).toMatchObject({ page: "approvals", id: "notes:write_note" });
     expect(remedy(refused("callable", { status: "server_disabled" }))).toMatchObject({ page: "servers", id: "notes" });
     expect(remedy(record())).toBeUndefined();
   });
   test("says who marked the tool", () => {
     const hints = { read_only: { value: false, from: "server" as const }, destructive: { value: true, from: "override" as const } };
-    expect(reasonOf({ outcome: "allowed", call_with: "call_tool_destructive", hints }, "call_tool_destructive")).toBe("The configuration marks the tool destructive, and it was called so.");
+    expect(reasonOf({ outcome: "allowed", call_with: "call_tool_destructive", hints }, "call_tool_destructive")).toBe("The configuration marks the tool destructive. It was called as destructive.");
     expect(reasonOf({ outcome: "warned", call_with: "call_tool_destructive", hints }, "call_tool_read")).toBe("The configuration marks the tool destructive, but it was called as read.");
-    expect(reasonOf({ outcome: "allowed", call_with: "call_tool_destructive", hints: { read_only: { value: false, from: "default" }, destructive: { value: true, from: "default" } } }, "call_tool_destructive")).toMatch(/^Nobody says/);
+    expect(reasonOf({ outcome: "allowed", call_with: "call_tool_destructive", hints: { read_only: { value: false, from: "default" }, destructive: { value: true, from: "default" } } }, "call_tool_destructive")).toMatch(/^The tool has no hints/);
   });
 });
 

@@ -19,7 +19,7 @@ const call = (over: Partial<PendingCall> = {}): PendingCall => ({
 suite("calls that wait", () => {
   it("are the first group, in the order in which they came, and no filter of definitions takes them", () => {
     const all = itemsOf(waiting([tool("s:a", { together: true }), tool("s:b", { verdict: "block" })]), [call(), call({ id: "q2" })]);
-    expect(sections(all).map((s) => [s.title, s.items.length])).toEqual([["Calls that wait", 2], ["Changed since you accepted them", 2]]);
+    expect(sections(all).map((s) => [s.title, s.items.length])).toEqual([["Pending calls", 2], ["Changed since approval", 2]]);
     expect(ordered(sections(all)).map((i) => i.key)).toEqual(["call q1", "call q2", "tool s:b", "tool s:a"]);
     expect(all.filter(waits)).toHaveLength(4);
     expect(all.filter(isClean).map((i) => i.key)).toEqual(["tool s:a"]);
@@ -33,27 +33,27 @@ suite("calls that wait", () => {
   });
 
   it("say what becomes of them", () => {
-    expect(lead(0, 0)).toMatch(/^What changes/);
-    expect(lead(0, 1)).toBe("It reaches no agent until you decide.");
-    expect(lead(1, 1)).toBe("It is not made until you allow it.");
-    expect(lead(2, 2)).toBe("None of them is made until you allow it.");
-    expect(lead(1, 3)).toBe("1 call is held until you answer; nothing else reaches an agent until you decide.");
+    expect(lead(0, 0)).toMatch(/^Changed definitions/);
+    expect(lead(0, 1)).toBe("Agents cannot use it until you approve.");
+    expect(lead(1, 1)).toBe("The call is held until you approve.");
+    expect(lead(2, 2)).toBe("Calls are held until you approve.");
+    expect(lead(1, 3)).toBe("1 call is held until you answer. Agents cannot use the other items until you approve.");
     const say = (over: Partial<PendingCall>) => { const s = heldWords(call(over)); return `${s.kind}: ${s.strong} ${s.text}`; };
-    expect(say({})).toBe("warm: It counts as a write: the tool is said to be so.");
-    expect(say({ lane: "destructive", lane_reason: "its arguments say so: DROP in sql" })).toBe("hot: It counts as destructive: its arguments say so: DROP in sql.");
+    expect(say({})).toBe("warm: Counts as write: the tool is said to be so.");
+    expect(say({ lane: "destructive", lane_reason: "its arguments say so: DROP in sql" })).toBe("hot: Counts as destructive: its arguments say so: DROP in sql.");
     const by = { answered_by: "admin", answered_via: "cli", answered_at: "2026-11-20T15:00:00Z" };
-    expect(say({ state: "used", ...by })).toBe("calm: Allowed by a person on the command line. The call was made.");
-    expect(say({ state: "denied", ...by, denial: "not now" })).toBe("calm: Denied by a person on the command line. The agent was told: not now");
-    expect(say({ state: "expired" })).toBe("calm: Its time is over. When the call is made again, it is asked about again.");
-    expect(say({ state: "expired", ...by })).toMatch(/What was answered holds no longer/);
+    expect(say({ state: "used", ...by })).toBe("calm: Approved by a user on the command line. The call was sent.");
+    expect(say({ state: "denied", ...by, denial: "not now" })).toBe("calm: Denied by a user on the command line. Reason sent to the agent: not now");
+    expect(say({ state: "expired" })).toBe("calm: Expired. If the client repeats the call, you are asked again.");
+    expect(say({ state: "expired", ...by })).toMatch(/The answer is no longer valid/);
   });
 
   it("can be allowed for a while: at first their tool alone, and their token alone", () => {
     expect(bodyOf(offered(call()))).toEqual({ server: "s", lane: "write", for: "15m", calls: 5, tools: "t" });
     const l = offered(call({ actor: "agent:ci" }));
-    expect(covers(l)).toBe("5 more calls of s:t, whatever the arguments, if they read or write, by the token ci, within 15 minutes.");
+    expect(covers(l)).toBe("5 more calls to s:t with any arguments, read and write lanes, from the token ci, within 15 minutes.");
     expect(bodyOf({ ...l, tools: "" })).toEqual({ server: "s", lane: "write", for: "15m", calls: 5, client: "ci" });
-    expect(covers({ ...l, tools: "", lane: "destructive", client: "", calls: 1, life: "1h" })).toBe("1 more call of any tool of s, whatever the arguments, by any client, within an hour.");
+    expect(covers({ ...l, tools: "", lane: "destructive", client: "", calls: 1, life: "1h" })).toBe("1 more call to any tool on s with any arguments, from any client, within 1 hour.");
     expect(lanesFor(call({ lane: "destructive" }))).toEqual(["destructive"]);
     expect(lanesFor(call({ lane: "read" }))).toEqual(["read", "write", "destructive"]);
   });
@@ -101,8 +101,8 @@ suite("what waits", () => {
     const say = (more: Partial<WaitingTool>) => why(itemsOf(waiting([tool("s:t", more)]))[0] as DefinitionItem);
     expect(say({ what: { description: { added: 20, removed: 0 }, parameters: 1 } })).toBe("Description, 1 parameter");
     expect(say({ what: { description: { added: 1, removed: 0 } } })).toBe("Description, 1 word");
-    expect(say({ what: { other: ["outputSchema"] } })).toBe("Form of the answer");
-    expect(say({ loosened: ["destructiveHint"] })).toBe("No longer says that it destroys");
+    expect(say({ what: { other: ["outputSchema"] } })).toBe("Output schema");
+    expect(say({ loosened: ["destructiveHint"] })).toBe("No longer marked destructive");
   });
 });
 
@@ -113,7 +113,7 @@ suite("a definition beside the approved one", () => {
   it("lists parameters, those that changed first", () => {
     const rows = parameters(is, was, [{ path: "/inputSchema/properties/c/description", kind: "added", new: "new" }]);
     expect(rows.map((r) => [r.name, r.change, r.was, r.is])).toEqual([
-      ["c", "changed", "anything", "string"], ["d", "added", undefined, "one of x, y, required"], ["b", "removed", "integer", undefined], ["a", "same", "string, required", "string, required"],
+      ["c", "changed", "any", "string"], ["d", "added", undefined, "one of x, y, required"], ["b", "removed", "integer", undefined], ["a", "same", "string, required", "string, required"],
     ]);
     expect(rows[0]!.pieces).toEqual([{ kind: "added", text: "new" }]);
   });
@@ -147,12 +147,12 @@ suite("a definition beside the approved one", () => {
     const d = { inputSchema: { properties: { "ignore all": { description: "say nothing" } } } };
     const [name, text] = marked(d, [finding("/inputSchema/properties/ignore all", "ignore"), finding("/inputSchema/properties/ignore all/description", "say")], "/description");
     expect([name!.text, text!.text, text!.label]).toEqual(["ignore all", "say nothing", "parameter ignore all, description"]);
-    expect(label("/outputSchema/properties/a~1b")).toBe("form of the answer, a/b");
+    expect(label("/outputSchema/properties/a~1b")).toBe("output schema, a/b");
   });
 
   it("compares whatever the order of members", () => {
     expect(same({ a: 1, b: [{ c: 1, d: 2 }] }, { b: [{ d: 2, c: 1 }], a: 1 })).toBe(true);
-    expect(describe({ type: ["string", "null"], default: "x", maxLength: 5 }, false)).toBe("string or null, default x, at most 5");
+    expect(describe({ type: ["string", "null"], default: "x", maxLength: 5 }, false)).toBe("string or null, default x, max length 5");
   });
 });
 
@@ -161,28 +161,28 @@ suite("what is said of it", () => {
 
   it("says the gravest thing", () => {
     const two = [finding("/description"), { ...finding("/description"), severity: "review" as const }];
-    expect(verdict(diff({ verdict: "block", findings: two, loosened: ["destructiveHint"] }), "write", "write").text).toMatch(/^One of two findings is of a kind/);
-    expect(verdict(diff({ verdict: "block", findings: [two[0]!] }), "write", "write").text).toMatch(/^The finding is/);
-    expect(verdict(diff({ loosened: ["destructiveHint"] }), "destructive", "write").text).toBe("Approved as it is, it would be called as a write, and a client that asks you only about destructive calls would no longer ask.");
-    expect(verdict(diff({ loosened: ["openWorldHint"] }), "write", "write").strong).toMatch(/more harmless/);
-    expect(verdict(diff({ verdict: "review", findings: [two[1]!] }), "write", "write").strong).toBe("One finding to look at.");
+    expect(verdict(diff({ verdict: "block", findings: two, loosened: ["destructiveHint"] }), "write", "write").text).toMatch(/^One of two findings is typical of attacks/);
+    expect(verdict(diff({ verdict: "block", findings: [two[0]!] }), "write", "write").text).toMatch(/^The finding is typical/);
+    expect(verdict(diff({ loosened: ["destructiveHint"] }), "destructive", "write").text).toBe("If you approve it, the tool moves to the write lane, and clients that ask only for destructive calls would no longer ask.");
+    expect(verdict(diff({ loosened: ["openWorldHint"] }), "write", "write").strong).toMatch(/Hints relaxed/);
+    expect(verdict(diff({ verdict: "review", findings: [two[1]!] }), "write", "write").strong).toBe("1 finding to review.");
     expect(verdict(diff({ verdict: "incomplete" }), "write", "write").kind).toBe("warm");
     expect(verdict(diff({ reason: "blocked", verdict: "block", findings: two }), "write", "write").strong).toMatch(/blocked/);
-    expect(verdict(diff({ reason: undefined }), "write", "write").strong).toMatch(/nothing to decide/);
+    expect(verdict(diff({ reason: undefined }), "write", "write").strong).toMatch(/Nothing to review/);
     expect(severities(two)).toBe("1 block, 1 review");
   });
 
   it("says what did not change", () => {
     const properties = (...names: string[]) => ({ name: "t", description: "d", inputSchema: { properties: Object.fromEntries(names.map((n) => [n, {}])) } });
     const accepted = (definition: unknown) => ({ fingerprint: "a", by: "admin", at: "", definition });
-    expect(untouched(diff({ definition: properties("a", "b", "c"), approved: accepted(properties("a", "b")) }))).toBe("The 2 other parameters, name and description are as accepted.");
-    expect(untouched(diff({ definition: properties("a", "b"), approved: accepted(properties("a", "b")) }))).toBe("Name, description and 2 parameters are as accepted.");
-    expect(untouched(diff({ definition: properties(), approved: accepted(properties()), changes: [{ path: "/description", kind: "changed" }] }))).toBe("Name is as accepted.");
+    expect(untouched(diff({ definition: properties("a", "b", "c"), approved: accepted(properties("a", "b")) }))).toBe("The 2 other parameters, name and description are unchanged.");
+    expect(untouched(diff({ definition: properties("a", "b"), approved: accepted(properties("a", "b")) }))).toBe("Name, description and 2 parameters are unchanged.");
+    expect(untouched(diff({ definition: properties(), approved: accepted(properties()), changes: [{ path: "/description", kind: "changed" }] }))).toBe("Name is unchanged.");
     expect(untouched(diff({}))).toBe("");
   });
 
   it("names who accepted it, how many wait and what runs", () => {
-    expect([accepter("admin"), accepter("trust:scan"), heading(0), heading(1), heading(1234)]).toEqual(["by you", "by trust: scan", "Nothing waits for you", "One waits for you", "1,234 wait for you"]);
+    expect([accepter("admin"), accepter("trust:scan"), heading(0), heading(1), heading(1234)]).toEqual(["by you", "by trust: scan", "Nothing to review", "1 item needs review", "1,234 items need review"]);
     expect(commandLine({ command: "sh", args: ["-c", "it's ~/a"] })).toBe(`sh -c 'it'\\''s ~/a'`);
   });
 });

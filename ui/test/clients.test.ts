@@ -14,14 +14,14 @@ test("clients are the agents' sessions, taken together by name", () => {
     session({ client_name: "claude-code", client_version: "2.4.1", calls: 9 }), session({ client_name: "claude-code", client_version: "2.3.0", refused: 1, last: "2026-11-20T12:00:00.5Z" }),
     session({ client_name: "mine", last: "2026-11-20T11:00:00+00:00" }), session({ actor: "admin", client_name: "curl" }), session({ source: "rest", client_name: "Mozilla" }), session({}), session({ actor: "agent:ci", client_name: "claude-code", calls: 3 }),
   ], known);
-  expect(all.map((c) => [c.name, c.versions, c.sessions, c.calls, c.refused])).toEqual([["Claude Code", ["2.4.1", "2.3.0"], 3, 13, 1], ["mine", [], 1, 1, 0], ["It has no name", [], 1, 1, 0]]);
+  expect(all.map((c) => [c.name, c.versions, c.sessions, c.calls, c.refused])).toEqual([["Claude Code", ["2.4.1", "2.3.0"], 3, 13, 1], ["mine", [], 1, 1, 0], ["Unnamed client", [], 1, 1, 0]]);
   expect(all[0]!.last).toBe("2026-11-20T12:00:00.5Z");
 });
 
 test("what the page says", () => {
-  expect(heading(4, false)).toBe("Four clients used MCPProxy today");
-  expect(heading(1, true)).toBe("At least one client used MCPProxy today");
-  expect(heading(0, false)).toBe("No client used MCPProxy today");
+  expect(heading(4, false)).toBe("4 clients in the last 24 hours");
+  expect(heading(1, true)).toBe("At least 1 client in the last 24 hours");
+  expect(heading(0, false)).toBe("No clients in the last 24 hours");
   expect(sessionName(session({ client_name: "cursor-vscode", client_version: "3.23" }), known)).toBe("Cursor 3.23");
   expect(sessionName(session({ source: "cli" }), known)).toBe("cli");
   expect(went({ calls: 1, refused: 2, failed: 0 })).toBe("1 call, 2 refused");
@@ -35,7 +35,7 @@ test("clients by the names that people know", () => {
 test("rows: connected, seen besides, installed; and who is not here", () => {
   const uses = clientsOf([session({ client_name: "mine" }), session({ client_name: "codex-mcp-client" }), session({})], known);
   const { rows, elsewhere } = rowsOf(known, uses);
-  expect(rows.map((r) => [r.name, r.id, r.use?.calls])).toEqual([["Claude Code", "claude-code", undefined], ["Kiro", "kiro", undefined], ["Codex", "codex", 1], ["mine", "", 1], ["It has no name", "", 1], ["VS Code", "vscode", undefined]]);
+  expect(rows.map((r) => [r.name, r.id, r.use?.calls])).toEqual([["Claude Code", "claude-code", undefined], ["Kiro", "kiro", undefined], ["Codex", "codex", 1], ["mine", "", 1], ["Unnamed client", "", 1], ["VS Code", "vscode", undefined]]);
   expect(elsewhere.map((c) => c.id)).toEqual(["cursor", "zed"]);
 });
 

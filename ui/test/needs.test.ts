@@ -42,14 +42,14 @@ describe("needsOf", () => {
   test("what cannot be fetched now", () => {
     const npx = (name: string) => server(name, { state: "connecting", step: "installing", trouble: "registry.example cannot be reached, is there a network?" });
     const [need] = needsOf(waiting([]), [npx("gh")], undefined, now);
-    expect([said(need!.title), said(need!.text), need!.act.href]).toEqual(["gh cannot be fetched", "registry.example cannot be reached, is there a network?", "/ui/servers?id=gh"]);
+    expect([said(need!.title), said(need!.text), need!.act.href]).toEqual(["gh cannot be downloaded", "registry.example cannot be reached, is there a network?", "/ui/servers?id=gh"]);
     const [all] = needsOf(waiting([]), ["a", "b", "c"].map(npx), undefined, now);
-    expect([said(all!.title), said(all!.text).includes("b: registry.example cannot be reached")]).toEqual(["3 servers cannot be fetched", true]);
+    expect([said(all!.title), said(all!.text).includes("b: registry.example cannot be reached")]).toEqual(["3 servers cannot be downloaded", true]);
   });
 
   test("what widens in the file", () => {
     const [need, ...more] = needsOf(waiting([]), [], { unconfirmed: 2, activity: {} } as unknown as Status, now);
-    expect([said(need!.title), said(need!.text), need!.act.label, more]).toEqual(["2 changes of the configuration wait for you", "They widen what you have confirmed. If you made them, confirm them in a terminal: mcpproxy config confirm.", "Look", []]);
+    expect([said(need!.title), said(need!.text), need!.act.label, more]).toEqual(["2 configuration changes need confirmation", "They grant more access. If you made them, confirm them in a terminal: mcpproxy config confirm.", "View", []]);
     expect(needsOf(waiting([]), [], { activity: {} } as unknown as Status, now)).toEqual([]);
   });
 
@@ -58,13 +58,13 @@ describe("needsOf", () => {
       servers: [{ name: "new", stage: "launch", fingerprint: "f", proposed_by: "agent", client_name: "Claude Code", launch: { protocol: "stdio", command: "npx", args: ["-y", "x y"] }, tool_count: 0, offer_count: 0, findings: 0 }],
     });
     const all = needsOf(w, [server("k", { state: "failed", last_error: "no file.", restarts: 3, retry_at: "2026-11-20T15:00:38Z" }), server("n", { state: "needs_login", tool_count: 24 }), server("off", { enabled: false, state: "failed" })], undefined, now);
-    expect(all.map((n) => said(n.title))).toEqual(["a:bad changed", "new wants to be added", "k keeps failing", "n needs a login", "a:x is new"]);
+    expect(all.map((n) => said(n.title))).toEqual(["a:bad changed", "new was proposed", "k keeps failing", "n needs a login", "a:x is new"]);
     expect(all.map((n) => said(n.text))).toEqual([
       "Its new text “takes files” and “hides”.",
       "Proposed by Claude Code: npx -y 'x y'. It has not been started.",
-      "4 times: no file. Tries again in 38 s.",
-      "Calls to its 24 tools are answered with LOGIN_NEEDED.",
-      "No agent sees it before you approve it.",
+      "Failed 4 times: no file. Next retry in 38 s.",
+      "Calls to its 24 tools fail with LOGIN_NEEDED.",
+      "Agents cannot use it until you approve it.",
     ]);
     expect(all[0]!.act.href).toBe("/ui/approvals?id=a:bad");
   });
@@ -76,39 +76,39 @@ describe("needsOf", () => {
     });
     const poisoned = waiting([tool("a:bad", { reason: "changed", verdict: "block" })]);
     const [first, second] = needsOf(poisoned, [server("s")], undefined, now, [call("q1")]);
-    expect([said(first!.title), said(first!.text), first!.act.href, first!.call?.id]).toEqual(["n:x waits for your answer", "Cursor wants to call it. It counts as write: the tool is said to be so.", "/ui/approvals?kind=call&id=q1", "q1"]);
+    expect([said(first!.title), said(first!.text), first!.act.href, first!.call?.id]).toEqual(["n:x needs approval", "Cursor called it. It counts as write: the tool is said to be so.", "/ui/approvals?kind=call&id=q1", "q1"]);
     expect(said(second!.title)).toBe("a:bad changed");
     const many = needsOf(poisoned, [server("s")], undefined, now, ["q1", "q2", "q3", "q4"].map((id) => call(id, id === "q2" ? { tool: "y" } : {})));
-    expect([said(many[0]!.title), said(many[0]!.text), many[0]!.call?.id, many.length]).toEqual(["4 calls wait for your answer", "n:x, n:y, n:x and 1 more. They are not made until you allow them.", "q1", 2]);
-    expect(said(needsOf(waiting([]), [], undefined, now, [call("q", { client_name: undefined, actor: "agent:ci" })])[0]!.text)).toMatch(/^agent ci wants/);
+    expect([said(many[0]!.title), said(many[0]!.text), many[0]!.call?.id, many.length]).toEqual(["4 calls need approval", "n:x, n:y, n:x and 1 more. They are held until you approve.", "q1", 2]);
+    expect(said(needsOf(waiting([]), [], undefined, now, [call("q", { client_name: undefined, actor: "agent:ci" })])[0]!.text)).toMatch(/^agent ci called it/);
   });
 
   test("three of a kind are one row", () => {
     const servers = ["a", "b", "c", "d"].map((n) => server(n, { state: "failed" }));
     const all = needsOf(waiting([tool("s:a"), tool("s:b", { loosened: ["destructiveHint"] }), tool("s:c", { findings: [finding("note", "is long")], verdict: "review", since: "2026-11-20T13:00:00Z" })]), servers, undefined, now);
-    expect(all.map((n) => said(n.title))).toEqual(["4 servers do not work", "3 more definitions wait"]);
+    expect(all.map((n) => said(n.title))).toEqual(["4 servers failed", "3 more definitions need review"]);
     expect(said(all[0]!.text)).toBe("a, b, c and 1 more.");
-    expect(said(all[1]!.text)).toBe("1 of them with a finding; s:b no longer calls itself destructive.");
+    expect(said(all[1]!.text)).toBe("1 with findings; s:b is no longer marked destructive.");
     expect(all[1]!.since).toBe("2026-11-20T13:00:00Z");
   });
 
   test("what was refused already needs nobody, what the list left out still counts", () => {
     expect(needsOf(waiting([tool("s:a", { reason: "blocked", verdict: "block" })]), [server("s")], undefined, now)).toEqual([]);
     const all = needsOf(waiting([tool("s:a")], { total_tools: 700 }), [server("s")], undefined, now);
-    expect(all.map((n) => said(n.title))).toEqual(["700 definitions wait"]);
+    expect(all.map((n) => said(n.title))).toEqual(["700 definitions need review"]);
     const page = Array.from({ length: 500 }, (_, i) => tool(`s:t${i}`, { verdict: "review", findings: [finding("review", "hides")] }));
     const rest = needsOf(waiting(page, { total_tools: 10_000, total_findings: 1_204, total_poisoned: 4, total_blocked: 6 }), [server("s")], undefined, now);
-    expect(rest.map((n) => [said(n.title), said(n.text)])).toEqual([["9,990 definitions wait", "1,200 of them with a finding."]]);
+    expect(rest.map((n) => [said(n.title), said(n.text)])).toEqual([["9,990 definitions need review", "1,200 with findings."]]);
   });
 
   test("a line for many names the reasons", () => {
     const failed = (name: string, last_error: string) => server(name, { state: "failed", last_error });
     const [all] = needsOf(waiting([]), [failed("a", "TOKEN is not set."), failed("b", "command not found: uvx"), failed("c", ""), failed("d", "x")], undefined, now);
-    expect([said(all!.title), said(all!.text)]).toEqual(["4 servers do not work", "a: TOKEN is not set; b: command not found: uvx; c; and 1 more."]);
+    expect([said(all!.title), said(all!.text)]).toEqual(["4 servers failed", "a: TOKEN is not set; b: command not found: uvx; c; and 1 more."]);
   });
 
   test("a log that was changed comes before all", () => {
     const status = { activity: { degraded: false, records: 3, verified: { at: "2026-11-20T14:00:00Z", ok: false } } } as never;
-    expect(said(needsOf(waiting([tool("s:a")]), [], status, now)[0]!.title)).toBe("The log was changed from outside");
+    expect(said(needsOf(waiting([tool("s:a")]), [], status, now)[0]!.title)).toBe("The activity log failed verification");
   });
 });

@@ -28,8 +28,8 @@ test.each(names)("%s", (name) => {
 
   // The form of a tool's arguments.
   const all = fields({ properties: json(name, { type: "string" }), required: [name] })!;
-  expect(Object.entries(argumentsOf(all, {}).mistakes)).toEqual([[name, "It is required."]]);
-  expect(Object.entries(argumentsOf(fields({ properties: json(name, { type: "integer" }) })!, json(name, "x")).mistakes)).toEqual([[name, "Write a number, such as 12."]]);
+  expect(Object.entries(argumentsOf(all, {}).mistakes)).toEqual([[name, "This field is required."]]);
+  expect(Object.entries(argumentsOf(fields({ properties: json(name, { type: "integer" }) })!, json(name, "x")).mistakes)).toEqual([[name, "Enter a number, such as 12."]]);
   expect(JSON.stringify(argumentsOf(all, entriesOf(all, json(name, "v"))!).args)).toBe(JSON.stringify(json(name, "v")));
   expect(entriesOf(fields({ properties: { ...json(name, { type: "string" }), other: { type: "string" } } })!, { other: "v" })).toEqual({ other: "v" });
 
@@ -45,13 +45,13 @@ test.each(names)("%s", (name) => {
   expect(within({ since: name, until: "" }, now)).toBe(within({ since: "", until: "" }, now));
   expect([word("status", name), filterWord("status", name), filterWord("type", name), clientName(name, []), surfaceWords(name), actionWords(name)]).toEqual([name, name, name, name, "", name.replaceAll("_", " ")]);
   expect(entries("status", {}, name)).toEqual([[name, 0]]);
-  expect(filtered({ lane: [], status: [], server: [], tool: [], client: [], session: "", type: [name], q: "" } as never)).toBe(`Kind is ${name}`);
+  expect(filtered({ lane: [], status: [], server: [], tool: [], client: [], session: "", type: [name], q: "" } as never)).toBe(`Type is ${name}`);
   expect(how({ how: name, fields: [name] })).toBe(`${name}, in ${name}`);
   expect(checkPage({ code: name, state: "warn", title: "" }, [])).toBeUndefined();
   expect(checks({ outcome: "refused", check: name } as never)).toEqual([{ name: name.replaceAll("_", " "), passed: false }]);
   expect(argumentWords({ argument: "a", by: name, operation: "read" } as never)).toContain(`read as ${name}`);
   const refused = { status: "blocked", metadata: { error_code: "TOOL_LOCKED", decision: { check: "callable", status: name } } } as unknown as ActivityRecord;
-  expect([whyRefused(refused), remedy(refused)!.text]).toEqual(["locked", `Its status is ${name.replaceAll("_", " ")}; it passes when that has changed.`]);
+  expect([whyRefused(refused), remedy(refused)!.text]).toEqual(["locked", `The tool has the status ${name.replaceAll("_", " ")}.`]);
 
   // Hints of a tool of that name.
   const choices = { readOnlyHint: "true", destructiveHint: "", idempotentHint: "", openWorldHint: "" } as const;

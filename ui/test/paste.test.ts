@@ -48,7 +48,7 @@ test("which secrets are needed", () => {
 test("what is found: the same one twice, pasted, here already, MCPProxy itself", () => {
   const one = (id: string, over: Partial<FoundServer> = {}): FoundServer => ({ id, client: "cursor", client_name: "Cursor", path: "/home/me/.cursor/mcp.json", scope: "user", name: id, called: id, launch: { command: "npx", args: [id] }, secrets: [], have: false, ours: false, notes: [], ...over });
   const all = marks([one("a"), one("b", { client: "codex", client_name: "Codex", path: "/c", name: "a" }), one("c"), one("d", { have: true }), one("e", { ours: true })], ["npx c"]);
-  expect(all.map((m) => [m.server.id, m.why, m.again, m.have])).toEqual([["a", "", false, false], ["b", "", true, false], ["c", "pasted already", false, false], ["d", "here already", false, true]]);
+  expect(all.map((m) => [m.server.id, m.why, m.again, m.have])).toEqual([["a", "", false, false], ["b", "", true, false], ["c", "already pasted", false, false], ["d", "already added", false, true]]);
   expect(byFile(all).map((g) => [g.name, g.marks.length])).toEqual([["Cursor", 3], ["Codex", 1]]);
   expect(tally({ found: all.map((m) => m.server), broken: [] })).toBe("2 clients, 4 servers");
 });
@@ -59,7 +59,7 @@ test("a command line is what a person would type, and is read back", () => {
   expect(line).toMatch(/^sh -c '/);
   expect(words(line)).toEqual(argv);
   expect(words(`npx -y "a \\"b\\"" c\\ d  `)).toEqual(["npx", "-y", 'a "b"', "c d"]);
-  expect(() => words("npx 'a")).toThrow("not closed");
+  expect(() => words("npx 'a")).toThrow("Missing closing");
   expect(commandLine({ url: "https://x/mcp" })).toBe("https://x/mcp");
 });
 

@@ -27,8 +27,8 @@ test("the challenge is the digest of the statement, whose members have one order
 
 test("what is of another request, or not what is shown, is not signed", async () => {
   await expect(challenge(what, "POST /api/v1/a")).rejects.toThrow("another request");
-  for (const other of [[], claims.slice(1), [...claims, "more"], [claims[1]!, claims[0]!], [claims.join("\n")]]) await expect(challenge({ ...what, claims: other }, statement.for)).rejects.toThrow("not what is shown");
-  await expect(challenge({ ...what, statement: { ...statement, count: 3 } }, statement.for)).rejects.toThrow("not what is shown");
+  for (const other of [[], claims.slice(1), [...claims, "more"], [claims[1]!, claims[0]!], [claims.join("\n")]]) await expect(challenge({ ...what, claims: other }, statement.for)).rejects.toThrow("does not match the changes shown");
+  await expect(challenge({ ...what, statement: { ...statement, count: 3 } }, statement.for)).rejects.toThrow("does not match the changes shown");
 });
 
 test("the header, and the fingerprint that the command line shows", async () => {

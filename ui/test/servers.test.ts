@@ -14,7 +14,7 @@ test("who needs a person comes first, and stays there while it is tried again", 
   ];
   expect(all.map(groupOf)).toEqual(["work", "off", "need", "need", "need", "need", "work", "off"]);
   expect(broken(all[5]!)).toBe(false);
-  expect(sentence(all)).toBe("Four servers need you, two work");
+  expect(sentence(all)).toBe("4 servers need attention, 2 running");
   const names = (r: ReturnType<typeof rows>) => r.map((x) => ("server" in x ? x.server.name : `${x.group} ${x.count}`));
   expect(names(rows(all, "", ["off"]))).toEqual(["need 4", "c", "d", "e", "f", "work 2", "a", "g", "off 2"]);
   expect(names(rows(all, "B", ["off"]))).toEqual(["off 1", "b"]); // what is searched for is shown
@@ -23,18 +23,18 @@ test("who needs a person comes first, and stays there while it is tried again", 
 });
 
 test("the heading is a sentence whatever there is", () => {
-  expect(sentence([])).toBe("No server yet");
-  expect(sentence([server("a")])).toBe("One server works");
-  expect(sentence([server("a", { enabled: false })])).toBe("The one server is off");
-  expect(sentence([server("a", { state: "failed" })])).toBe("One server needs you, none works");
-  expect(sentence([server("a", { state: "failed" }), server("b")])).toBe("One server needs you, one works");
+  expect(sentence([])).toBe("No servers yet");
+  expect(sentence([server("a")])).toBe("1 server running");
+  expect(sentence([server("a", { enabled: false })])).toBe("The server is disabled");
+  expect(sentence([server("a", { state: "failed" })])).toBe("1 server needs attention, none running");
+  expect(sentence([server("a", { state: "failed" }), server("b")])).toBe("1 server needs attention, 1 running");
 });
 
 test("a cause is a sentence of ours", () => {
   expect(cause({ failure: "EXITED: exit status 1", last_error: "exit status 1: <b>mine</b>" })).toBe("Exited with code 1.");
   expect(cause({ failure: "UNREACHABLE: nothing answers at its address" })).toBe("Nothing answers at its address.");
   expect(cause({ failure: "UNREACHABLE: nothing answers at its address", last_error: "nothing answers at its address 127.0.0.1:9: the connection was refused" })).toBe("Nothing answers at its address 127.0.0.1:9: the connection was refused.");
-  expect(cause({})).toBe("It is not connected.");
+  expect(cause({})).toBe("Not connected.");
 });
 
 test("tools that nobody has listed are not none", () => {
@@ -73,9 +73,9 @@ test("settings are texts that can be read back", () => {
   }
   expect(settingsOf({ protocol: "http" }).map((s) => s.key)).toContain("url");
   expect(() => parsed("command", "  ")).toThrow("disable it");
-  expect(() => parsed("command", "npx --key=[masked api-key 03aafb02]")).toThrow("not shown"); // it would be written into the file
+  expect(() => parsed("command", "npx --key=[masked api-key 03aafb02]")).toThrow("is a masked secret"); // it would be written into the file
   expect(() => parsed("hint_overrides", "[]")).toThrow("object");
-  expect(() => parsed("hint_overrides", "{")).toThrow("not JSON");
+  expect(() => parsed("hint_overrides", "{")).toThrow("Invalid JSON");
   expect(parsed("enabled_tools", " a \n\n b ")).toEqual(["a", "b"]);
 });
 

@@ -56,31 +56,31 @@ test("what is typed", () => {
 
 test("the sentences", () => {
   const now = new Date("2026-11-08T15:00:00");
-  expect(heading(file, now)).toBe("In force since 14:20");
-  expect(heading(file, new Date("2026-11-09T15:00:00"))).toBe("In force since 8 Nov, 14:20");
-  expect(lead(file, withSetting(file, undefined, limit, 15), 2, now)).toBe("The same as the saved file. Two changes here are not saved.");
+  expect(heading(file, now)).toBe("Active since 14:20");
+  expect(heading(file, new Date("2026-11-09T15:00:00"))).toBe("Active since 8 Nov, 14:20");
+  expect(lead(file, withSetting(file, undefined, limit, 15), 2, now)).toBe("The active configuration is the saved file. 2 unsaved changes.");
   const refused = { ...file, error: "no", needs_restart: ["log.format"] };
-  expect(heading(refused, now)).toBe("The saved file has a mistake");
+  expect(heading(refused, now)).toBe("The saved file has an error");
   const mistake = { line: 1, column: 1, message: "no", hint: "say yes" };
-  expect(heading({ ...refused, mistakes: [mistake, mistake] }, now)).toBe("The saved file has two mistakes");
+  expect(heading({ ...refused, mistakes: [mistake, mistake] }, now)).toBe("The saved file has 2 errors");
   expect(wrong(mistake)).toBe("no (say yes)");
-  expect(lead(refused, undefined, 0, now)).toBe("What was in force since 14:20 stays. log.format waits for a restart.");
+  expect(lead(refused, undefined, 0, now)).toBe("The configuration from 14:20 stays active. Restart MCPProxy to apply log.format.");
   const widened = (...keys: string[]) => ({ ...file, unconfirmed: keys.map((key) => ({ key, from: null, to: 1 })) });
-  expect(lead(widened("mcpServers.a", "listen"), undefined, 0, now)).toBe("What widens in the saved file waits for you: mcpServers.a, listen. Confirm it here or in a terminal: mcpproxy config confirm.");
-  expect(lead({ ...widened("a", "b", "c", "d"), unconfirmed_why: "no" }, undefined, 0, now)).toBe("Nothing that widens counts: no. What widens in the saved file waits for you: a, b, c and 1 more. Confirm it here or in a terminal: mcpproxy config confirm.");
-  expect(effect(validation({}))).toBe("Applies at once, nothing restarts");
-  expect(effect(validation({ changes: [{ key: "mcpServers.a.args", from: null, to: null }, { key: "mcpServers.a.env", from: null, to: null }] }))).toBe("Applies at once, also to 1 server");
-  expect(effect(validation({ needs_restart: ["listen"] }))).toBe("listen waits for a restart");
+  expect(lead(widened("mcpServers.a", "listen"), undefined, 0, now)).toBe("Changes that grant more access need confirmation: mcpServers.a, listen. Confirm here or run mcpproxy config confirm.");
+  expect(lead({ ...widened("a", "b", "c", "d"), unconfirmed_why: "no" }, undefined, 0, now)).toBe("Changes that grant more access are not applied: no. Changes that grant more access need confirmation: a, b, c and 1 more. Confirm here or run mcpproxy config confirm.");
+  expect(effect(validation({}))).toBe("Applies immediately");
+  expect(effect(validation({ changes: [{ key: "mcpServers.a.args", from: null, to: null }, { key: "mcpServers.a.env", from: null, to: null }] }))).toBe("Applies immediately to 1 server");
+  expect(effect(validation({ needs_restart: ["listen"] }))).toBe("Restart needed for listen");
   expect(place({ line: 1200, column: 3, key: "log.level", message: "" })).toBe("Line 1,200, log.level");
-  expect(facts(setting({ range: "1 to 100", restart: true }))).toBe("Default: 10. 1 to 100. Needs a restart.");
+  expect(facts(setting({ range: "1 to 100", restart: true }))).toBe("Default: 10. 1 to 100. Requires a restart.");
   expect(pieces("Needs `listen`, see [the guide](x.md).")).toEqual([{ text: "Needs ", code: false }, { text: "listen", code: true }, { text: ", see the guide.", code: false }]);
 });
 
 test("a check leads to the page that puts it right", () => {
   const to = (code: string, title = "", state = "bad") => checkPage({ code, title, state }, ["git", "github"]);
-  expect(to("server", "github does not work")).toEqual({ page: "servers", label: "Look at github", params: { id: "github" } });
+  expect(to("server", "github does not work")).toEqual({ page: "servers", label: "View github", params: { id: "github" } });
   expect(to("login", "Two servers need a login")).toEqual({ page: "servers", label: "Log in", params: {} });
   expect(to("approvals")?.page).toBe("approvals");
-  expect(to("config_file")).toEqual({ page: "settings", label: "Correct the file", params: { view: "file" } });
+  expect(to("config_file")).toEqual({ page: "settings", label: "Fix file", params: { view: "file" } });
   expect([to("disk"), to("server", "github", "ok")]).toEqual([undefined, undefined]);
 });

@@ -15,13 +15,13 @@ test("only what the daemon approves together is accepted in bulk", () => {
 
 test("how far a server is", () => {
   expect(progress(server("a", { state: "connecting", step: "installing" }), undefined)).toEqual({ kind: "moving", word: "installing" });
-  expect(progress(server("a", { state: "connecting", step: "installing", trouble: "no network" }), undefined)).toEqual({ kind: "wait", word: "cannot be fetched", why: "no network" });
+  expect(progress(server("a", { state: "connecting", step: "installing", trouble: "no network" }), undefined)).toEqual({ kind: "wait", word: "cannot download", why: "no network" });
   expect(progress(server("a", { state: "failed", last_error: "gone" }), undefined)).toMatchObject({ kind: "bad", why: "gone" });
   expect(progress(server("a", { state: "needs_variable", last_error: "it needs X_Y" }), undefined)).toEqual({ kind: "wait", word: "needs a variable", why: "it needs X_Y" });
   expect(progress(server("a", { state: "needs_secret", last_error: "it needs S" }), undefined)).toEqual({ kind: "wait", word: "needs a secret", why: "it needs S" });
   expect(progress(server("a"), waiting([]))).toEqual({ kind: "ready", word: "14 tools, clean" });
   expect(progress(server("a"), waiting([tool("a:x", { verdict: "block" }), tool("a:y")]))).toEqual({ kind: "wait", word: "14 tools, 1 with findings" });
-  expect(progress(server("a"), waiting([tool("a:y")]))).toEqual({ kind: "wait", word: "14 tools, clean, 1 to accept" });
+  expect(progress(server("a"), waiting([tool("a:y")]))).toEqual({ kind: "wait", word: "14 tools, clean, 1 to approve" });
 });
 
 test("a sentence fit for the servers", () => {

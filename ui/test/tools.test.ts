@@ -51,8 +51,8 @@ test("words for which a tool was found", () => {
   expect(marked("", found)).toEqual([]);
   expect(summary("  One.\nTwo.")).toBe("One.");
   expect(summary("x".repeat(500))).toHaveLength(241);
-  expect(how({ how: "synonym", fields: ["name", "parameter"] })).toBe("another word for it, in name, parameters");
-  expect(how({ how: "used", fields: [] })).toBe("called after such searches");
+  expect(how({ how: "synonym", fields: ["name", "parameter"] })).toBe("synonym, in name, parameters");
+  expect(how({ how: "used", fields: [] })).toBe("called after similar searches");
 });
 
 test("a signature names what is required", () => {
@@ -79,7 +79,7 @@ test("hints: who says them, and corrections keep what stands there", () => {
 test("filters", () => {
   const q = { q: "", id: "", lane: "write", status: "callable", hints: "", use: "never", server: "git", sort: "" } as const;
   expect(params(q)).toEqual({ operation_type: "write", status: "callable", hints: "", use: "never", server: "git" });
-  expect(sentence(q)).toBe("Lane is write, and can be called is yes, and use is never, and server is git.");
+  expect(sentence(q)).toBe("Lane is write, and status is callable, and use is never, and server is git.");
   expect(entries("lane", { destructive: 1, read: 2 }, "write")).toEqual([["read", 2], ["write", 0], ["destructive", 1]]);
   expect(entries("server", { b: 1, a: 1, c: 5 }, "").map((e) => e[0])).toEqual(["c", "a", "b"]);
   expect(split("a:b:c")).toEqual({ server: "a", tool: "b:c" });

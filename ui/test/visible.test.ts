@@ -13,6 +13,6 @@ test.each([
 ])("%j", (text, want) => expect(show(text)).toBe(want));
 
 test("a box says what it is", () => {
-  expect(visible("\u200b")).toEqual([{ code: "U+200B", name: "Zero width space, cannot be seen" }]);
-  expect(visible("\u{e0041}")).toEqual([{ code: "U+E0041", name: "Tag A, cannot be seen" }]);
+  expect(visible("\u200b")).toEqual([{ code: "U+200B", name: "Zero width space, invisible" }]);
+  expect(visible("\u{e0041}")).toEqual([{ code: "U+E0041", name: "Tag A, invisible" }]);
 });

@@ -20,7 +20,7 @@ export class ProblemError extends Error {
 
 export class OfflineError extends Error {
   constructor() {
-    super("MCPProxy does not answer.");
+    super("MCPProxy is unreachable.");
     this.name = "OfflineError";
   }
 }
@@ -93,7 +93,7 @@ async function problem(response: Response): Promise<Problem> {
     const body = (await response.json()) as Partial<Problem>;
     return { ...about, detail: body.title ?? "MCPProxy refused the request.", ...body, status: response.status };
   } catch {
-    return { ...about, detail: `MCPProxy answered with status ${response.status} and no explanation.` };
+    return { ...about, detail: `MCPProxy returned status ${response.status}.` };
   }
 }
 
@@ -111,7 +111,7 @@ export const api = {
   delete: <T>(route: string, o?: Options) => json<T>("DELETE", route, o),
 };
 
-/** What an error says to a person: never a stack, never "undefined". */
+/** Returns the code, message and hint of an error for display. */
 export function explain(error: unknown): { code: string; message: string; hint: string } {
   if (error instanceof ProblemError) return { code: error.code, message: error.message, hint: error.hint };
   if (error instanceof OfflineError) return { code: "", message: error.message, hint: "" };

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 
 export const offline = signal(false);
-/** When the last answer came: what is shown was true then. */
+/** The time of the last response, which is the age of the data shown. */
 export const lastAnswer = signal<Date | undefined>(undefined);
 /** When the next try is, while offline. */
 export const nextTry = signal<Date | undefined>(undefined);

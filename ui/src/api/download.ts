@@ -1,6 +1,6 @@
 import { send, type Params } from "./client";
 
-/** Saves what a route answers as a file: a link alone could not send the session. */
+/** Downloads a route as a file; a plain link could not send the session. */
 export async function download(route: string, query: Params, name: string, signal?: AbortSignal): Promise<void> {
   const response = await send("GET", route, { query, headers: { Accept: "*/*" }, ...(signal ? { signal } : {}) });
   const url = URL.createObjectURL(await response.blob());

@@ -34,7 +34,7 @@ let running: AbortController | undefined;
 let wake: (() => void) | undefined;
 let last = "";
 
-// What the tab that reads tells the others, and what they ask of it.
+// The messages between the tab that reads the stream and the other tabs.
 type Told =
   | { id?: string; event?: LiveEvent }
   | { live: typeof live.value; offline: boolean; nextTry?: Date }

@@ -1,5 +1,5 @@
-// A person's permission, where something widens what agents may do. client.ts asks for it
-// once for all pages; frame/permits.tsx shows what is asked.
+// The signature for requests that grant agents more access. client.ts asks for it
+// for all pages; frame/permits.tsx shows the dialog.
 
 import { signal } from "@preact/signals";
 import { asked, type Asked } from "../lib/presence";
@@ -25,7 +25,7 @@ export const asking = signal<readonly Asking[]>([]);
 /** Reports whether a problem can be answered with a signature. */
 export const asks = (p: Problem) => p.code === "PRESENCE_REQUIRED" && asked(p.details) !== undefined;
 
-/** Asks a person to permit a request, and returns what they have signed; throws when they do not. */
+/** Asks the user to sign a request and returns the signature; throws if the user cancels. */
 export function permit(p: Problem, method: string, route: string, url: string, body: unknown, abort?: AbortSignal): Promise<string> {
   const at = new URL(url, location.href);
   return new Promise((resolve, reject) => {
@@ -35,7 +35,7 @@ export function permit(p: Problem, method: string, route: string, url: string, b
         asking.value = asking.value.filter((a) => a !== one);
         abort?.removeEventListener("abort", left);
         if (signed !== undefined) resolve(signed);
-        else reject(failed ?? new Error("You did not permit it, so nothing has changed."));
+        else reject(failed ?? new Error("Canceled. Nothing was changed."));
       },
     };
     const left = () => one.end(undefined, abort?.reason);

@@ -12,7 +12,7 @@ export function takeCode(): string {
   return /^[A-Za-z0-9_-]{8,200}$/.test(code) ? code : "";
 }
 
-/** Signs in with what is at hand; the error of a code that was refused is thrown. */
+/** Signs in with the code or the session at hand; throws the error of a rejected code. */
 export async function start(code: string): Promise<void> {
   if (code) return open({ code });
   await askOtherTabs();

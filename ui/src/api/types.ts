@@ -1,4 +1,4 @@
-// The REST contract of /api/v1 that the UI stands on. Routes and JSON are to the letter.
+// The REST contract of /api/v1 that the UI uses. Routes and JSON are exact.
 // Times are RFC 3339; absent = member left out; lists are never null. Failures are problem documents.
 
 import type { Anchor } from "../lib/presence";
@@ -19,19 +19,19 @@ export interface Status {
   tools: { total: number; callable: number }; offers: { total: number; waiting?: number };
   surfaces: { name: string; address: string }[]; config_path: string; config_error?: string; needs_restart?: string[]; unconfirmed?: number; warnings?: string[]; data_dir: string;
   activity: { degraded: boolean; message?: string; [k: string]: unknown; records: number; verified?: { at: string; ok: boolean } };
-  held: { pending: number; leases: number }; // calls that wait for a person, and leases that run
+  held: { pending: number; leases: number }; // pending calls, and active leases
   definitions: { loaded_bytes: number; all_bytes: number }; // what an agent loads (tools/list of /mcp), and what all definitions would be
 }
 
 // ── Activity ── GET /activity, GET /activity/{id}
 export interface ActivityRecord {
   id: string; type: "tool_call" | "policy_decision" | "approval" | "server_change" | "config_change" | "presence" | "system";
-  status: "success" | "error" | "blocked" | "pending" | "interrupted" | "held"; // held: a person is asked; that the call is made is a record of its own, whose parent this is
+  status: "success" | "error" | "blocked" | "pending" | "interrupted" | "held"; // held: needs approval; the sent call has its own record, whose parent this is
   server_name?: string; tool_name?: string; arguments?: unknown; arguments_truncated?: boolean; response?: unknown; response_truncated?: boolean;
   error_message?: string; timestamp: string; duration_ms: number; own_us?: number /* MCPProxy's part of duration, in µs */; request_bytes: number; response_bytes: number;
   session_id?: string; request_id?: string; parent_id?: string; source?: string; actor?: string; client_name?: string; client_version?: string;
   repeated?: number; first_time?: string; last_time?: string;
-  erased?: { field: ErasedField; at: string }[]; // what it had, and a person has erased
+  erased?: { field: ErasedField; at: string }[]; // fields that a user erased
   chain?: { seq: number; hash: string; previous: string; end_seq?: number; end_hash?: string }; // GET /activity/{id} only
   metadata: {
     intent?: { operation_type: Lane; data_sensitivity?: string; reason?: string; declared?: unknown /* to the letter, when it is not what counted */ };
@@ -45,7 +45,7 @@ export interface Decision {
   outcome: "allowed" | "warned" | "refused" | "asked"; check?: string; // the check that refused: name, intent, arguments, scope, tool_exists, callable, hints, schema, lane, …
   hints?: { read_only?: HintFact; destructive?: HintFact; idempotent?: HintFact; open_world?: HintFact }; // effective
   call_with?: string; status?: string; fingerprint?: string; config_revision?: string; approved_by?: string; approved_at?: string;
-  lane?: ArgumentLane; approval?: string; // of a call that a person is asked about: what let it go on, a question's id or a lease's
+  lane?: ArgumentLane; approval?: string; // for a call that needs approval: the id of the approval or the lease
 }
 // What a call does by its arguments: the word in one of them that decided, or why it could not be read. declared: the configuration names the argument, else the schema shows it.
 export interface ArgumentLane { operation: Lane; word?: string; by: "sql" | "shell" | "cli" | "http" | "graphql" | "action"; argument: string; declared?: boolean; unread?: boolean }
@@ -79,7 +79,7 @@ export interface Server {
   offers?: Record<string, { total: number; waiting?: number }>; command?: string; args?: string[]; url?: string; pid?: number; restarts?: number; since?: string; retry_at?: string;
   protocol_version?: string; server_info?: { name?: string; version?: string }; warnings?: string[];
   calls?: { hours: { calls: number; errors: number }[] /* 24, oldest first */; calls: number; errors: number; p95_ms: number }; // of the last 24 h
-  waiting?: number; // tools and offers that wait for a person
+  waiting?: number; // tools and other definitions that need review
 }
 // GET /servers/{name} has besides:
 export interface ServerDetail extends Server {

@@ -1,9 +1,9 @@
-// What waits and needs nobody's look of its own, approved together.
+// Approves several definitions in one request.
 
 import { api } from "../api/client";
 import type { Problem, WaitingOffer } from "../api/types";
 
-/** A definition that was seen: server:name, of instructions the server; kind of what is no tool. */
+/** A reviewed definition: name is server:name, or the server for instructions; kind is absent for tools. */
 export interface Named { name: string; kind?: WaitingOffer["kind"]; fingerprint: string }
 
 // How many the daemon takes in one request.

@@ -1,4 +1,4 @@
-// One clock for all relative times: it ticks only while somebody looks.
+// One clock for all relative times; it ticks only while the page is visible.
 
 import { signal } from "@preact/signals";
 

@@ -1,4 +1,4 @@
-// What this browser remembers of a person's taste; nothing of it is secret.
+// The preferences stored in this browser. None is secret.
 
 import { effect, signal, type Signal } from "@preact/signals";
 

@@ -14,7 +14,7 @@ export const rangePages: readonly (PageName | "")[] = ["overview", "activity", "
 const schema = { since: text(), until: text() };
 const day = 86_400_000;
 
-// When the oldest record was written; undefined while nobody has looked.
+// The time of the oldest record; undefined until it is loaded.
 const first = signal<Date | undefined>(undefined);
 let asked = false;
 
@@ -41,7 +41,7 @@ export function useRangeKnown(page: PageName | ""): boolean {
   return !needed || first.value !== undefined;
 }
 
-/** Returns the range and a function that sets it; an empty since is that of who has chosen none. */
+/** Returns the range and its setter; an empty since means the default range. */
 export function useRange(): [Range, (range: Pick<Range, "since" | "until">) => void] {
   const [q, setQ] = useQuery(schema);
   const oldest = first.value ?? new Date(Date.now() - day);

@@ -15,7 +15,7 @@ export interface Shared<T> {
   state: ReadonlySignal<State<T>>;
   reload: () => void;
   set: (data: T) => void;
-  /** Asks for it when nobody has yet. */
+  /** Loads it unless it was requested before. */
   want: () => void;
 }
 
@@ -86,7 +86,7 @@ export const servers = shared<Server[]>(
   (e) => (e.name === "activity" ? e.record.type === "server_change" : e.name !== "pending"),
 );
 
-// Nobody tells when one is over that nobody has answered.
+// There is no event when an unanswered call expires.
 let over = 0;
 export const pending = shared<PendingCall[]>(
   async () => {
@@ -98,7 +98,7 @@ export const pending = shared<PendingCall[]>(
   (e) => e.name === "reset" || e.name === "pending",
 );
 
-// Files of other programs change without an event: whoever shows them asks again when a person comes back to the page.
+// Files of other programs change without an event: reload them when the user returns to the page.
 export const clients = shared<Clients>(
   () => api.get("/clients"),
   (e) => e.name === "reset",
@@ -107,7 +107,7 @@ export const clients = shared<Clients>(
 export const useStatus = () => useShared(status);
 export const useApprovals = () => useShared(approvals);
 export const useServers = () => useShared(servers);
-/** The calls that wait for a person, the oldest first. */
+/** The pending calls, the oldest first. */
 export const usePending = () => useShared(pending);
 export const useClients = () => {
   useEffect(() => {
@@ -118,7 +118,7 @@ export const useClients = () => {
   return useShared(clients);
 };
 
-/** Returns how many things wait for a person: what REST counts, without what a person has blocked; and calls. */
+/** Returns the number of items that need review: those of REST without blocked ones, and pending calls. */
 export function waitingCount(w: Waiting | undefined, calls: readonly PendingCall[] = []): number {
   if (!w) return calls.length;
   return w.servers.length + w.total_tools + w.total_offers - w.total_blocked + calls.length;

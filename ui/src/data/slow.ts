@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** Reports whether something has been waited for so long that the shape of what comes is shown. */
+/** Reports whether loading takes long enough to show a placeholder. */
 export function useSlow(waiting: boolean): boolean {
   const [slow, setSlow] = useState(false);
   useEffect(() => {

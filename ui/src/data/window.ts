@@ -24,7 +24,7 @@ export class PageCache<T> {
     return this.pages.get(at)?.[i - at];
   }
 
-  /** Sees to it that rows first to last come; what is asked for and no longer in view is given up. */
+  /** Loads the rows first to last; requests for rows out of view are aborted. */
   want(first: number, last: number): void {
     const need = pages(first, Math.max(last, first + 1), this.size);
     for (const [at, abort] of this.asked) {
@@ -91,7 +91,7 @@ export function useWindow<T>(key: string, fetch: FetchPage<T>, size = pageSize):
     const cache: PageCache<T> = new PageCache(
       (...a) => latest.current(...a),
       () => {
-        // The first page, or its failure, takes the place of what was shown.
+        // The first page, or its error, replaces the old rows.
         if (next.current === cache) {
           shown.current?.stop();
           shown.current = cache;

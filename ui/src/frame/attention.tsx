@@ -4,7 +4,7 @@ import { tabIcon, tabTitle } from "../lib/attention";
 import { place } from "../router";
 import { pageOf } from "./pages";
 
-/** Tells in the title and the icon of the tab what waits. */
+/** Shows the number of pending items in the title and the icon of the tab. */
 export function Attention() {
   const waiting = waitingCount(useApprovals().data, usePending().data);
   const title = tabTitle(pageOf(place.value.page)?.title ?? "Not found", waiting);

@@ -7,7 +7,7 @@ import { Button } from "../ui/button";
 import { Banner } from "../ui/parts";
 import { useEffect, useState } from "preact/hooks";
 
-/** What interrupts, above the page and never over it: offline, a refused file, a log in trouble. */
+/** The banners above the page: offline, an invalid configuration file, a degraded activity log. */
 export function Banners() {
   const { data } = useStatus();
   return (
@@ -15,12 +15,12 @@ export function Banners() {
       {offline.value && <Offline />}
       {data?.config_error && (
         <Banner icon="file" act={<Button small href={href("settings")}>Open</Button>}>
-          The saved file has a mistake, so the configuration before it stays in force: {data.config_error}
+          The saved file has an error. The previous configuration stays active: {data.config_error}
         </Banner>
       )}
       {data?.activity.degraded && (
-        <Banner icon="err" bad act={<Button small href={href("settings", { part: "diagnostics" })}>What to do</Button>}>
-          {data.activity.message ? sentence(data.activity.message) : "The log cannot be written."}
+        <Banner icon="err" bad act={<Button small href={href("settings", { part: "diagnostics" })}>Details</Button>}>
+          {data.activity.message ? sentence(data.activity.message) : "Could not write to the activity log."}
         </Banner>
       )}
     </div>
@@ -39,10 +39,10 @@ function Offline() {
   }, []);
   const wait = nextTry.value ? Math.ceil((nextTry.value.getTime() - Date.now()) / 1000) : 0;
   return (
-    <Banner icon="run" act={<Button small onClick={tryNow}>Try now</Button>}>
-      MCPProxy does not answer. {lastAnswer.value && <>You see what was known at {clock(lastAnswer.value)}; </>}
+    <Banner icon="run" act={<Button small onClick={tryNow}>Retry now</Button>}>
+      Could not reach MCPProxy. {lastAnswer.value && <>Showing data from {clock(lastAnswer.value)}. </>}
       {/* The countdown is for eyes only: a live region would read it each second. */}
-      <span aria-live="off">{wait > 0 ? `it is tried again in ${wait} s.` : "it is tried again now."}</span>
+      <span aria-live="off">{wait > 0 ? `Retrying in ${wait} s.` : "Retrying now."}</span>
     </Banner>
   );
 }

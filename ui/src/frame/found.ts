@@ -1,4 +1,4 @@
-// What the palette finds: local lists at once, tools after 80 ms.
+// The results of the palette: local lists at once, tools after 80 ms.
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
@@ -25,13 +25,13 @@ export interface Group { title: string; entries: Entry[] }
 
 const atMost = 8;
 
-/** Whether all words of query begin a word of text. */
+/** Reports whether each word of query is the prefix of a word of text. */
 export function fits(text: string, query: string): boolean {
   const have = text.toLowerCase().split(/[^\p{L}\p{N}]+/u);
   return query.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean).every((w) => have.some((h) => h.startsWith(w)));
 }
 
-/** Returns what is known without asking. */
+/** Returns the results that need no request. */
 export function local(query: string, servers: readonly Server[], offered: readonly Action[]): Group[] {
   const groups: Group[] = [
     { title: "Records", entries: record(query) },
@@ -42,7 +42,7 @@ export function local(query: string, servers: readonly Server[], offered: readon
   return groups.filter((g) => g.entries.length > 0);
 }
 
-// The newest registered wins its key, as when the key is pressed.
+// The newest action wins its key, as when the key is pressed.
 function commands(offered: readonly Action[]): Entry[] {
   const seen = new Set<string>();
   return offered.toReversed().filter((a) => a.label && !seen.has(a.key ?? a.label) && seen.add(a.key ?? a.label)).map((a) => ({
@@ -50,7 +50,7 @@ function commands(offered: readonly Action[]): Entry[] {
   }));
 }
 
-// Ids of records are ULIDs; a part of one cannot be asked for.
+// Record ids are ULIDs; only full ids can be opened.
 function record(query: string): Entry[] {
   const id = query.trim().toUpperCase();
   if (!/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(id)) return [];
@@ -61,7 +61,7 @@ function entry(t: Tool): Entry {
   const lane = t.inferred_operation ?? laneOf(t.call_with);
   return {
     id: "tool " + t.name, icon: "tools", text: t.name, tool: { server: t.server, tool: t.tool }, ...(lane ? { lane } : {}),
-    ...(t.status === "pending_approval" ? { tag: "waits for you" } : t.status === "blocked" ? { tag: "blocked" } : t.status ? { tag: "locked" } : {}),
+    ...(t.status === "pending_approval" ? { tag: "needs review" } : t.status === "blocked" ? { tag: "blocked" } : t.status ? { tag: "locked" } : {}),
     run: () => go(href("tools", { id: t.name })),
   };
 }
@@ -70,7 +70,7 @@ function laneOf(callWith: string): Lane | undefined {
   return (["read", "write", "destructive"] as const).find((l) => callWith.endsWith(l));
 }
 
-/** Returns the tools that an agent would find, and those that are locked. */
+/** Returns the matching tools, including locked ones. */
 export function useTools(query: string): Entry[] {
   const [found, setFound] = useState<Entry[]>([]);
   const q = query.trim();

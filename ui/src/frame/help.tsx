@@ -4,30 +4,30 @@ import { singleKeys } from "../data/prefs";
 import { Button } from "../ui/button";
 import { Dialog } from "../ui/dialog";
 
-// The keys of all pages: the list tells what exists, also where it does not act now.
+// The keys of all pages, including those that the current page does not use.
 const list: [keys: string, does: string][] = [
-  ["Ctrl+k", "Search, or run a command"],
+  ["Ctrl+k", "Search or run a command"],
   ["g o", "Overview; then p approvals, a activity, t tools, s servers, c clients, comma settings"],
-  ["/", "Into the search of the page"],
+  ["/", "Focus search"],
   ["f", "Add a filter"],
   ["j k", "Next, previous"],
   ["Enter", "Open"],
-  ["Escape", "Close; focus returns to where it was"],
+  ["Escape", "Close"],
   ["a", "Approve"],
   ["x", "Block"],
-  ["k", "Keep destructive, in the detail of an approval"],
-  ["o", "Switch a tool off or on"],
+  ["k", "Approve, keep destructive"],
+  ["o", "Enable or disable"],
   ["n", "Add a server"],
-  ["l", "Live or paused"],
+  ["l", "Pause or resume live records"],
   ["c", "Copy a link"],
   ["Ctrl+z", "Undo"],
-  ["Ctrl+s", "Save, in Settings"],
-  ["?", "This list"],
+  ["Ctrl+s", "Save settings"],
+  ["?", "Keyboard shortcuts"],
 ];
 
 export function Help({ onClose }: { onClose: () => void }) {
   return (
-    <Dialog title="Keyboard" onClose={onClose}>
+    <Dialog title="Keyboard shortcuts" onClose={onClose}>
       <dl class="keys">
         {list.map(([keys, does]) => (
           <Fragment key={does}>
@@ -36,7 +36,7 @@ export function Help({ onClose }: { onClose: () => void }) {
           </Fragment>
         ))}
       </dl>
-      <label class="row"><input type="checkbox" checked={singleKeys.value} onChange={(e) => (singleKeys.value = e.currentTarget.checked)} />Single keys act</label>
+      <label class="row"><input type="checkbox" checked={singleKeys.value} onChange={(e) => (singleKeys.value = e.currentTarget.checked)} />Single-key shortcuts</label>
       <div class="end"><Button kind="main" onClick={onClose}>Close</Button></div>
     </Dialog>
   );

@@ -9,7 +9,7 @@ import { pageOf } from "./pages";
 
 const loaded = new Map<PageName, FunctionComponent>();
 
-/** The page that the URL names, loaded when it is first needed. */
+/** The current page, loaded on first use. */
 export function Outlet() {
   const { page } = place.value;
   const known = useRangeKnown(page);
@@ -30,8 +30,8 @@ export function Outlet() {
     return () => void (current = false);
   }, [page, again]);
   if (!page) return <NotFound />;
-  // After an update the old file of a page is gone: loading anew gets the new ones.
-  if (error) return <ErrorPart title="This page could not be loaded" error={error} onRetry={() => (again ? location.reload() : setAgain(1))} />;
+  // After an update the old file of a page is gone: a reload gets the new one.
+  if (error) return <ErrorPart title="Could not load this page" error={error} onRetry={() => (again ? location.reload() : setAgain(1))} />;
   const Page = known && loaded.get(page);
   return Page ? <Guard key={page}><Page /></Guard> : null;
 }
@@ -40,14 +40,14 @@ function NotFound() {
   const status = useStatus();
   return (
     <div class="page">
-      <h1>There is no such page</h1>
+      <h1>Page not found</h1>
       <p class="lead">MCPProxy {status.data?.version} has no page at this address.</p>
-      <div class="sec"><Button href={href("overview")}>To the overview</Button></div>
+      <div class="sec"><Button href={href("overview")}>Go to overview</Button></div>
     </div>
   );
 }
 
-// A mistake in a page must not take the frame with it.
+// An error in a page must not break the frame.
 class Guard extends Component<{ children: ComponentChildren }, { error?: unknown }> {
   override state: { error?: unknown } = {};
   override componentDidCatch(error: unknown): void {
@@ -56,6 +56,6 @@ class Guard extends Component<{ children: ComponentChildren }, { error?: unknown
   }
   override render() {
     if (this.state.error === undefined) return this.props.children;
-    return <ErrorPart title="This page has failed" error={this.state.error} onRetry={() => this.setState({ error: undefined })} />;
+    return <ErrorPart title="This page crashed" error={this.state.error} onRetry={() => this.setState({ error: undefined })} />;
   }
 }

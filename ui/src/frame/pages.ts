@@ -1,4 +1,4 @@
-// The pages: their words, icons and keys, and how they are loaded.
+// The pages: titles, icons, keys and loaders.
 
 import type { FunctionComponent } from "preact";
 import type { PageName } from "../router";
@@ -32,7 +32,7 @@ export const groups: readonly (readonly PageInfo[])[] = [
 
 export const pages = groups.flat();
 
-/** Returns what is known of a page. */
+/** Returns the info of a page. */
 export function pageOf(name: PageName | ""): PageInfo | undefined {
   return pages.find((p) => p.name === name);
 }

@@ -13,7 +13,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [at, setAt] = useState(0);
   const list = useRef<HTMLDivElement>(null);
   const servers = useServers().data ?? [];
-  const offered = useRef(actions.peek()).current; // those of the page below, not of this dialog
+  const offered = useRef(actions.peek()).current; // the actions of the page, not of this dialog
   const tools = useTools(text);
   const groups = useMemo(() => [...(tools.length ? [{ title: "Tools", entries: tools }] : []), ...local(text, servers, offered)], [text, servers, tools]);
   const flat = groups.flatMap((g) => g.entries);
@@ -38,14 +38,14 @@ export function Palette({ onClose }: { onClose: () => void }) {
     }
   };
   return (
-    <Dialog title="Search, or run a command" onClose={onClose} class="pal" bare>
+    <Dialog title="Search or run a command" onClose={onClose} class="pal" bare>
       <div class="q">
         <Icon name="search" />
-        <input role="combobox" aria-expanded="true" aria-controls="pal-list" aria-activedescendant={flat.length ? `pal-${current}` : undefined} aria-label="Search, or run a command"
-          placeholder="Search, or run a command" autocomplete="off" spellcheck={false} value={text} onInput={(e) => setText(e.currentTarget.value)} onKeyDown={onKey} />
+        <input role="combobox" aria-expanded="true" aria-controls="pal-list" aria-activedescendant={flat.length ? `pal-${current}` : undefined} aria-label="Search or run a command"
+          placeholder="Search or run a command" autocomplete="off" spellcheck={false} value={text} onInput={(e) => setText(e.currentTarget.value)} onKeyDown={onKey} />
         <kbd aria-hidden="true">Esc</kbd>
       </div>
-      <div class="found-list" id="pal-list" role="listbox" aria-label="Found" ref={list}>
+      <div class="found-list" id="pal-list" role="listbox" aria-label="Results" ref={list}>
         {groups.map((g) => (
           <div role="group" aria-label={g.title} key={g.title}>
             <h3 aria-hidden="true">{g.title}</h3>
@@ -57,7 +57,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
             </ul>
           </div>
         ))}
-        {flat.length === 0 && <p class="nothing">Nothing fits. Try a tool's own words, or its name.</p>}
+        {flat.length === 0 && <p class="nothing">No results. Try other words or the name of a tool.</p>}
       </div>
     </Dialog>
   );

@@ -7,7 +7,7 @@ import { Claims } from "../ui/claims";
 import { CommandLine } from "../ui/command-line";
 import { Dialog } from "../ui/dialog";
 
-/** Shows what is to be permitted, and asks for the passkey; a passphrase is for the terminal. */
+/** Shows the changes to sign, and asks for the passkey; a passphrase is entered in a terminal. */
 export function Permit({ of }: { of: Asking }) {
   const { kind, origin } = of.asked.anchor;
   const close = () => of.end();
@@ -33,7 +33,7 @@ function ByPasskey({ of, onClose }: Props) {
           allowCredentials: [{ type: "public-key", id: fromBase64(anchor.credential ?? "") }],
         },
       })) as PublicKeyCredential | null;
-      if (!got) throw new Error("The browser gave no signature.");
+      if (!got) throw new Error("The browser returned no signature.");
       of.end(signed(statement, got.rawId, got.response as AuthenticatorAssertionResponse));
     } catch (cause) {
       setError(why(cause));
@@ -41,31 +41,31 @@ function ByPasskey({ of, onClose }: Props) {
     }
   };
   return (
-    <Dialog title="Permit this with your passkey" onClose={onClose}>
+    <Dialog title="Sign with your passkey" onClose={onClose}>
       <form class="dlg-form" onSubmit={sign}>
         <Claims claims={of.asked.claims} />
         {error && <p class="error-line" role="alert">{error}</p>}
         <div class="end">
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="main" type="submit" decides disabled={busy}>{busy ? "Waiting for the passkey…" : "Use the passkey"}</Button>
+          <Button kind="main" type="submit" decides disabled={busy}>{busy ? "Waiting for passkey…" : "Use passkey"}</Button>
         </div>
       </form>
     </Dialog>
   );
 }
 
-// A browser says little of why: that nobody was there, stopped it, or has no such passkey, are one.
+// Browsers report one error for a cancellation, a timeout and an unknown passkey.
 function why(cause: unknown): string {
-  if (cause instanceof DOMException && cause.name === "NotAllowedError") return "The passkey was not used: it was stopped, took too long, or is not on this device.";
+  if (cause instanceof DOMException && cause.name === "NotAllowedError") return "The passkey was not used: the request was canceled, timed out, or the passkey is not on this device.";
   return cause instanceof Error ? cause.message : String(cause);
 }
 
 function InTerminal({ of, onClose }: Props) {
   const line = command(of.method, of.route, of.body);
   return (
-    <Dialog title="This needs your passphrase" onClose={onClose}>
+    <Dialog title="Sign with your passphrase" onClose={onClose}>
       <Claims claims={of.asked.claims} />
-      <p class="soft">A passphrase is typed in a terminal alone, never in a page. {line ? "Run this there:" : <>Do the same there: with the mcpproxy command, or in the configuration file and then <code>mcpproxy config confirm</code>.</>}</p>
+      <p class="soft">Enter the passphrase in a terminal, never in a web page. {line ? "Run:" : <>Use the mcpproxy command, or edit the configuration file and run <code>mcpproxy config confirm</code>.</>}</p>
       {line && <CommandLine text={line} />}
       <div class="end"><Button kind="main" onClick={onClose}>Close</Button></div>
     </Dialog>
@@ -74,11 +74,11 @@ function InTerminal({ of, onClose }: Props) {
 
 function Elsewhere({ origin, onClose }: { origin: string; onClose: () => void }) {
   return (
-    <Dialog title="The passkey signs at another address" onClose={onClose}>
-      <p class="soft">Browsers bind a passkey to the address that it was made at: <code>{origin}</code>. Open this page there; <code>mcpproxy ui</code> does, signed in.</p>
+    <Dialog title="The passkey belongs to another address" onClose={onClose}>
+      <p class="soft">Browsers bind a passkey to the address where it was created: <code>{origin}</code>. Open this page there, or run <code>mcpproxy ui</code>.</p>
       <div class="end">
         <Button onClick={onClose}>Close</Button>
-        {/^http:\/\/localhost(:\d+)?$/.test(origin) && <Button kind="main" href={origin + location.pathname + location.search}>Open it there</Button>}
+        {/^http:\/\/localhost(:\d+)?$/.test(origin) && <Button kind="main" href={origin + location.pathname + location.search}>Open that address</Button>}
       </div>
     </Dialog>
   );

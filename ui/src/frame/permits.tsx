@@ -2,7 +2,7 @@ import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { asking, type Asking } from "../api/presence";
 
-/** What waits for a person's signature, one after another: above whatever asks for it. */
+/** The signature dialogs, one after another, above all else. */
 export function Permits() {
   const [Permit, setPermit] = useState<FunctionComponent<{ of: Asking }>>();
   const first = asking.value[0];

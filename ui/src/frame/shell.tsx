@@ -19,7 +19,7 @@ import { Sidebar } from "./sidebar";
 import { switchTheme } from "./theme";
 import { TopBar } from "./topbar";
 
-// Goes into the search field of the page; reports whether it has one.
+// Focuses the search field of the page; reports whether it has one.
 function toSearch(): boolean {
   const field = document.getElementById("page-search");
   field?.focus();
@@ -35,9 +35,9 @@ export function Shell() {
   useActions([
     { key: "Ctrl+k", run: () => setSheet("palette") },
     { key: "?", label: "Keyboard shortcuts", icon: "menu", run: () => setSheet("help") },
-    { key: "/", label: "Into the search of the page", icon: "search", run: () => toSearch() || setSheet("palette") },
-    { key: "c", label: "Copy a link to this view", icon: "copy", run: () => void copy(location.href).then((ok) => ok && toast({ text: "The link is copied." })) },
-    { label: "Light or dark", icon: "sun", run: switchTheme },
+    { key: "/", label: "Focus search", icon: "search", run: () => toSearch() || setSheet("palette") },
+    { key: "c", label: "Copy link to this view", icon: "copy", run: () => void copy(location.href).then((ok) => ok && toast({ text: "Link copied." })) },
+    { label: "Toggle theme", icon: "sun", run: switchTheme },
     ...pages.map((p) => ({ key: `g ${p.key}`, run: () => go(href(p.name, carried(p.name))) })),
   ]);
   return (

@@ -11,13 +11,13 @@ import { Icon } from "../ui/icon";
 import { groups, pageOf, type PageInfo } from "./pages";
 import { switchTheme } from "./theme";
 
-/** The pages, with what waits; below, the address for clients, version, theme. */
+/** The pages with the number of pending items; below, the address for clients, version, theme. */
 export function Sidebar({ onMore }: { onMore: () => void }) {
   const calls = usePending().data;
   const waiting = waitingCount(useApprovals().data, calls);
   const newest = calls?.at(-1);
-  // Who does not see the count hears of it.
-  useEffect(() => newest && announce(`${newest.name} waits for your answer`), [newest?.id]);
+  // Screen readers announce a new pending call.
+  useEffect(() => newest && announce(`${newest.name} needs approval`), [newest?.id]);
   const later = pageOf(place.value.page)?.later;
   return (
     <nav class="side" aria-label="Pages">
@@ -40,7 +40,7 @@ export function Sidebar({ onMore }: { onMore: () => void }) {
 function Entry({ page, count }: { page: PageInfo; count: number }) {
   return (
     <li class={page.later ? "later" : undefined}>
-      <a href={href(page.name, carried(page.name))} aria-current={place.value.page === page.name ? "page" : undefined} title={page.title} aria-label={count > 0 ? `${page.title} ${count} waiting` : page.title}>
+      <a href={href(page.name, carried(page.name))} aria-current={place.value.page === page.name ? "page" : undefined} title={page.title} aria-label={count > 0 ? `${page.title}, ${count} pending` : page.title}>
         <Icon name={page.icon} /><span>{page.title}</span>{" "}
         {count > 0 && <span class="count">{count > 999 ? "999+" : count}</span>}
       </a>
@@ -60,10 +60,10 @@ function Foot() {
   const address = useAddress();
   return (
     <div class="foot">
-      {address && <div class="addr"><code class="cut">{address.replace(/^https?:\/\//, "")}</code><CopyButton text={address} label="Copy the address" /></div>}
+      {address && <div class="addr"><code class="cut">{address.replace(/^https?:\/\//, "")}</code><CopyButton text={address} label="Copy address" /></div>}
       <div class="row">
         {data && <span class="cut">{data.version}, up {span((now.value.getTime() - Date.parse(data.started_at)) / 1000)}</span>}
-        <Button kind="quiet" small icon="sun" label="Light or dark" onClick={switchTheme} />
+        <Button kind="quiet" small icon="sun" label="Toggle theme" onClick={switchTheme} />
       </div>
     </div>
   );

@@ -4,7 +4,7 @@ import { open } from "../api/signin";
 import { Button } from "../ui/button";
 import { Field } from "../ui/field";
 
-/** The page for who has no session: a code comes by the address, or the key is pasted. */
+/** The sign-in page: by a code in the URL, or by the API key. */
 export function SignIn({ error: first = "" }: { error?: string }) {
   const [key, setKey] = useState("");
   const [error, setError] = useState(first);
@@ -28,9 +28,9 @@ export function SignIn({ error: first = "" }: { error?: string }) {
     <main class="sign-in" id="main">
       <div class="frame">
         <form class="dlg" onSubmit={submit}>
-          <h1>Open MCPProxy from the terminal</h1>
-          <p class="soft"><code>mcpproxy ui</code> opens this page signed in. Or paste the key: it is in the file <code>api_key</code> of the data directory.</p>
-          <Field label="Key" error={error || undefined}>
+          <h1>Sign in to MCPProxy</h1>
+          <p class="soft">Run <code>mcpproxy ui</code> in a terminal, or paste the API key. It is in the file <code>api_key</code> in the data directory.</p>
+          <Field label="API key" error={error || undefined}>
             {(a) => <input {...a} class="field mono" type="password" autocomplete="off" spellcheck={false} value={key} onInput={(e) => setKey(e.currentTarget.value)} />}
           </Field>
           <div class="end"><Button kind="main" type="submit" disabled={!key.trim() || busy}>Sign in</Button></div>

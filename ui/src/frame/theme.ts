@@ -7,7 +7,7 @@ effect(() => {
   else root.dataset.theme = theme.value;
 });
 
-/** Switches to the other theme than the one that shows. */
+/** Toggles between the light and the dark theme. */
 export function switchTheme(): void {
   const dark = theme.peek() === "system" ? matchMedia("(prefers-color-scheme: dark)").matches : theme.peek() === "dark";
   theme.value = dark ? "light" : "dark";

@@ -20,7 +20,7 @@ export function TopBar({ onSearch, onHelp }: { onSearch: () => void; onHelp: () 
       <span class="only-small small-brand"><Icon name="logo" /></span>
       <span class="only-small strong">{pageOf(page)?.title ?? "MCPProxy"}</span>
       <button type="button" class="find hide-small" onClick={onSearch} aria-haspopup="dialog" aria-keyshortcuts="Control+K">
-        <Icon name="search" small /><span class="grow">Search, or run a command</span><kbd aria-hidden="true">Ctrl</kbd><kbd aria-hidden="true">K</kbd>
+        <Icon name="search" small /><span class="grow">Search or run a command</span><kbd aria-hidden="true">Ctrl</kbd><kbd aria-hidden="true">K</kbd>
       </button>
       <div class="end">
         {rangePages.includes(page) && !new URLSearchParams(place.value.search).has("start") && <RangeMenu />}
@@ -54,7 +54,7 @@ function RangeMenu() {
   );
 }
 
-// Two times of this browser's clock; without an end, until now.
+// Start and end in local time; without an end, until now.
 function Custom({ range, onRange }: { range: Range; onRange: (r: Range) => void }) {
   const { from, to } = ends(range, now.peek());
   const [since, setSince] = useState(localTime(from));
@@ -68,7 +68,7 @@ function Custom({ range, onRange }: { range: Range; onRange: (r: Range) => void 
     <form class="custom-range" onSubmit={submit}>
       <label>From<input class="field" type="datetime-local" value={since} required onInput={(e) => setSince(e.currentTarget.value)} /></label>
       <label>To<input class="field" type="datetime-local" value={until} onInput={(e) => setUntil(e.currentTarget.value)} /></label>
-      <Button small type="submit" disabled={!good}>Show this time</Button>
+      <Button small type="submit" disabled={!good}>Apply</Button>
     </form>
   );
 }

@@ -18,7 +18,7 @@ export function clientOf(name: string, all: readonly Client[]): Client | undefin
   return all.find((c) => (id ? c.id === id : bare(c.id) === bare(name) || bare(c.name) === bare(name)));
 }
 
-/** Returns what people call a client that names itself so: "claude-code" is "Claude Code". Names that are not known stay. */
+/** Returns the display name of a client: "claude-code" is "Claude Code". Unknown names stay. */
 export function clientName(name: string, all: readonly Client[]): string {
   return clientOf(name, all)?.name ?? name;
 }
@@ -32,16 +32,16 @@ export function standing(c: Client): Standing {
   return c.foreign ? "foreign" : "connected";
 }
 
-export const verdictWords: Record<Asking, string> = { runs: "runs", asks: "asks", denied: "denied", unknown: "not known" };
+export const verdictWords: Record<Asking, string> = { runs: "runs", asks: "asks", denied: "denied", unknown: "unknown" };
 
 const laneTools: Record<Lane, string> = { read: "call_tool_read", write: "call_tool_write", destructive: "call_tool_destructive" };
 
-/** Returns what a client does with calls of a lane. */
+/** Returns the permission of a client for a lane. */
 export function laneOf(c: Client, lane: Lane): PermissionLane | undefined {
   return c.permissions?.lanes.find((l) => l.tool === laneTools[lane]);
 }
 
-/** Returns where a rule stands: "~/.codex/config.toml, line 12", or "" for what the client does by itself. */
+/** Returns the position of a rule: "~/.codex/config.toml, line 12", or "" for a default of the client. */
 export function placeOf(rule: PermissionLane["rule"]): string {
   if (!rule.path) return "";
   return short(rule.path) + (rule.line ? `, line ${rule.line}` : "");

@@ -42,7 +42,7 @@ const commands: readonly [string, (names: string[], body: Body) => readonly stri
   }],
 ];
 
-/** Returns the command that does in a terminal what a request does; "" when there is none that does the very same. */
+/** Returns the command that is equivalent to a request; "" if there is none. */
 export function command(method: string, route: string, body: unknown): string {
   for (const [pattern, words] of commands) {
     const names = new RegExp(`^${pattern.replaceAll("{}", "([^/]+)")}$`).exec(`${method} ${route}`);

@@ -3,7 +3,7 @@
 import type { LogLine, Server } from "../api/types";
 import { count } from "./format";
 
-// What a line says, the clearest first. A line of a stack or of a package manager's epilogue decides nothing.
+// Patterns of error lines, the clearest first. Stack lines and epilogues of package managers are ignored.
 const clear: readonly RegExp[] = [
   /\b(is|are|was)? ?not set\b|\bmust be set\b|\b(is|are) (missing|required|undefined|empty)\b|\b(missing|requires?|required|set|provide)\b.*\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/i,
   /\b(not found|could not be found|no such file|cannot find|command not found|ENOENT|EACCES|EADDRINUSE|ECONNREFUSED|ENOTFOUND|permission denied|connection refused|unauthorized|forbidden|invalid|unknown|unsupported|is not recognized)\b/i,
@@ -38,7 +38,7 @@ export function times(s: Pick<Server, "restarts">, lines: readonly LogLine[]): s
 /** Returns why a server is not there, as a sentence; what its process wrote itself is left to its log. What keeps it from being fetched now counts more than how the last try ended. */
 export function cause(s: Pick<Server, "failure" | "last_error" | "trouble">): string {
   const ours = (s.failure ?? "").replace(/^[A-Z_]+: /, "");
-  const said = s.trouble || (s.failure?.startsWith("EXITED: ") ? ours : s.last_error || ours) || "it is not connected";
+  const said = s.trouble || (s.failure?.startsWith("EXITED: ") ? ours : s.last_error || ours) || "not connected";
   const exit = /^exit status (\d+)$/.exec(said);
   const text = exit ? `exited with code ${exit[1]}` : said;
   return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");

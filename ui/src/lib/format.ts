@@ -20,7 +20,7 @@ export function count(n: number, one: string, many = one + "s"): string {
 }
 
 /** What "call" means on every page. */
-export const callMeaning = "A call is one that was sent to its server. A refused one was not, so it is counted apart; when it is repeated, one record stands for all.";
+export const callMeaning = "A call is a request sent to a server. Refused calls are not sent and are counted separately. Repeated refusals share one record.";
 
 const words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve"];
 
@@ -29,7 +29,7 @@ export function spelled(n: number): string {
   return words[n] ?? number(n);
 }
 
-/** Returns a part of a whole as "17 %"; what is not nothing is never "0 %". */
+/** Returns a share as "17 %"; a share above zero is never "0 %". */
 export function percent(part: number, all: number): string {
   if (all <= 0) return "–";
   const p = (part / all) * 100;
@@ -100,7 +100,7 @@ export function millis(at: Date | string): string {
   return "." + String(new Date(at).getMilliseconds()).padStart(3, "0");
 }
 
-/** Returns the whole local time with its offset from UTC: what a title tells. */
+/** Returns the full local time with its UTC offset, for tooltips. */
 export function exact(at: Date | string): string {
   const t = new Date(at);
   if (Number.isNaN(t.getTime())) return String(at);

@@ -4,7 +4,7 @@ import type { FoundServer, Importable } from "../api/types";
 import { count } from "./format";
 import { commandLine } from "./paste";
 
-/** A found server. why: what speaks against it; again: it is one that stands in a file before it, which its notes say; have: it cannot be taken over at all. */
+/** A found server. why: a reason not to import it; again: a duplicate of an earlier one; have: it was already added. */
 export interface Mark { server: FoundServer; why: string; again: boolean; have: boolean }
 
 /** Returns the found servers with what speaks against each: here already, pasted, or the same as one before it, which has the same name here. */
@@ -13,12 +13,12 @@ export function marks(found: readonly FoundServer[], pasted: readonly string[]):
   return found.filter((f) => !f.ours).map((server) => {
     const again = seen.has(server.name);
     seen.add(server.name);
-    if (server.have) return { server, why: "here already", again, have: true };
-    return { server, why: pasted.includes(commandLine(server.launch)) ? "pasted already" : "", again, have: false };
+    if (server.have) return { server, why: "already added", again, have: true };
+    return { server, why: pasted.includes(commandLine(server.launch)) ? "already pasted" : "", again, have: false };
   });
 }
 
-/** Returns the marks by the file in which they stand, in their order. */
+/** Groups the marks by file, in their order. */
 export function byFile(all: readonly Mark[]): { name: string; path: string; marks: Mark[] }[] {
   const out: { name: string; path: string; marks: Mark[] }[] = [];
   for (const m of all) {

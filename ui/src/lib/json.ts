@@ -19,7 +19,7 @@ export function masks(text: string, kind: Token["kind"] = "text"): Token[] {
   return out;
 }
 
-/** Returns the lines of a value; what fits into width characters stands on one. */
+/** Returns the lines of a value; values that fit into width characters are on one line. */
 export function lines(value: unknown, width = 50): Line[] {
   const out: Line[] = [[]];
   const put = (token: Token) => out[out.length - 1]!.push(token);

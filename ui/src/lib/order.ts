@@ -5,7 +5,7 @@ import type { Codec } from "./query";
 
 export type Order = string;
 export type Direction = "ascending" | "descending";
-/** What a row is sorted by; undefined comes last in both directions. */
+/** The sort value of a row; undefined comes last in both directions. */
 export type Value = string | number | undefined;
 
 /** Reads the order of a table from the URL; a key that the table cannot be sorted by is none. */

@@ -4,7 +4,7 @@ import type { LaunchView, ParsedServer } from "../api/types";
 import { setOwn } from "./own";
 import { clearOf, nameFor, valueAt } from "./secrets";
 
-/** What a person chose about one pasted server. */
+/** The choices of the user about one pasted server. */
 export interface Choice {
   /** Another name, for one that is taken. */
   name?: string;
@@ -12,7 +12,7 @@ export interface Choice {
   skip?: boolean;
   /** It was added, and so is left out. */
   done?: boolean;
-  /** Secrets that are to stand in the file as they were pasted, by secretKey. */
+  /** Secrets to store in the file in plain text, by secretKey. */
   plain?: readonly string[];
 }
 
@@ -20,7 +20,7 @@ type Secret = ParsedServer["secrets"][number];
 
 export const secretKey = (s: Secret) => `${s.place} ${s.name}`;
 
-/** Returns how a server is started or reached, as a person types it: one line. */
+/** Returns the command line or the URL of a server. */
 export function commandLine(l: Pick<LaunchView, "command" | "args" | "url">): string {
   return l.url ? l.url : argvLine([l.command ?? "", ...(l.args ?? [])]);
 }
@@ -57,21 +57,21 @@ export function words(line: string): string[] {
       word = (word ?? "") + c;
     }
   }
-  if (quote) throw new Error(`A ${quote} is not closed.`);
+  if (quote) throw new Error(`Missing closing ${quote}.`);
   if (word !== undefined) out.push(word);
   return out;
 }
 
 type Named = readonly string[] | Record<string, string>;
 
-/** What a launch gets besides its command: "env GITHUB_TOKEN", "env MODE=fast", "in /tmp". */
+/** Returns the environment, headers and directory of a launch: "env GITHUB_TOKEN", "env MODE=fast", "in /tmp". */
 export function takes(l: { env?: Named; headers?: Named; working_dir?: string }): string[] {
   const list = (n: Named | undefined, sign: string) => (Array.isArray(n) ? (n as readonly string[]) : Object.entries(n ?? {}).map(([k, v]) => k + sign + v)).join(", ");
   const [env, headers] = [list(l.env, "="), list(l.headers, ": ")];
   return [env && `env ${env}`, headers && `headers ${headers}`, l.working_dir ? `in ${l.working_dir}` : ""].filter(Boolean);
 }
 
-/** A secret of a pasted text that goes into the keyring: under which name, and what is written in its place. */
+/** A pasted secret that goes into the keyring: its name, and the text that replaces it. */
 export interface Kept { name: string; value: string; text: string }
 
 /**
@@ -91,7 +91,7 @@ export function keep(s: ParsedServer, choice: Choice, taken: Map<string, string 
   return out;
 }
 
-/** Returns the body for POST /servers of a pasted server, with references for what is kept. */
+/** Returns the body for POST /servers of a pasted server, with references to the keyring. */
 export function bodyOf(s: ParsedServer, choice: Choice = {}, kept: ReadonlyMap<string, Kept> = new Map()): Record<string, unknown> {
   const body = structuredClone(s.add);
   if (choice.name) body.name = choice.name;
@@ -106,7 +106,7 @@ export function bodyOf(s: ParsedServer, choice: Choice = {}, kept: ReadonlyMap<s
 
 /** Returns why a name cannot be had, or "". others are the names of the servers that there are and of those that are added too. */
 export function nameTrouble(name: string, others: Iterable<string>): string {
-  if (!name) return "It needs a name.";
-  for (const o of others) if (o.toLowerCase() === name.toLowerCase()) return `There is a server ${o} already. Give this one another name.`;
+  if (!name) return "Enter a name.";
+  for (const o of others) if (o.toLowerCase() === name.toLowerCase()) return `A server named ${o} already exists. Choose another name.`;
   return "";
 }

@@ -1,4 +1,4 @@
-// What a person is asked to sign, as MCPProxy asks it. Pure.
+// Parses the request of MCPProxy for a signature. Pure.
 
 /** One statement is one text: its members in this order. */
 export interface Statement { claims: string; count: number; at: string; for: string; nonce: string; anchor: string }

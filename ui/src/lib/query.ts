@@ -1,5 +1,5 @@
-// What a view shows stands in the URL. A codec reads one parameter and writes it
-// back; what is at its default is left out, so that links stay short.
+// The state of a view is in the URL. A codec reads one parameter and writes it
+// back; defaults are left out, so that links stay short.
 
 export interface Codec<T> { read(text: string | null): T; write(value: T): string | null }
 export type Schema = Record<string, Codec<any>>;

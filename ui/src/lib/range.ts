@@ -23,7 +23,7 @@ export function shortest(at: Date, now: Date): string | undefined {
   return periods.find((p) => now.getTime() - at.getTime() < periodMs(p) * 0.98);
 }
 
-/** Returns the range of who has chosen none: the shortest that holds all records, a week at most. */
+/** Returns the default range: the shortest that contains all records, at most a week. */
 export function fitting(first: Date, now: Date): string {
   const period = shortest(first, now);
   return period === undefined || periodMs(period) > periodMs("7d") ? "7d" : period;

@@ -1,6 +1,6 @@
-// The arithmetic of tables that draw only what is in view.
+// The arithmetic of tables that render only the rows in view.
 
-/** Rows to draw: first to last, last not included, and the heights that stand for those before and after. */
+/** The rows to render, first to last (exclusive), and the heights of the rows before and after, in px. */
 export interface Drawn { first: number; last: number; before: number; after: number }
 
 /** What some rows need beyond the common height, in px, by their index: a few of many. */
@@ -27,7 +27,7 @@ function rowAt(y: number, height: number, extras?: Extras): number {
 // Browsers do not make boxes as high as a million rows: Firefox ends at 17.9 million px, Chromium at 33.5.
 const highest = 15_000_000;
 
-// How many px of rows one px of scrolling stands for: 1 unless the rows are higher than a box can be.
+// The px of rows per px of scrolling: 1 unless the rows exceed the maximum height of an element.
 function scale(total: number, height: number, view: number, extras?: Extras): number {
   const all = offset(total, height, extras);
   return all <= highest ? 1 : (all - view) / (highest - view);

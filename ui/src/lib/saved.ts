@@ -1,4 +1,4 @@
-// Filters that a person has given a name, as this browser stores them: by page, the search of its address. Pure.
+// Saved filters as this browser stores them: the query of the URL, by page. Pure.
 
 import { stringify } from "./query";
 
@@ -7,7 +7,7 @@ export interface Saved { name: string; search: string }
 const most = 50; // of a page
 export const longest = 60; // characters of a name
 
-/** Returns what a search selects: without what is open, in one order, so that two can be compared. */
+/** Returns the filters of a query in a fixed order, without the open item, so that two can be compared. */
 export function selecting(search: string): string {
   const params = new URLSearchParams(search);
   params.delete("id");
@@ -15,7 +15,7 @@ export function selecting(search: string): string {
   return stringify(params);
 }
 
-/** Reads what is stored for a page; what cannot be read is left out. */
+/** Parses the stored filters of a page; invalid ones are left out. */
 export function readSaved(text: string): Saved[] {
   try {
     const all: unknown = JSON.parse(text);

@@ -10,12 +10,12 @@ export function needed(all: readonly SecretView[], server?: string): SecretView[
 
 /** Returns where a secret is kept, in words. */
 export function keptWords(kept: SecretView["kept"]): string {
-  return kept === "file" ? "in the sealed file of the data directory" : "in the keyring of the system";
+  return kept === "file" ? "stored in the encrypted file in the data directory" : "stored in the system keyring";
 }
 
 type Found = ParsedServer["secrets"][number];
 
-/** A secret that was pasted in clear: its value, what stands around it, and the name that was suggested. */
+/** A secret pasted in plain text: its value, the text around it, and the suggested name. */
 export interface Clear { value: string; before: string; after: string; name: string }
 
 /**

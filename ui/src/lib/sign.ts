@@ -1,4 +1,4 @@
-// What is shown of what is to be signed, and what a passkey signs. Pure.
+// The challenge that a passkey signs, and the claims that are shown. Pure.
 
 import type { Anchor, Asked, Statement } from "./presence";
 
@@ -24,9 +24,9 @@ export async function fingerprint(a: Anchor): Promise<string> {
  * what is shown is not what would be signed.
  */
 export async function challenge({ statement, claims }: Asked, request: string): Promise<Uint8Array<ArrayBuffer>> {
-  if (statement.for !== request) throw new Error("What is to be signed is of another request, so it is not signed.");
+  if (statement.for !== request) throw new Error("Not signed: the statement is for another request.");
   const sum = await digest("claims", claims.map((c) => c + "\n").join(""));
-  if (statement.count !== claims.length || statement.claims !== "sha256:" + hex(sum)) throw new Error("What is to be signed is not what is shown, so it is not signed.");
+  if (statement.count !== claims.length || statement.claims !== "sha256:" + hex(sum)) throw new Error("Not signed: the statement does not match the changes shown.");
   return digest("statement", statementText(statement));
 }
 

@@ -29,7 +29,7 @@ export function fromBytes<T>(text: string, spans: readonly Span<T>[]): Span<T>[]
   return spans.map((s) => ({ start: index.get(s.start)!, end: index.get(s.end)!, data: s.data }));
 }
 
-/** A text cut into what stands plain and what stands within a mark. first: the mark begins here. */
+/** A text split into plain and marked parts. first: the mark begins here. */
 export type Node<T> = { text: string } | { mark: T; first: boolean; nodes: Node<T>[] };
 
 /**

@@ -12,7 +12,7 @@ const names: Record<number, string> = {
 // pairs, selectors of variants, fillers, and blanks that are not the ordinary one.
 const hidden = /[^\P{C}\t\n]|[\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\ufe00-\ufe0f\u{e0100}-\u{e01ef}]|(?! )\p{Zs}/gu;
 
-/** A piece of a text: as it stands, or one character that cannot be seen. */
+/** A piece of a text, or one invisible character. */
 export type Piece = { text: string } | { code: string; name: string };
 
 /** Returns text cut into what can be seen and boxes for what cannot. */
@@ -31,5 +31,5 @@ export function visible(text: string): Piece[] {
 function box(point: number): Piece {
   const code = "U+" + point.toString(16).toUpperCase().padStart(4, "0");
   const tag = point >= 0xe0020 && point <= 0xe007e ? `Tag ${String.fromCharCode(point - 0xe0000)}` : "";
-  return { code, name: `${names[point] ?? (tag || "Character")}, cannot be seen` };
+  return { code, name: `${names[point] ?? (tag || "Character")}, invisible` };
 }

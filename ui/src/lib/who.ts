@@ -2,23 +2,23 @@
 
 import { own } from "./own";
 
-/** Returns an actor as words: "an agent", "a person". */
+/** Returns an actor as words: "an agent", "a user". */
 export function actorWords(actor: string | undefined): string {
   if (!actor) return "";
   if (actor === "agent") return "an agent";
-  if (actor === "admin") return "a person";
+  if (actor === "admin") return "a user";
   if (actor === "system") return "MCPProxy";
   return actor.replace(/^agent:/, "agent ");
 }
 
-const surfaces: Record<string, string> = { rest: "over REST", cli: "on the command line", ui: "in this page", "client form": "in its own form" };
+const surfaces: Record<string, string> = { rest: "over REST", cli: "on the command line", ui: "in the web UI", "client form": "in the client's form" };
 
 /** Returns the surface that something came by: "over REST"; empty for MCP. */
 export function surfaceWords(source: string | undefined): string {
   return own(surfaces, source) ?? "";
 }
 
-/** Returns who it was, and from where: "a person in this page". */
+/** Returns the actor and the surface: "a user in the web UI". */
 export function byWords(actor: string | undefined, source: string | undefined): string {
   return [actorWords(actor), surfaceWords(source)].filter(Boolean).join(" ");
 }

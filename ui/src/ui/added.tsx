@@ -1,4 +1,4 @@
-// Servers that were just added, live: starting, 14 tools, clean.
+// Servers that were just added, with their live state.
 
 import { useServers } from "../data/shared";
 import { count } from "../lib/format";
@@ -9,7 +9,7 @@ import type { Added } from "./paste";
 import { Visible } from "./words";
 import "./parse-box.css";
 
-/** The rows that take the place of what was pasted. */
+/** The added servers, which replace the pasted text. */
 export function AddedList({ added }: { added: readonly Added[] }) {
   const { data = [] } = useServers();
   return (
@@ -21,7 +21,7 @@ export function AddedList({ added }: { added: readonly Added[] }) {
         return (
           <li key={a.name}>
             <a class="strong cut grow" href={href("servers", { id: a.name })}><Visible text={a.name} /></a>
-            {s && s.state === "ready" && !s.quarantined && <span class="soft">{count(s.tool_count, "tool")}, {s.waiting ? <a class="link" href={href("approvals")}>{s.waiting === 1 ? "one waits" : `${s.waiting} wait`} for you</a> : "clean"}</span>}
+            {s && s.state === "ready" && !s.quarantined && <span class="soft">{count(s.tool_count, "tool")}, {s.waiting ? <a class="link" href={href("approvals")}>{s.waiting} to review</a> : "clean"}</span>}
             {state ? <State kind={state.kind}>{s.state === "connecting" || s.state === "stopped" ? (s.step ?? "starting") : state.word}</State> : <State kind="moving">starting</State>}
           </li>
         );

@@ -1,4 +1,4 @@
-// News for screen readers: the newest text, at most every 5 s.
+// Announcements for screen readers: the newest text, at most every 5 s.
 
 import { signal } from "@preact/signals";
 
@@ -6,7 +6,7 @@ const said = signal("");
 let next = "";
 let timer = 0;
 
-/** Says text politely; of several within 5 s only the last one. "3 new records" */
+/** Announces a text, such as "3 new records"; of several within 5 s, only the last one. */
 export function announce(text: string): void {
   next = text;
   if (timer) return;

@@ -4,18 +4,18 @@ import { Icon, type IconName } from "./icon";
 
 export interface ButtonProps {
   children?: ComponentChildren;
-  /** main is the one primary action of a screen; danger destroys. */
+  /** main is the primary action of a screen; danger is for destructive actions. */
   kind?: "main" | "danger" | "quiet";
   small?: boolean;
   icon?: IconName;
   /** Draws the icon at 16 px: in the head of a drawer. */
   large?: boolean;
-  /** Drawn as keycap; useActions is what makes it act. */
+  /** The keycap to show; useActions registers the key. */
   cap?: string;
-  /** The name of a button that has an icon only. */
+  /** The accessible name of a button with only an icon. */
   label?: string;
   disabled?: boolean;
-  /** It decides something: nothing can be while MCPProxy does not answer. */
+  /** The button changes something: it is disabled while MCPProxy is unreachable. */
   decides?: boolean;
   title?: string;
   type?: "button" | "submit";
@@ -31,7 +31,7 @@ export interface ButtonProps {
 export function Button(p: ButtonProps) {
   const cut = p.decides === true && offline.value;
   const disabled = p.disabled || cut;
-  const title = cut ? "MCPProxy does not answer." : p.title;
+  const title = cut ? "MCPProxy is unreachable." : p.title;
   const kind = p.kind === "main" ? " main-act" : p.kind ? " " + p.kind : "";
   const css = `btn${kind}${p.small ? " sm" : ""}${p.icon && !p.children ? " ico" : ""}${p.class ? " " + p.class : ""}`;
   const inner = <>{p.icon && <Icon name={p.icon} small={!p.large} />}{p.children}{p.cap && <kbd aria-hidden="true">{p.cap}</kbd>}</>;

@@ -1,5 +1,5 @@
-// Calls over time. The drawing is uPlot's, loaded when a chart is first shown; the
-// words are here: a summary as caption, and the same as a table.
+// Calls over time. uPlot draws the chart and loads on first use; the text
+// alternatives are here: a summary as caption, and a table.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -8,9 +8,9 @@ import { clock, date, number } from "../lib/format";
 import type { Bucket, Plot, PlotProps } from "./plot";
 
 export interface ChartProps extends PlotProps {
-  /** What a person who does not see the drawing has to know, in a sentence. */
+  /** The text alternative of the chart. */
   summary: string;
-  /** The heading; Show as table stands at its end. Absent: no table is offered, give one elsewhere. */
+  /** The heading, with "Show as table" at its end; absent: no toggle. */
   title?: ComponentChildren;
   titleEnd?: ComponentChildren;
   /** Shows the table, for a page that has its own heading with a <TableToggle>. */
@@ -72,7 +72,7 @@ function AsTable({ buckets }: { buckets: readonly Bucket[] }) {
   return (
     <div class="under" tabIndex={0} aria-label="Calls over time">
       <table class="t">
-        <caption><span class="vh">Calls over time; spans without any are left out</span></caption>
+        <caption><span class="vh">Calls over time, without empty periods</span></caption>
         <thead><tr><th scope="col">From</th>{["Read", "Write", "Destructive", "Refused", "Failed"].map((h) => <th scope="col" class="n" key={h}>{h}</th>)}</tr></thead>
         <tbody>
           {rows.map((b) => (

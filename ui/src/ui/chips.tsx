@@ -8,34 +8,34 @@ import { Icon } from "./icon";
 import { Menu } from "./menu";
 import { SavedFilters, type SavedOf } from "./saved";
 
-/** A chip that is on or off: All 10 · With findings 6. */
+/** A toggle chip: All 10 · With findings 6. */
 export function Chip({ on, count, children, onClick }: { on: boolean; count?: number; children: ComponentChildren; onClick: () => void }) {
   return <button type="button" class="chip" aria-pressed={on} onClick={onClick}>{children}{count !== undefined && <> <span class="num">{count}</span></>}</button>;
 }
 
-/** One filter in force. */
+/** One active filter. */
 export function FilterChip({ name, values, onRemove }: { name: string; values: readonly string[]; onRemove: () => void }) {
   return (
     <span class="chip on">
       <span>{name} is {values.map((v, i) => <>{i > 0 && " or "}<b>{v}</b></>)}</span>
-      <button type="button" class="x" aria-label={`Remove the filter ${name}`} onClick={onRemove}><Icon name="close" small /></button>
+      <button type="button" class="x" aria-label={`Remove filter ${name}`} onClick={onRemove}><Icon name="close" small /></button>
     </span>
   );
 }
 
 export interface Filter {
   key: string;
-  /** How the chip begins: "Lane". */
+  /** The name on the chip: "Lane". */
   name: string;
   values: readonly string[];
-  /** What can be chosen; absent: not offered in the menu. */
+  /** The options in the menu; absent: not in the menu. */
   options?: readonly { value: string; label?: string }[];
 }
 
 /**
  * The line of filters: children (a search field), chips, Filter menu (key f), Clear, end.
  * onChange gets the whole list of values of one filter. With onSearch the menu begins
- * with a field: what is typed narrows the choices, and the caller may find more of them.
+ * with a search field that filters the options; the caller can add more.
  */
 export function FilterBar({ filters, onChange, onClear, onSearch, saved, children, end }: {
   filters: readonly Filter[];
@@ -48,7 +48,7 @@ export function FilterBar({ filters, onChange, onClear, onSearch, saved, childre
   end?: ComponentChildren;
 }) {
   const id = "filter-menu";
-  useActions([{ key: "f", label: "Add a filter", icon: "plus", run: () => document.getElementById(id)?.click() }]);
+  useActions([{ key: "f", label: "Add filter", icon: "plus", run: () => document.getElementById(id)?.click() }]);
   const word = (f: Filter, v: string) => f.options?.find((o) => o.value === v)?.label ?? v;
   const on = filters.filter((f) => f.values.length > 0);
   return (
@@ -67,7 +67,7 @@ export function FilterBar({ filters, onChange, onClear, onSearch, saved, childre
 
 const mostShown = 8;
 
-// Drawn while the menu is open: what was typed is gone with it.
+// Rendered while the menu is open, so that closing clears the text.
 function Choices({ filters, onChange, onSearch }: { filters: readonly Filter[]; onChange: (key: string, values: string[]) => void; onSearch?: ((text: string) => void) | undefined }) {
   const [text, setText] = useState("");
   useEffect(() => onSearch?.(text), [text]);
@@ -94,7 +94,7 @@ function Choices({ filters, onChange, onSearch }: { filters: readonly Filter[]; 
           ))}
         </div>
       ))}
-      {onSearch && groups.length === 0 && <p class="dim menu-head" role="status">Nothing is called that.</p>}
+      {onSearch && groups.length === 0 && <p class="dim menu-head" role="status">No matches.</p>}
     </>
   );
 }

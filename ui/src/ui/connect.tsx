@@ -1,4 +1,4 @@
-// Connecting a client: what is written into its file, and the acts. The Clients page
+// Connecting a client: the preview of its file, and the actions. The Clients page
 // and the first run show the same.
 
 import type { ComponentChildren } from "preact";
@@ -21,51 +21,51 @@ import "./connect.css";
 
 export type Act = "connect" | "disconnect" | "permissions";
 
-/** What narrows a connection; empty: everything, as any agent. */
-export interface Narrow { profile?: string; /** The name of a token that is made for it. */ token?: string }
+/** The restrictions of a connection; empty: none. */
+export interface Restriction { profile?: string; /** The name of a token to create. */ token?: string }
 
-/** Returns what an act would write; nothing is asked for null. */
-export function usePreview(of: Client, act: Act | null, narrow: Narrow = {}): Resource<Outcome> {
+/** Returns the preview of an action; null requests nothing. */
+export function usePreview(of: Client, act: Act | null, restriction: Restriction = {}): Resource<Outcome> {
   const turn = clients.state.value.at?.getTime();
-  return useResource(act && `${act} ${of.id} ${JSON.stringify(narrow)}`, (signal) => api.post<Outcome>(path`/clients/${of.id}/` + act, { dry_run: true, ...narrow }, { signal }), { keep: false, turn });
+  return useResource(act && `${act} ${of.id} ${JSON.stringify(restriction)}`, (signal) => api.post<Outcome>(path`/clients/${of.id}/` + act, { dry_run: true, ...restriction }, { signal }), { keep: false, turn });
 }
 
-/** Takes a change back. */
+/** Undoes a change. */
 export async function undo(change: string): Promise<void> {
   await api.post<Change>("/clients/undo", { change });
   clients.reload();
 }
 
 const done: Record<Act, (name: string) => string> = {
-  connect: (name) => `${name} is connected.`, disconnect: (name) => `${name} is disconnected.`, permissions: (name) => `The permissions of ${name} are written.`,
+  connect: (name) => `Connected ${name}.`, disconnect: (name) => `Disconnected ${name}.`, permissions: (name) => `Saved the permissions of ${name}.`,
 };
 
-/** Does it, and says what a person does next, with Undo. */
-export async function perform(of: Client, act: Act, narrow: Narrow = {}): Promise<boolean> {
+/** Runs an action and shows the next step, with Undo. */
+export async function perform(of: Client, act: Act, restriction: Restriction = {}): Promise<boolean> {
   return attempt(async () => {
-    const o = await api.post<Outcome>(path`/clients/${of.id}/` + act, { dry_run: false, ...narrow });
+    const o = await api.post<Outcome>(path`/clients/${of.id}/` + act, { dry_run: false, ...restriction });
     clients.reload();
     return o;
   }, (o) => {
-    const text = [o.written ? done[act](of.name) : `There was nothing to change for ${of.name}.`, o.next].filter(Boolean).join(" ");
+    const text = [o.written ? done[act](of.name) : `No changes for ${of.name}.`, o.next].filter(Boolean).join(" ");
     return o.change ? { text, undo: () => undo(o.change!) } : { text };
   });
 }
 
-/** What an act writes, with its warnings; or that there is nothing to write. */
-export function Written({ preview, title = "What is written", name }: { preview: Resource<Outcome>; title?: string; name: string }) {
+/** The preview of an action, with its warnings. */
+export function Written({ preview, title = "File changes", name }: { preview: Resource<Outcome>; title?: string; name: string }) {
   const o = preview.data;
   return (
     <DrawerPart title={title} end={o?.path && <span class="mono cut" title={o.target ?? o.path}><Visible text={short(o.path)} /></span>}>
-      <Loaded of={preview} title="It cannot be said what would be written">
+      <Loaded of={preview} title="Could not load the preview">
         {(o) => (
           <>
-            {o.command && <Snippet where="Its own command, which is run" text={argvLine(o.command)} label={`Copy the command of ${name}`} />}
+            {o.command && <Snippet where="Command to run" text={argvLine(o.command)} label={`Copy command for ${name}`} />}
             {o.changed && o.difference && <Diff text={o.difference} label={`${title} for ${name}`} />}
-            {!o.changed && <p class="soft">Nothing: it is so already.</p>}
-            {o.target && o.target !== o.path && <p class="same">The file is a link; <code><Visible text={short(o.target)} /></code> is written.</p>}
+            {!o.changed && <p class="soft">No changes needed.</p>}
+            {o.target && o.target !== o.path && <p class="same">The file is a symlink to <code><Visible text={short(o.target)} /></code>.</p>}
             {o.warnings?.map((w) => <p class="remark" key={w}><Icon name="err" small /><span><Visible text={w} /></span></p>)}
-            {o.changed && <p class="same">Comments and order stay. A copy of the file as it is now is kept, so that this can be undone.</p>}
+            {o.changed && <p class="same">Comments and order are kept. A backup of the file lets you undo this.</p>}
           </>
         )}
       </Loaded>
@@ -73,7 +73,7 @@ export function Written({ preview, title = "What is written", name }: { preview:
   );
 }
 
-/** A text to run or to paste, with a way to copy it. */
+/** A text to run or paste, with a copy button. */
 export function Snippet({ where, text, label }: { where: ComponentChildren; text: string; label: string }) {
   return (
     <figure class="snippet">
@@ -83,28 +83,28 @@ export function Snippet({ where, text, label }: { where: ComponentChildren; text
   );
 }
 
-/** The entry to write by hand, and the client's own command where it has one. */
+/** The entry for manual setup, and the command of the client if it has one. */
 export function ByHand({ of }: { of: Client }) {
   return (
     <>
-      {of.command && <Snippet where="Run in a terminal" text={argvLine(of.command)} label={`Copy the command of ${of.name}`} />}
-      <Snippet where={<>{of.command ? "Or in" : "In"} <span class="mono"><Visible text={short(of.entry.path)} /></span></>} text={of.entry.text} label={`Copy the entry for ${of.name}`} />
+      {of.command && <Snippet where="Run in a terminal" text={argvLine(of.command)} label={`Copy command for ${of.name}`} />}
+      <Snippet where={<>{of.command ? "Or in" : "In"} <span class="mono"><Visible text={short(of.entry.path)} /></span></>} text={of.entry.text} label={`Copy entry for ${of.name}`} />
     </>
   );
 }
 
-/** Write it, and Copy instead. */
-export function ConnectButtons({ of, preview, narrow }: { of: Client; preview: Resource<Outcome>; narrow?: Narrow }) {
+/** The buttons that write or copy the entry. */
+export function ConnectButtons({ of, preview, restriction }: { of: Client; preview: Resource<Outcome>; restriction?: Restriction }) {
   const [busy, setBusy] = useState(false);
   const write = async () => {
     setBusy(true);
-    await perform(of, "connect", narrow);
+    await perform(of, "connect", restriction);
     setBusy(false);
   };
   return (
     <>
-      <Button kind="main" decides disabled={busy || !preview.data} onClick={write}>Write it</Button>
-      <Button onClick={() => void copy(of.entry.text)}>Copy instead</Button>
+      <Button kind="main" decides disabled={busy || !preview.data} onClick={write}>Write to file</Button>
+      <Button onClick={() => void copy(of.entry.text)}>Copy entry</Button>
     </>
   );
 }

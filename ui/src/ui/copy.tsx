@@ -2,18 +2,18 @@ import { useState } from "preact/hooks";
 import { Button } from "./button";
 import { toast } from "./toast";
 
-/** Copies text; reports whether the browser let it. */
+/** Copies text; reports whether the browser allowed it. */
 export async function copy(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    toast({ text: "The browser did not let the page copy. Select the text instead." });
+    toast({ text: "The browser blocked copying. Select the text and copy it." });
     return false;
   }
 }
 
-/** A button that copies text and says so with a tick. */
+/** A button that copies text and then shows a check mark. */
 export function CopyButton({ text, label, children }: { text: string | (() => string); label: string; children?: string }) {
   const [done, setDone] = useState(false);
   const run = async () => {

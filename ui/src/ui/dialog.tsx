@@ -3,7 +3,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { explain } from "../api/client";
 import { Button } from "./button";
 
-/** A modal dialog; it is open while it is drawn. Esc, Cancel and a click beside it call onClose. */
+/** A modal dialog, open while it is rendered. Esc, Cancel and a click outside call onClose. */
 export function Dialog({ title, onClose, children, class: css = "", bare = false }: {
   title: string; onClose: () => void; children: ComponentChildren; class?: string;
   /** No padding and no visible title. */
@@ -28,21 +28,21 @@ export function Dialog({ title, onClose, children, class: css = "", bare = false
 export interface ConfirmProps {
   title: string;
   children: ComponentChildren;
-  /** The word on the button: Remove. */
+  /** The label of the button: Remove. */
   action: string;
-  /** What has to be typed; absent: nothing. */
+  /** The text that the user must type; absent: nothing. */
   name?: string;
-  /** What the name is: "Name of the server". */
+  /** The label of the field for name. */
   nameLabel?: string;
   danger?: boolean;
-  /** Whether what is asked for in children is complete. */
+  /** Whether the fields in children are complete. */
   ready?: boolean;
-  /** Runs the action; when it fails the dialog stays and says why. */
+  /** Runs the action; if it fails, the dialog stays open and shows the error. */
   onConfirm: () => Promise<unknown> | void;
   onClose: () => void;
 }
 
-/** Asks before something that cannot be taken back; with name, the name has to be typed. */
+/** Confirms an action; with name, the user must type the name. */
 export function Confirm({ title, children, action, name, nameLabel, danger = true, ready: complete = true, onConfirm, onClose }: ConfirmProps) {
   const [typed, setTyped] = useState("");
   const [busy, setBusy] = useState(false);
@@ -82,5 +82,5 @@ export function Confirm({ title, children, action, name, nameLabel, danger = tru
   );
 }
 
-/** Confirm with a name that has to be typed. */
+/** Confirm with a required name. */
 export const ConfirmTyped = (p: ConfirmProps & { name: string }) => <Confirm {...p} />;

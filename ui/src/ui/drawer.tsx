@@ -10,13 +10,13 @@ import { Button } from "./button";
  */
 export function Drawer({ title, label, above, meta, acts, footer, onMove, onClose, children, class: css = "" }: {
   title: ComponentChildren;
-  /** The small line over the title, such as the lane; without it the title stands there. */
+  /** The small line above the title, such as the lane. */
   above?: ComponentChildren;
   /** What screen readers call it. */
   label: string;
   /** The line below the title. */
   meta?: ComponentChildren;
-  /** Buttons beside the cross. */
+  /** Buttons next to the close button. */
   acts?: ComponentChildren;
   footer?: ComponentChildren;
   /** Draws buttons for the row before and after this one: by is -1 or 1. */
@@ -29,7 +29,7 @@ export function Drawer({ title, label, above, meta, acts, footer, onMove, onClos
   useEffect(() => {
     const opener = document.activeElement as HTMLElement | null;
     return () => {
-      // Only when the focus was in here; who went on elsewhere is not called back.
+      // Only if the focus was in the drawer.
       if (opener?.isConnected && (!document.activeElement || document.activeElement === document.body)) opener.focus();
     };
   }, []);

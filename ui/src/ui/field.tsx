@@ -1,7 +1,7 @@
 import type { ComponentChildren, TargetedKeyboardEvent } from "preact";
 import { useId } from "preact/hooks";
 
-/** A labelled field. children gets the attributes that bind label, note and mistake to it. */
+/** A labeled field. children gets the attributes that bind the label, the note and the error. */
 export function Field({ label, note, error, required = false, children }: {
   label: string; note?: ComponentChildren; error?: string; required?: boolean;
   children: (attributes: { id: string; class: string; "aria-describedby"?: string; "aria-invalid"?: "true" }) => ComponentChildren;
@@ -17,7 +17,7 @@ export function Field({ label, note, error, required = false, children }: {
   );
 }
 
-/** A field for searching; Esc empties it, then leaves it. The one of a page has id="page-search": / goes there. */
+/** A search field; Esc clears it, then leaves it. The one of a page has id="page-search", for the key /. */
 export function SearchField({ value, onInput, label, placeholder, id }: { value: string; onInput: (v: string) => void; label: string; placeholder?: string; id?: string }) {
   const onKey = (e: TargetedKeyboardEvent<HTMLInputElement>) => {
     if (e.key !== "Escape") return;
@@ -28,7 +28,7 @@ export function SearchField({ value, onInput, label, placeholder, id }: { value:
   return <input id={id} class="field" type="search" value={value} placeholder={placeholder} aria-label={label} autocomplete="off" spellcheck={false} onInput={(e) => onInput(e.currentTarget.value)} onKeyDown={onKey} />;
 }
 
-/** A few choices side by side, one of them taken. */
+/** A segmented control. */
 export function Seg<T extends string>({ value, options, onChange, label, tiny = false }: { value: T; options: readonly { value: T; label: ComponentChildren }[]; onChange: (v: T) => void; label: string; tiny?: boolean }) {
   return (
     <span class={tiny ? "seg tiny" : "seg"} role="group" aria-label={label}>

@@ -1,4 +1,4 @@
-// Servers that clients of this machine have by themselves: ticked, they are taken over.
+// Servers of clients on this machine that can be imported.
 
 import { useMemo, useState } from "preact/hooks";
 import { api, explain } from "../api/client";
@@ -21,22 +21,22 @@ export interface Found {
   marks: readonly Mark[];
   picked: ReadonlySet<string>;
   pick: (id: string, on: boolean) => void;
-  /** Secrets in clear go into the keyring. */
+  /** Move plain-text secrets to the keyring. */
   keyring: boolean;
   setKeyring: (on: boolean) => void;
-  /** Those that are taken over are taken out of the client's file. */
+  /** Remove imported servers from the client's file. */
   remove: boolean;
   setRemove: (on: boolean) => void;
   failed: Readonly<Record<string, string>>;
-  /** How many would be taken over. */
+  /** The number of selected servers. */
   count: number;
-  /** Takes them over; it never throws: what failed says why. */
+  /** Imports them; it never throws: failed ones have an error. */
   add: () => Promise<Added[]>;
 }
 
-/** Returns the state of the list of found servers, of all clients or of one; ticked: those against which nothing speaks are, by themselves. */
+/** Returns the state of the list of found servers, of all clients or of one; ticked: servers without problems are selected by default. */
 export function useFound({ paste, ticked, client }: { paste?: Paste; ticked: boolean; client?: string }): Found {
-  const turn = useServers().data?.length; // what is here already is no longer offered
+  const turn = useServers().data?.length; // servers that exist already are not listed
   const list = useResource("found", (signal) => api.get<Importable>("/clients/servers", undefined, signal), { turn });
   const [choices, setChoices] = useState<Record<string, boolean>>({});
   const [keyring, setKeyring] = useState(true);
@@ -69,14 +69,14 @@ export function useFound({ paste, ticked, client }: { paste?: Paste; ticked: boo
   };
 }
 
-/** Reports whether there is anything to show: servers that are not here yet, files that cannot be read, or why nothing could be looked at. */
+/** Reports whether there is anything to show: new servers, unreadable files, or an error. */
 export function anyFound(of: Found): boolean {
   return of.marks.some((m) => !m.have) || (of.list.data?.broken.length ?? 0) > 0 || of.list.error !== undefined;
 }
 
-/** The found servers by the file in which they stand, each with its whole command: taking it over approves exactly that. */
-export function FoundList({ of, bare = false }: { of: Found; /** Without heading, and without what is wrong with other files. */ bare?: boolean }) {
-  if (of.list.error !== undefined && !of.list.data) return <ErrorPart title="The files of clients cannot be looked at" error={of.list.error} onRetry={of.list.reload} />;
+/** The found servers by file, each with its full command: importing approves exactly that. */
+export function FoundList({ of, bare = false }: { of: Found; /** Without the heading and the errors of other files. */ bare?: boolean }) {
+  if (of.list.error !== undefined && !of.list.data) return <ErrorPart title="Could not read client files" error={of.list.error} onRetry={of.list.reload} />;
   const secrets = of.marks.filter((m) => of.picked.has(m.server.id)).reduce((n, m) => n + m.server.secrets.length, 0);
   return (
     <div class="found-box">
@@ -85,15 +85,15 @@ export function FoundList({ of, bare = false }: { of: Found; /** Without heading
         {byFile(of.marks).map((g) => (
           <li class="group" key={g.name + g.path}>
             <p class="from"><b>{g.name}</b> <span class="mono" title={g.path}><Visible text={short(g.path)} /></span></p>
-            {g.marks.every((m) => m.have) ? <p class="none dim">{count(g.marks.length, "server")}, here already</p> : <ul>{g.marks.map((m) => <One key={m.server.id} of={m} found={of} />)}</ul>}
+            {g.marks.every((m) => m.have) ? <p class="none dim">{count(g.marks.length, "server")}, already added</p> : <ul>{g.marks.map((m) => <One key={m.server.id} of={m} found={of} />)}</ul>}
           </li>
         ))}
-        {!bare && of.list.data?.broken.map((b) => <li class="remark" key={b.path}><Icon name="err" small /><span><span class="mono"><Visible text={short(b.path)} /></span> cannot be read: <Visible text={b.message} /></span></li>)}
+        {!bare && of.list.data?.broken.map((b) => <li class="remark" key={b.path}><Icon name="err" small /><span><span class="mono"><Visible text={short(b.path)} /></span> is unreadable: <Visible text={b.message} /></span></li>)}
       </ul>
       {of.count > 0 && (
         <div class="found-how">
-          {secrets > 0 && <label><input type="checkbox" checked={of.keyring} onChange={(e) => of.setKeyring(e.currentTarget.checked)} /><span>Put {secrets === 1 ? "the secret" : `${secrets} secrets`} in {secrets === 1 ? "it" : "them"} into the keyring</span></label>}
-          <label><input type="checkbox" checked={of.remove} onChange={(e) => of.setRemove(e.currentTarget.checked)} /><span>Take {of.count === 1 ? "it" : "them"} out of the clients’ files, so that nothing is started twice. That can be undone under Clients.</span></label>
+          {secrets > 0 && <label><input type="checkbox" checked={of.keyring} onChange={(e) => of.setKeyring(e.currentTarget.checked)} /><span>Move {secrets === 1 ? "the secret" : `${secrets} secrets`} to the keyring</span></label>}
+          <label><input type="checkbox" checked={of.remove} onChange={(e) => of.setRemove(e.currentTarget.checked)} /><span>Remove {of.count === 1 ? "it" : "them"} from the clients’ files, so that nothing runs twice. You can undo this under Clients.</span></label>
         </div>
       )}
     </div>
@@ -101,7 +101,7 @@ export function FoundList({ of, bare = false }: { of: Found; /** Without heading
 }
 
 function One({ of: { server: s, why, have }, found }: { of: Mark; found: Found }) {
-  const more = [...takes(s.launch), ...(s.secrets.length ? [`${count(s.secrets.length, "secret")} in clear`] : []), ...(s.called !== s.name ? [`called ${s.name} here`] : [])];
+  const more = [...takes(s.launch), ...(s.secrets.length ? [`${count(s.secrets.length, "secret")} in plain text`] : []), ...(s.called !== s.name ? [`renamed to ${s.name}`] : [])];
   const failed = own(found.failed, s.id);
   return (
     <li>

@@ -7,7 +7,7 @@ import { Icon } from "./icon";
 
 export interface HeadOf { key: string; head: ComponentChildren; class?: string; order?: Direction }
 
-/** The head of a column; a button where the table can be sorted by it. */
+/** The head of a column; a button if the column is sortable. */
 export function Head({ of: c, order = "", onOrder }: { of: HeadOf; order?: Order | undefined; onOrder?: ((order: Order) => void) | undefined }) {
   const is = direction(order, c.key);
   const can = c.order && onOrder;
@@ -18,7 +18,7 @@ export function Head({ of: c, order = "", onOrder }: { of: HeadOf; order?: Order
   );
 }
 
-/** A box with which a row is ticked; some: of all that it stands for, a part is. Without onChange the table listens. */
+/** The checkbox of a row; some: a part of its rows is selected. Without onChange the table listens. */
 export function Tick({ name, on, some = false, onChange }: { name: string; on: boolean; some?: boolean; onChange?: (on: boolean) => void }) {
   return <input type="checkbox" class="tick" aria-label={name} checked={on} indeterminate={some && !on} onChange={onChange && ((e) => onChange(e.currentTarget.checked))} />;
 }

@@ -1,7 +1,7 @@
 import { memo } from "./memo";
 
-// Each is one path: a drawing that is referred to by <use> is copied by the browser for
-// every place it stands at, which a thousand rows pay for when they scroll.
+// Each icon is one path: the browser copies a <use> reference for
+// every occurrence, which makes scrolling a thousand rows slow.
 const drawings = {
   logo: "M1.5 3.5H5L8.5 8H14.5M1.5 8h7M1.5 12.5H5L8.5 8",
   overview: "M2 13.5h12M3.5 11V8M6.5 11V4.5M9.5 11V6.5M12.5 11V2.5",
@@ -47,7 +47,7 @@ const drawings = {
 } as const;
 export type IconName = keyof typeof drawings;
 
-/** A drawing of 16 px, small of 14. It says nothing to a screen reader: the word stands beside it. */
+/** An icon of 16 px, or 14 if small. Hidden from screen readers, since a label is next to it. */
 export const Icon = memo(({ name, small = false }: { name: IconName; small?: boolean }) => (
   <svg class={small ? "i s" : "i"} viewBox="0 0 16 16" aria-hidden="true"><path d={drawings[name]} /></svg>
 ));

@@ -8,7 +8,7 @@ import { Visible } from "./words";
 
 const shownLines = 400;
 
-/** A JSON value: short objects on one line, masked values as boxes. It is drawn in parts when it is long. */
+/** A JSON value: short objects on one line, masked values as boxes; long ones in parts. */
 export function Json({ value, label, wrap = false, note }: { value: unknown; label: string; wrap?: boolean; /** Below, such as "The first 64 KB of 1.8 MB are in the log." */ note?: ComponentChildren }) {
   const [all, setAll] = useState(false);
   const whole = useMemo(() => lines(value), [value]);
@@ -24,21 +24,21 @@ export function Json({ value, label, wrap = false, note }: { value: unknown; lab
   );
 }
 
-/** A part of a drawer with a JSON value: end, Wrap and Copy stand in its head. */
+/** A part of a drawer with a JSON value, with end, Wrap and Copy in its head. */
 export function JsonPart({ title, value, end, note }: { title: string; value: unknown; end?: ComponentChildren; note?: ComponentChildren }) {
   const [wrap, setWrap] = useState(false);
   const name = title.toLowerCase();
-  const buttons = <>{end}<Button kind="quiet" small pressed={wrap} onClick={() => setWrap(!wrap)}>Wrap</Button><CopyButton label={`Copy the ${name}`} text={() => JSON.stringify(value, null, 2)} /></>;
+  const buttons = <>{end}<Button kind="quiet" small pressed={wrap} onClick={() => setWrap(!wrap)}>Wrap</Button><CopyButton label={`Copy ${name}`} text={() => JSON.stringify(value, null, 2)} /></>;
   return <DrawerPart title={title} end={buttons}><Json value={value} label={name} wrap={wrap} note={note} /></DrawerPart>;
 }
 
-/** A text that may hold masked values: an answer, a log. */
+/** A text with masked values: a result, a log. */
 export function Text({ text, label, wrap = true }: { text: string; label: string; wrap?: boolean }) {
   return <pre class={wrap ? "json wrap" : "json"} tabIndex={0} aria-label={label}>{masks(text).map(token)}</pre>;
 }
 
 function token(t: Token, i: number) {
-  if (t.kind === "masked") return <span class="masked" key={i} title="Masked: the value is not in the log">{t.text}</span>;
+  if (t.kind === "masked") return <span class="masked" key={i} title="Masked: the value is not stored">{t.text}</span>;
   const css = { key: "k", mark: "p", text: undefined }[t.kind];
   return css ? <span class={css} key={i}><Visible text={t.text} /></span> : <Visible text={t.text} key={i} />;
 }

@@ -22,7 +22,7 @@ export function Menu({ label, name, id, class: css = "btn sm", end = false, role
   const panel = useRef<HTMLDivElement>(null);
   const own = useId();
 
-  // The items are drawn before the popover is shown, which is done by the next frame: only then it has a size and takes focus.
+  // The popover has a size and takes focus only in the next frame.
   useLayoutEffect(() => {
     if (!open) return;
     const frame = requestAnimationFrame(() => {

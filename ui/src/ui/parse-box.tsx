@@ -1,5 +1,5 @@
-// Where servers are pasted: JSON of any client, a command, a URL. What would be added
-// stands below with its whole command, since adding is the approval of exactly that.
+// The field to paste servers: JSON of any client, a command, a URL. The servers to add
+// are below with their full commands, since adding approves exactly those.
 
 import { useId } from "preact/hooks";
 import { explain } from "../api/client";
@@ -12,8 +12,8 @@ import "./parse-box.css";
 
 const example = '{ "mcpServers": { "files": { "command": "npx", "args": ["-y", "…"] } } }\n\nnpx -y @modelcontextprotocol/server-filesystem ~/code\n\nhttps://mcp.example.com/mcp';
 
-/** The field and what was read of it. of is the state of usePaste; the button is the caller's: of.count and of.add. */
-export function ParseBox({ of, rows = 9, label = "Paste any client’s JSON", onSubmit }: { of: Paste; rows?: number; label?: string; /** Ctrl Enter in the field. */ onSubmit?: () => void }) {
+/** The field and the parsed servers. of is the state of usePaste; the caller has the button: of.count and of.add. */
+export function ParseBox({ of, rows = 9, label = "Paste client JSON", onSubmit }: { of: Paste; rows?: number; label?: string; /** Ctrl Enter in the field. */ onSubmit?: () => void }) {
   const id = useId();
   return (
     <div class="parse-box">
@@ -38,7 +38,7 @@ function Read({ of }: { of: Paste }) {
       {of.servers.map((s, i) => <One key={i} of={s} />)}
       {of.parsed.mistakes.map((m, i) => <Mistake key={`m${i}`} of={m} />)}
       {of.parsed.notes.map((n) => <li key={n}><Icon name="block" small /><span><Visible text={n} /></span></li>)}
-      {nothing && <li class="warn"><Icon name="err" small /><span>There is no server in this text.</span></li>}
+      {nothing && <li class="warn"><Icon name="err" small /><span>No server found in this text.</span></li>}
     </ul>
   );
 }
@@ -61,8 +61,8 @@ function One({ of: { server: s, name, choice, kept, trouble, failed, choose } }:
     <li class={choice.skip ? "skipped" : undefined}>
       <input type="checkbox" checked={!choice.skip} aria-label={`Add ${s.name}`} onChange={(e) => choose({ skip: !e.currentTarget.checked })} />
       <div class="grow">
-        <p><b class="strong"><Visible text={name} /></b> <span class="dim">{choice.skip && choice.done ? "added, " : ""}{s.launch.url ? "reached at" : "started with"}</span></p>
-        <pre class="parse-how" tabIndex={0} aria-label={`How ${s.name} is started`}><Visible text={commandLine(s.launch)} /></pre>
+        <p><b class="strong"><Visible text={name} /></b> <span class="dim">{choice.skip && choice.done ? "added, " : ""}{s.launch.url ? "URL" : "command"}</span></p>
+        <pre class="parse-how" tabIndex={0} aria-label={`Launch of ${s.name}`}><Visible text={commandLine(s.launch)} /></pre>
         {more.length > 0 && <p class="dim"><Visible text={more.join(" · ")} /></p>}
         {renamed && !choice.skip && (
           <div class="parse-name">
@@ -82,7 +82,7 @@ function One({ of: { server: s, name, choice, kept, trouble, failed, choose } }:
   );
 }
 
-// What was pasted in clear goes into the keyring unless a person wants it in the file.
+// Plain-text secrets go into the keyring unless the user wants them in the file.
 function Secret({ of: s, server, kept, plain, onPlain }: { of: Pasted["server"]["secrets"][number]; server: string; kept?: Kept; plain: boolean; onPlain: (on: boolean) => void }) {
   const what = s.place === "args" ? `Argument ${Number(s.name) + 1}` : s.place === "url" ? "The URL" : s.name;
   const kind = s.kind === "secret" ? "a secret" : `a ${s.kind}`;
@@ -90,10 +90,10 @@ function Secret({ of: s, server, kept, plain, onPlain }: { of: Pasted["server"][
     <div class={kept ? "parse-secret good" : "parse-secret"}>
       <Icon name="lock" small />
       <div>
-        <p><b class="strong"><Visible text={what} /></b> looks like {kind}. {kept ? <>It goes into your keyring; the file gets <code><Visible text={kept.text} /></code>.</> : "It would stand in the file as you pasted it."}</p>
+        <p><b class="strong"><Visible text={what} /></b> looks like {kind}. {kept ? <>Stored in your keyring; the file gets <code><Visible text={kept.text} /></code>.</> : "It would be stored in the file in plain text."}</p>
         {kept || plain
-          ? <label><input type="checkbox" checked={!plain} aria-label={`Put ${what} of ${server} into the keyring`} onChange={(e) => onPlain(!e.currentTarget.checked)} />Into the keyring</label>
-          : <p class="dim">Better: <code><Visible text={s.suggestion} /></code>, set where MCPProxy is started.</p>}
+          ? <label><input type="checkbox" checked={!plain} aria-label={`Store ${what} of ${server} in the keyring`} onChange={(e) => onPlain(!e.currentTarget.checked)} />Store in keyring</label>
+          : <p class="dim">Instead, use <code><Visible text={s.suggestion} /></code> and set it in MCPProxy’s environment.</p>}
       </div>
     </div>
   );

@@ -1,4 +1,4 @@
-// What a page or a part of it says when there is nothing, not yet, or not any more.
+// The empty, loading and error states of pages and their parts.
 
 import type { ComponentChildren } from "preact";
 import { explain } from "../api/client";
@@ -11,14 +11,14 @@ export function Banner({ icon, bad = false, children, act }: { icon: IconName; b
   return <div class={bad ? "banner bad" : "banner"} role={bad ? "alert" : "status"}><Icon name={icon} /><span>{children}</span>{act}</div>;
 }
 
-/** Nothing there: what would be here, and the one thing to do. */
+/** An empty state: what would be here, and the next step. */
 export function Empty({ title, children, acts, above }: { title: string; children?: ComponentChildren; acts?: ComponentChildren; above?: ComponentChildren }) {
   return <div class="empty">{above}<h2>{title}</h2>{children && <p>{children}</p>}{acts && <div class="row">{acts}</div>}</div>;
 }
 
-/** Nothing fits the filters: names them, and the nearest span with results when that is known. */
+/** No matches: names the filters, and the nearest time range with results if known. */
 export function NothingFits({ what, filters, nearest, onNearest, onClear }: {
-  /** "No record fits these filters" */
+  /** "No records match these filters" */
   what: string;
   /** "Lane is destructive, and client is Codex, in the last 24 hours." */
   filters: string;
@@ -33,7 +33,7 @@ export function NothingFits({ what, filters, nearest, onNearest, onClear }: {
   );
 }
 
-/** The part that an error hit: code, message, hint, Try again. */
+/** An error state: code, message, hint, and a retry button. */
 export function ErrorPart({ title, error, onRetry }: { title: string; error: unknown; onRetry: () => void }) {
   const { code, message, hint } = explain(error);
   const text = (code ? code + ": " : "") + message + (hint ? " " + hint : "");
@@ -46,19 +46,19 @@ export function ErrorPart({ title, error, onRetry }: { title: string; error: unk
 
 const widths = ["w3", "w2", "w4", "w1", "w2", "w3"];
 
-/** The shape of lines that come. */
+/** The placeholder of lines that load. */
 export function Skeleton({ lines = 4 }: { lines?: number }) {
   return <div role="status" aria-label="Loading">{Array.from({ length: lines }, (_, i) => <i key={i} class={`skel-line ${widths[i % widths.length]}`} />)}</div>;
 }
 
-/** The shape of rows that come, for the body of a table. */
+/** The placeholder of table rows that load. */
 export function SkeletonRows({ rows = 6, columns }: { rows?: number; columns: number }) {
   return <>{Array.from({ length: rows }, (_, r) => <tr key={r} class="skel" aria-hidden="true">{Array.from({ length: columns }, (_, c) => <td key={c}><i class={widths[(r + c) % widths.length]!} /></td>)}</tr>)}</>;
 }
 
 /**
  * Draws a resource: its data while there is any, a skeleton after 150 ms, the error otherwise.
- * <Loaded of={r} title="The log cannot be read">{(data) => …}</Loaded>
+ * <Loaded of={r} title="Could not load activity">{(data) => …}</Loaded>
  */
 export function Loaded<T>({ of, title, skeleton, children }: {
   of: { data?: T; error?: unknown; slow: boolean; reload: () => void };

@@ -1,4 +1,4 @@
-// The state of a text that is pasted to add servers: it is parsed as it is typed.
+// The state of a pasted text with servers, parsed while the user types.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, explain, OfflineError, path } from "../api/client";
@@ -7,22 +7,22 @@ import { useResource } from "../data/resource";
 import { servers as known } from "../data/shared";
 import { bodyOf, keep, nameTrouble, type Choice, type Kept } from "../lib/paste";
 
-/** A server of the text, as it would be added. trouble: why it cannot be; failed: why it was not. kept: its secrets that go into the keyring. */
+/** A parsed server. trouble: why it cannot be added; failed: why adding failed; kept: its secrets that go into the keyring. */
 export interface Pasted { server: ParsedServer; name: string; choice: Choice; kept: ReadonlyMap<string, Kept>; trouble: string; failed: string; choose: (patch: Choice) => void }
-/** How adding one went. */
+/** The result of adding a server. */
 export interface Added { name: string; error?: { message: string; hint: string } }
 
 export interface Paste {
   text: string;
   setText: (text: string) => void;
   parsed?: Parsed;
-  /** The text is being read, or what is shown is of an older text. */
+  /** The text is being parsed. */
   busy: boolean;
   error?: unknown;
   servers: readonly Pasted[];
-  /** How many Add would add; 0 while the text is being read. */
+  /** The number of servers to add; 0 while the text is being parsed. */
   count: number;
-  /** Adds them; it never throws: what failed says why. Those that were added are left out of the next time. */
+  /** Adds them; it never throws: failed ones have an error. Added ones are skipped the next time. */
   add: () => Promise<Added[]>;
 }
 
@@ -83,7 +83,7 @@ export function usePaste(): Paste {
       } catch (error) {
         return ready.map((s) => ({ name: s.name, error: explain(error) }));
       }
-      // Named anew, since somebody may have taken a name meanwhile.
+      // Choose the names again, since another user may have taken one meanwhile.
       const planned = ready.map((s) => ({ ...s, kept: keep(s.server, s.choice, taken) }));
       setFailed({});
       const added = await addAll(planned);
@@ -103,14 +103,14 @@ const keyOf = (s: ParsedServer, i: number) => `${i} ${s.name}`;
 
 type Taken = Map<string, string | undefined>;
 
-// The names that are taken, also those that somebody only needs: a value is never written over another one, nor handed to another server.
+// The names in use, also of missing secrets: a value never overwrites another one, nor reaches another server.
 async function takenNames(signal?: AbortSignal): Promise<Taken> {
   const { secrets } = await api.get<{ secrets: SecretView[] }>("/secrets", undefined, signal);
   return new Map(secrets.map((s) => [s.name, undefined]));
 }
 
-// First their secrets, then the servers that name them, together: a person permits them once. Of
-// one that is not added no secret stays that is its alone.
+// First the secrets, then all servers in one request, which needs one signature. The
+// secrets of servers that were not added are deleted.
 async function addAll(all: readonly Pasted[]): Promise<Added[]> {
   const out: Added[] = all.map(({ name }) => ({ name }));
   const stored = all.map((): string[] => []);

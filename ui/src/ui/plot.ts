@@ -9,7 +9,7 @@ import { colours, hatch, type Colours } from "./ink";
 
 export interface Bucket { start: string; read: number; write: number; destructive: number; refused: number; failed: number }
 
-/** What a drawing needs. The buckets follow each other in time and are of the same length. */
+/** The data of a chart. Buckets are consecutive and of equal length. */
 export interface PlotProps {
   buckets: readonly Bucket[];
   /** The length of a bucket, in seconds. */
@@ -55,7 +55,7 @@ export function plot(box: HTMLElement, props: () => PlotProps): Plot {
   };
 }
 
-// uPlot gets the two extents; what is drawn between them stands in the buckets.
+// uPlot gets the two extents; the bars between them come from the buckets.
 function data(p: PlotProps): uPlot.AlignedData {
   const x = p.buckets.map((b) => Date.parse(b.start) / 1000);
   return [x, p.buckets.map((b) => b.read + b.write + b.destructive), p.buckets.map((b) => -(b.refused + b.failed))];

@@ -1,4 +1,4 @@
-// Filters with a name, stored in this browser: chosen, added and removed in one menu.
+// Saved filters, stored in this browser.
 
 import { useState } from "preact/hooks";
 import { kept } from "../data/prefs";
@@ -25,9 +25,9 @@ export function SavedFilters({ page }: { page: SavedOf }) {
           <button type="button" class="x" data-keep aria-label={`Remove ${s.name}`} onClick={() => put(all.filter((o) => o !== s))}><Icon name="close" small /></button>
         </div>
       ))}
-      {all.length === 0 && <p class="dim menu-head">None is saved in this browser.</p>}
+      {all.length === 0 && <p class="dim menu-head">No saved filters in this browser.</p>}
       {now && !is && <Name onSave={(name) => put(saved(all, name, now))} />}
-      {!now && <p class="dim menu-head">Set a filter, then save it here under a name.</p>}
+      {!now && <p class="dim menu-head">Set a filter, then save it here.</p>}
     </Menu>
   );
 }
@@ -40,7 +40,7 @@ function Name({ onSave }: { onSave: (name: string) => void }) {
   };
   return (
     <form class="save-as" data-keep onSubmit={submit}>
-      <label class="lab">Name of what is selected now<input class="field" value={name} maxLength={longest} autocomplete="off" onInput={(e) => setName(e.currentTarget.value)} /></label>
+      <label class="lab">Filter name<input class="field" value={name} maxLength={longest} autocomplete="off" onInput={(e) => setName(e.currentTarget.value)} /></label>
       <Button small type="submit" disabled={!name.trim()}>Save</Button>
     </form>
   );

@@ -1,4 +1,4 @@
-// Values for secrets that servers need: they go in here, and no answer ever has one.
+// The dialog that sets secrets. REST never returns a value.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, explain, path } from "../api/client";
@@ -13,21 +13,21 @@ import { Field } from "./field";
 import { Loaded } from "./parts";
 import { toast } from "./toast";
 
-/** Asks for the secrets that a server needs, or all servers where none is named. */
+/** Asks for the missing secrets of a server, or of all servers. */
 export function SecretDialog({ server, onClose }: { server?: string; onClose: () => void }) {
   const list = useResource("secrets", (signal) => api.get<{ secrets: SecretView[] }>("/secrets", undefined, signal));
-  // What was missing at first stays: a value that was stored is not asked for again, nor is its field taken away.
+  // The list is fixed when the dialog opens, so that fields do not disappear.
   const [first, setFirst] = useState<readonly SecretView[]>();
   if (list.data && !first) setFirst(needed(list.data.secrets, server));
   return (
-    <Dialog title={server ? `Secrets of ${server}` : "Secrets that servers need"} onClose={onClose}>
-      <Loaded of={list} title="The secrets cannot be read">{() => first && (first.length > 0 ? <Form all={first} onClose={onClose} /> : <Nothing onClose={onClose} />)}</Loaded>
+    <Dialog title={server ? `Secrets of ${server}` : "Missing secrets"} onClose={onClose}>
+      <Loaded of={list} title="Could not load secrets">{() => first && (first.length > 0 ? <Form all={first} onClose={onClose} /> : <Nothing onClose={onClose} />)}</Loaded>
     </Dialog>
   );
 }
 
 function Nothing({ onClose }: { onClose: () => void }) {
-  return <><p class="soft">Every secret that is needed is set. A server that waited for one starts by itself.</p><div class="end"><Button kind="main" onClick={onClose}>Close</Button></div></>;
+  return <><p class="soft">All secrets are set. Servers that needed one start automatically.</p><div class="end"><Button kind="main" onClick={onClose}>Close</Button></div></>;
 }
 
 function Form({ all, onClose }: { all: readonly SecretView[]; onClose: () => void }) {
@@ -36,7 +36,7 @@ function Form({ all, onClose }: { all: readonly SecretView[]; onClose: () => voi
   const [stored, setStored] = useState<readonly string[]>([]);
   const [busy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
-  // The fields come after the dialog has taken the focus.
+  // The fields appear after the dialog took the focus.
   useEffect(() => form.current!.querySelector("input")?.focus(), []);
   const open = all.filter((s) => !stored.includes(s.name));
   const ready = open.filter((s) => own(values, s.name));
@@ -63,13 +63,13 @@ function Form({ all, onClose }: { all: readonly SecretView[]; onClose: () => voi
   };
   return (
     <form class="dlg-form" ref={form} onSubmit={submit}>
-      <p class="soft">What you write here goes into the keyring of the system, or into a sealed file where there is none. It is shown to nobody again, and the server starts by itself.</p>
+      <p class="soft">Secrets are stored in the system keyring, or in an encrypted file if there is none. They are not shown again. The server starts automatically.</p>
       {open.map((s) => (
-        <Field key={s.name} label={s.name} note={s.state === "locked" ? "It is in a keyring that cannot be used now: unlock that and restart MCPProxy, or set it anew." : s.used_by.length > 1 ? `Used by ${s.used_by.join(", ")}` : undefined} {...(own(errors, s.name) ? { error: own(errors, s.name)! } : {})}>
+        <Field key={s.name} label={s.name} note={s.state === "locked" ? "The keyring with this secret is locked. Unlock it and restart MCPProxy, or enter the secret again." : s.used_by.length > 1 ? `Used by ${s.used_by.join(", ")}` : undefined} {...(own(errors, s.name) ? { error: own(errors, s.name)! } : {})}>
           {(a) => <input {...a} class="field mono" type="password" value={own(values, s.name) ?? ""} autocomplete="off" spellcheck={false} onInput={(e) => setValues({ ...values, [s.name]: e.currentTarget.value })} />}
         </Field>
       ))}
-      <div class="end"><Button onClick={onClose}>Cancel</Button><Button kind="main" type="submit" decides disabled={busy || !ready.length}>{open.length === 1 ? "Set it" : "Set them"}</Button></div>
+      <div class="end"><Button onClick={onClose}>Cancel</Button><Button kind="main" type="submit" decides disabled={busy || !ready.length}>{open.length === 1 ? "Set secret" : "Set secrets"}</Button></div>
     </form>
   );
 }

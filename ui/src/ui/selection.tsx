@@ -1,4 +1,4 @@
-// Rows that are ticked, and what is done to all of them at once.
+// Selected rows, and the actions on them.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -10,7 +10,7 @@ import { toast } from "./toast";
 
 export interface Selection<T> extends Picking<T> { rows: readonly T[]; clear: () => void }
 
-/** Returns what is ticked of the rows that there are; one that is there no longer is not ticked. key and name stay the same between drawings. */
+/** Returns the selection among the rows; removed rows are not selected. key and name must be stable between renders. */
 export function useSelection<T>(there: readonly T[], key: (row: T) => string, name: (row: T) => string | undefined): Selection<T> {
   const [ticked, set] = useState<ReadonlySet<string>>(new Set());
   const may = there.filter((r) => name(r) !== undefined);
@@ -24,11 +24,11 @@ export function useSelection<T>(there: readonly T[], key: (row: T) => string, na
   };
 }
 
-/** How many are ticked, and what can be done to them; nothing while none is. */
+/** The number of selected rows and the actions on them; nothing if none is selected. */
 export function Selected({ count, note, onClear, children }: { count: number; note?: string | undefined; onClear: () => void; children: ComponentChildren }) {
   if (count === 0) return null;
   return (
-    <div class="selected" role="group" aria-label="What is selected">
+    <div class="selected" role="group" aria-label="Selection">
       <span role="status"><b>{number(count)} selected</b>{note && <span class="dim"> {note}</span>}</span>
       {children}
       <Button kind="quiet" small onClick={onClear}>Clear</Button>
@@ -36,10 +36,10 @@ export function Selected({ count, note, onClear, children }: { count: number; no
   );
 }
 
-/** Does one thing to each, tells how it went, and offers to take it back; returns those to which it was done. atOnce: how many at a time. */
+/** Runs an action on each item, shows a toast with Undo, and returns the successful items. atOnce: how many at a time. */
 export async function doAll<T>(all: readonly T[], act: (one: T) => Promise<unknown>, said: (n: number) => string, back?: (done: readonly T[]) => Promise<unknown>, atOnce = 4): Promise<T[]> {
   const { done, problems } = await each(all, act, atOnce);
-  const left = problems.length ? ` ${number(problems.length)} could not be: ${problems[0]}` : "";
+  const left = problems.length ? ` ${number(problems.length)} failed: ${problems[0]}` : "";
   toast({ text: said(done.length) + left, ...(back && done.length ? { undo: () => back(done) } : {}) });
   return done;
 }

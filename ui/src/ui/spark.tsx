@@ -1,6 +1,6 @@
 import { count } from "../lib/format";
 
-/** 24 hours of calls as bars; those with errors hot, none a faint foot. The words are the label. */
+/** 24 hours of calls as bars; hours with errors are highlighted. The label has the figures. */
 export function Spark({ hours }: { hours: readonly { calls: number; errors: number }[] }) {
   const top = Math.max(1, ...hours.map((h) => h.calls));
   const width = 96 / Math.max(1, hours.length);

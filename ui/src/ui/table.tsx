@@ -31,7 +31,7 @@ export interface TableProps<T> {
   /** Which row that is, where the page knows: another one that is opened is scrolled into view. */
   openAt?: number;
   onOpen?: (row: T, i: number) => void;
-  /** By what it is sorted; a head that is pressed says another order. */
+  /** The sort order; a click on a head changes it. */
   order?: Order;
   onOrder?: (order: Order) => void;
   /** Rows can be ticked, with their boxes or Space; all of them with that of the head. */
@@ -43,7 +43,7 @@ export interface TableProps<T> {
   empty?: ComponentChildren;
   /** Makes a row a heading across all columns, of the same height as the others. */
   heading?: (row: T) => ComponentChildren | undefined;
-  /** What stands below a row, across all columns and of any height; for a few rows only. */
+  /** The content below a row, across all columns and of any height; for a few rows only. */
   detail?: (row: T) => ComponentChildren | undefined;
   /** Reports whether the first row is in view: live rows are added only then. */
   onTop?: (atTop: boolean) => void;
@@ -53,7 +53,7 @@ export interface TableProps<T> {
 
 export interface Picking<T> {
   picked: ReadonlySet<string>;
-  /** What a row is called; undefined for one that is not ticked, such as a heading. Keep it the same between drawings. */
+  /** Returns the name of a row; undefined if it is not selectable, such as a heading. It must be stable between renders. */
   name: (row: T) => string | undefined;
   pick: (row: T) => void;
   all: boolean;
@@ -71,7 +71,7 @@ export function Table<T>(p: TableProps<T>) {
   useEffect(() => {
     const i = p.openAt ?? -1;
     if (p.open === undefined || i < 0) return;
-    // Rows and what is below them are measured with the first frames.
+    // Rows and details are measured in the first frames.
     let frame = requestAnimationFrame(() => (frame = requestAnimationFrame(() => view.show(i))));
     return () => cancelAnimationFrame(frame);
   }, [p.open]);
@@ -210,7 +210,7 @@ function Spacer({ height, columns }: { height: number; columns: number }) {
 
 const headHeight = 30;
 
-// Measures the details that are drawn; those out of view keep what they had. Reports whether one has changed.
+// Measures the rendered details; those out of view keep their height. Reports whether one changed.
 function weigh(box: HTMLElement | null, { first, last }: Drawn, extras: Map<number, number>): boolean {
   const now = new Map([...(box?.querySelectorAll<HTMLElement>("tr[data-below]") ?? [])].map((tr) => [Number(tr.dataset.below), tr.getBoundingClientRect().height]));
   let changed = false;

@@ -1,5 +1,5 @@
-// Short news at the bottom. Undo for what REST can take back: 8 s, paused under
-// pointer or focus; Ctrl Z takes back the newest.
+// Toasts at the bottom, for 8 s, with Undo if REST supports it; paused under
+// pointer or focus. Ctrl Z undoes the newest.
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -18,13 +18,13 @@ export function toast(t: ToastText): void {
   shown.value = [...shown.peek().slice(-2), { ...t, id: ++last }];
 }
 
-/** Says why something failed, and what to do. */
+/** Shows an error and its hint. */
 export function tell(error: unknown): void {
   const { message, hint } = explain(error);
   toast({ text: [message, hint].filter(Boolean).join(" ") });
 }
 
-/** Runs an action and tells of its failure; returns whether it went well. done may depend on the answer. */
+/** Runs an action and shows its error; reports whether it succeeded. done can depend on the answer. */
 export async function attempt<T>(action: () => Promise<T>, done?: ToastText | ((answer: T) => ToastText)): Promise<boolean> {
   let answer: T;
   try {

@@ -13,21 +13,21 @@ export function Time({ at, suffix = false, class: css }: { at?: string | Date; s
   return <time class={css} dateTime={date.toISOString()} title={exact(date)}>{words}</time>;
 }
 
-/** What is left of a time, to the second. */
+/** The time left, to the second. */
 export function Left({ until }: { until: string }) {
   void second.value;
   return <time dateTime={until} title={exact(until)}>{span((Date.parse(until) - Date.now()) / 1000)}</time>;
 }
 
-/** Reports whether the client of a call waits for its answer, as far as is known. Who draws it is drawn again each second. */
+/** Reports whether the client of a call still waits. Components that call it render each second. */
 export function stillWaits(c: PendingCall): boolean {
   void second.value;
   return c.waits_until !== undefined && Date.parse(c.waits_until) > Date.now();
 }
 
-/** How long an answer to a call that waits still counts: first while its client waits, then while the question is kept. */
+/** The time left to answer a pending call: first while its client waits, then until the call expires. */
 export function AnswerTime({ call: c }: { call: PendingCall }) {
-  return stillWaits(c) ? <span title="The client waits for the answer."><Left until={c.waits_until!} /> left</span> : <span title="The client waits no longer. When it makes the call again, your answer counts.">kept <Left until={c.until} /></span>;
+  return stillWaits(c) ? <span title="The client is waiting for your answer."><Left until={c.waits_until!} /> left</span> : <span title="The client stopped waiting. If it repeats the call, your answer applies.">valid <Left until={c.until} /></span>;
 }
 
 /** A number with separators; undefined is a dash. */

@@ -1,4 +1,4 @@
-// What a server wrote, as data: text nodes only, what cannot be seen as boxes,
+// Texts from servers, as data: text nodes only, invisible characters as boxes,
 // differences as <ins> and <del> with their signs, findings as numbered marks.
 
 import type { ComponentChildren } from "preact";
@@ -6,7 +6,7 @@ import { fromBytes, nest, within, type Node, type Span } from "../lib/spans";
 import { visible } from "../lib/visible";
 import type { Finding, Piece } from "../api/types";
 
-/** Text as it is, but characters that cannot be seen appear as U+200B. */
+/** A text in which invisible characters appear as their code, such as U+200B. */
 export function Visible({ text }: { text: string }) {
   const parts = visible(text);
   if (parts.length === 1 && "text" in parts[0]!) return <>{parts[0].text}</>;
@@ -59,12 +59,12 @@ function marks(nodes: Node<Numbered>[], begun: Set<Numbered>): ComponentChildren
   });
 }
 
-/** Numbers findings as they stand in the text. */
+/** Numbers the findings in the order of the text. */
 export function numbered(findings: readonly Finding[]): Numbered[] {
   return [...findings].sort((a, b) => a.path.localeCompare(b.path) || a.start - b.start || b.end - a.end).map((finding, i) => ({ no: i + 1, finding }));
 }
 
-/** The list that the marks lead to: one entry for each kind, the gravest first. */
+/** The list of findings: one entry per kind, the most severe first. */
 export function FindingList({ findings }: { findings: readonly Numbered[] }) {
   const kinds = Object.values(Object.groupBy(findings, ({ finding: f }) => `${f.rule} ${f.reason}`)) as Numbered[][];
   const rank = { block: 0, review: 1, note: 2 };

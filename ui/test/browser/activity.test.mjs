@@ -50,8 +50,8 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   // A refusal says first what decided, and what would pass.
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
-  await drawer(page).getByText("What would pass").waitFor();
-  assert.match(await drawer(page).locator(".body section").first().innerText(), /^Decision[\s\S]*Refused\.[\s\S]*call_tool_destructive, declared as destructive\.[\s\S]*hints/);
+  await drawer(page).getByText("To allow this").waitFor();
+  assert.match(await drawer(page).locator(".body section").first().innerText(), /^Decision[\s\S]*Refused\.[\s\S]*call_tool_destructive and operation type destructive\.[\s\S]*hints/);
   await drawer(page).getByText("4 calls").waitFor();
   assert.match(await drawer(page).innerText(), /“tidy up”[\s\S]*Story Agent 2\.4\.1, an agent/);
   assert.deepEqual(await axeInBoth(page), []);
@@ -61,16 +61,16 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   assert.match(await page.evaluate(() => navigator.clipboard.readText()), /\/ui\/activity\?since=30d&id=01/);
 
   // All of the session; secrets are boxes.
-  await drawer(page).getByRole("button", { name: "Only this session" }).click();
+  await drawer(page).getByRole("button", { name: "View session" }).click();
   await page.getByRole("heading", { name: /^4 of/ }).waitFor();
   await row(page, "write_note").getByRole("link").click();
   await drawer(page).locator(".masked").first().waitFor();
   assert.equal((await page.content()).includes("ghp_a1B2"), false);
-  await drawer(page).getByText("Not verified since it was written.").waitFor();
+  await drawer(page).getByText("Not verified yet.").waitFor();
   await drawer(page).getByRole("button", { name: "Verify" }).click();
   await drawer(page).getByText("Unchanged since it was written.").waitFor();
-  await drawer(page).getByRole("group", { name: "Answer as" }).getByRole("button", { name: "JSON" }).click();
-  assert.match(await drawer(page).getByLabel("answer", { exact: true }).innerText(), /"content"/);
+  await drawer(page).getByRole("group", { name: "Result format" }).getByRole("button", { name: "JSON" }).click();
+  assert.match(await drawer(page).getByLabel("result", { exact: true }).innerText(), /"content"/);
   await page.keyboard.press("k"); // the newer one
   await drawer(page).getByText("“tidy up”").waitFor();
   await page.keyboard.press("Escape");
@@ -80,8 +80,8 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   await page.goBack();
   await page.goBack();
   await visit("activity?lane=destructive&q=nowhere");
-  await page.getByText("No record fits these filters").waitFor();
-  assert.match(await page.locator(".empty").innerText(), /Lane is destructive, and text has “nowhere”, in the last 15 minutes\./);
+  await page.getByText("No records match these filters").waitFor();
+  assert.match(await page.locator(".empty").innerText(), /Lane is destructive, and text contains “nowhere”, in the last 15 minutes\./);
   await page.getByRole("button", { name: "Clear filters" }).click();
   await row(page, "look for the shopping list").waitFor();
 
@@ -146,7 +146,7 @@ test("offline what is shown stays, and what came meanwhile is there afterwards",
   await visit("activity");
   await row(page, "look for the shopping list").waitFor();
   await daemon.kill();
-  await page.getByText("MCPProxy does not answer.").first().waitFor();
+  await page.getByText("Could not reach MCPProxy.").first().waitFor();
   await page.waitForEvent("requestfailed"); // it is tried again, and fails
   await row(page, "look for the shopping list").waitFor();
   await daemon.start();
@@ -171,13 +171,13 @@ test("on a phone the record is the page", async (t) => {
 test("a log without a call is listening, and the first call appears", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   await visit("activity");
-  await page.getByRole("heading", { name: "Listening" }).waitFor();
+  await page.getByRole("heading", { name: "Waiting for the first call" }).waitFor();
   await page.locator(".listening", { hasText: `${daemon.url}/mcp` }).waitFor();
   await work(daemon);
   await top(page).getByText("look for the shopping list").waitFor();
-  await page.getByRole("heading", { name: "Listening" }).waitFor({ state: "detached" });
+  await page.getByRole("heading", { name: "Waiting for the first call" }).waitFor({ state: "detached" });
   await visit("activity?client=Nobody");
-  await page.getByText("No record fits these filters").waitFor();
+  await page.getByText("No records match these filters").waitFor();
   assert.match(await page.locator(".empty").innerText(), /Client is Nobody, in the last 15 minutes/);
 });
 
@@ -213,7 +213,7 @@ test("filters have a name in this browser, and the range is what fits, or all", 
   const saved = page.getByRole("dialog", { name: "Saved filters" });
   const open = () => page.locator(".filters").getByRole("button", { name: "Saved filters" }).click();
   await open();
-  await saved.getByLabel(/^Name of/).fill("Refused so far");
+  await saved.getByLabel("Filter name").fill("Refused so far");
   await page.keyboard.press("Enter");
   await saved.getByRole("link", { name: "Refused so far" }).waitFor();
   assert.deepEqual(await axeInBoth(page), []);

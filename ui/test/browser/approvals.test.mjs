@@ -52,15 +52,15 @@ test("a poisoned definition is blocked, a loosened hint kept, one that changes m
   // A poisoned one: what it says is text, what cannot be seen is named, and Block is what is offered.
   await visit("approvals?id=github:create_issue");
   await detail("create_issue");
-  await page.getByText("Looks poisoned.").waitFor();
-  assert.match(await page.locator(".verdict").innerText(), /Two of eight findings are of a kind that is only seen in attacks/);
+  await page.getByText("Likely attack.").waitFor();
+  assert.match(await page.locator(".verdict").innerText(), /Two of eight findings are typical of attacks/);
   assert.equal(await page.locator(".words .cp").filter({ hasText: "U+200B" }).count(), 2);
   assert.equal(await page.locator("important, .words img, .words a:not(.no)").count(), 0);
   assert.ok((await page.locator(".words ins").allTextContents()).join("").includes("IMPORTANT>"));
   assert.deepEqual(await page.locator(".words a.no").allInnerTexts(), ["1", "2", "3", "4", "5", "6", "7", "8"]);
   assert.equal(await page.locator(".hit.block", { hasText: "Before every call, " }).count(), 1);
-  assert.match(await page.locator(".params").first().innerText(), /context\s+not there\s+string, required/);
-  assert.match(await button(/Block this definition/).getAttribute("class"), /danger/);
+  assert.match(await page.locator(".params").first().innerText(), /context\s+none\s+string, required/);
+  assert.match(await button(/Block definition/).getAttribute("class"), /danger/);
   assert.deepEqual(await axeInBoth(page), []);
   await settle();
   await page.keyboard.press("a");
@@ -74,12 +74,12 @@ test("a poisoned definition is blocked, a loosened hint kept, one that changes m
 
   // The next one is open: a hint that is loosened. One key keeps it destructive.
   await detail("write_file");
-  await page.getByText("It calls itself more harmless than before.").waitFor();
+  await page.getByText("Hints relaxed.").waitFor();
   assert.match(await page.locator(".move").innerText(), /destructive[^]*write/);
-  assert.match(await button(/Approve, keep it destructive/).getAttribute("class"), /main-act/);
+  assert.match(await button(/Approve, keep destructive/).getAttribute("class"), /main-act/);
   await settle();
   await page.keyboard.press("K");
-  await toast("it counts as destructive");
+  await toast("and marked it destructive");
   const kept = await tool("write_file");
   assert.equal(kept.call_with, "call_tool_destructive");
   assert.equal(kept.trust.reason, undefined);
@@ -98,7 +98,7 @@ test("a poisoned definition is blocked, a loosened hint kept, one that changes m
   await page.keyboard.press("a");
   assert.equal((await refused).status(), 409);
   release();
-  await page.getByText("It has changed once more. This is what it says now.").waitFor();
+  await page.getByText("The definition changed again. This is the current version.").waitFor();
   await page.locator(".words ins", { hasText: "newest first" }).waitFor();
   assert.ok(await button(/^Approve/).isDisabled(), "nobody approves what has just come");
   await page.unroute("**/query_docs/diff");
@@ -178,7 +178,7 @@ test("definitions with the same finding are blocked, or approved, together", asy
   // From one of them to all in which the same was found.
   await visit("approvals?id=one:step_0");
   await page.getByText(/^2 others have the same/).waitFor();
-  await page.getByRole("link", { name: "Decide about them together" }).click();
+  await page.getByRole("link", { name: "Review them together" }).click();
   await until("the three are listed", async () => (await page.locator(".inbox li a").count()) === 3);
   await page.getByRole("button", { name: "Approve 3…" }).click();
   const dialog = page.locator("dialog[open]");
@@ -191,7 +191,7 @@ test("definitions with the same finding are blocked, or approved, together", asy
   await until("they wait again", async () => Object.keys(await reasons()).length === 6);
 
   // What looks like an attack can only be blocked together.
-  const choice = page.getByRole("combobox", { name: "With the same finding" });
+  const choice = page.getByRole("combobox", { name: "Filter by finding" });
   const attack = await choice.locator("option").evaluateAll((all) => all.find((o) => /^2: /.test(o.textContent)).value);
   await choice.selectOption(attack);
   await page.getByRole("button", { name: "Block 2…" }).waitFor();
@@ -206,18 +206,18 @@ test("definitions with the same finding are blocked, or approved, together", asy
 test("a server is started for the review, then judged by what it says", async (t) => {
   const { page, add, api, visit, button, settle, toast } = await inbox(t);
   await visit("approvals");
-  assert.equal(await page.locator("h1").innerText(), "Nothing waits for you");
+  assert.equal(await page.locator("h1").innerText(), "Nothing to review");
   assert.deepEqual(await axeInBoth(page), []);
   await add("tasks", 2, 2, { quarantined: true, env: { TASKS_MODE: "core" } });
-  await page.getByText("Nothing of it was started or contacted.").waitFor(); // it comes by itself
+  await page.getByText("The server has not been started or contacted.").waitFor(); // it comes by itself
   assert.match(await page.locator(".cmd").innerText(), /hostile\.mjs/);
   assert.match(await page.locator(".review .defs").first().innerText(), /TASKS_MODE/);
   assert.deepEqual(await axeInBoth(page), []);
   await settle();
   await page.keyboard.press("a");
-  await page.getByText("It runs for the review only; no agent sees it.").waitFor();
+  await page.getByText("The server runs for review only. Agents cannot see it.").waitFor();
   await page.locator(".defined > li").first().waitFor();
-  assert.match(await page.locator(".verdict").innerText(), /Looks poisoned/);
+  assert.match(await page.locator(".verdict").innerText(), /Likely attack/);
   await page.locator(".defined button", { hasText: "create_issue" }).click();
   await page.locator(".opened .words .cp").first().waitFor();
   assert.deepEqual(await axeInBoth(page), []);
@@ -226,7 +226,7 @@ test("a server is started for the review, then judged by what it says", async (t
   const dialog = page.locator("dialog");
   await dialog.getByRole("textbox").fill("tasks");
   await dialog.getByRole("button", { name: "Approve" }).click();
-  await toast("Approved tasks: agents can use it.");
+  await toast("Approved tasks. Agents can use it.");
   assert.equal((await api("GET", "/servers/tasks")).quarantined, false);
 });
 
@@ -244,9 +244,9 @@ test("on a phone list and detail are pages; without the daemon nothing is decide
   await page.locator(".inbox").waitFor();
   assert.equal(new URL(page.url()).search, "");
   await page.locator(".inbox li a", { hasText: "write_file" }).click();
-  await button(/keep it destructive/).waitFor();
+  await button(/keep destructive/).waitFor();
   await daemon.stop();
-  await until("decisions rest", () => button(/keep it destructive/).isDisabled());
+  await until("decisions rest", () => button(/keep destructive/).isDisabled());
   await detail("write_file");
 });
 
@@ -276,7 +276,7 @@ test("undo restores what was accepted, and what is blocked can be unblocked", as
   await page.keyboard.press("Control+z");
   await until("both wait again", async () => (await waiting()).length === 2);
   assert.deepEqual(await waiting(), before);
-  await page.getByRole("heading", { name: /Changed since you accepted them/ }).waitFor();
+  await page.getByRole("heading", { name: /Changed since approval/ }).waitFor();
 
   await visit(`approvals?id=${long}:find_page`);
   await detail("find_page");
@@ -286,7 +286,7 @@ test("undo restores what was accepted, and what is blocked can be unblocked", as
   await toast("Blocked");
   await until("it is blocked", async () => (await findPage(api, long)).status === "blocked");
   await visit(`tools?id=${long}:find_page`);
-  await page.getByText("It is blocked by you.").waitFor();
+  await page.getByText("This tool is blocked by you.").waitFor();
   await visit(`approvals?id=${long}:find_page`);
   await detail("find_page");
   await settle();

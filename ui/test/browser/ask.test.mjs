@@ -35,34 +35,34 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   const first = write({ title: "trip", text: `Lisbon ${token}` }, "the user asked for a reminder");
   // It comes by itself: the first line, and the count beside the page.
   const line = page.locator(".todo li").first();
-  await line.locator(".strong", { hasText: "notes:write_note waits for your answer" }).waitFor();
-  assert.match(await line.innerText(), /Cursor wants to call it\. It counts as write: /);
+  await line.locator(".strong", { hasText: "notes:write_note needs approval" }).waitFor();
+  assert.match(await line.innerText(), /Cursor called it\. It counts as write: /);
   assert.match(await line.locator(".when").innerText(), /^(1 min( \d+ s)?|\d+ s|2 min) left$/);
-  await page.getByRole("link", { name: "Approvals 1 waiting" }).waitFor();
+  await page.getByRole("link", { name: "Approvals, 1 pending" }).waitFor();
   assert.deepEqual(await axeInBoth(page), []);
-  await line.getByRole("link", { name: "Answer" }).click();
+  await line.getByRole("link", { name: "Review" }).click();
   await detail("write_note");
 
   // What would be sent, why, and what it claims.
-  assert.equal(await page.locator("h1").first().innerText(), "One waits for you");
-  assert.equal(await page.locator(".inbox h2").first().innerText(), "Calls that wait");
+  assert.equal(await page.locator("h1").first().innerText(), "1 item needs review");
+  assert.equal(await page.locator(".inbox h2").first().innerText(), "Pending calls");
   assert.match(await page.locator(".inbox li a").first().innerText(), /notes:write_note\s+.* left\s+write, Cursor/);
-  assert.match(await page.locator(".verdict").innerText(), /It counts as a write: .+/);
+  assert.match(await page.locator(".verdict").innerText(), /Counts as write: .+/);
   const args = page.locator(".review .json");
   assert.match(await args.innerText(), /"title": "trip"/);
   assert.equal(await args.locator(".masked").count(), 1);
   assert.ok(!(await page.content()).includes(token), "a secret is on the page");
-  assert.match(await page.locator(".review").innerText(), /Why, as the agent claims\s+“the user asked for a reminder”/);
-  assert.match(await page.locator(".review").innerText(), /5 more calls of notes:write_note, whatever the arguments, if they read or write, by any client, within 15 minutes\./);
-  assert.deepEqual(await page.locator(".acts-bar button").allInnerTexts(), ["Allow once\na", "Deny…\nx", "Allow for a while…\nw"]);
-  assert.match(await button(/Allow once/).getAttribute("class"), /main-act/);
+  assert.match(await page.locator(".review").innerText(), /Reason given by the agent\s+“the user asked for a reminder”/);
+  assert.match(await page.locator(".review").innerText(), /5 more calls to notes:write_note with any arguments, read and write lanes, from any client, within 15 minutes\./);
+  assert.deepEqual(await page.locator(".acts-bar button").allInnerTexts(), ["Approve once\na", "Deny…\nx", "Grant lease…\nw"]);
+  assert.match(await button(/Approve once/).getAttribute("class"), /main-act/);
   assert.deepEqual(await axeInBoth(page), []);
   const [one] = await held(1);
   await settle();
   await page.keyboard.press("a");
-  await toast("Allowed notes:write_note once.");
+  await toast("Approved notes:write_note once.");
   assert.ok(!(await first).isError, "the call went through");
-  await page.getByText("Nothing waits for you").first().waitFor();
+  await page.getByText("Nothing to review").first().waitFor();
   await page.getByRole("link", { name: "Approvals", exact: true }).waitFor();
   const answered = await api("GET", `/pending/${one.id}`);
   assert.deepEqual([answered.state, answered.answered_by, answered.answered_via], ["used", "admin", "ui"]);
@@ -70,7 +70,7 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   // Another one comes while the page is open.
   const second = remove("trip");
   await detail("delete_note");
-  assert.match(await page.locator(".verdict").innerText(), /It counts as destructive: .+/);
+  assert.match(await page.locator(".verdict").innerText(), /Counts as destructive: .+/);
   await settle();
   await page.keyboard.press("x");
   const dialog = page.locator("dialog");
@@ -85,11 +85,11 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   // The log has all of it.
   await visit(`activity?id=${one.activity_id}`);
   await page.locator(".drawer header", { hasText: "Held" }).waitFor();
-  await page.locator(".drawer .checks", { hasText: "a person" }).waitFor();
-  assert.match(await page.locator(".drawer .body").innerText(), /A person is asked\./);
+  await page.locator(".drawer .checks", { hasText: "approval" }).waitFor();
+  assert.match(await page.locator(".drawer .body").innerText(), /Needs approval\./);
   const { activities } = await api("GET", "/activity?type=tool_call&status=success&tool=write_note");
   await visit(`activity?id=${activities[0].id}`);
-  await page.getByText(/^Allowed by a person in this page, \d+ s after it was asked\.$/).waitFor();
+  await page.getByText(/^Approved by a user in the web UI after \d+ s\.$/).waitFor();
   assert.deepEqual(await axeInBoth(page), []);
   await page.getByRole("link", { name: one.activity_id }).click();
   await page.locator(".drawer header", { hasText: "Held" }).waitFor();
@@ -106,37 +106,37 @@ test("a lease is given for what waits, covers what it says, is shown, and is rev
   const { page, daemon, api, visit, write, held, waiting, detail, button, toast, settle } = await asked(t);
   await api("POST", "/tokens", { name: "ci", lanes: ["read", "write"] });
   await visit("approvals");
-  assert.equal(await page.locator("h1").innerText(), "Nothing waits for you");
+  assert.equal(await page.locator("h1").innerText(), "Nothing to review");
   const first = write({ title: "a", text: "one" });
   await detail("write_note");
   await settle();
   await page.keyboard.press("w");
   const dialog = page.locator("dialog");
   await dialog.getByLabel("Calls").fill("0");
-  const give = dialog.getByRole("button", { name: "Allow for a while" });
+  const give = dialog.getByRole("button", { name: "Grant lease" });
   assert.ok(await give.isDisabled(), "a lease for no call");
   await dialog.getByLabel("Calls").fill("2");
-  await dialog.getByLabel("Tools").selectOption({ label: "all of notes" });
+  await dialog.getByLabel("Tools").selectOption({ label: "all tools on notes" });
   assert.deepEqual(await dialog.getByLabel("Lane").locator("option").allInnerTexts(), ["write", "destructive"]);
   assert.deepEqual(await dialog.getByLabel("Token").locator("option").allInnerTexts(), ["any client", "ci"]);
-  await dialog.getByText("This call goes on, and 2 more calls of any tool of notes, whatever the arguments, if they read or write, by any client, within 15 minutes.").waitFor();
+  await dialog.getByText("Approves this call, and 2 more calls to any tool on notes with any arguments, read and write lanes, from any client, within 15 minutes.").waitFor();
   assert.deepEqual(await axeInBoth(page), []);
   await give.click();
-  await toast("Allowed notes:write_note, and 2 more calls");
+  await toast("Approved notes:write_note, and 2 more calls");
   assert.ok(!(await first).isError);
   assert.ok(!(await write({ title: "b", text: "two" })).isError, "the lease covers it");
   assert.deepEqual(await waiting(), []);
 
-  await page.getByText("1 lease runs").waitFor();
+  await page.getByText("1 active lease").waitFor();
   await visit("overview");
-  await page.locator(".lead", { hasText: "1 lease runs." }).waitFor();
+  await page.locator(".lead", { hasText: "1 active lease." }).waitFor();
   await visit("clients");
-  const row = page.locator("tr", { hasText: "all of notes" });
+  const row = page.locator("tr", { hasText: "all tools on notes" });
   await row.getByText("1 of 2 left").waitFor();
-  assert.match(await row.innerText(), /in 1\d min\s+any client\s+write\s+by a person, now/);
+  assert.match(await row.innerText(), /in 1\d min\s+any client\s+write\s+by a user, now/);
   assert.deepEqual(await axeInBoth(page), []);
-  await row.getByRole("button", { name: "Revoke the lease for all of notes" }).click();
-  await toast("The lease for all of notes is revoked");
+  await row.getByRole("button", { name: "Revoke the lease for all tools on notes" }).click();
+  await toast("Revoked the lease for all tools on notes");
   await row.waitFor({ state: "detached" });
   assert.deepEqual((await api("GET", "/leases")).leases, []);
 
@@ -145,7 +145,7 @@ test("a lease is given for what waits, covers what it says, is shown, and is rev
   const [c] = await held(1);
   await visit(`approvals?kind=call&id=${c.id}`);
   await detail("write_note");
-  await button(/Allow once/).waitFor();
+  await button(/Approve once/).waitFor();
   await settle();
   let release;
   const answered = new Promise((r) => (release = r));
@@ -154,8 +154,8 @@ test("a lease is given for what waits, covers what it says, is shown, and is rev
   await api("POST", `/pending/${c.id}/deny`, { reason: "not now" });
   release();
   await toast("was denied by");
-  await page.getByText("Denied by a person over REST.").waitFor();
-  assert.match(await page.locator(".verdict").innerText(), /The agent was told: not now/);
+  await page.getByText("Denied by a user over REST.").waitFor();
+  assert.match(await page.locator(".verdict").innerText(), /Reason sent to the agent: not now/);
   assert.equal(await page.locator(".acts-bar").count(), 0, "there is nothing to answer any more");
   assert.match(text(await last), /not now/);
 
@@ -167,7 +167,7 @@ test("a lease is given for what waits, covers what it says, is shown, and is rev
   });
   const [d] = await held(1);
   await visit(`approvals?kind=call&id=${d.id}`);
-  await page.getByText(/by the token nightly, within 15 minutes\./).waitFor();
+  await page.getByText(/from the token nightly, within 15 minutes\./).waitFor();
   await settle();
   await page.keyboard.press("a");
   assert.equal((await call).status, 200);
@@ -181,11 +181,11 @@ test("an answer that comes late counts when the call is made again", async (t) =
   await detail("write_note");
   await page.locator(".inbox .age", { hasText: /^\d s left$/ }).waitFor();
   assert.match(text(await first), /waits for the user's approval, and was not made\. Nobody has answered yet\./);
-  await page.locator(".inbox .age", { hasText: /^kept 14 min$/ }).waitFor();
-  await page.locator(".meta", { hasText: "It waits no longer; made again within 14 min, it takes your answer." }).waitFor();
+  await page.locator(".inbox .age", { hasText: /^valid 14 min$/ }).waitFor();
+  await page.locator(".meta", { hasText: "The client stopped waiting. If it repeats the call within 14 min, your answer applies." }).waitFor();
   await settle();
   await page.keyboard.press("a");
-  await toast("Allowed notes:write_note once.");
+  await toast("Approved notes:write_note once.");
   assert.ok(!(await write(args)).isError, "the same call takes the answer");
   const again = write(args);
   await detail("write_note"); // an answer is for one call
@@ -203,7 +203,7 @@ test("on a phone of 360 pixels a call and its answers fit", async (t) => {
   assert.ok(await fits());
   assert.deepEqual(await axeInBoth(page), []);
   await settle();
-  for (const name of [/Allow for a while/, /Deny/]) {
+  for (const name of [/Grant lease/, /Deny/]) {
     await button(name).click();
     await page.locator("dialog[open]").waitFor();
     assert.ok(await fits(), String(name));

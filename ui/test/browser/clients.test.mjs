@@ -11,7 +11,7 @@ const row = (page, name) => page.locator(".clients-t tbody tr", { hasText: name 
 
 test("the clients of today, the addresses, what to write", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, at: "clients", context: wide });
-  await page.getByRole("heading", { level: 1, name: "No client used MCPProxy today" }).waitFor();
+  await page.getByRole("heading", { level: 1, name: "No clients in the last 24 hours" }).waitFor();
   const address = `${daemon.url}/mcp`;
   await page.locator(".lead").getByText(address).waitFor();
   await daemon.tools("notes:list_notes");
@@ -19,7 +19,7 @@ test("the clients of today, the addresses, what to write", async (t) => {
   await claude.call("call_tool_read", { name: "notes:list_notes", intent: { operation_type: "read" } });
   await claude.call("call_tool_read", { name: "notes:delete_note", args: { title: "x" }, intent: { operation_type: "read" } }); // refused
   await (await daemon.client("cursor-vscode", "2.0")).call("call_tool_read", { name: "notes:list_notes", intent: { operation_type: "read" } });
-  await page.getByRole("heading", { level: 1, name: "Two clients used MCPProxy today" }).waitFor();
+  await page.getByRole("heading", { level: 1, name: "2 clients in the last 24 hours" }).waitFor();
   assert.match(await row(page, "Claude Code").innerText(), /3\.0\.4[^]*not connected/);
   assert.equal(await page.locator(".sessions tr").count(), 2);
   assert.match(await page.locator(".sessions a").first().getAttribute("href"), /activity\?session=/);
@@ -32,8 +32,8 @@ test("the clients of today, the addresses, what to write", async (t) => {
   await page.getByRole("button", { name: "Copy " + address, exact: true }).click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), address);
   await page.getByRole("button", { name: "opencode" }).click();
-  await page.getByText("It was not found on this machine").waitFor();
-  await page.getByRole("button", { name: "Copy the entry for opencode" }).click();
+  await page.getByRole("complementary", { name: "Connect opencode" }).getByText("Not found on this machine").waitFor();
+  await page.getByRole("button", { name: "Copy entry for opencode" }).click();
   const text = await page.evaluate(() => navigator.clipboard.readText());
   assert.equal(JSON.parse(text).mcp.mcpproxy.url, address);
   await visit("clients");
@@ -45,14 +45,14 @@ test("a client is connected, its permissions are written, and all of it is undon
   const drawer = page.locator(".drawer");
   assert.match(await drawer.locator("ins").innerText(), new RegExp(`\\+ .*"mcpproxy": .*${daemon.url}/mcp`));
   assert.equal(await readFile(file, "utf8"), cursor, "what is only shown is not written");
-  await drawer.getByRole("button", { name: "Write it" }).click();
-  await page.getByText("Cursor is connected.").waitFor();
+  await drawer.getByRole("button", { name: "Write to file" }).click();
+  await page.getByText("Connected Cursor.").waitFor();
   assert.match(await readFile(file, "utf8"), /\/\/ mine[^]*"mcpproxy"/);
-  await row(page, "Cursor").getByText("not known").first().waitFor();
+  await row(page, "Cursor").getByText("unknown").first().waitFor();
 
   await drawer.getByText("mcpAllowlist").last().waitFor();
   await drawer.getByRole("button", { name: "Write permissions" }).click();
-  await page.getByText("The permissions of Cursor are written.").waitFor();
+  await page.getByText("Saved the permissions of Cursor.").waitFor();
   await until("the table says it", async () => /runs[^]*asks[^]*asks/.test(await row(page, "Cursor").innerText()));
   await drawer.locator(".asks").getByText(/permissions\.json, line \d/).first().waitFor();
   assert.equal(await drawer.getByRole("button", { name: "Write permissions" }).count(), 0, "there is nothing left to write");
@@ -61,24 +61,24 @@ test("a client is connected, its permissions are written, and all of it is undon
   await drawer.getByRole("button", { name: "Disconnect…" }).click();
   await page.locator("dialog[open] del").waitFor();
   await page.locator("dialog[open]").getByRole("button", { name: "Disconnect" }).click();
-  await page.getByText("Cursor is disconnected.").waitFor();
+  await page.getByText("Disconnected Cursor.").waitFor();
   assert.equal(await readFile(file, "utf8"), cursor);
   assert.match(await drawer.locator(".found").innerText(), /files\s+npx -y x/);
   await page.keyboard.press("Control+z");
   await until("it is in the file again", async () => (await readFile(file, "utf8")).includes("mcpproxy"));
   await drawer.getByRole("button", { name: "Undo: connected" }).click();
-  await page.getByText("The file is as it was").waitFor();
+  await page.getByText("File restored").waitFor();
   assert.equal(await readFile(file, "utf8"), cursor);
   await row(page, "Cursor").getByText("not connected").waitFor();
 
   // What leads elsewhere, and what cannot be read.
   await writeFile(file, '{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:1/mcp"}}}');
   await visit("clients?id=cursor");
-  await row(page, "Cursor").getByText("leads to something else").waitFor();
+  await row(page, "Cursor").getByText("connected to another server").waitFor();
   await drawer.locator(".remark", { hasText: "http://127.0.0.1:1/mcp" }).waitFor();
   await writeFile(file, "{ broken");
   await visit("clients?id=cursor");
-  await row(page, "Cursor").getByText("its file cannot be read").waitFor();
+  await row(page, "Cursor").getByText("cannot read its file").waitFor();
   await drawer.getByText(/mcp\.json.*line 1/).waitFor();
 });
 
@@ -86,13 +86,13 @@ test("a client's own command is run, and one that gets less has a token of its o
   const { page, daemon, visit } = await scene(t, { demo: true, home: { ".codex/config.toml": 'model = "x"\n' }, at: "clients?id=codex", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
   const file = join(daemon.dir, ".codex/config.toml");
   const drawer = page.locator(".drawer");
-  await drawer.getByText("Give it less than everything").click();
+  await drawer.getByText("Restrict access").click();
   await drawer.getByLabel("Profile").selectOption("research");
-  await drawer.getByLabel("Name of a token of its own").fill("codex-1");
+  await drawer.getByLabel("Token name").fill("codex-1");
   await page.keyboard.press("Tab");
   await drawer.locator("ins", { hasText: "http_headers" }).waitFor();
-  await drawer.getByRole("button", { name: "Write it" }).click();
-  await page.getByText("Codex is connected.").waitFor();
+  await drawer.getByRole("button", { name: "Write to file" }).click();
+  await page.getByText("Connected Codex.").waitFor();
   assert.match(await readFile(file, "utf8"), /\/mcp\/p\/research"[^]*Bearer mcpp_t_/);
   await page.locator(".toks").getByText("profile research").waitFor();
   assert.doesNotMatch(await page.content(), /mcpp_t_[0-9a-f]{8}/);
@@ -103,32 +103,32 @@ test("a client's own command is run, and one that gets less has a token of its o
   await writeFile(join(daemon.bin, "codex"), script, { mode: 0o755 });
   await visit("clients?id=codex");
   const command = `codex mcp add mcpproxy --url ${daemon.url}/mcp`;
-  await drawer.getByText("Its own command, which is run").waitFor();
+  await drawer.getByText("Command to run").waitFor();
   await drawer.getByText(command).first().waitFor();
-  await drawer.getByRole("button", { name: "Write it" }).click();
-  await page.getByText("Codex is connected.").waitFor();
+  await drawer.getByRole("button", { name: "Write to file" }).click();
+  await page.getByText("Connected Codex.").waitFor();
   assert.equal(await readFile(file, "utf8"), `model = "x"\n\n[mcp_servers.mcpproxy]\nurl = "${daemon.url}/mcp"\n`);
 });
 
 test("a token is made, shown once, and revoked", async (t) => {
   const { page, daemon, api } = await scene(t, { demo: true, at: "clients", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
-  await page.getByText("a token confines who has it").waitFor();
+  await page.getByText("A token limits a client").waitFor();
   await page.keyboard.press("n");
   const dialog = page.locator("dialog[open]");
   await dialog.getByLabel("Name").fill("ci-nightly");
   await dialog.getByLabel("Profile").selectOption("research");
   await dialog.getByLabel("Servers").fill("notes, nowhere");
-  await dialog.getByText("There is no server nowhere now.").waitFor();
+  await dialog.getByText("No server named nowhere.").waitFor();
   await dialog.getByLabel("Servers").fill("notes");
   await dialog.getByLabel("write").uncheck();
   await dialog.getByLabel("destructive").uncheck();
-  await dialog.getByLabel("Good for").selectOption("a week");
-  await dialog.getByRole("button", { name: "Make the token" }).click();
-  await dialog.getByText("cannot be shown again").waitFor();
-  await dialog.getByRole("button", { name: "Copy the token" }).click();
+  await dialog.getByLabel("Expires after").selectOption("7 days");
+  await dialog.getByRole("button", { name: "Create token" }).click();
+  await dialog.getByText("It is not shown again").waitFor();
+  await dialog.getByRole("button", { name: "Copy token" }).click();
   const token = await page.evaluate(() => navigator.clipboard.readText());
   assert.match(token, /^mcpp_t_/);
-  await dialog.getByRole("button", { name: "I have it" }).click();
+  await dialog.getByRole("button", { name: "Done" }).click();
   const line = page.locator(".toks tbody tr");
   assert.match(await line.innerText(), /ci-nightly\s+profile research: notes\s+read\s+\d+ \w+\s+never used\s+Revoke/);
   assert.ok(!(await page.content()).includes(token));
@@ -138,13 +138,13 @@ test("a token is made, shown once, and revoked", async (t) => {
   // The same name is refused with the problem's own words, in place.
   await page.keyboard.press("n");
   await dialog.getByLabel("Name").fill("ci-nightly");
-  await dialog.getByRole("button", { name: "Make the token" }).click();
+  await dialog.getByRole("button", { name: "Create token" }).click();
   await dialog.getByRole("alert").waitFor();
   await page.keyboard.press("Escape");
 
   await line.getByRole("button", { name: "Revoke ci-nightly…" }).click();
   await dialog.getByRole("button", { name: "Revoke" }).click();
-  await page.getByText("ci-nightly is revoked").waitFor();
+  await page.getByText("Revoked ci-nightly").waitFor();
   assert.deepEqual((await api("GET", "/tokens")).tokens, []);
   assert.equal((await as()).status, 401);
 });
@@ -155,8 +155,8 @@ test("tokens are sorted, and several revoked at once", async (t) => {
   await page.reload();
   const names = () => page.locator(".toks tbody td.strong").allInnerTexts();
   const head = (name) => page.locator(".toks th", { has: page.getByRole("button", { name, exact: true }) });
-  await head("Good until").getByRole("button").click();
-  await until("the next to end first", async () => (await names()).join() === "ci,nightly,backup" && (await head("Good until").getAttribute("aria-sort")) === "ascending");
+  await head("Expires").getByRole("button").click();
+  await until("the next to end first", async () => (await names()).join() === "ci,nightly,backup" && (await head("Expires").getAttribute("aria-sort")) === "ascending");
   await head("Name").getByRole("button").click();
   await until("by name", async () => (await names()).join() === "backup,ci,nightly");
   await page.getByRole("checkbox", { name: "Select ci" }).check();
@@ -166,6 +166,6 @@ test("tokens are sorted, and several revoked at once", async (t) => {
   const dialog = page.locator("dialog[open]");
   await dialog.getByText("ci, nightly").waitFor();
   await dialog.getByRole("button", { name: "Revoke" }).click();
-  await page.getByText("2 tokens are revoked").waitFor();
+  await page.getByText("Revoked 2 tokens").waitFor();
   assert.deepEqual((await api("GET", "/tokens")).tokens.map((token) => token.name), ["backup"]);
 });

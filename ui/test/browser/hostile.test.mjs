@@ -47,7 +47,7 @@ async function unharmed(page, where) {
     markup: [...document.querySelectorAll("body :is(script, img, iframe, object, embed, base, meta, link, style, video, audio, form[action], a[href^='javascript' i], a[href^='data' i], marquee, math)")].map((e) => e.outerHTML.slice(0, 200)),
     away: [...document.querySelectorAll("a[href], use, [src]")].map((e) => e.getAttribute("href") ?? e.getAttribute("src")).filter((to) => !/^(\/ui\/|#|https:\/\/(github\.com|modelcontextprotocol\.io)\/)/.test(to)),
     inherited: [...Object.keys(Object.prototype), ...Object.keys(Array.prototype)],
-    failed: /This page has failed|could not be loaded/.test(document.getElementById("main")?.innerText ?? ""),
+    failed: /This page crashed|Could not load this page/.test(document.getElementById("main")?.innerText ?? ""),
   }));
   assert.deepEqual(state, { ran: undefined, markup: [], away: [], inherited: [], failed: false }, where);
 }

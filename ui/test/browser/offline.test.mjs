@@ -19,13 +19,13 @@ for (const how of ["stop", "kill"]) {
     await daemon[how]();
     const banner = page.locator(".banners [role=status]");
     await banner.waitFor();
-    assert.match(await banner.innerText(), /^MCPProxy does not answer\. You see what was known at \d\d:\d\d(:\d\d)?; it is tried again (in \d+ s|now)\./);
+    assert.match(await banner.innerText(), /^Could not reach MCPProxy\. Showing data from \d\d:\d\d(:\d\d)?\. Retrying (in \d+ s|now)\./);
     assert.equal(await page.locator("#main h1").innerText(), shown, "what was known stays");
     await page.getByText("Offline", { exact: true }).waitFor();
 
     // The button tries at once.
     const tried = page.waitForRequest((r) => r.url().includes("/api/v1/events"));
-    await banner.getByRole("button", { name: "Try now" }).click();
+    await banner.getByRole("button", { name: "Retry now" }).click();
     await tried;
     assert.equal(await banner.isVisible(), true);
     await page.keyboard.press("g");
@@ -33,7 +33,7 @@ for (const how of ["stop", "kill"]) {
     await page.waitForFunction(() => location.pathname === "/ui/overview");
 
     await daemon.start();
-    await page.getByRole("button", { name: "Try now" }).click({ timeout: 2000 }).catch(() => {}); // or it came by itself
+    await page.getByRole("button", { name: "Retry now" }).click({ timeout: 2000 }).catch(() => {}); // or it came by itself
     await page.getByText("Live", { exact: true }).waitFor();
     await settled(page);
     assert.equal(new URL(page.url()).pathname, "/ui/overview", "the view is kept");
@@ -54,7 +54,7 @@ test("nothing can be decided while nobody answers", async (t) => {
     tabs.push((await scene(t, { daemon, allow: gone, at: view })).page);
   }
   await daemon.kill();
-  const word = /^(Approve|Block|Keep|Start it|Restart|Switch (on|off)|Log in|Accept|Call as)(?!.*…$)/; // with dots it asks first
+  const word = /^(Approve|Block|Keep|Start for|Restart|Enable|Disable|Log in|Call as)(?!.*…$)/; // with dots it asks first
   let before = 0;
   for (const [i, tab] of tabs.entries()) {
     await tab.locator(".banners [role=status]").waitFor();

@@ -40,20 +40,20 @@ test("what needs a person, gravest first, and what happens, as it happens", asyn
   await daemon.state("ready", "notes", "weather", "shifty", "github");
   await daemon.state("failed", "gone");
   await visit("overview");
-  await until("only the broken server needs a person", async () => (await h1(page)) === "One thing needs you");
-  assert.match(await page.locator(".todo").innerText(), /gone does not work|gone keeps failing/);
-  assert.match(await page.locator("#main").innerText(), /No call in the last 15 minutes\s+There was none yet\./);
-  assert.equal(await page.getByRole("link", { name: "Three steps to a first call" }).getAttribute("href"), "/ui/overview?start=1");
-  await says(page, "the log was looked at", /records, intact/);
+  await until("only the broken server needs a person", async () => (await h1(page)) === "1 item needs attention");
+  assert.match(await page.locator(".todo").innerText(), /gone failed|gone keeps failing/);
+  assert.match(await page.locator("#main").innerText(), /No calls in the last 15 minutes\s+No calls yet\./);
+  assert.equal(await page.getByRole("link", { name: "Make your first call" }).getAttribute("href"), "/ui/overview?start=1");
+  await says(page, "the log was looked at", /records, verified/);
 
   // A definition turns bad, an agent proposes a server: no reload.
   await daemon.scripted("github", { tools: [tool("list_issues", poison), tool("get_issue", "Reads an issue.")] });
   const agent = await daemon.client("Claude Code");
   await agent.call("upstream_servers", { operation: "add", name: "task-master", command: "npx", args: ["-y", "task-master-ai"] });
-  await until("three things need a person", async () => (await h1(page)) === "Three things need you");
+  await until("three things need a person", async () => (await h1(page)) === "3 items need attention");
   const rows = await page.locator(".todo li").allInnerTexts();
   assert.match(rows[0], /github:list_issues changed[^]*Its new text “/);
-  assert.match(rows[1], /task-master wants to be added[^]*Claude Code: npx -y task-master-ai\. It has not been started\./);
+  assert.match(rows[1], /task-master was proposed[^]*Claude Code: npx -y task-master-ai\. It has not been started\./);
   assert.match(rows[2], /gone/);
   assert.equal(await page.locator(".todo .main-act").count(), 1, "one primary action");
 
@@ -64,11 +64,11 @@ test("what needs a person, gravest first, and what happens, as it happens", asyn
   await agent.call("call_tool_read", { name: "github:list_issues", args: {} }).catch(() => {});
   await until("four calls are counted", async () => (await page.locator(".sec h2").first().innerText()) === "4 calls");
   await says(page, "who called", /Claude Code\s+4/);
-  await says(page, "what was refused", /github:list_issues\s+waits for your review/);
+  await says(page, "what was refused", /github:list_issues\s+needs review/);
   const text = await page.locator("#main").innerText();
   assert.match(text, /read\s+3\s+75 %/);
-  assert.match(text, /notes:delete_note\s+called as a read, marked destructive/);
-  assert.match(text, /github:list_issues\s+waits for your review/);
+  assert.match(text, /notes:delete_note\s+called as read, marked destructive/);
+  assert.match(text, /github:list_issues\s+needs review/);
   await says(page, "calls of the poisoned one that were refused", /1 call refused since/);
   assert.equal(await page.locator(".chart canvas").count(), 1);
   await page.getByRole("button", { name: "Show as table" }).click();
@@ -94,7 +94,7 @@ test("a brush sets the range, and a span without calls says when the last one wa
   await daemon.state("ready", "notes", "weather", "shifty");
   await (await daemon.client()).call("call_tool_read", { name: "notes:list_notes", args: {} });
   await visit("overview");
-  await until("all is well", async () => (await h1(page)) === "All is well. 3 servers work, nothing waits.");
+  await until("all is well", async () => (await h1(page)) === "No issues. 3 servers ready, nothing to review.");
   const chart = page.locator(".chart .u-over");
   await chart.waitFor();
   const box = await chart.boundingBox();
@@ -103,19 +103,19 @@ test("a brush sets the range, and a span without calls says when the last one wa
   await page.mouse.move(box.x + box.width / 2, box.y + 40, { steps: 4 });
   await page.mouse.up();
   await page.waitForURL(/since=.*until=/);
-  await says(page, "no call in the span", /No call from /);
-  assert.match(await page.locator("#main").innerText(), /There was none before it either\./);
+  await says(page, "no call in the span", /No calls from /);
+  assert.match(await page.locator("#main").innerText(), /No earlier calls\./);
   await page.goBack();
   await until("Back undoes it", async () => (await page.locator(".sec h2").first().innerText()) === "1 call");
   await visit(`overview?since=${new Date().toISOString()}`);
-  await says(page, "the last one's time", /No call from \S+ to now\s+The last one was (just now|\d+ s ago)\./);
+  await says(page, "the last one's time", /No calls from \S+ to now\s+Last call (just now|\d+ s ago)\./);
 });
 
 test("the first run: from nothing to a first call", async (t) => {
   const { page, daemon, visit } = await begin(t, { home: { ".cursor/mcp.json": "{}\n" } });
   await visit("overview");
-  assert.equal(await h1(page), "Three steps to a first call");
-  const paste = page.getByLabel("Paste any client’s JSON");
+  assert.equal(await h1(page), "Make your first call in three steps");
+  const paste = page.getByLabel("Paste client JSON");
   const add = page.getByRole("button", { name: /^Add/ });
   await until("nothing to add yet", () => add.isDisabled());
 
@@ -131,7 +131,7 @@ test("the first run: from nothing to a first call", async (t) => {
     refused: { command: daemon.binary, env: { HUB_TOKEN: token, LOST_TOKEN: token.replace("0", "8") } },
   } }));
   await says(page, "each command is visible", new RegExp(`${daemon.binary} demo-upstream notes[^]*/no/such/program`));
-  await says(page, "where the secret goes", /HUB_TOKEN looks like a github-token\. It goes into your keyring; the file gets \$\{keyring:HUB_TOKEN\}/);
+  await says(page, "where the secret goes", /HUB_TOKEN looks like a github-token\. Stored in your keyring; the file gets \$\{keyring:HUB_TOKEN\}/);
   assert.equal((await page.locator(".parsed").innerText()).includes(token), false, "the secret is shown once, where it was typed");
   assert.deepEqual(await findings(page), []);
   assert.deepEqual((await daemon.api("GET", "/servers")).servers, [], "nothing is added before the button");
@@ -161,20 +161,20 @@ test("the first run: from nothing to a first call", async (t) => {
   await page.getByRole("button", { name: /^Cursor/ }).click();
   await page.locator(".one-client ins").first().waitFor();
   assert.match(await page.locator(".one-client ins").allInnerTexts().then((all) => all.join("")), new RegExp(`"url": "${daemon.url}/mcp"`));
-  await page.getByRole("button", { name: "Write it" }).click();
+  await page.getByRole("button", { name: "Write to file" }).click();
   await page.getByRole("button", { name: /^Cursor\s*connected/ }).waitFor();
   assert.match(await readFile(join(daemon.dir, ".cursor/mcp.json"), "utf8"), /"mcpproxy"/);
   assert.match(await page.locator(".say").innerText(), /Which notes do I have\? Use mcpproxy\./);
-  await page.getByText("Listening").waitFor();
+  await page.getByText("Waiting for the first call").waitFor();
   // What proves no right is refused and on record, but is no call.
   assert.equal((await fetch(daemon.url + "/api/v1/status", { headers: { "X-API-Key": "wrong" } })).status, 401);
   await until("the refusal is on record", async () => (await daemon.api("GET", "/activity?type=policy_decision")).total > 0);
   const agent = await daemon.client("Cursor");
   await agent.call("call_tool_read", { name: "notes:list_notes", args: {}, intent: { operation_type: "read", reason: "The person asked." } });
-  await says(page, "the first record opens in place", /That was the first call\. It took (less than 1|\d+(\.\d+)?) ms and is on record\./);
+  await says(page, "the first record opens in place", /First call recorded\. It took (less than 1|\d+(\.\d+)?) ms\./);
   assert.match(await page.locator(".first").innerText(), /notes:list_notes\s+read\s+ok[^]*“The person asked\.”/);
   assert.deepEqual(await findings(page), []);
-  await page.getByRole("link", { name: "Open the record" }).click();
+  await page.getByRole("link", { name: "View record" }).click();
   await page.waitForURL(/\/ui\/activity\?id=/);
 });
 
@@ -187,14 +187,14 @@ test("servers of clients are taken over, with their secrets into the keyring and
   const text = await page.locator(".found").innerText();
   assert.match(text, /mcpproxy demo-upstream notes/);
   assert.match(text, /it is the same server as notes of Claude Code/);
-  assert.match(text, /zed\/settings\.json cannot be read/);
+  assert.match(text, /zed\/settings\.json is unreadable/);
   assert.equal((await page.content()).includes(token), false, "no secret of a file is shown");
   assert.deepEqual(await findings(page), []);
   assert.equal(await page.getByRole("checkbox", { name: "notes of Cursor" }).isChecked(), false, "one server is taken over once");
   await page.getByRole("checkbox", { name: "notes of Claude Code" }).uncheck();
   await page.getByRole("checkbox", { name: "notes of Cursor" }).check();
-  assert.equal(await page.getByLabel(/into the keyring/).isChecked(), true);
-  await page.getByLabel(/out of the clients’ files/).check();
+  assert.equal(await page.getByLabel(/to the keyring/).isChecked(), true);
+  await page.getByLabel(/from the clients’ files/).check();
   await page.getByRole("button", { name: /^Add 2 servers/ }).click();
   await daemon.state("ready", "notes", "hub");
   await says(page, "the rows turn live", /notes\s+5 tools, clean/);
@@ -205,7 +205,7 @@ test("servers of clients are taken over, with their secrets into the keyring and
   assert.equal(config.includes(token), false);
   assert.match(config, /\$\{keyring:/);
   await visit("clients?id=cursor");
-  await page.getByRole("button", { name: "Undo: servers taken over" }).click();
+  await page.getByRole("button", { name: "Undo: servers imported" }).click();
   await until("the file is as it was", async () => (await readFile(file, "utf8")) === cursor);
 });
 
@@ -214,13 +214,13 @@ test("a secret that is missing is set in place", async (t) => {
   await daemon.state("needs_secret", "hub");
   await visit("overview");
   await says(page, "it needs a person", /hub needs a secret/);
-  await page.getByRole("button", { name: /^Set it…/ }).click();
+  await page.getByRole("button", { name: /^Set secret…/ }).click();
   const dialog = page.getByRole("dialog");
   assert.deepEqual(await findings(page), []);
   await dialog.getByLabel("HUB_TOKEN").fill("s3cret-value");
   await page.keyboard.press("Enter");
   await daemon.state("ready", "hub");
-  await until("nothing needs a person", async () => /^All is well/.test(await h1(page)));
+  await until("nothing needs a person", async () => /^No issues/.test(await h1(page)));
   assert.equal((await page.content()).includes("s3cret-value"), false);
 
   // The same on Servers, from the row; a value that is refused says why and stays.
@@ -229,10 +229,10 @@ test("a secret that is missing is set in place", async (t) => {
   await visit("servers");
   await page.getByRole("button", { name: "Set the secrets of hub…" }).click();
   await dialog.getByLabel("HUB_TOKEN").fill("x".repeat(70_000));
-  await dialog.getByRole("button", { name: "Set it" }).click();
+  await dialog.getByRole("button", { name: "Set secret" }).click();
   await dialog.getByRole("alert").waitFor();
   await dialog.getByLabel("HUB_TOKEN").fill("another");
-  await dialog.getByRole("button", { name: "Set it" }).click();
+  await dialog.getByRole("button", { name: "Set secret" }).click();
   await daemon.state("ready", "hub");
 
   // And in the first run.
@@ -249,24 +249,24 @@ test("what waits is accepted in one go, the rest is left for Approvals", async (
   const { page, daemon, visit } = await begin(t, { config: { mcpServers: {} } });
   const entry = await daemon.scripted("mixed", { tools: [tool("a", "Reads a."), tool("b", "Reads b."), tool("c", poison)] });
   await visit("overview");
-  await page.getByLabel("Paste any client’s JSON").fill(JSON.stringify({ mixed: { ...entry, trust: "manual" } }));
+  await page.getByLabel("Paste client JSON").fill(JSON.stringify({ mixed: { ...entry, trust: "manual" } }));
   const add = page.getByRole("button", { name: /^Add 1 server/ });
   await add.waitFor();
   await add.click();
   await until("the server is there", async () => (await daemon.api("GET", "/servers")).servers.length === 1);
   await says(page, "the poisoned one is told", /3 tools, 1 with findings/);
-  await page.getByRole("button", { name: "Accept 2 clean tools" }).click();
+  await page.getByRole("button", { name: "Approve 2 clean tools" }).click();
   await until("the clean ones are accepted", async () => {
     const { tools } = await daemon.api("GET", "/approvals");
     return tools.length === 1 && tools[0].tool === "c";
   });
-  await says(page, "the rest is left", /One thing waits for a look in Approvals/);
+  await says(page, "the rest is left", /1 item needs review in Approvals/);
 });
 
-test("three toy servers, on a phone", async (t) => {
+test("three sample servers, on a phone", async (t) => {
   const { page, daemon, visit } = await begin(t, { context: { ...phone, reducedMotion: "reduce" } });
   await visit("overview");
-  await page.getByRole("button", { name: "Try with three toy servers instead" }).click();
+  await page.getByRole("button", { name: "Try three sample servers" }).click();
   await daemon.state("ready", "notes", "weather", "shifty");
   await says(page, "all three are there", /notes\s+5 tools, clean[^]*weather\s+\d tools?, clean|weather[^]*notes/);
   await until("they are shown as they are", async () => (await page.locator(".launches .state").allInnerTexts()).filter((x) => /clean/.test(x)).length === 3);
@@ -275,7 +275,7 @@ test("three toy servers, on a phone", async (t) => {
   // The steps go on after a reload, until the person leaves them.
   await page.reload();
   await settled(page);
-  assert.equal(await h1(page), "Three steps to a first call");
-  await page.getByRole("button", { name: "To the overview" }).click();
-  await until("the overview", async () => /^All is well|needs? you$/.test(await h1(page)));
+  assert.equal(await h1(page), "Make your first call in three steps");
+  await page.getByRole("button", { name: "Go to overview" }).click();
+  await until("the overview", async () => /^No issues|needs? attention$/.test(await h1(page)));
 });

@@ -51,19 +51,19 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
   await page.bringToFront(); // a page without the focus is not given passkeys
   await visit("settings");
   const part = page.getByRole("region", { name: "Presence" });
-  assert.match(await part.innerText(), /Nobody has to be here\s+Whatever runs as you can approve in your name, an agent with a shell too/);
+  assert.match(await part.innerText(), /Presence is off\s+Any program that runs as you can approve changes, including an agent with a shell/);
   assert.equal((await standing()).on, false);
 
   // The page that the command line opens: the passkey is made, and signs what is in force.
   await page.goto("about:blank");
   await visit(`settings?part=passkey#${await daemon.code()}`);
   await dialog.waitFor();
-  await press("Make the passkey");
-  await page.getByText("Permit this with your passkey").waitFor();
+  await press("Create passkey");
+  await page.getByText("Sign with your passkey").waitFor();
   assert.match(await dialog.last().innerText(), /Presence anchor\s*passkey\s*sha256:[0-9a-f]{64}/);
-  await press("Use the passkey");
-  await toast("What widens needs your passkey now.");
-  await part.getByText("What widens needs your passkey").waitFor();
+  await press("Use passkey");
+  await toast("Changes that grant more access now require your passkey.");
+  await part.getByText("Changes that grant more access require your passkey").waitFor();
   const set = await standing();
   assert.deepEqual([set.on, set.kind, set.void, set.anchor.origin, set.signed], [true, "passkey", undefined, daemon.url, 1]);
 
@@ -76,10 +76,10 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
   assert.ok(await page.evaluate(() => document.querySelector("dialog[open]").scrollWidth <= innerWidth), "the dialog is wider than a phone");
   await page.setViewportSize({ width: 1440, height: 900 });
   await page.keyboard.press("Escape");
-  await toast("You did not permit it, so nothing has changed.");
+  await toast("Canceled. Nothing was changed.");
   assert.equal(await approved("create_issue"), false);
   await approve("create_issue");
-  await press("Use the passkey");
+  await press("Use passkey");
   await toast("Approved issues:create_issue");
   assert.equal(await approved("create_issue"), true);
 
@@ -97,8 +97,8 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
   });
   await approve("close_issue");
   assert.match(await dialog.innerText(), /list_issues/);
-  await press("Use the passkey");
-  await dialog.getByRole("alert").filter({ hasText: "not what is shown" }).waitFor();
+  await press("Use passkey");
+  await dialog.getByRole("alert").filter({ hasText: "does not match the changes shown" }).waitFor();
   await press("Cancel");
   await page.evaluate(() => {
     const own = window.fetch;
@@ -111,14 +111,14 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
     };
   });
   await approve("close_issue");
-  await press("Use the passkey");
+  await press("Use passkey");
   await toast("the passkey has signed another statement");
   assert.equal(await approved("close_issue"), false);
 
   // A page that was open at the address cannot ask for it, and says where that is possible.
   await approve("list_issues", early);
-  await early.getByText("The passkey signs at another address").waitFor();
-  assert.equal(await early.getByRole("link", { name: "Open it there" }).getAttribute("href"), `${daemon.url}/ui/approvals?id=issues:list_issues`);
+  await early.getByText("The passkey belongs to another address").waitFor();
+  assert.equal(await early.getByRole("link", { name: "Open that address" }).getAttribute("href"), `${daemon.url}/ui/approvals?id=issues:list_issues`);
   // One that is opened there is at localhost, signed in.
   await early.goto("about:blank");
   await early.goto(`${address}/ui/approvals?id=issues:close_issue#${await daemon.code()}`);
@@ -131,19 +131,19 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
   await visit("servers");
   await page.keyboard.press("n");
   const add = async () => {
-    await dialog.getByLabel("Paste any client’s JSON").fill(JSON.stringify({ mcpServers: Object.fromEntries(["first", "second", "third"].map((name) => [name, { command: "true", args: [name] }])) }));
+    await dialog.getByLabel("Paste client JSON").fill(JSON.stringify({ mcpServers: Object.fromEntries(["first", "second", "third"].map((name) => [name, { command: "true", args: [name] }])) }));
     await press("Add 3 servers");
-    await page.getByText("Permit this with your passkey").waitFor();
+    await page.getByText("Sign with your passkey").waitFor();
     assert.match(await dialog.last().innerText(), /mcpServers\.first[\s\S]*mcpServers\.second[\s\S]*mcpServers\.third/);
   };
   await add();
   await page.keyboard.press("Escape");
   await dialog.getByRole("heading", { name: "0 of 3 servers added" }).waitFor();
-  await dialog.getByText("You did not permit it").first().waitFor();
+  await dialog.getByText("Canceled. Nothing was changed.").first().waitFor();
   assert.equal((await s.api("GET", "/servers")).servers.length, 1);
   await press("Add more");
   await add();
-  await press("Use the passkey");
+  await press("Use passkey");
   await dialog.getByRole("heading", { name: "3 servers added" }).waitFor();
   assert.equal((await s.api("GET", "/servers")).servers.length, 4);
   await press("Done");
@@ -153,8 +153,8 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
   await visit("settings?part=presence");
   await part.getByRole("button", { name: "Turn off…" }).click();
   await press("Turn off");
-  await press("Use the passkey");
-  await toast("Nobody has to be here any more.");
+  await press("Use passkey");
+  await toast("Presence is off.");
   assert.equal((await standing()).on, false);
 });
 
@@ -174,21 +174,21 @@ test("under a passphrase the page shows the command for the terminal", async (t)
 
   await visit("approvals?id=issues:create_issue");
   await approve("create_issue");
-  await page.getByText("This needs your passphrase").waitFor();
+  await page.getByText("Sign with your passphrase").waitFor();
   assert.match(await dialog.innerText(), /Approve\s*tool\s*issues\s*create_issue/);
   assert.equal(await dialog.getByRole("group", { name: "Command" }).innerText(), "mcpproxy tools approve issues:create_issue");
-  await dialog.getByRole("button", { name: "Copy the command" }).waitFor();
+  await dialog.getByRole("button", { name: "Copy command" }).waitFor();
   assert.deepEqual(await axeInBoth(page), []);
   await press("Close");
   assert.equal(await approved("create_issue"), false);
 
   await visit("settings?part=presence");
-  assert.match(await page.getByRole("region", { name: "Presence" }).innerText(), /What widens needs your passphrase\s+Since .* It is typed in a terminal alone/);
+  assert.match(await page.getByRole("region", { name: "Presence" }).innerText(), /Changes that grant more access require your passphrase\s+Since .* You enter it in a terminal only/);
   // A passkey after it: the page makes it, the terminal signs it.
   await authenticator(page.context(), page);
-  await page.getByRole("button", { name: "Set a passkey…" }).click();
-  await press("Make the passkey");
-  await page.getByText("Your passphrase signs the passkey").waitFor();
+  await page.getByRole("button", { name: "Set up passkey…" }).click();
+  await press("Create passkey");
+  await page.getByText("Sign the passkey with your passphrase").waitFor();
   const [, made] = /^mcpproxy presence set passkey --anchor ([\w-]+)$/.exec(await dialog.last().getByRole("group", { name: "Command" }).innerText());
   const next = JSON.parse(Buffer.from(made, "base64url").toString());
   const print = await dialog.last().locator("code").first().innerText();

@@ -37,11 +37,11 @@ test("who needs help says why, and the rest works", async (t) => {
   await daemon.state("idle", "lazybones");
   await until("they have failed", async () => (await server(daemon, "kubernetes")).failure && (await server(daemon, "unreachable")).failure);
   await visit("servers");
-  await heading(page, /^Three servers need you, five work$/);
+  await heading(page, /^3 servers need attention, 5 running$/);
 
   // Each state has its word; what was never listed is not none.
-  for (const [name, word] of [["task-master", "waits for review"], ["notes", "ready"], ["lazybones", "idle"], ["puppeteer", "disabled"], ["slow", "starting"]]) assert.match(await row(page, name).locator(".c-state").innerText(), new RegExp("^" + word));
-  assert.equal(await row(page, "lazybones").locator(".c-tools").innerText(), "not known");
+  for (const [name, word] of [["task-master", "needs review"], ["notes", "ready"], ["lazybones", "idle"], ["puppeteer", "disabled"], ["slow", "starting"]]) assert.match(await row(page, name).locator(".c-state").innerText(), new RegExp("^" + word));
+  assert.equal(await row(page, "lazybones").locator(".c-tools").innerText(), "unknown");
   assert.equal(await row(page, "notes").locator(".c-tools").innerText(), "5");
 
   // The cause is a sentence of ours; the end of the log is a text.
@@ -56,10 +56,10 @@ test("who needs help says why, and the rest works", async (t) => {
   // Disabled in place, and taken back.
   await help(page, "unreachable").getByRole("button", { name: "Disable" }).click();
   await until("it is off", async () => !(await server(daemon, "unreachable")).enabled);
-  await heading(page, /^Two servers need you/);
+  await heading(page, /^2 servers need attention/);
   await page.keyboard.press("Control+z");
   await until("it is on", async () => (await server(daemon, "unreachable")).enabled);
-  await heading(page, /^Three servers need you/);
+  await heading(page, /^3 servers need attention/);
 
   // A call shows at once, without the place being lost.
   const agent = await daemon.client();
@@ -71,10 +71,10 @@ test("who needs help says why, and the rest works", async (t) => {
   const at = await page.locator(".log").evaluate((box) => box.scrollTop);
   await agent.call("upstream_servers", { operation: "add", name: "proposed", command: "npx", args: ["-y", "x"] });
   await row(page, "proposed").getByRole("link", { name: "Review" }).waitFor();
-  await heading(page, /^Four servers need you/);
+  await heading(page, /^4 servers need attention/);
   assert.equal(await page.locator(".log").evaluate((box) => box.scrollTop), at);
   await visit("servers?id=proposed&part=config");
-  await drawer(page).getByText("It is only proposed").waitFor();
+  await drawer(page).getByText("This server is only proposed").waitFor();
   assert.equal(await drawer(page).getByRole("button", { name: "Edit" }).count(), 0);
   assert.deepEqual(await axeInBoth(page), []);
 });
@@ -110,7 +110,7 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   await drawer(page).getByRole("button", { name: "manual" }).click();
   await drawer(page).getByRole("button", { name: "Save" }).click();
   await until("manual", async () => (await server(daemon, "notes")).trust === "manual");
-  await page.locator(".toast", { hasText: "Trust of notes is saved" }).getByRole("button", { name: "Undo" }).click();
+  await page.locator(".toast", { hasText: "Saved Trust of notes" }).getByRole("button", { name: "Undo" }).click();
   await until("scan", async () => (await server(daemon, "notes")).trust === "scan");
   await drawer(page).getByRole("button", { name: "Edit denied tools" }).click();
   await drawer(page).locator("textarea").fill("delete_*\n");
@@ -136,7 +136,7 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   await drawer(page).locator("textarea").press("End");
   await drawer(page).locator("textarea").pressSequentially(" --more");
   await drawer(page).getByRole("button", { name: "Save" }).click();
-  await drawer(page).getByRole("alert").getByText(/stands for a secret/).waitFor();
+  await drawer(page).getByRole("alert").getByText(/is a masked secret/).waitFor();
   assert.match(await readFile(daemon.config, "utf8"), new RegExp(token));
 
   // The log is followed, held back, and goes on.
@@ -153,7 +153,7 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   const held = await log.innerText();
   await until("more are held", async () => /paused, ([5-9]|\d\d+) newer/.test(await drawer(page).innerText()));
   assert.equal(await log.innerText(), held);
-  await drawer(page).getByRole("button", { name: "Go on" }).click();
+  await drawer(page).getByRole("button", { name: "Resume" }).click();
   await until("it goes on", async () => (await log.innerText()).length > held.length + 20);
 
   // Removed by its name, which has to be typed.
@@ -161,7 +161,7 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   await page.getByRole("menuitem", { name: "Remove…" }).click();
   const remove = page.getByRole("dialog").getByRole("button", { name: "Remove" });
   assert.equal(await remove.isDisabled(), true);
-  await page.getByLabel("Type its name").fill("chatty");
+  await page.getByLabel("Type the name to confirm").fill("chatty");
   await page.keyboard.press("Enter");
   await until("it is gone", async () => !(await daemon.api("GET", "/servers")).servers.some((s) => s.name === "chatty"));
   await drawer(page).waitFor({ state: "detached" });
@@ -177,11 +177,11 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
 
 test("servers are pasted, seen and added", async (t) => {
   const { page, daemon, visit } = await scene(t, { at: "servers" });
-  await page.getByText("No server yet").first().waitFor();
+  await page.getByText("No servers yet").first().waitFor();
   assert.deepEqual(await axeInBoth(page), []);
   await page.keyboard.press("n");
   const dialog = page.getByRole("dialog");
-  const paste = dialog.getByLabel("Paste any client’s JSON");
+  const paste = dialog.getByLabel("Paste client JSON");
   const add = dialog.getByRole("button", { name: /^Add/ });
   assert.equal(await add.isDisabled(), true);
   const notes = { command: daemon.binary, args: ["demo-upstream", "notes"] };
@@ -201,9 +201,9 @@ test("servers are pasted, seen and added", async (t) => {
   // A name that is taken is told, and another one can be given; a secret goes into the keyring.
   await page.keyboard.press("n");
   await paste.fill(text);
-  await dialog.getByText("There is a server notes already.").waitFor();
+  await dialog.getByText("A server named notes already exists.").waitFor();
   await dialog.getByRole("checkbox", { name: "Add notes" }).click();
-  assert.equal(await dialog.getByRole("checkbox", { name: "Put GITHUB_TOKEN of other into the keyring" }).isChecked(), true);
+  assert.equal(await dialog.getByRole("checkbox", { name: "Store GITHUB_TOKEN of other in the keyring" }).isChecked(), true);
   await dialog.getByRole("button", { name: /^Add 1 server/ }).click();
   await until("an answer", async () => /1 server added/.test(await dialog.getByRole("heading").first().innerText()));
   assert.doesNotMatch(await readFile(daemon.config, "utf8"), /ghp_/);
@@ -215,7 +215,7 @@ test("servers are pasted, seen and added", async (t) => {
   await paste.fill("npx -y @modelcontextprotocol/server-filesystem '~/my code'");
   await dialog.getByText("npx -y @modelcontextprotocol/server-filesystem '~/my code'", { exact: true }).waitFor();
   await paste.fill("https://mcp.example.com/mcp");
-  await dialog.getByText("reached at").waitFor();
+  await dialog.getByText("URL", { exact: true }).waitFor();
   await paste.fill('{"mcpServers": {"a": ');
   await dialog.getByText(/^Line \d+:/).first().waitFor();
   assert.equal(await dialog.getByRole("button", { name: "Add", exact: false }).isDisabled(), true);
@@ -237,10 +237,10 @@ test("a thousand servers are found by name, and fold", async (t) => {
   await until("what fits", async () => (await page.locator("tbody tr[data-i] .c-name").count()) === 10);
   assert.match(page.url(), /q=r-12/);
   await page.keyboard.type("zzz");
-  await page.getByText("No server fits").waitFor();
+  await page.getByText("No matching servers").waitFor();
   await page.getByRole("button", { name: "Clear filters" }).click();
   await page.locator(".log").evaluate((box) => (box.scrollTop = 0));
-  await page.getByRole("button", { name: /^Off/ }).click();
+  await page.getByRole("button", { name: /^Disabled/ }).click();
   await until("folded", async () => (await page.locator("tbody tr[data-i] .c-name").count()) === 3);
   assert.match(page.url(), /fold=off/);
 
@@ -273,11 +273,11 @@ test("a login is begun where the server says", async (t) => {
   const { page, daemon, visit } = await scene(t, { servers: { notion: { url } }, context: phone });
   await daemon.state("needs_login", "notion");
   await visit("servers");
-  await heading(page, /^One server needs you, none works$/);
+  await heading(page, /^1 server needs attention, none running$/);
   assert.deepEqual(await axeInBoth(page), []);
   await page.getByRole("button", { name: "Log in" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByRole("button", { name: "Open the login page" }).waitFor();
+  await dialog.getByRole("button", { name: "Open login page" }).waitFor();
   assert.match(await dialog.innerText(), new RegExp(new URL(url).host));
   assert.deepEqual(await axeInBoth(page), []);
   assert.equal((await daemon.api("GET", "/servers/notion/login")).state, "waiting");
@@ -297,7 +297,7 @@ test("servers are sorted within their groups, and switched off and on together",
   await page.getByRole("checkbox", { name: "Select weather" }).check();
   await page.getByRole("button", { name: "Disable 2" }).click();
   await until("two are off", async () => !(await server(daemon, "notes")).enabled && !(await server(daemon, "weather")).enabled && (await server(daemon, "shifty")).enabled);
-  await page.locator(".toast", { hasText: "Switched off 2 servers." }).getByRole("button", { name: "Undo" }).click();
+  await page.locator(".toast", { hasText: "Disabled 2 servers." }).getByRole("button", { name: "Undo" }).click();
   await daemon.state("ready", "notes", "weather");
   await page.getByRole("checkbox", { name: "Select all" }).check();
   await page.locator(".selected").getByText("3 selected").waitFor();
@@ -309,14 +309,14 @@ test("a server that a package manager cannot fetch says why, on every page", asy
   await writeFile(join(daemon.bin, "npx"), "#!/bin/sh\nexec sleep 600\n", { mode: 0o755 });
   await daemon.api("POST", "/servers", { name: "files", command: "npx", args: ["-y", "@example/files"], env: { npm_config_registry: "http://127.0.0.1:9" }, quarantined: false });
   await visit("servers");
-  await until("its state", async () => /^cannot be fetched/.test(await row(page, "files").locator(".c-state").innerText()));
-  assert.match(await help(page, "files").innerText(), /^127\.0\.0\.1 cannot be reached, is there a network\?\s+.*It goes on by itself when the network is there/s);
+  await until("its state", async () => /^cannot download/.test(await row(page, "files").locator(".c-state").innerText()));
+  assert.match(await help(page, "files").innerText(), /^127\.0\.0\.1 cannot be reached, is there a network\?\s+.*It retries when the network is back/s);
   assert.deepEqual(await axeInBoth(page), []);
   await visit("servers?id=files");
   await drawer(page).getByText("127.0.0.1 cannot be reached, is there a network?").waitFor();
   for (const name of ["Edit files", "Retry files", "Remove files…"]) assert.equal(await drawer(page).getByRole(name.startsWith("Edit") ? "link" : "button", { name }).count(), 1);
   await visit("overview");
-  await page.locator(".todo li", { hasText: "files cannot be fetched" }).getByText("127.0.0.1 cannot be reached").waitFor();
+  await page.locator(".todo li", { hasText: "files cannot be downloaded" }).getByText("127.0.0.1 cannot be reached").waitFor();
   await visit("overview?start=1");
   await page.locator(".launches li", { hasText: "files" }).getByText("127.0.0.1 cannot be reached, is there a network?").waitFor();
 });

@@ -36,29 +36,29 @@ async function settings(t, options = {}) {
     ...s, write,
     file: () => readFile(daemon.config, "utf8"),
     field: (label) => page.getByRole("textbox", { name: label, exact: true }),
-    tab: (name) => page.getByRole("group", { name: "Show of the file" }).getByRole("button", { name }).click(),
+    tab: (name) => page.getByRole("group", { name: "File view" }).getByRole("button", { name }).click(),
     heading: (words) => page.getByRole("heading", { level: 1, name: words }).waitFor(),
     changed: async (kind) => (await page.locator(`pre.diff ${kind}`).allInnerTexts()).map((l) => l.replace(/^\s*\d+\s*[+−]\s*/, "").trim()),
     save: page.getByRole("button", { name: /^Save / }),
-    editor: page.getByRole("textbox", { name: "Text of the file" }),
+    editor: page.getByRole("textbox", { name: "Configuration file" }),
   };
 }
 
 test("a change in the form is shown as a difference, saved with Ctrl S, undone", async (t) => {
   const { page, daemon, field, file, changed, save, heading } = await settings(t);
-  await heading(/^In force since \d\d:\d\d$/);
-  await field("A call may take").fill("5m");
-  await field("Tools in an answer").fill("15");
-  await page.getByText("Two changes here are not saved.").waitFor();
+  await heading(/^Active since \d\d:\d\d$/);
+  await field("Call timeout").fill("5m");
+  await field("Search results").fill("15");
+  await page.getByText("2 unsaved changes.").waitFor();
   await page.locator("pre.diff ins", { hasText: "tools_limit" }).waitFor();
   assert.deepEqual(await changed("del"), ['"call_timeout": "2m",']);
   assert.deepEqual(await changed("ins"), ['"call_timeout": "5m",', '"tools_limit": 15,']);
-  await page.getByText("Applies at once, nothing restarts").waitFor();
+  await page.getByText("Applies immediately").waitFor();
   assert.equal(await file(), text, "nothing is saved yet");
   assert.deepEqual(await axeInBoth(page), []);
 
   await page.keyboard.press("Control+s"); // while a field has the focus
-  await page.locator(".toast", { hasText: "Saved. It is in force." }).waitFor();
+  await page.locator(".toast", { hasText: "Saved and applied." }).waitFor();
   const want = text.replace('"2m"', '"5m"').replace(/\n}\n$/, '\n  "tools_limit": 15,\n}\n');
   assert.equal(await file(), want, "comments and the secret stay");
   const { settings: all } = await daemon.api("GET", "/config");
@@ -67,25 +67,25 @@ test("a change in the form is shown as a difference, saved with Ctrl S, undone",
 
   await page.locator(".toast").getByRole("button", { name: "Undo" }).click();
   await until("it is as before", async () => (await file()) === text);
-  await until("the form says so", async () => (await field("Tools in an answer").inputValue()) === "10");
+  await until("the form says so", async () => (await field("Search results").inputValue()) === "10");
 });
 
 test("what MCPProxy refuses is marked at its field, and what waits for a restart is said", async (t) => {
   const { page, field, save, file, changed } = await settings(t);
-  await field("Tools in an answer").fill("many");
+  await field("Search results").fill("many");
   await page.locator('[data-key="tools_limit"] [role=alert]').waitFor();
-  assert.equal(await field("Tools in an answer").getAttribute("aria-invalid"), "true");
+  assert.equal(await field("Search results").getAttribute("aria-invalid"), "true");
   assert.ok(await save.isDisabled());
   await page.keyboard.press("Control+s");
-  await page.getByText("Cannot be saved: 1 mistake").waitFor();
+  await page.getByText("Cannot save: 1 error").waitFor();
   assert.equal(await file(), text);
   assert.deepEqual(await axeInBoth(page), []);
-  await field("Tools in an answer").fill("10");
+  await field("Search results").fill("10");
   await until("nothing is left to save", async () => (await save.count()) === 0);
 
   await page.locator("summary", { hasText: "All settings" }).click();
   await page.getByLabel("log.format", { exact: true }).selectOption("json");
-  await page.getByText("log.format waits for a restart", { exact: true }).waitFor();
+  await page.getByText("Restart needed for log.format", { exact: true }).waitFor();
   assert.deepEqual(await changed("ins"), ['"log": {"format": "json"},']);
   assert.equal(await page.locator('[data-key="api_key"]').getByRole("textbox").count(), 0, "what is locked has no field");
   assert.deepEqual(await axeInBoth(page), []);
@@ -102,7 +102,7 @@ test("the text is edited: mistakes are marked as one types, secrets stay, histor
   assert.ok(!shown.includes(token));
   assert.equal(await page.locator(".editor .cm-comment").first().innerText(), "// Work laptop", "its styles and marks are there");
   assert.notEqual(await page.locator(".editor .cm-sign").first().evaluate((e) => getComputedStyle(e).color), await page.locator(".editor .cm-key").first().evaluate((e) => getComputedStyle(e).color));
-  await page.getByText("It is put back when you save").waitFor();
+  await page.getByText("kept when you save").waitFor();
 
   // Keys are text here: j, ? and x do nothing else.
   await editor.locator(".cm-line").nth(1).click();
@@ -119,18 +119,18 @@ test("the text is edited: mistakes are marked as one types, secrets stay, histor
   await page.keyboard.press("ArrowRight");
   await page.keyboard.type("o");
   await page.getByRole("button", { name: "Save 1 change" }).waitFor();
-  await until("the form shows what the text says", async () => (await page.getByRole("textbox", { name: "Tools in an answer", exact: true }).inputValue()) === "15");
+  await until("the form shows what the text says", async () => (await page.getByRole("textbox", { name: "Search results", exact: true }).inputValue()) === "15");
   await page.keyboard.press("Control+s");
-  await page.locator(".toast", { hasText: "Saved." }).waitFor();
+  await page.locator(".toast", { hasText: "Saved and applied." }).waitFor();
   assert.equal(await file(), text.replace("laptop\n", 'laptop\n  "tools_limit": 15, // j?x\n'));
 
   await tab("History");
   const versions = page.locator(".versions a");
-  await until("the new version is there", async () => /tools_limit[^]*in force/.test(await versions.first().innerText()));
+  await until("the new version is there", async () => /tools_limit[^]*active/.test(await versions.first().innerText()));
   assert.deepEqual(await axeInBoth(page), []);
   await versions.nth(1).click();
   await page.locator("pre.diff ins", { hasText: "tools_limit" }).waitFor();
-  await page.getByRole("button", { name: "Put this text back" }).click();
+  await page.getByRole("button", { name: "Restore version" }).click();
   await page.locator("pre.diff del", { hasText: "tools_limit" }).waitFor();
   assert.deepEqual(await changed("ins"), []);
   await page.getByRole("button", { name: "Save 1 change" }).click();
@@ -139,19 +139,19 @@ test("the text is edited: mistakes are marked as one types, secrets stay, histor
 
 test("a file that changed meanwhile shows both, and lets choose", async (t) => {
   const { page, write, field, file, tab, editor } = await settings(t);
-  await field("Tools in an answer").fill("15");
+  await field("Search results").fill("15");
   await page.getByRole("button", { name: "Save 1 change" }).waitFor();
   const theirs = text.replace("Work laptop", "Home laptop").replace('"2m"', '"3m"');
   await write(theirs);
-  await page.getByRole("heading", { name: "The file changed meanwhile" }).waitFor();
-  const their = page.getByRole("group", { name: "What changed in the file" });
-  const mine = page.getByRole("group", { name: "What you changed" });
+  await page.getByRole("heading", { name: "The file changed on disk" }).waitFor();
+  const their = page.getByRole("group", { name: "Changes in the file" });
+  const mine = page.getByRole("group", { name: "Your changes" });
   await their.locator("ins", { hasText: "3m" }).waitFor();
   await mine.locator("ins", { hasText: "15" }).waitFor();
   assert.deepEqual(await axeInBoth(page), []);
   await page.keyboard.press("Control+s"); // does nothing: what is chosen?
   assert.equal(await file(), theirs);
-  await page.getByRole("button", { name: "Put mine onto it" }).click();
+  await page.getByRole("button", { name: "Merge my changes" }).click();
   await page.getByRole("button", { name: "Save 1 change" }).click();
   const both = theirs.replace(/\n}\n$/, '\n  "tools_limit": 15,\n}\n');
   await until("both are there", async () => (await file()) === both);
@@ -161,28 +161,28 @@ test("a file that changed meanwhile shows both, and lets choose", async (t) => {
   await editor.locator(".cm-line").nth(1).click();
   await page.keyboard.press("End");
   await page.keyboard.type(", mine");
-  await page.getByRole("button", { name: "Save the file" }).waitFor();
+  await page.getByRole("button", { name: "Save file" }).waitFor();
   await write(both.replace("Home laptop", "Home laptop, theirs"));
-  await page.getByText("Both changed the same lines, so they cannot be put together.").waitFor();
-  assert.ok(await page.getByRole("button", { name: "Put mine onto it" }).isDisabled());
-  await page.getByRole("button", { name: "Drop mine" }).click();
+  await page.getByText("Both versions changed the same lines, so they cannot be merged.").waitFor();
+  assert.ok(await page.getByRole("button", { name: "Merge my changes" }).isDisabled());
+  await page.getByRole("button", { name: "Discard my changes" }).click();
   await page.locator(".editor .cm-line", { hasText: "theirs" }).waitFor();
 });
 
 test("a refused file says where it is wrong, what stays in force, and is put right", async (t) => {
   const { page, write, heading, file, save } = await settings(t);
   await write(text.replace('"2m"', '"soon"'));
-  await heading("The saved file has a mistake");
-  await page.getByText(/^What was in force since \d\d:\d\d stays\.$/).waitFor();
+  await heading("The saved file has an error");
+  await page.getByText(/^The configuration from \d\d:\d\d stays active\.$/).waitFor();
   assert.match(await page.locator(".mistakes.flat").innerText(), /Line 3, call_timeout/);
-  assert.ok(await page.getByRole("textbox", { name: "A call may take", exact: true }).isDisabled(), "keys are set in a right text only");
+  assert.ok(await page.getByRole("textbox", { name: "Call timeout", exact: true }).isDisabled(), "keys are set in a right text only");
   assert.deepEqual(await axeInBoth(page), []);
-  await page.getByRole("group", { name: "Show of the file" }).getByRole("button", { name: "Difference" }).click();
-  await page.getByRole("button", { name: "Put back what is in force" }).click();
+  await page.getByRole("group", { name: "File view" }).getByRole("button", { name: "Changes" }).click();
+  await page.getByRole("button", { name: "Restore active version" }).click();
   await page.locator("pre.diff ins", { hasText: '"2m"' }).waitFor();
   await save.click();
   await until("it is right again", async () => (await file()) === text);
-  await heading(/^In force since/);
+  await heading(/^Active since/);
 });
 
 test("diagnostics by address, this browser, signing out everywhere, on a phone", async (t) => {
@@ -194,10 +194,10 @@ test("diagnostics by address, this browser, signing out everywhere, on a phone",
   await page.getByRole("group", { name: "Theme" }).getByRole("button", { name: "Dark" }).click();
   assert.equal(await page.locator("html").getAttribute("data-theme"), "dark");
   await page.getByRole("group", { name: "Theme" }).getByRole("button", { name: "System" }).click();
-  await field("Tools in an answer").fill("12");
+  await field("Search results").fill("12");
   assert.ok(await page.evaluate(() => document.querySelector(".settings footer").getBoundingClientRect().bottom <= innerHeight), "saving is in reach of the form");
   await page.getByRole("button", { name: "Save 1 change" }).click();
-  await page.locator(".toast", { hasText: "Saved." }).waitFor();
+  await page.locator(".toast", { hasText: "Saved and applied." }).waitFor();
   assert.deepEqual(await axeInBoth(page), []);
 
   const other = await context.browser().newContext();

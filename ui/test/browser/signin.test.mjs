@@ -14,7 +14,7 @@ test("a code signs in once and leaves the address", async (t) => {
   assert.match(await page.title(), /^Servers/);
   await page.goto("about:blank");
   await visit(`servers#${code}`);
-  assert.match(await page.locator("#main").innerText(), /Open MCPProxy from the terminal/);
+  assert.match(await page.locator("#main").innerText(), /Sign in to MCPProxy/);
   assert.match(await page.locator("#main").innerText(), /code/i);
 });
 
@@ -22,10 +22,10 @@ test("the key signs in, a wrong one says why", async (t) => {
   const { page, daemon, visit } = await scene(t, { signIn: false });
   await visit("activity");
   assert.equal(await page.getByRole("button", { name: "Sign in" }).isDisabled(), true);
-  await page.getByLabel("Key").fill("wrong");
+  await page.getByLabel("API key").fill("wrong");
   await page.keyboard.press("Enter");
   await page.getByRole("alert").waitFor();
-  await page.getByLabel("Key").fill(daemon.key);
+  await page.getByLabel("API key").fill(daemon.key);
   await page.keyboard.press("Enter");
   await page.getByRole("navigation").first().waitFor();
   await settled(page);
@@ -40,5 +40,5 @@ test("a second tab has the session, and loses it with the first", async (t) => {
   assert.match(await second.title(), /^Tools/);
   await page.evaluate(() => fetch("/api/v1/session?everywhere=true", { method: "DELETE", headers: { "X-MCPProxy-Session": sessionStorage.getItem("mcpproxy.session") } }));
   await second.reload();
-  await second.getByText("Open MCPProxy from the terminal").waitFor();
+  await second.getByText("Sign in to MCPProxy").waitFor();
 });

@@ -6,7 +6,7 @@ import { scene, settled } from "./harness.mjs";
 import { pages } from "./pages.mjs";
 
 const tool = (name, description) => ({ name, description, inputSchema: { type: "object" }, annotations: { readOnlyHint: true } });
-const waiting = (n) => (page) => page.waitForFunction((want) => document.querySelector('nav a[href^="/ui/approvals"]')?.getAttribute("aria-label")?.includes(`${want} waiting`), n);
+const waiting = (n) => (page) => page.waitForFunction((want) => document.querySelector('nav a[href^="/ui/approvals"]')?.getAttribute("aria-label")?.includes(`${want} pending`), n);
 
 test("twenty tabs are live", async (t) => {
   const { page, context, daemon, visit } = await scene(t, { scripts: { one: { tools: [tool("a", "First."), tool("b", "Second.")] } }, allow: [/net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE)/] });
@@ -34,8 +34,8 @@ test("twenty tabs are live", async (t) => {
 
   await daemon.kill();
   await Promise.all(tabs.map((tab) => tab.locator(".banners [role=status]").waitFor()));
-  await tabs.at(-1).getByRole("button", { name: "Try now" }).click(); // one that does not read
+  await tabs.at(-1).getByRole("button", { name: "Retry now" }).click(); // one that does not read
   await daemon.start();
-  await tabs.at(-1).getByRole("button", { name: "Try now" }).click({ timeout: 1000 }).catch(() => {}); // or it came by itself
+  await tabs.at(-1).getByRole("button", { name: "Retry now" }).click({ timeout: 1000 }).catch(() => {}); // or it came by itself
   await Promise.all(tabs.map(live));
 });

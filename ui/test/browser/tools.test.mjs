@@ -29,14 +29,14 @@ const begin = async (t, more = {}) => {
 
 test("what an agent gets, and why", async (t) => {
   const { page } = await begin(t);
-  await page.getByRole("heading", { level: 1, name: /of 408 tools can be called/ }).waitFor();
+  await page.getByRole("heading", { level: 1, name: /of 408 tools callable/ }).waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type("open a bug report for the repository");
   const first = page.locator(".hits li").first();
   await first.getByText("issues:create_issue").waitFor();
   await until("the words of the whole question are marked", async () => (await first.locator("mark").allInnerTexts()).join() === "Opens,issue,repository");
-  assert.match(await page.locator(".said").innerText(), /fit, an agent gets/);
-  await page.locator(".locked").getByText("waits for your review").first().waitFor();
+  assert.match(await page.locator(".said").innerText(), /matches\. An agent gets/);
+  await page.locator(".locked").getByText("needs review").first().waitFor();
   assert.match(await page.locator(".locked .btn").first().getAttribute("href"), /\/ui\/approvals\?id=held:/);
   assert.match(page.url(), /q=open\+a\+bug/);
   // Esc empties the field, and all tools are there again.
@@ -51,17 +51,17 @@ test("a question in the address, its place, another lane, nothing", async (t) =>
   await page.locator(".hits li").first().waitFor();
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
-  await page.getByRole("heading", { name: "Why it is at place 1" }).waitFor();
+  await page.getByRole("heading", { name: "Search match, rank 1" }).waitFor();
   await page.keyboard.press("j");
-  await page.getByRole("heading", { name: "Why it is at place 2" }).waitFor();
+  await page.getByRole("heading", { name: "Search match, rank 2" }).waitFor();
   await page.keyboard.press("Escape");
   await page.locator(".drawer").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Any lane" }).click();
   await page.getByRole("menuitemradio", { name: "destructive" }).click();
   await until("one is left", async () => (await page.locator(".hits li").count()) === 1);
   await visit("tools?q=zzzqqq");
-  await page.getByText("No tool fits").waitFor();
-  await page.getByText("Try its own words, or its name.").waitFor();
+  await page.getByText("No matching tools").waitFor();
+  await page.getByText("Try other words, or the name of the tool.").waitFor();
 });
 
 test("call a tool: the form, the answer, its record", async (t) => {
@@ -73,14 +73,14 @@ test("call a tool: the form, the answer, its record", async (t) => {
   await page.getByLabel("repo", { exact: false }).first().fill("octo/manual");
   await page.getByLabel("number").fill("1.5");
   await call.click();
-  await page.getByText("Write a whole number").waitFor();
+  await page.getByText("Enter a whole number").waitFor();
   await page.getByLabel("number").fill("12");
   await page.getByRole("button", { name: "5 more fields" }).click();
   await page.getByLabel("urgent").selectOption("true");
   await page.getByLabel("state").selectOption("closed");
   await page.getByLabel("labels").fill("a\nb c");
   await page.getByLabel("place").fill('{"x": 1.5}');
-  await page.getByLabel("Reason, for the log").fill("to try it");
+  await page.getByLabel("Reason (recorded)").fill("to try it");
   await call.click();
   const answer = page.locator(".answer");
   await answer.getByText("octo/manual").waitFor();
@@ -88,7 +88,7 @@ test("call a tool: the form, the answer, its record", async (t) => {
   assert.deepEqual(JSON.parse(await answer.locator("pre").innerText()), sent);
   await answer.getByRole("button", { name: "JSON" }).click();
   await answer.getByText('"content"').waitFor();
-  const id = new URL(await answer.getByRole("link", { name: "Its record" }).getAttribute("href"), page.url()).searchParams.get("id");
+  const id = new URL(await answer.getByRole("link", { name: "View record" }).getAttribute("href"), page.url()).searchParams.get("id");
   const record = await api("GET", `/activity/${id}`);
   assert.deepEqual(record.arguments, sent);
   assert.equal(record.metadata.intent.reason, "to try it");
@@ -98,7 +98,7 @@ test("call a tool: the form, the answer, its record", async (t) => {
   assert.deepEqual(JSON.parse(await page.getByRole("textbox", { name: "Arguments" }).inputValue()), sent);
   await page.getByRole("textbox", { name: "Arguments" }).fill("[1]");
   await call.click();
-  await page.getByText("Arguments are an object").waitFor();
+  await page.getByText("Arguments must be an object").waitFor();
 });
 
 test("what destroys asks first, what fails and what only JSON can say", async (t) => {
@@ -106,7 +106,7 @@ test("what destroys asks first, what fails and what only JSON can say", async (t
   await visit("tools?id=issues:delete_issue");
   await page.getByLabel("id").fill("7");
   await page.locator(".drawer footer").getByRole("button", { name: "Call as destructive" }).click();
-  const dialog = page.getByRole("dialog", { name: "Call as destructive?" });
+  const dialog = page.getByRole("dialog", { name: "Run destructive call?" });
   await dialog.getByRole("button", { name: "Cancel" }).click();
   assert.equal((await api("GET", "/activity?type=tool_call")).activities.length, 0);
   await page.locator(".drawer footer").getByRole("button", { name: "Call as destructive" }).click();
@@ -115,21 +115,21 @@ test("what destroys asks first, what fails and what only JSON can say", async (t
   await visit("tools?id=issues:merge");
   await page.getByRole("button", { name: "Call as" }).click();
   await page.locator(".answer").getByText("There are conflicts in 3 files").waitFor();
-  await page.locator(".answer").getByRole("link", { name: "Its record" }).waitFor();
+  await page.locator(".answer").getByRole("link", { name: "View record" }).waitFor();
 });
 
 test("correct what it is, and take it back", async (t) => {
   const { page, visit, api } = await begin(t);
   await api("PATCH", "/servers/issues", { hint_overrides: { "zz*": { readOnlyHint: true }, "*": { openWorldHint: false } } });
   await visit("tools?id=issues:create_issue");
-  await page.getByText("Nobody says what it does.").waitFor();
+  await page.getByText("No hint sets the lane.").waitFor();
   const correct = async (hint, choice) => {
     await page.getByRole("button", { name: "Correct…" }).click();
     await page.getByRole("dialog").getByRole("group", { name: hint }).getByRole("button", { name: choice, exact: true }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Correct", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Save", exact: true }).click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
   };
-  await correct("only reads", "Yes");
+  await correct("read-only", "Yes");
   await page.getByRole("button", { name: "Call as read" }).waitFor();
   await page.locator(".hints-t").getByText("corrected by you").first().waitFor();
   const overrides = async () => Object.entries((await api("GET", "/servers/issues")).hint_overrides ?? {});
@@ -144,16 +144,16 @@ test("switch off and on by the key, block and take back", async (t) => {
   await visit("tools?id=issues:list_issues");
   await page.getByText("U+200B").first().waitFor();
   const status = async () => (await api("GET", "/servers/issues/tools/list_issues")).status;
-  await page.locator(".drawer").getByRole("button", { name: "Switch off" }).waitFor();
+  await page.locator(".drawer").getByRole("button", { name: "Disable" }).waitFor();
   await page.keyboard.press("o");
-  await page.getByText("It was switched off by you.").waitFor();
+  await page.getByText("This tool is disabled.").waitFor();
   assert.equal(await status(), "disabled_by_user");
   await page.keyboard.press("Control+z");
   await until("it is on again", async () => (await status()) === undefined);
   await page.getByRole("button", { name: "Call as read" }).waitFor();
   await page.getByRole("button", { name: "More for issues:list_issues" }).click();
-  await page.getByRole("menuitem", { name: "Block this definition" }).click();
-  await page.getByText("It is blocked by you.").waitFor();
+  await page.getByRole("menuitem", { name: "Block definition" }).click();
+  await page.getByText("This tool is blocked by you.").waitFor();
   assert.equal(await status(), "blocked");
 });
 
@@ -162,12 +162,12 @@ test("all tools: facets, pages, filters in the address", async (t) => {
   await page.locator(".facets").getByRole("link", { name: /^held/ }).click();
   assert.match(page.url(), /server=held/);
   await until("four rows", async () => (await page.locator("table.tools tbody tr[data-i]").count()) === 4);
-  await page.locator(".facets").getByRole("link", { name: /not said, guessed/ }).click();
+  await page.locator(".facets").getByRole("link", { name: /inferred/ }).click();
   await until("one row", async () => (await page.locator("table.tools tbody tr[data-i]").count()) === 1);
   await page.goBack();
   await until("four rows again", async () => (await page.locator("table.tools tbody tr[data-i]").count()) === 4);
   await visit("tools?lane=destructive&server=many");
-  await page.getByText("No tool fits these filters").waitFor();
+  await page.getByText("No tools match these filters").waitFor();
   await page.getByText("Lane is destructive, and server is many.").waitFor();
   await page.getByRole("button", { name: "Clear filters" }).click();
   await page.locator('tr[data-i="9"] .name').waitFor();
@@ -181,10 +181,10 @@ test("on a phone the tool is the page", async (t) => {
   const { page, visit } = await begin(t, { context: phone });
   await page.locator("table.tools a.name").first().click();
   await page.locator(".drawer h2").waitFor();
-  await page.locator(".drawer").getByText("What an agent reads").waitFor();
+  await page.locator(".drawer").getByRole("heading", { name: /^Definition/ }).waitFor();
   assert.equal(await page.locator(".mid .big").isVisible(), false);
   await visit("clients");
-  await page.getByRole("heading", { level: 1, name: "No client used MCPProxy today" }).waitFor();
+  await page.getByRole("heading", { level: 1, name: "No clients in the last 24 hours" }).waitFor();
 });
 
 test("the list is sorted by its heads, and what is ticked is switched off together", async (t) => {
@@ -201,7 +201,7 @@ test("the list is sorted by its heads, and what is ticked is switched off togeth
   await head("Tokens").getByRole("button").click();
   await until("the largest first", async () => /create_issue/.test(await first()));
   assert.match(page.url(), /sort=-tokens/);
-  assert.match(await page.locator(".total").innerText(), /408 by tokens/);
+  assert.match(await page.locator(".total").innerText(), /408 tools by tokens/);
 
   // One by Space, one by its box, all by that of the head.
   await visit("tools?server=issues&sort=name");
@@ -210,11 +210,11 @@ test("the list is sorted by its heads, and what is ticked is switched off togeth
   await page.locator("tbody tr[data-i='1'] a").focus();
   await page.keyboard.press("Space");
   await selected.getByText("2 selected").waitFor();
-  await selected.getByRole("button", { name: "Switch off 2" }).click();
+  await selected.getByRole("button", { name: "Disable 2" }).click();
   const statuses = async () => (await api("GET", "/tools?server=issues&sort=name")).tools.map((tool) => tool.status ?? "callable").join();
   await until("two are off", async () => (await statuses()) === "callable,disabled_by_user,callable,disabled_by_user");
   await selected.waitFor({ state: "detached" });
-  await page.locator(".toast", { hasText: "Switched off 2 tools." }).getByRole("button", { name: "Undo" }).click();
+  await page.locator(".toast", { hasText: "Disabled 2 tools." }).getByRole("button", { name: "Undo" }).click();
   await until("they are on again", async () => (await statuses()) === "callable,callable,callable,callable");
   await page.getByRole("checkbox", { name: "Select all" }).check();
   await selected.getByText("4 selected").waitFor();

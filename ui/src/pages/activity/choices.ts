@@ -1,4 +1,4 @@
-// What the filters offer: servers, tools, clients and sessions that are known.
+// The filter options: known servers, tools, clients and sessions.
 
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
@@ -11,7 +11,7 @@ import { keys, lanes, names, statuses, statusWords, types, typeWords, valuesOf, 
 
 type Option = { value: string; label?: string };
 
-/** Returns the filters with their options, and what is to be called when the menu's text changes: it is asked for only then. */
+/** Returns the filters with their options, and a callback for the search text of the menu. Options load when the menu opens. */
 export function useChoices(f: Filters): { filters: Filter[]; onSearch: (text: string) => void } {
   const [text, setText] = useState<string | null>(null);
   const opened = text !== null;
@@ -33,9 +33,9 @@ export function useChoices(f: Filters): { filters: Filter[]; onSearch: (text: st
     session: sessions.data?.sessions.map((s) => ({ value: s.id, label: `${s.id.slice(0, 8)}${s.client_name ? `, ${s.client_name}` : ""}, ${clock(s.first)}` })),
     q: undefined,
   };
-  // With a text, names come first: who types looks for one.
+  // With a search text, names come first.
   const order: Key[] = word ? ["server", "tool", "client", "session", "lane", "status", "type"] : keys.filter((k) => k !== "q");
-  // A value that is chosen has to stay among the options, or it could not be taken away.
+  // A selected value stays among the options, so that it can be removed.
   const all = (k: Key) => [...valuesOf(f, k).filter((v) => !options[k]?.some((o) => o.value === v)).map((value) => ({ value })), ...(options[k] ?? [])];
   return { filters: order.map((key) => ({ key, name: names[key], values: valuesOf(f, key), options: all(key) })), onSearch: setText };
 }

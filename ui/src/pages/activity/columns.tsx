@@ -16,7 +16,7 @@ function When({ at }: { at: string }) {
 
 const kinds: Record<string, string> = { approval: "approval", server_change: "server", config_change: "configuration", presence: "presence", system: "system" };
 
-// The address is made when it is followed: thousands of rows need none before.
+// The link keeps the current URL parameters.
 function Name({ row }: { row: Row }) {
   const label = row.server || row.tool ? <ToolName server={row.server} tool={row.tool} /> : <span class="tool">{row.type === "config_change" ? "configuration" : "MCPProxy"}</span>;
   const params = new URLSearchParams(location.search);
@@ -39,21 +39,21 @@ const tool: Column<Row> = {
   key: "tool", head: "Tool", class: "c-tool", cell: (r) => <Name row={r} />,
   filter: (r) => (r.tool ? { key: "tool", value: r.server ? `${r.server}:${r.tool}` : r.tool } : r.server ? { key: "server", value: r.server } : { key: "type", value: r.type }),
 };
-const why: Column<Row> = { key: "why", head: "Reason given", class: "c-why", cell: (r) => <Why row={r} /> };
+const why: Column<Row> = { key: "why", head: "Reason", class: "c-why", cell: (r) => <Why row={r} /> };
 const client: Column<Row> = {
   key: "client", head: "Client", class: "c-client", cell: (r) => <Visible text={who(r)} />,
   filter: (r) => (r.client ? { key: "client", value: r.client } : undefined),
 };
-// A tool that is held, or a server that is blocked, was refused nothing.
+// A held tool or a blocked server is not a refusal.
 const held = (r: Row) => (r.type === "approval" && r.status === "blocked" ? <span class="res block"><Icon name="block" small />{r.action?.startsWith("block") ? "blocked" : "held"}</span> : undefined);
 
 const status: Column<Row> = {
   key: "status", head: "Outcome", class: "c-status",
-  cell: (r) => <>{held(r) ?? <Outcome status={r.status} />}{(r.times ?? 0) > 1 && <span class="dim" title={`It was refused ${number(r.times!)} times`}> ×{number(r.times!)}</span>}</>,
+  cell: (r) => <>{held(r) ?? <Outcome status={r.status} />}{(r.times ?? 0) > 1 && <span class="dim" title={`Refused ${number(r.times!)} times`}> ×{number(r.times!)}</span>}</>,
   filter: (r) => ({ key: "status", value: r.status }),
 };
-const took: Column<Row> = { key: "took", head: "Took", class: "c-took n", cell: (r) => (r.type === "tool_call" && r.status !== "pending" && r.status !== "held" ? (r.ms > 0 ? duration(r.ms) : "< 1 ms") : <span class="dim">–</span>) };
+const took: Column<Row> = { key: "took", head: "Duration", class: "c-took n", cell: (r) => (r.type === "tool_call" && r.status !== "pending" && r.status !== "held" ? (r.ms > 0 ? duration(r.ms) : "< 1 ms") : <span class="dim">–</span>) };
 
-/** The columns of the list, and those that stay while a record is open beside it. */
+/** The columns of the list, and those shown while a record is open. */
 export const wide: readonly Column<Row>[] = [time, lane, tool, why, client, status, took];
 export const narrow: readonly Column<Row>[] = [time, lane, tool, status, took];

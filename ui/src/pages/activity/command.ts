@@ -1,4 +1,4 @@
-// The call of a record, as a person would make it again.
+// Repeats the call of a record: as a command, or on the Tools page.
 
 import type { ActivityRecord } from "../../api/types";
 import { quote } from "../../lib/command";
@@ -11,7 +11,7 @@ function name(r: ActivityRecord): string | undefined {
   return r.server_name && r.tool_name ? `${r.server_name}:${r.tool_name}` : undefined;
 }
 
-/** Returns the command line that makes the call again, undefined when the record does not have all of it. Masked values stay masked in it. */
+/** Returns the command line that repeats the call; undefined if the record is incomplete. Masked values stay masked. */
 export function command(r: ActivityRecord): string | undefined {
   const tool = name(r);
   const lane = laneOf(r.metadata.tool_variant);
@@ -26,12 +26,12 @@ export function command(r: ActivityRecord): string | undefined {
   return parts.join(" ");
 }
 
-/** Returns how many values of a JSON value were masked. */
+/** Returns the number of masked values in a JSON value. */
 export function maskedIn(value: unknown): number {
   return masks(JSON.stringify(value) ?? "").filter((t) => t.kind === "masked").length;
 }
 
-/** Returns the parameters with which the Tools page tries the call again, undefined when the record does not have all of it, or it is too long for an address. */
+/** Returns the URL parameters to repeat the call on the Tools page; undefined if the record is incomplete or the arguments are too long for a URL. */
 export function again(r: ActivityRecord): Record<string, string> | undefined {
   const tool = name(r);
   if (!tool || r.arguments_truncated || r.arguments === undefined || maskedIn(r.arguments) > 0) return undefined;
@@ -39,7 +39,7 @@ export function again(r: ActivityRecord): Record<string, string> | undefined {
   return args.length > longest ? undefined : { id: tool, args };
 }
 
-/** Returns the text of an answer: the texts of its content, one below the other. Undefined when it has none. */
+/** Returns the text parts of a result, joined; undefined if it has none. */
 export function answerText(response: unknown): string | undefined {
   if (typeof response === "string") return response;
   const content = (response as { content?: unknown } | undefined)?.content;

@@ -1,5 +1,5 @@
-// What selects records: the URL's parameters, those of REST, and whether a record that
-// has just been told of fits. All three mean the same.
+// The filters of records as URL parameters, as REST parameters, and as a predicate for records
+// from events. All three mean the same.
 
 import type { ActivityRecord, EventRecord, Lane } from "../../api/types";
 import type { Params } from "../../api/client";
@@ -22,28 +22,28 @@ export interface Filters { lane: Lane[]; status: Status[]; server: string[]; too
 export const none: Filters = { lane: [], status: [], server: [], tool: [], client: [], session: "", type: [], q: "" };
 
 export const statusWords: Record<Status, string> = { success: "ok", blocked: "refused", error: "failed", interrupted: "interrupted", pending: "running", held: "held" };
-export const typeWords: Record<Type, string> = { tool_call: "call", policy_decision: "refusal", approval: "approval", server_change: "change of a server", config_change: "change of the configuration", presence: "presence", system: "system" };
-export const names = { lane: "Lane", status: "Outcome", server: "Server", tool: "Tool", client: "Client", session: "Session", type: "Kind", q: "Text" } as const;
+export const typeWords: Record<Type, string> = { tool_call: "call", policy_decision: "refusal", approval: "approval", server_change: "server change", config_change: "configuration change", presence: "presence", system: "system" };
+export const names = { lane: "Lane", status: "Outcome", server: "Server", tool: "Tool", client: "Client", session: "Session", type: "Type", q: "Text" } as const;
 export type Key = keyof Filters;
 export const keys = Object.keys(names) as Key[];
 
-/** Returns the values of one filter, as the chips and the menu take them. */
+/** Returns the values of one filter. */
 export function valuesOf(f: Filters, key: Key): readonly string[] {
   const v = f[key];
   return typeof v === "string" ? (v ? [v] : []) : v;
 }
 
-/** Returns what values of one filter are in the URL: a session is one. */
+/** Returns the URL parameter for the values of one filter; a session has a single value. */
 export function patch(key: Key, values: readonly string[]): Partial<Filters> {
   return { [key]: key === "session" || key === "q" ? (values.at(-1) ?? "") : [...values] };
 }
 
-/** Reports whether nothing is selected but by time. */
+/** Reports whether no filter is set, apart from the time range. */
 export function isEmpty(f: Filters): boolean {
   return keys.every((k) => valuesOf(f, k).length === 0);
 }
 
-/** Returns what a value is called. */
+/** Returns the label of a value. */
 export function word(key: Key, value: string): string {
   if (key === "status") return own(statusWords, value) ?? value;
   if (key === "type") return own(typeWords, value) ?? value;
@@ -52,11 +52,11 @@ export function word(key: Key, value: string): string {
 
 /** Returns the filters as a sentence: "Lane is destructive, and client is Codex" */
 export function sentence(f: Filters): string {
-  const parts = keys.filter((k) => valuesOf(f, k).length > 0).map((k) => `${names[k]} ${k === "q" ? "has" : "is"} ${valuesOf(f, k).map((v) => (k === "q" ? `“${v}”` : word(k, v))).join(" or ")}`);
+  const parts = keys.filter((k) => valuesOf(f, k).length > 0).map((k) => `${names[k]} ${k === "q" ? "contains" : "is"} ${valuesOf(f, k).map((v) => (k === "q" ? `“${v}”` : word(k, v))).join(" or ")}`);
   return parts.map((p, i) => (i ? p[0]!.toLowerCase() + p.slice(1) : p)).join(", and ");
 }
 
-// A tool may be given with its server; REST takes the two apart.
+// A tool can include its server; REST takes them separately.
 function split(tool: string): { server: string; tool: string } {
   const at = tool.indexOf(":");
   return at < 0 ? { server: "", tool } : { server: tool.slice(0, at), tool: tool.slice(at + 1) };
@@ -68,14 +68,14 @@ function serversOf(f: Filters): string[] {
   return of.every(Boolean) ? [...new Set(of)] : [];
 }
 
-/** Returns the parameters that REST selects by. */
+/** Returns the REST parameters. */
 export function params(f: Filters): Params {
   return {
     intent_type: f.lane.join(), status: f.status.join(), server: serversOf(f).join(), tool: f.tool.map((t) => split(t).tool), client: f.client, session_id: f.session, type: f.type.join(), q: f.q,
   };
 }
 
-/** Reports whether a record that is told of fits. Texts cannot be looked for in it: then REST has to be asked. */
+/** Reports whether a record from an event matches. Events have no texts to search; use REST for those. */
 export function fits(f: Filters, r: EventRecord): boolean {
   const has = (all: readonly string[], v: string | undefined) => all.length === 0 || all.includes(v ?? "");
   return (

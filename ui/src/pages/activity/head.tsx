@@ -1,4 +1,4 @@
-// The sentence on top, and what can be done with the whole log.
+// The heading of the page, and the actions on the whole log.
 
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
@@ -35,7 +35,7 @@ export function Head({ matched, all, filtered, filters, range, summary, table, o
           <h1>{title(matched, all, filtered)}</h1>
           <p class="lead">
             {span[0]!.toUpperCase() + span.slice(1)}
-            {summary ? <>: <span title={callMeaning}><b>{count(summary.calls, "call")}</b>, <b>{number(summary.calls - summary.failed)}</b> ok, <b>{number(summary.failed)}</b> failed; <b>{number(summary.refused)}</b> refused, which are not calls.</span>{summary.cut && " Only the newest records are counted."} </> : ". "}
+            {summary ? <>: <span title={callMeaning}><b>{count(summary.calls, "call")}</b>, <b>{number(summary.calls - summary.failed)}</b> ok, <b>{number(summary.failed)}</b> failed; <b>{number(summary.refused)}</b> refused (not counted as calls).</span>{summary.cut && " Only the newest records are counted."} </> : ". "}
             <TableToggle on={table} onChange={onTable} />
           </p>
         </div>
@@ -53,8 +53,8 @@ export function Head({ matched, all, filtered, filters, range, summary, table, o
 function Pause() {
   const on = paused.value;
   const run = () => (paused.value = !paused.peek());
-  const label = on ? "Go on" : "Pause";
-  useActions([{ key: "l", label: on ? "Go on with live records" : "Pause live records", icon: on ? "play" : "pause", run }]);
+  const label = on ? "Resume" : "Pause";
+  useActions([{ key: "l", label: on ? "Resume live records" : "Pause live records", icon: on ? "play" : "pause", run }]);
   return <Button icon={on ? "play" : "pause"} pressed={on} onClick={run} title={`${label} (l)`}>{label}</Button>;
 }
 
@@ -66,14 +66,14 @@ function Verify() {
     await attempt(async () => (verification.value = await api.get<VerifyAnswer>("/activity/verify")));
     setBusy(false);
   };
-  useActions([{ label: "Verify the log", icon: "shield-ok", run: () => void run() }]);
-  return <Button icon="shield-ok" disabled={busy} onClick={run}>{busy ? "Verifying" : "Verify"}</Button>;
+  useActions([{ label: "Verify activity log", icon: "shield-ok", run: () => void run() }]);
+  return <Button icon="shield-ok" disabled={busy} onClick={run}>{busy ? "Verifying…" : "Verify"}</Button>;
 }
 
 const formats = [
-  { format: "jsonl", include_bodies: true, text: "JSON lines, with arguments and answers" },
-  { format: "jsonl", include_bodies: false, text: "JSON lines, without them" },
-  { format: "csv", include_bodies: false, text: "Table (CSV)" },
+  { format: "jsonl", include_bodies: true, text: "JSON Lines, with arguments and results" },
+  { format: "jsonl", include_bodies: false, text: "JSON Lines, without them" },
+  { format: "csv", include_bodies: false, text: "CSV" },
 ] as const;
 
 function Export({ filters, range }: { filters: Filters; range: Range }) {
@@ -86,8 +86,8 @@ function Export({ filters, range }: { filters: Filters; range: Range }) {
     setBusy(false);
   };
   return (
-    <Menu class="btn" end label={<><Icon name="save" small />{busy ? "Exporting" : "Export"}</>}>
-      <p class="dim menu-head">What the filters show, as a file</p>
+    <Menu class="btn" end label={<><Icon name="save" small />{busy ? "Exporting…" : "Export"}</>}>
+      <p class="dim menu-head">Export filtered records</p>
       {formats.map((f) => <button type="button" role="menuitem" key={f.text} onClick={() => void run(f)}>{f.text}</button>)}
     </Menu>
   );

@@ -1,4 +1,4 @@
-// Who did what, and the proof of it.
+// The Activity page: the records, their filters, and the open record.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, explain } from "../../api/client";
@@ -62,9 +62,9 @@ export default function Activity() {
       <Filtering filters={filters} range={range} setQ={setQ} setRange={setRange}
         end={log.newer > 0 && <Button small icon="up" class="newer" onClick={newer}>{`${count(log.newer, "newer", "newer")}`}</Button>} />
       {!filtered && fit && !fit.last && fit.refused === 0 && log.rows.total > 0 && <div class="listening"><Listening /></div>}
-      {log.rows.error !== undefined && log.rows.total > 0 && !offline.value && <Banner icon="err" act={<Button small onClick={log.rows.reload}>Try again</Button>}>A part of the log cannot be read: {explain(log.rows.error).message}</Banner>}
+      {log.rows.error !== undefined && log.rows.total > 0 && !offline.value && <Banner icon="err" act={<Button small onClick={log.rows.reload}>Try again</Button>}>Could not load part of the log: {explain(log.rows.error).message}</Banner>}
       <div class={id ? "split open" : "split"}>
-        {log.rows.error !== undefined && log.rows.total === 0 ? <ErrorPart title="The log cannot be read" error={log.rows.error} onRetry={log.rows.reload} /> : (
+        {log.rows.error !== undefined && log.rows.total === 0 ? <ErrorPart title="Could not load activity" error={log.rows.error} onRetry={log.rows.reload} /> : (
           slow ? <div class="pad-line"><Skeleton lines={12} /></div> : <Table caption="Activity, newest first" class={id ? "cards rec tight" : "cards rec"} columns={id ? narrow : wide} rows={log.rows} rowKey={(r) => r.id} order="-time" onOpen={show} onFilter={add} onTop={setAtTop}
             {...(id ? { open: id } : {})} empty={<Nothing filters={filters} range={range} onRange={setRange} onClear={() => setQ(none)} />} />
         )}
@@ -74,7 +74,7 @@ export default function Activity() {
   );
 }
 
-// The search field, the chips and what adds one.
+// The search field and the filters.
 function Filtering({ filters, range, setQ, setRange, end }: {
   filters: Filters; range: Range; setQ: (patch: Partial<Filters>, o?: { replace?: boolean }) => void; setRange: (r: Range) => void; end: preact.ComponentChildren;
 }) {
@@ -89,7 +89,7 @@ function Filtering({ filters, range, setQ, setRange, end }: {
   );
 }
 
-// What is typed goes into the URL when the typing rests.
+// The text goes into the URL after a pause in typing.
 function Words({ text, onText }: { text: string; onText: (text: string) => void }) {
   const [typed, setTyped] = useState(text);
   const timer = useRef(0);
@@ -100,12 +100,12 @@ function Words({ text, onText }: { text: string; onText: (text: string) => void 
     clearTimeout(timer.current);
     timer.current = window.setTimeout(onText, v ? 150 : 0, v);
   };
-  return <SearchField id="page-search" value={typed} label="Words in arguments, answers and reasons" placeholder="Words in arguments, answers, reasons" onInput={type} />;
+  return <SearchField id="page-search" value={typed} label="Search arguments, results and reasons" placeholder="Search arguments, results, reasons" onInput={type} />;
 }
 
 const often = 3000;
 
-// The counts of the heading and the histogram. They are asked for after the rows, and while records come at most every 3 s.
+// The counts of the heading and the histogram. They load after the rows, and then at most every 3 s.
 function useCounts(filters: Filters, range: Range, key: string, turn: number): { fit?: Summary | undefined; under?: Summary | undefined; all?: number | undefined } {
   const [tick, setTick] = useState(0);
   const timer = useRef(0);
@@ -123,7 +123,7 @@ function useCounts(filters: Filters, range: Range, key: string, turn: number): {
   return counts.data ?? {};
 }
 
-// Where the open record stands in the list, for those before and after it.
+// The position of the open record in the list, for previous and next.
 function useOpen(row: (i: number) => Row | undefined, total: number, id: string) {
   const at = useRef(-1);
   if (id && row(at.current)?.id !== id) {

@@ -1,19 +1,19 @@
-// Records that come while the list is open. The list is frozen at its newest record;
-// what is newer stands before it, or is held back. Plain data, so that it can be tested.
+// Records that arrive while the list is open. The list is frozen at its newest record;
+// newer ones are shown before it or held back. Plain data, so that it can be tested.
 
 import type { EventRecord } from "../../api/types";
 import { fits, type Filters } from "./filters";
 import { ofEvent, type Row } from "./row";
 
-/** More than this are not kept: the list is loaded anew instead. */
+/** With more newer records than this, the list is reloaded. */
 export const maxHead = 2000;
 const maxEnds = 5000;
 
-/** What the events have told since the list was asked for, newest last. */
+/** The records from events since the list was requested, newest last. */
 export interface Told {
   /** Records newer than the list, by id. */
   added: Map<string, Row>;
-  /** How records of the list have ended since. */
+  /** Records of the list that have ended since. */
   ended: Map<string, Row>;
 }
 
@@ -21,7 +21,7 @@ export function nothing(): Told {
   return { added: new Map(), ended: new Map() };
 }
 
-/** Takes events in. newest is the id of the list's first record, undefined while the list is not there: then everything counts as newer, see settle. Returns whether anything changed. */
+/** Adds events. newest is the id of the list's first record; undefined while the list loads: then everything counts as newer, see settle. Reports whether anything changed. */
 export function take(told: Told, events: readonly EventRecord[], filters: Filters, newest: string | undefined): boolean {
   let changed = false;
   for (const e of events) {
@@ -38,7 +38,7 @@ export function take(told: Told, events: readonly EventRecord[], filters: Filter
   return changed;
 }
 
-/** Moves what the list has itself: called when its first page is there. */
+/** Moves the records that the list contains; call it when the first page has loaded. */
 export function settle(told: Told, newest: string): void {
   for (const [id, row] of told.added) {
     if (id > newest) continue;
@@ -47,12 +47,12 @@ export function settle(told: Told, newest: string): void {
   }
 }
 
-/** Returns the added records, newest first. Ids are ULIDs: their order is that of time. */
+/** Returns the added records, newest first. Ids are ULIDs, which sort by time. */
 export function newestFirst(told: Told): Row[] {
   return [...told.added.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
 }
 
-/** Returns a row of the list as it is now. */
+/** Returns the current state of a row. */
 export function now(row: Row, told: Told): Row {
   const end = told.ended.get(row.id);
   return end && row.status === "pending" ? { ...row, status: end.status, ms: end.ms } : row;

@@ -1,4 +1,4 @@
-// The rows of the page: a frozen list in pages of 500, with what came since before it.
+// The rows of the page: a frozen list in pages of 500, and the newer records before it.
 
 import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import { api, OfflineError, type Params } from "../../api/client";
@@ -12,22 +12,22 @@ import { params, type Filters } from "./filters";
 import { after, maxHead, newestFirst, nothing, now, settle, take, type Told } from "./live";
 import { ofRecord, type Row } from "./row";
 
-/** One frozen list and what is newer. */
+/** One frozen list and the newer records. */
 interface List { cache: PageCache<Row>; told: Told; newest: string; key: string; gone: AbortController }
 
 export interface Log {
   rows: Rows<Row>;
-  /** How many records are there that are not drawn yet. */
+  /** The number of new records that are not shown yet. */
   newer: number;
-  /** Draws them. */
+  /** Shows them. */
   show: () => void;
-  /** Which filters and range the rows are of: it follows the URL when the rows are there. */
+  /** The filters and range of the rows; it follows the URL once the rows have loaded. */
   key: string;
-  /** Counts up with each change of the log that the filters select. */
+  /** Increases with each matching change of the log. */
   turn: number;
 }
 
-/** Returns the log as filters and range select it. hold reports whether new records wait, because somebody reads further down. */
+/** Returns the records that match the filters and the range. hold keeps new records back, while the user reads further down. */
 export function useLog(filters: Filters, range: Range, hold: boolean): Log {
   const key = JSON.stringify([filters, range]);
   const [turn, changed] = useReducer((n: number, _: void) => n + 1, 0);
@@ -42,7 +42,7 @@ export function useLog(filters: Filters, range: Range, hold: boolean): Log {
     const list: List = { told: nothing(), newest: "", key, cache: undefined as never, gone: new AbortController() };
     const query = { ...params(filters), ...times(range, new Date()) };
     list.cache = new PageCache<Row>(pages(query, list, () => changed()), () => {
-      // Offline what is shown stays; back again, "reset" loads anew.
+      // Offline, the shown rows stay; after reconnecting, "reset" reloads.
       if (next.current === list && list.cache.error instanceof OfflineError && shown.current) next.current = undefined;
       if (next.current === list) {
         shown.current = list;
@@ -64,10 +64,10 @@ export function useLog(filters: Filters, range: Range, hold: boolean): Log {
   useEffect(() => () => clearTimeout(refresh.current), []);
   useEvents((batch) => {
     if (batch.some((e) => e.name === "reset")) return reload();
-    if (latest.current.range.until) return; // what is new is later than that
+    if (latest.current.range.until) return; // new records are after the range
     const events = batch.flatMap((e) => (e.name === "activity" ? [e.record] : []));
     if (events.length === 0) return;
-    // Only the log itself knows what a text is in, and what was done to a server.
+    // Events have no texts to search, so the log is queried.
     if (latest.current.filters.q) return void (refresh.current ||= window.setTimeout(() => ((refresh.current = 0), look()), 1000));
     if (next.current) take(next.current.told, events, latest.current.filters, undefined);
     const list = shown.current;
@@ -81,12 +81,12 @@ export function useLog(filters: Filters, range: Range, hold: boolean): Log {
     if (list.told.added.size > maxHead && !latest.current.hold && !paused.peek()) return reload();
     const before = head.current.length;
     if (!latest.current.hold && !paused.peek()) head.current = newestFirst(list.told);
-    else head.current = head.current.map((r) => list.told.added.get(r.id) ?? r); // those shown end in place
+    else head.current = head.current.map((r) => list.told.added.get(r.id) ?? r); // shown records are updated in place
     const more = list.told.added.size - before;
     if (more > 0) announce(more === 1 ? "1 new record" : `${more} new records`);
     changed();
   };
-  // With a text, what is newer than the list is asked for.
+  // With a search text, the newer records are queried.
   const look = async () => {
     const list = shown.current;
     if (!list) return;
@@ -124,7 +124,7 @@ export function useLog(filters: Filters, range: Range, hold: boolean): Log {
 const ahead = 150; // rows
 let wanting = 0;
 
-// Asks for what is in view and a little more. Who drags through the list asks for nothing on the way.
+// Loads the rows in view and some more. While the user drags the scroll bar, nothing is loaded.
 function want(list: List, first: number, last: number): void {
   clearTimeout(wanting);
   const end = Math.max(1, Math.min(last + ahead, list.cache.total));
@@ -133,7 +133,7 @@ function want(list: List, first: number, last: number): void {
   else wanting = window.setTimeout(ask, 40);
 }
 
-// The same object as long as nothing has changed, so that its row is not drawn again.
+// The same object while nothing changes, so that its row is not rendered again.
 const finished = new WeakMap<Row, Row>();
 function ended(list: List | undefined, row: Row | undefined): Row | undefined {
   if (!list || !row || row.status !== "pending") return row;
@@ -142,18 +142,18 @@ function ended(list: List | undefined, row: Row | undefined): Row | undefined {
   return is;
 }
 
-// What is seen at once; the rest of the first page follows when that is drawn.
+// The rows in view come first; the rest of the first page follows.
 const firstLook = 60;
 const drawTime = 100; // ms
 
-// Pages by offset, or by the cursor of the page before where that is known, which is faster far down.
+// Pages by offset, or by the cursor of the previous page if known, which is faster far down.
 function pages(query: Params, list: List, more: () => void) {
   const cursors = new Map<number, string>();
   let end = query.end_time;
   const ask = async (offset: number, limit: number, signal: AbortSignal) => {
     const cursor = cursors.get(offset);
     const answer = await api.get<ActivityList>("/activity", { ...query, end_time: end, ...(cursor ? { cursor } : { offset: offset || undefined }), limit }, signal);
-    // A cursor is the place of a record, so that it does not matter that the first page was of a list without an end.
+    // A cursor is the position of a record, so it does not matter that the first page had no end time.
     if (answer.next_cursor) cursors.set(offset + answer.activities.length, answer.next_cursor);
     return answer;
   };
@@ -170,7 +170,7 @@ function pages(query: Params, list: List, more: () => void) {
   };
 }
 
-// An event does not tell what was done to a server or a configuration; its record does.
+// Events of server and configuration changes have no details; the record has them.
 let asked = 0;
 async function complete(list: List, e: EventRecord, done: () => void): Promise<void> {
   if (asked > 20) return;

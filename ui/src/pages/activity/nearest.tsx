@@ -1,4 +1,4 @@
-// Nothing there: either nothing was ever recorded, or nothing fits.
+// The empty states: nothing was ever recorded, or nothing matches.
 
 import { api } from "../../api/client";
 import type { ActivityList } from "../../api/types";
@@ -31,10 +31,10 @@ export function Nothing({ filters, range, onRange, onClear }: { filters: Filters
   if (bare && !found.data) return <Listening />;
   const to = found.data?.range;
   const period = within(range, now.value);
-  const text = bare ? `No record ${period}.` : `${sentence(filters)}, ${period}.`;
+  const text = bare ? `No records ${period}.` : `${sentence(filters)}, ${period}.`;
   const there = to && `There ${found.data!.total === 1 ? "is" : "are"} ${count(found.data!.total, "record").replace(/ records?$/, "")} ${within(to, now.value)}.`;
   return (
-    <NothingFits what={bare ? "Nothing in this time" : "No record fits these filters"} filters={text} onClear={onClear}
+    <NothingFits what={bare ? "No activity in this period" : "No records match these filters"} filters={text} onClear={onClear}
       {...(to && there ? { nearest: { text: there, label: label(to, now.value) }, onNearest: () => onRange(to) } : {})} />
   );
 }
@@ -43,8 +43,8 @@ export function Nothing({ filters, range, onRange, onClear }: { filters: Filters
 export function Listening() {
   const address = useStatus().data?.surfaces.find((s) => s.name === "mcp")?.address;
   return (
-    <Empty title="Listening" acts={address && <span class="addr"><code>{address}</code><CopyButton text={address} label="Copy the address" /></span>}>
-      Ask your agent for something. The call appears here the moment it is made.
+    <Empty title="Waiting for the first call" acts={address && <span class="addr"><code>{address}</code><CopyButton text={address} label="Copy address" /></span>}>
+      Connect a client to this address and call a tool. The call appears here.
     </Empty>
   );
 }

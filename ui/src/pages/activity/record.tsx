@@ -1,4 +1,4 @@
-// One record beside the list.
+// The drawer of one record.
 
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
@@ -43,24 +43,24 @@ function meta(r: Row): string {
 
 export function RecordDrawer({ id, row, onMove, onSession, onClose }: {
   id: string;
-  /** What the list knows of it: shown until the record is there. */
+  /** The row in the list, shown until the record has loaded. */
   row: Row | undefined;
   onMove: (by: number) => void;
   onSession: (session: string) => void;
   onClose: () => void;
 }) {
-  // A running call is read again when the list says that it has ended.
+  // A running call is reloaded when it ends.
   const record = useResource(`record ${id} ${row?.status === "pending"}`, (signal) => api.get<ActivityRecord>(path`/activity/${id}`, {}, signal), { keep: false });
-  const link = () => void copy(new URL(href("activity", { since: "30d", id }), location.href).href).then((done) => done && toast({ text: "The link is copied." }));
-  useActions([{ key: "c", label: "Copy a link to this record", icon: "copy", run: link }]);
+  const link = () => void copy(new URL(href("activity", { since: "30d", id }), location.href).href).then((done) => done && toast({ text: "Link copied." }));
+  useActions([{ key: "c", label: "Copy link to record", icon: "copy", run: link }]);
   const r = record.data;
   const shown = r ? ofRecord(r) : row;
   const title = shown && (shown.server || shown.tool) ? <ToolName server={shown.server} tool={shown.tool} /> : shown?.type === "config_change" ? "configuration" : shown ? "MCPProxy" : id;
   return (
-    <Drawer label={`Record ${id}`} above={shown && (shown.lane ? <Lane lane={shown.lane} /> : isCall(shown) ? <Outcome status={shown.status} /> : <span class="soft">{{ approval: "Approval", server_change: "Change of a server", config_change: "Change of the configuration", presence: "Presence", system: "System" }[shown.type as "system"]}</span>)}
+    <Drawer label={`Record ${id}`} above={shown && (shown.lane ? <Lane lane={shown.lane} /> : isCall(shown) ? <Outcome status={shown.status} /> : <span class="soft">{{ approval: "Approval", server_change: "Server change", config_change: "Configuration change", presence: "Presence", system: "System" }[shown.type as "system"]}</span>)}
       title={title} meta={shown && meta(shown)} onMove={onMove} onClose={onClose}
-      acts={<Button kind="quiet" small large icon="copy" label="Copy a link to this record" onClick={link} />} footer={r && isCall(r) && <Actions record={r} onSession={onSession} />}>
-      <Loaded of={record} title="This record cannot be read">{(r) => <Body record={r} key={r.id} />}</Loaded>
+      acts={<Button kind="quiet" small large icon="copy" label="Copy link to record" onClick={link} />} footer={r && isCall(r) && <Actions record={r} onSession={onSession} />}>
+      <Loaded of={record} title="Could not load the record">{(r) => <Body record={r} key={r.id} />}</Loaded>
     </Drawer>
   );
 }
@@ -84,12 +84,12 @@ function Body({ record: r }: { record: ActivityRecord }) {
   );
 }
 
-const fieldWords: Record<ErasedField, string> = { arguments: "Arguments", response: "Answer", error_message: "Error", reason: "Reason", declared: "What was declared", query: "Search", warnings: "Warnings" };
+const fieldWords: Record<ErasedField, string> = { arguments: "Arguments", response: "Result", error_message: "Error", reason: "Reason", declared: "Declared intent", query: "Search", warnings: "Warnings" };
 
-// What is not there any more, where else nothing would say that it was.
+// The fields that a user erased.
 function ErasedPart({ erased }: { erased: NonNullable<ActivityRecord["erased"]> }) {
   return (
-    <DrawerPart title="Erased by a person">
+    <DrawerPart title="Erased by a user">
       <dl class="defs">{erased.map((e) => <><dt key={e.field}>{own(fieldWords, e.field) ?? e.field}</dt><dd><span class="masked">erased</span> <Time class="dim" at={e.at} suffix /></dd></>)}</dl>
     </DrawerPart>
   );
@@ -97,7 +97,7 @@ function ErasedPart({ erased }: { erased: NonNullable<ActivityRecord["erased"]> 
 
 function Arguments({ record: r }: { record: ActivityRecord }) {
   const masked = maskedIn(r.arguments);
-  const note = r.arguments_truncated && `The beginning only: they were ${bytes(r.request_bytes)}.`;
+  const note = r.arguments_truncated && `Truncated. Full size: ${bytes(r.request_bytes)}.`;
   return <JsonPart title="Arguments" value={r.arguments} end={masked > 0 && <span class="dim">{masked} masked</span>} {...(note ? { note } : {})} />;
 }
 
@@ -105,13 +105,13 @@ function Answer({ record: r }: { record: ActivityRecord }) {
   const [as, setAs] = useState<"text" | "json">("text");
   const text = answerText(r.response);
   const json = text === undefined || as === "json";
-  const note = r.response_truncated && `The beginning only: it was ${bytes(r.response_bytes)}.`;
+  const note = r.response_truncated && `Truncated. Full size: ${bytes(r.response_bytes)}.`;
   return (
-    <DrawerPart title="Answer" end={<>
-      {text !== undefined && <Seg tiny label="Answer as" value={as} onChange={setAs} options={[{ value: "text", label: "Text" }, { value: "json", label: "JSON" }]} />}
-      <CopyButton label="Copy the answer" text={() => (json ? JSON.stringify(r.response, null, 2) : text!)} />
+    <DrawerPart title="Result" end={<>
+      {text !== undefined && <Seg tiny label="Result format" value={as} onChange={setAs} options={[{ value: "text", label: "Text" }, { value: "json", label: "JSON" }]} />}
+      <CopyButton label="Copy result" text={() => (json ? JSON.stringify(r.response, null, 2) : text!)} />
     </>}>
-      {json ? <Json value={r.response} label="answer" note={note} /> : <><Text text={text} label="answer" />{note && <p class="same">{note}</p>}</>}
+      {json ? <Json value={r.response} label="result" note={note} /> : <><Text text={text} label="result" />{note && <p class="same">{note}</p>}</>}
     </DrawerPart>
   );
 }
@@ -122,8 +122,8 @@ function Actions({ record: r, onSession }: { record: ActivityRecord; onSession: 
   return (
     <>
       {params && <Button small href={href("tools", params)}>Call again…</Button>}
-      {line && <Button small onClick={() => void copy(line).then((done) => done && toast({ text: maskedIn(r.arguments) ? "The command is copied. Masked values have to be put in." : "The command is copied." }))}>Copy as command</Button>}
-      {r.session_id && <Button small kind="quiet" class="hide-small" onClick={() => onSession(r.session_id!)}>Only this session</Button>}
+      {line && <Button small onClick={() => void copy(line).then((done) => done && toast({ text: maskedIn(r.arguments) ? "Command copied. Replace the masked values before you run it." : "Command copied." }))}>Copy as command</Button>}
+      {r.session_id && <Button small kind="quiet" class="hide-small" onClick={() => onSession(r.session_id!)}>View session</Button>}
     </>
   );
 }

@@ -1,4 +1,4 @@
-// A line of the log: what a record of REST and an event have in common.
+// A row of the list, from a REST record or an event.
 
 import type { ActivityRecord, EventRecord, Lane } from "../../api/types";
 import { own } from "../../lib/own";
@@ -17,10 +17,10 @@ export interface Row {
   client?: string | undefined;
   session?: string | undefined;
   actor?: string | undefined;
-  /** Of other types than calls: what was done, and to what. */
+  /** For records other than calls: the action and its object. */
   action?: string | undefined;
   detail?: string | undefined;
-  /** How many refusals alike it stands for. */
+  /** The number of equal refusals in this record. */
   times?: number | undefined;
 }
 
@@ -39,21 +39,21 @@ export function ofEvent(e: EventRecord): Row {
   };
 }
 
-/** Reports whether the record is of a call, carried out or refused. */
+/** Reports whether the record is a call, sent or refused. */
 export function isCall(r: { type: Row["type"] }): boolean {
   return r.type === "tool_call" || r.type === "policy_decision";
 }
 
 const says: Record<string, string> = {
-  hold_tools: "tools held for review", approve_call: "call allowed", deny_call: "call denied", grant_lease: "lease given", revoke_lease: "lease revoked", redact: "fields erased", accept_tools: "tools accepted", start: "started", stop: "stopped", restart: "started again", reload: "file loaded again",
+  hold_tools: "tools held for review", approve_call: "call approved", deny_call: "call denied", grant_lease: "lease granted", revoke_lease: "lease revoked", redact: "fields erased", accept_tools: "tools accepted", start: "started", stop: "stopped", restart: "restarted", reload: "file reloaded",
 };
 
-/** Returns an action as words: "hold_tools" is "tools held for review". */
+/** Returns the label of an action: "hold_tools" is "tools held for review". */
 export function actionWords(action: string): string {
   return own(says, action) ?? action.replaceAll("_", " ");
 }
 
-/** Returns who did it: "Claude Code", else the actor in words. */
+/** Returns the client, such as "Claude Code", else the actor. */
 export function who(r: { client?: string | undefined; actor?: string | undefined }): string {
   return r.client || actorWords(r.actor);
 }

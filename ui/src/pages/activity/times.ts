@@ -1,9 +1,9 @@
-// How long things took, and how long ago they were.
+// Durations of calls, and time ranges of records.
 
 import type { ActivityRecord } from "../../api/types";
 import { shortest, type Range } from "../../lib/range";
 
-/** Returns the two parts of the time of a call in ms, undefined where they are not known. duration_ms has whole milliseconds only. */
+/** Returns the time of a call in MCPProxy and in the server, in ms; undefined if unknown. duration_ms has whole milliseconds only. */
 export function parts(r: Pick<ActivityRecord, "duration_ms" | "own_us" | "type">): { own: number; server: number | undefined } | undefined {
   if (r.own_us === undefined) return undefined;
   const own = r.own_us / 1000;
@@ -11,7 +11,7 @@ export function parts(r: Pick<ActivityRecord, "duration_ms" | "own_us" | "type">
   return { own, server: Math.max(0, r.duration_ms - own) };
 }
 
-/** Returns the shortest period that reaches back to at; beyond 30 days, the day around it. */
+/** Returns the shortest period that contains at; beyond 30 days, the day around it. */
 export function reach(at: Date, now: Date): Range {
   const since = shortest(at, now);
   if (since) return { since, until: "" };

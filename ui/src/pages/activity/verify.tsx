@@ -1,4 +1,4 @@
-// Whether the chain holds: asked for by Verify, known from the last time otherwise.
+// The verification of the hash chain: by Verify, or the last known result.
 
 import { signal } from "@preact/signals";
 import { api } from "../../api/client";
@@ -13,18 +13,18 @@ import { Icon } from "../../ui/icon";
 import { attempt } from "../../ui/toast";
 import { Time } from "../../ui/values";
 
-/** What the last verification of this page has found. */
+/** The result of the last verification on this page. */
 export const verification = signal<VerifyAnswer | undefined>(undefined);
 
 const whole = "Unchanged since it was written.";
 
 function Break({ answer }: { answer: VerifyAnswer }) {
   const at = answer.first_break;
-  if (!at) return <>The chain breaks: a record was changed or removed.</>;
-  return <>The chain breaks at {at.id ? <a class="link mono" href={href("activity", { since: "30d", id: at.id })}>{at.id}</a> : `entry ${at.seq}`}: a record before it was changed or removed. <span class="dim">{at.reason}</span></>;
+  if (!at) return <>Verification failed: a record was changed or removed.</>;
+  return <>Verification failed at {at.id ? <a class="link mono" href={href("activity", { since: "30d", id: at.id })}>{at.id}</a> : `entry ${at.seq}`}: an earlier record was changed or removed. <span class="dim">{at.reason}</span></>;
 }
 
-/** The line below the heading, once Verify was pressed. */
+/** The result line below the heading, after Verify. */
 export function Verified() {
   const v = verification.value;
   return (
@@ -32,7 +32,7 @@ export function Verified() {
       {v && (
         <p class={v.ok ? "chain verified" : "chain verified bad"}>
           <Icon name={v.ok ? "shield-ok" : "err"} small />
-          <span>{v.ok ? <>{whole} <span class="dim">{count(v.records, "record")} looked at in {duration(Math.max(v.took_ms, 1))}.</span></> : <Break answer={v} />}</span>
+          <span>{v.ok ? <>{whole} <span class="dim">{count(v.records, "record")} verified in {duration(Math.max(v.took_ms, 1))}.</span></> : <Break answer={v} />}</span>
           <Button kind="quiet" small icon="close" label="Close" onClick={() => (verification.value = undefined)} />
         </p>
       )}
@@ -41,10 +41,10 @@ export function Verified() {
 }
 
 function Hash({ text }: { text: string }) {
-  return <span class="mono dim" title={text}>{text ? text.slice(0, 8) + "…" : "nothing"}</span>;
+  return <span class="mono dim" title={text}>{text ? text.slice(0, 8) + "…" : "none"}</span>;
 }
 
-/** The part of a drawer that tells where a record stands in the chain. */
+/** The position of a record in the hash chain, in the drawer. */
 export function Proof({ record: r }: { record: ActivityRecord }) {
   const status = useStatus();
   const c = r.chain;
@@ -55,13 +55,13 @@ export function Proof({ record: r }: { record: ActivityRecord }) {
   const verify = () => attempt(async () => (verification.value = await api.get<VerifyAnswer>("/activity/verify")));
   const broken = looked && !last.ok;
   return (
-    <DrawerPart title="Proof" end={<CopyButton label="Copy the hashes" text={() => JSON.stringify(c, null, 2)} />}>
+    <DrawerPart title="Integrity" end={<CopyButton label="Copy hashes" text={() => JSON.stringify(c, null, 2)} />}>
       <p class={broken ? "chain bad" : looked ? "chain" : "chain open"}>
         <Icon name={broken ? "err" : looked ? "shield-ok" : "shield"} small />
-        {broken ? <span>{v ? <Break answer={v} /> : "The chain was found broken. Verify tells where."}</span> : looked ? <span>{whole} <span class="dim">Verified <Time at={last.at} suffix /></span></span> : <span>Not verified since it was written.</span>}
+        {broken ? <span>{v ? <Break answer={v} /> : "Verification failed. Select Verify for details."}</span> : looked ? <span>{whole} <span class="dim">Verified <Time at={last.at} suffix /></span></span> : <span>Not verified yet.</span>}
         {!looked && <Button small onClick={verify}>Verify</Button>}
       </p>
-      <p class="chain-at">Entry {c.seq}{c.end_seq ? ` to ${c.end_seq}` : ""}: <Hash text={c.hash} /> follows <Hash text={c.previous} />{c.end_hash && <>, ended by <Hash text={c.end_hash} /></>}</p>
+      <p class="chain-at">Entry {c.seq}{c.end_seq ? ` to ${c.end_seq}` : ""}: <Hash text={c.hash} /> after <Hash text={c.previous} />{c.end_hash && <>, ended by <Hash text={c.end_hash} /></>}</p>
     </DrawerPart>
   );
 }

@@ -1,4 +1,4 @@
-// Why and by whom, as far as the caller has told.
+// The caller of a record, and the reason it gave.
 
 import { api } from "../../api/client";
 import type { ActivityList, ActivityRecord } from "../../api/types";
@@ -10,17 +10,17 @@ import { DrawerPart } from "../../ui/drawer";
 import { Visible } from "../../ui/words";
 import { actionWords } from "./row";
 
-/** The part that tells why a call was made, by whom, in which session, and how the tool was found. */
+/** The reason, caller and session of a call, and the search that found the tool. */
 export function Why({ record: r }: { record: ActivityRecord }) {
   const { intent, search } = r.metadata;
   return (
-    <DrawerPart title={intent?.reason ? "Why, in the agent’s words" : "Who"}>
+    <DrawerPart title={intent?.reason ? "Reason given by the agent" : "Caller"}>
       {intent?.reason && <p class="quote">“<Visible text={intent.reason} />”</p>}
       <dl class={intent?.reason ? "defs gap" : "defs"}>
         {intent?.data_sensitivity && <><dt>Data</dt><dd>{intent.data_sensitivity}</dd></>}
         <By record={r} />
         {r.session_id && <><dt>Session</dt><dd><a class="link mono" href={href("activity", { session: r.session_id, since: "30d" })} title={r.session_id}>{r.session_id.slice(0, 8)}</a> <Calls session={r.session_id} /></dd></>}
-        {search && <><dt>Found by</dt><dd>searching “<Visible text={search.query} />”{search.rank ? `, place ${search.rank}` : ""}</dd></>}
+        {search && <><dt>Search</dt><dd>“<Visible text={search.query} />”{search.rank ? `, rank ${search.rank}` : ""}</dd></>}
         {intent?.declared !== undefined && <><dt>Declared</dt><dd class="mono"><Visible text={JSON.stringify(intent.declared)} /></dd></>}
         {r.parent_id && <><dt>{r.metadata.decision?.approval ? "Held as" : "Part of"}</dt><dd><a class="link mono" href={href("activity", { since: "30d", id: r.parent_id })}>{r.parent_id}</a></dd></>}
       </dl>
@@ -28,11 +28,11 @@ export function Why({ record: r }: { record: ActivityRecord }) {
   );
 }
 
-/** The part that tells what was done, of records that are no call. */
+/** The details of a record that is not a call. */
 export function Change({ record: r }: { record: ActivityRecord }) {
   const { action, detail, redacted } = r.metadata;
   return (
-    <DrawerPart title="What happened">
+    <DrawerPart title="Summary">
       <p>{sentence(r)}</p>
       <dl class="defs gap">
         {action && <><dt>Action</dt><dd>{actionWords(action)}</dd></>}
@@ -47,15 +47,15 @@ export function Change({ record: r }: { record: ActivityRecord }) {
   );
 }
 
-// What each type of record is about, in a sentence.
+// The summary sentence for each type of record.
 function sentence(r: ActivityRecord): string {
-  const bad = { error: " It failed.", blocked: r.type === "approval" ? "" : " It was refused.", interrupted: " It was interrupted.", pending: " It runs.", held: "", success: "" }[r.status];
+  const bad = { error: " It failed.", blocked: r.type === "approval" ? "" : " It was refused.", interrupted: " It was interrupted.", pending: " It is running.", held: "", success: "" }[r.status];
   switch (r.type) {
-    case "approval": return (r.status === "blocked" ? "Something is held back, or was blocked." : "It was decided what agents may reach.") + bad;
-    case "server_change": return "A server, or what it offers, has changed." + bad;
-    case "config_change": return "The configuration was changed." + bad;
-    case "presence": return "What proves that a person decides: its fingerprint was noted." + bad;
-    default: return "MCPProxy itself." + bad;
+    case "approval": return (r.status === "blocked" ? "An item was held for review or blocked." : "A decision about agent access.") + bad;
+    case "server_change": return "A server or its definitions changed." + bad;
+    case "config_change": return "The configuration changed." + bad;
+    case "presence": return "The presence key was set or changed; its fingerprint is recorded." + bad;
+    default: return "An event of MCPProxy itself." + bad;
   }
 }
 

@@ -1,4 +1,4 @@
-// The bar below a detail: what can be decided, the primary action first.
+// The action bar below a detail, the primary action first.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
@@ -14,12 +14,12 @@ export interface Act {
   run: () => void;
 }
 
-/** Decisions rest this long when a definition is shown, and when another one has taken its place. */
+/** How long decisions are disabled after a definition is shown, and after it changed, in ms. */
 const settle = { shown: 350, changed: 1500 };
 
 /**
- * Returns whether what is shown has been there long enough to be decided about: a key
- * pressed twice, or a click on its way, must not approve what nobody has seen.
+ * Reports whether the item has been shown long enough to decide: a key
+ * pressed twice, or a late click, must not approve something the user has not seen.
  */
 export function useSettled(shown: string | undefined, changed: boolean): boolean {
   const [settled, setSettled] = useState<string>();

@@ -1,4 +1,4 @@
-// What can be answered about a call that is held: once, no, or for a while.
+// The answers to a held call: approve once, deny, or grant a lease.
 
 import { useState } from "preact/hooks";
 import { api, explain, path, ProblemError } from "../../api/client";
@@ -14,10 +14,10 @@ import { bodyOf, covers, lanesFor, lives, mostCalls, offered, tokenOf, type Leas
 
 interface Props {
   call: PendingCall;
-  /** The answer holds: the next one opens. */
+  /** The answer was accepted: the next item opens. */
   onDone: () => void;
   onNext?: () => void;
-  /** Somebody else was first, or its time is over. */
+  /** Another user answered first, or the call expired. */
   onStale: () => void;
 }
 
@@ -39,28 +39,28 @@ export function Answers({ call: c, onDone, onNext, onStale }: Props) {
     }
   };
   const approve = () => api.post(path`/pending/${c.id}/approve`);
-  const once = () => answer(async () => (await approve(), `Allowed ${c.name} once.`));
+  const once = () => answer(async () => (await approve(), `Approved ${c.name} once.`));
   const deny = (reason: string) => answer(async () => (await api.post(path`/pending/${c.id}/deny`, { reason }), `Denied ${c.name}.`));
-  // The call itself first, so that it is not one of those that the lease is for.
+  // Approve the call first, so that the lease does not count it.
   const lease = (l: Lease) => answer(async () => {
     await approve();
     try {
       await api.post("/leases", bodyOf(l));
     } catch (error) {
-      return `Allowed ${c.name} once, but not for a while: ${explain(error).message}`;
+      return `Approved ${c.name} once, but could not grant the lease: ${explain(error).message}`;
     }
-    return `Allowed ${c.name}, and ${covers(l)}`;
+    return `Approved ${c.name}, and ${covers(l)}`;
   });
   return (
     <>
-      <ActsBar ready={settled && !busy} hold={busy} onNext={onNext} note={<>For exactly this call, once.<br />What differs is asked about again.</>}
+      <ActsBar ready={settled && !busy} hold={busy} onNext={onNext} note={<>Applies to this exact call, once.<br />Any other call asks again.</>}
         acts={[
-          { key: "a", label: "Allow once", kind: "main", run: () => void attempt(once) },
+          { key: "a", label: "Approve once", kind: "main", run: () => void attempt(once) },
           { key: "x", label: "Deny…", run: () => setAsking("deny") },
-          { key: "w", label: "Allow for a while…", run: () => setAsking("lease") },
+          { key: "w", label: "Grant lease…", run: () => setAsking("lease") },
         ]} />
       {asking === "deny" && <Deny call={c} onDeny={deny} onClose={() => setAsking("")} />}
-      {asking === "lease" && <ForAWhile call={c} onGrant={lease} onClose={() => setAsking("")} />}
+      {asking === "lease" && <GrantLease call={c} onGrant={lease} onClose={() => setAsking("")} />}
     </>
   );
 }
@@ -69,14 +69,14 @@ function Deny({ call: c, onDeny, onClose }: { call: PendingCall; onDeny: (reason
   const [reason, setReason] = useState("");
   return (
     <Confirm title={`Deny ${c.name}?`} action="Deny" danger={false} onConfirm={() => onDeny(reason.trim())} onClose={onClose}>
-      <Field label="Reason" note="The agent reads it, and may do as it says. The same call is denied for a quarter of an hour.">
+      <Field label="Reason" note="The agent sees this reason. The same call is denied for 15 minutes.">
         {(a) => <textarea {...a} rows={3} maxLength={2000} value={reason} placeholder="Not on a Friday." onInput={(e) => setReason(e.currentTarget.value)} />}
       </Field>
     </Confirm>
   );
 }
 
-function ForAWhile({ call: c, onGrant, onClose }: { call: PendingCall; onGrant: (l: Lease) => Promise<void>; onClose: () => void }) {
+function GrantLease({ call: c, onGrant, onClose }: { call: PendingCall; onGrant: (l: Lease) => Promise<void>; onClose: () => void }) {
   const [l, set] = useState(offered(c));
   const tokens = useResource("tokens", (signal) => api.get<{ tokens: TokenView[] }>("/tokens", undefined, signal));
   const own = tokenOf(c);
@@ -84,18 +84,18 @@ function ForAWhile({ call: c, onGrant, onClose }: { call: PendingCall; onGrant: 
   const good = Number.isInteger(l.calls) && l.calls >= 1 && l.calls <= mostCalls;
   const put = (part: Partial<Lease>) => set({ ...l, ...part });
   return (
-    <Confirm title={`Allow ${c.name} for a while?`} action="Allow for a while" danger={false} ready={good} onConfirm={() => onGrant(l)} onClose={onClose}>
+    <Confirm title={`Grant a lease for ${c.name}?`} action="Grant lease" danger={false} ready={good} onConfirm={() => onGrant(l)} onClose={onClose}>
       <div class="dlg-form">
-        <Field label="Tools">{(a) => <select {...a} value={l.tools} onChange={(e) => put({ tools: e.currentTarget.value })}><option value={c.tool}>{c.tool} alone</option><option value="">all of {c.server}</option></select>}</Field>
-        <Field label="Lane" note="The worst that a call may count as.">{(a) => <select {...a} value={l.lane} onChange={(e) => put({ lane: e.currentTarget.value as Lane })}>{lanesFor(c).map((lane) => <option key={lane} value={lane}>{lane}</option>)}</select>}</Field>
-        <Field label="Time">{(a) => <select {...a} value={l.life} onChange={(e) => put({ life: e.currentTarget.value })}>{lives.map(([value, word]) => <option key={value} value={value}>{word}</option>)}</select>}</Field>
-        <Field label="Calls" {...(good ? {} : { error: `A number from 1 to ${number(mostCalls)}.` })}>
+        <Field label="Tools">{(a) => <select {...a} value={l.tools} onChange={(e) => put({ tools: e.currentTarget.value })}><option value={c.tool}>only {c.tool}</option><option value="">all tools on {c.server}</option></select>}</Field>
+        <Field label="Lane" note="The highest lane that the lease covers.">{(a) => <select {...a} value={l.lane} onChange={(e) => put({ lane: e.currentTarget.value as Lane })}>{lanesFor(c).map((lane) => <option key={lane} value={lane}>{lane}</option>)}</select>}</Field>
+        <Field label="Duration">{(a) => <select {...a} value={l.life} onChange={(e) => put({ life: e.currentTarget.value })}>{lives.map(([value, word]) => <option key={value} value={value}>{word}</option>)}</select>}</Field>
+        <Field label="Calls" {...(good ? {} : { error: `Enter a number from 1 to ${number(mostCalls)}.` })}>
           {(a) => <input {...a} type="number" min={1} max={mostCalls} value={Number.isNaN(l.calls) ? "" : l.calls} onInput={(e) => put({ calls: e.currentTarget.valueAsNumber })} />}
         </Field>
-        <Field label="Token" note={own ? undefined : "This call came without a token. Names that clients give themselves prove nothing."}>
+        <Field label="Token" note={own ? undefined : "This call has no token. Client names are not verified."}>
           {(a) => <select {...a} value={l.client} onChange={(e) => put({ client: e.currentTarget.value })}><option value="">any client</option>{[...names].map((n) => <option key={n} value={n}>{n}</option>)}</select>}
         </Field>
-        {good && <p>This call goes on, and <Visible text={covers(l)} /></p>}
+        {good && <p>Approves this call, and <Visible text={covers(l)} /></p>}
       </div>
     </Confirm>
   );

@@ -1,4 +1,4 @@
-// What a definition says and what changed of it, in three views.
+// A definition and its changes, in three views.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Lane as LaneName, Server, Tool } from "../../api/types";
@@ -11,11 +11,11 @@ import { Findings, Hints, LaneMove, MarkedTexts, Others, Parameters, Part, Sourc
 import { untouched } from "./words";
 
 export type View = "difference" | "whole" | "json";
-export const views = [{ value: "difference", label: "Difference" }, { value: "whole", label: "Whole" }, { value: "json", label: "JSON" }] as const;
+export const views = [{ value: "difference", label: "Changes" }, { value: "whole", label: "Full" }, { value: "json", label: "JSON" }] as const;
 
 export interface Lanes { was: LaneName; is: LaneName; guessed?: boolean; reason?: string; overruled: boolean }
 
-/** Returns what the tool was and is called as; the daemon's word counts, since the configuration may overrule hints. */
+/** Returns the old and the new lane of the tool. The daemon decides, since the configuration can override hints. */
 export function lanesOf(diff: Diff, tool?: Pick<Tool, "call_with" | "inferred_operation" | "inferred_reason">, listed?: { lane?: LaneName; guessed?: boolean }): Lanes {
   const own = laneOf(diff.definition);
   const said = (tool?.call_with.replace("call_tool_", "") as LaneName | undefined) ?? listed?.lane ?? own;
@@ -34,7 +34,7 @@ export function Body({ target, diff, view, lanes, server }: { target: Target; di
   const moved = !whole && isTool && lanes.was !== lanes.is;
   const changedParameters = !whole && diff.changes.some((c) => /^\/(inputSchema\/(properties|required)|arguments)(\/|$)/.test(c.path));
   const rest = whole ? "" : untouched(diff);
-  const clean = "The scanner finds nothing in its texts." + (changedParameters || !rest ? "" : " " + rest);
+  const clean = "No findings in the texts." + (changedParameters || !rest ? "" : " " + rest);
   return (
     <div class="beside">
       <div>
@@ -45,15 +45,15 @@ export function Body({ target, diff, view, lanes, server }: { target: Target; di
         <Parameters diff={diff} whole={whole} same={rest} />
         {isTool && <Hints diff={diff} lane={lanes.is} guessed={lanes.guessed} reason={lanes.reason} overruled={lanes.overruled} moved={moved} />}
         {!whole && <Others changes={otherChanges(diff.changes, mainText(target))} />}
-        {diff.truncated && <p class="same">More has changed than is shown here. See all of it under JSON.</p>}
-        {whole && object(diff.definition).outputSchema !== undefined && <Part title="Form of the answer"><div class="gap"><Json label="form of the answer" value={object(diff.definition).outputSchema} /></div></Part>}
+        {diff.truncated && <p class="same">Some changes are not shown here. Open JSON to see all of them.</p>}
+        {whole && object(diff.definition).outputSchema !== undefined && <Part title="Output schema"><div class="gap"><Json label="output schema" value={object(diff.definition).outputSchema} /></div></Part>}
         <Source diff={diff} server={server} />
       </div>
       <Findings findings={findings} clean={clean}>
         {!whole && diff.loosened?.includes("destructiveHint") && lanes.was === "destructive" && (
           <>
-            <h2 class="sub">Keep it destructive?</h2>
-            <p class="same">Approve the definition and write <span class="mono">"destructiveHint": true</span> for it into the configuration. Your word then counts, whatever the server says later.</p>
+            <h2 class="sub">Keep it marked destructive?</h2>
+            <p class="same"><i>Approve, keep destructive</i> sets <span class="mono">"destructiveHint": true</span> in the configuration. This overrides what the server declares.</p>
           </>
         )}
       </Findings>
@@ -61,10 +61,10 @@ export function Body({ target, diff, view, lanes, server }: { target: Target; di
   );
 }
 
-// The text that agents read first: the description; of instructions all of it.
+// The text that agents read first: the description, or all of the instructions.
 const mainText = (t: Target) => (t.kind === "instructions" ? "instructions" : "/description");
 
-// The findings of the text that stands first have the first numbers.
+// The findings of the main text get the first numbers.
 function numberedFor(diff: Diff, main: string): Numbered[] {
   const inMain = diff.findings.filter((f) => f.path === main);
   const first = numbered(inMain);
@@ -78,10 +78,10 @@ function Description({ target, diff, findings, whole }: { target: Target; diff: 
   const change = diff.changes.find((c) => c.path === (instructions ? "" : main)) ?? (instructions ? diff.changes[0] : undefined);
   const here = findings.filter((n) => n.finding.path === main);
   const title = instructions ? "Instructions" : "Description";
-  if (typeof text !== "string") return whole || change ? <Part title={title}><p class="same">{change ? "It has none any more." : "It has none."}</p></Part> : null;
+  if (typeof text !== "string") return whole || change ? <Part title={title}><p class="same">{change ? "Removed." : "None."}</p></Part> : null;
   if (!whole && !change && here.length === 0) return null;
   const parts = whole ? undefined : pieces(change);
-  const end = parts ? wordCount(parts) : diff.approved ? (change ? "as it is now" : "unchanged") : "new";
+  const end = parts ? wordCount(parts) : diff.approved ? (change ? "current" : "unchanged") : "new";
   return <Part title={title} end={end}><Words text={text} pieces={parts} findings={here} /></Part>;
 }
 
@@ -89,13 +89,13 @@ function Names({ diff }: { diff: Diff }) {
   const d = object(diff.definition);
   const rows = (["title", "uri", "uriTemplate", "mimeType"] as const).filter((k) => typeof d[k] === "string");
   if (rows.length === 0) return null;
-  const words = { title: "Title", uri: "Address", uriTemplate: "Template", mimeType: "Type" };
+  const words = { title: "Title", uri: "URI", uriTemplate: "Template", mimeType: "Type" };
   return <Part title="Names"><dl class="defs wide">{rows.map((k) => <><dt>{words[k]}</dt><dd><Visible text={String(d[k])} /></dd></>)}</dl></Part>;
 }
 
 type Line = { kind: "same" | "added" | "removed"; text: string };
 
-// The definition line by line, against the accepted one when there is one.
+// The definition line by line, compared with the approved one if there is one.
 function JsonView({ diff }: { diff: Diff }) {
   const old = diff.approved?.definition;
   const [lines, setLines] = useState<Line[]>();
@@ -110,10 +110,10 @@ function JsonView({ diff }: { diff: Diff }) {
     return () => void (current = false);
   }, [diff]);
   return (
-    <Part title="Definition" end={<>{lines ? "against the accepted one, members sorted" : "as the server sent it"}<CopyButton text={() => JSON.stringify(diff.definition, null, 2)} label="Copy the definition" /></>}>
+    <Part title="Definition" end={<>{lines ? "compared with the approved one, keys sorted" : "as sent by the server"}<CopyButton text={() => JSON.stringify(diff.definition, null, 2)} label="Copy definition" /></>}>
       <div class="gap">
         {lines
-          ? <pre class="json diff wrap" tabIndex={0} aria-label="difference of the definitions">{lines.map((l, i) => l.kind === "added" ? <ins key={i}>{signed(l, "+")}</ins> : l.kind === "removed" ? <del key={i}>{signed(l, "−")}</del> : <span key={i}><Visible text={indent(l.text, "  ")} />{"\n"}</span>)}</pre>
+          ? <pre class="json diff wrap" tabIndex={0} aria-label="Changes to the definition">{lines.map((l, i) => l.kind === "added" ? <ins key={i}>{signed(l, "+")}</ins> : l.kind === "removed" ? <del key={i}>{signed(l, "−")}</del> : <span key={i}><Visible text={indent(l.text, "  ")} />{"\n"}</span>)}</pre>
           : <Json label="definition" value={diff.definition} wrap />}
       </div>
     </Part>

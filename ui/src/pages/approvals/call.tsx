@@ -1,4 +1,4 @@
-// One call that is held: what would be sent, by whom, and the answer.
+// One held call: its arguments, its caller, and the answer.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -28,7 +28,7 @@ export function CallDetail({ id, onDone, onNext, back }: { id: string; onDone: (
     return (
       <div class="scroll"><div class="review">
         {back}<h1>{id}</h1>
-        {r.error !== undefined ? <ErrorPart title="This call cannot be shown" error={r.error} onRetry={r.reload} /> : r.slow && <Skeleton lines={8} />}
+        {r.error !== undefined ? <ErrorPart title="Could not load the call" error={r.error} onRetry={r.reload} /> : r.slow && <Skeleton lines={8} />}
       </div></div>
     );
   }
@@ -40,9 +40,9 @@ export function CallDetail({ id, onDone, onNext, back }: { id: string; onDone: (
           <div class="head"><div><h1><Subject target={{ kind: "tool", server: c.server, name: c.tool }} /></h1><Meta call={c} /></div></div>
           <VerdictBox said={heldWords(c)} />
           <Arguments call={c} />
-          {c.reason && <Part title="Why, as the agent claims"><p class="quote gap">“<Visible text={c.reason} />”</p></Part>}
-          <Who call={c} />
-          {c.state === "waiting" && <Part title="What a lease would cover"><p class="same"><Visible text={covers(offered(c))} /> You choose the tools, the lane, the time, the count and the token. It also ends when you revoke it, and when the configuration changes.</p></Part>}
+          {c.reason && <Part title="Reason given by the agent"><p class="quote gap">“<Visible text={c.reason} />”</p></Part>}
+          <Caller call={c} />
+          {c.state === "waiting" && <Part title="Lease"><p class="same">A lease approves <Visible text={covers(offered(c))} /> You can change these limits. It ends early if you revoke it or the configuration changes.</p></Part>}
         </div>
       </div>
       {c.state === "waiting" && <Answers call={c} onDone={onDone} onNext={onNext} onStale={r.reload} />}
@@ -53,8 +53,8 @@ export function CallDetail({ id, onDone, onNext, back }: { id: string; onDone: (
 function Meta({ call: c }: { call: PendingCall }) {
   return (
     <p class="meta">
-      Asked <Time at={c.asked_at} suffix /> by <Visible text={c.client_name || actorWords(c.actor)} />.{" "}
-      {c.state === "waiting" && (stillWaits(c) ? <>It waits for your answer, <Left until={c.waits_until!} /> more.</> : <>It waits no longer; made again within <Left until={c.until} />, it takes your answer.</>)}
+      Requested <Time at={c.asked_at} suffix /> by <Visible text={c.client_name || actorWords(c.actor)} />.{" "}
+      {c.state === "waiting" && (stillWaits(c) ? <>Waiting for your answer, <Left until={c.waits_until!} /> left.</> : <>The client stopped waiting. If it repeats the call within <Left until={c.until} />, your answer applies.</>)}
     </p>
   );
 }
@@ -63,18 +63,18 @@ function Arguments({ call: c }: { call: PendingCall }) {
   if (c.state !== "waiting" && c.arguments === null) return null; // its record has them
   const text = c.arguments_truncated ? String(c.arguments) : undefined;
   return (
-    <Part title="Arguments, as they will be sent" end={<CopyButton label="Copy the arguments" text={() => text ?? JSON.stringify(c.arguments, null, 2)} />}>
+    <Part title="Arguments" end={<CopyButton label="Copy arguments" text={() => text ?? JSON.stringify(c.arguments, null, 2)} />}>
       <div class="gap">{text !== undefined ? <Text label="arguments" text={text} /> : <Json wrap label="arguments" value={c.arguments} />}</div>
-      {text !== undefined && <p class="same">The beginning only. What you allow is all of them.</p>}
+      {text !== undefined && <p class="same">Only the beginning is shown. Your approval covers all arguments.</p>}
     </Part>
   );
 }
 
-function Who({ call: c }: { call: PendingCall }) {
+function Caller({ call: c }: { call: PendingCall }) {
   return (
-    <Part title="Who">
+    <Part title="Caller">
       <dl class="defs wide">
-        {c.client_name && <><dt>Client</dt><dd><Visible text={[c.client_name, c.client_version].filter(Boolean).join(" ")} /> <span class="dim">as it calls itself</span></dd></>}
+        {c.client_name && <><dt>Client</dt><dd><Visible text={[c.client_name, c.client_version].filter(Boolean).join(" ")} /> <span class="dim">name not verified</span></dd></>}
         <dt>Actor</dt><dd><Visible text={[actorWords(c.actor), surfaceWords(c.source)].filter(Boolean).join(", ")} /></dd>
         <dt>Rule</dt><dd class="mono"><Visible text={c.rule} /></dd>
         <dt>Record</dt><dd><a class="link mono" href={href("activity", { since: "30d", id: c.activity_id })}>{c.activity_id}</a></dd>

@@ -1,4 +1,4 @@
-// The routes of what waits, and what a person decides.
+// The REST routes of definitions and servers under review, and the decisions about them.
 
 import { api, path } from "../../api/client";
 import type { Piece, ToolDiff } from "../../api/types";
@@ -6,10 +6,10 @@ import { approveTogether } from "../../data/approve";
 import { each } from "../../data/each";
 import { idOf, type DefinitionItem, type Item } from "./model";
 
-/** A definition beside the approved one: of a tool, or of what a server offers beside. */
+/** A definition compared with the approved one: a tool, prompt, resource, template or instructions. */
 export type Diff = Omit<ToolDiff, "name" | "tool"> & { name?: string; words?: Piece[] };
 
-/** What names a definition in a route. */
+/** Identifies a definition in a route. */
 export interface Target { kind: Exclude<Item["kind"], "call">; server: string; name: string }
 
 export function routeOf(t: Target): string {
@@ -24,18 +24,18 @@ export const getDiff = (t: Target, signal?: AbortSignal) => api.get<Diff>(routeO
 
 export type Verb = "approve" | "block" | "unblock" | "withdraw";
 
-/** Decides about the definition that has this fingerprint; keep has it count as destructive, too. */
+/** Sends a decision about the definition with this fingerprint; keep also marks the tool destructive in the configuration. */
 export function decide(t: Target, verb: Verb, fingerprint: string, keep = false): Promise<unknown> {
   return api.post(`${routeOf(t)}/${verb}`, { fingerprint, ...(keep ? { keep: "destructive" } : {}) });
 }
 
-/** Approves many definitions, each by itself; returns those that are, and why others are not. */
+/** Approves several definitions; returns the approved ones, and the errors of the others. */
 export async function approveMany(items: readonly DefinitionItem[]): Promise<{ done: DefinitionItem[]; problems: string[] }> {
   const refused = await approveTogether(items.map((i) => ({ name: idOf(i), kind: i.kind === "tool" ? undefined : i.kind, fingerprint: i.fingerprint })));
   return { done: items.filter((_, k) => !refused[k]), problems: refused.flatMap((p) => p?.detail ?? []) };
 }
 
-/** Takes many decisions back: approvals, or what was blocked. */
+/** Undoes several decisions: approvals or blocks. */
 export async function takeBackMany(items: readonly DefinitionItem[], verb: "withdraw" | "unblock" = "withdraw"): Promise<void> {
   const { problems } = await each(items, (i) => decide(i, verb, i.fingerprint));
   if (problems.length) throw new Error(problems[0]);

@@ -1,4 +1,4 @@
-// What can be decided about a definition, and what becomes of it.
+// The decisions about a definition, and their outcome.
 
 import { useState } from "preact/hooks";
 import { ProblemError } from "../../api/client";
@@ -9,9 +9,9 @@ import type { Lanes } from "./body";
 import { decide, type Diff, type Target, type Verb } from "./decide";
 
 export interface Outcome {
-  /** The decision holds: the next one opens. */
+  /** The decision was accepted: the next item opens. */
   onDone: () => void;
-  /** It was taken back: it opens again. */
+  /** The decision was undone: the item opens again. */
   onBack: () => void;
   onNext?: () => void;
 }
@@ -20,13 +20,13 @@ interface Props extends Outcome {
   target: Target;
   diff: Diff;
   lanes: Lanes;
-  /** How often it has become another one while it was looked at. */
+  /** How often the definition changed while it was shown. */
   changed: number;
-  /** What is shown is not what is there any more. */
+  /** The definition is no longer the one that is shown. */
   onStale: () => void;
 }
 
-/** The bar of decisions: the verdict says which one is the primary. */
+/** The action bar; the verdict selects the primary action. */
 export function Decisions({ target, diff, lanes, changed, onDone, onBack, onNext, onStale }: Props) {
   const [asking, setAsking] = useState(false);
   const [busy, setBusy] = useState(false);
@@ -38,7 +38,7 @@ export function Decisions({ target, diff, lanes, changed, onDone, onBack, onNext
     try {
       await decide(target, verb, diff.fingerprint, options.keep);
     } catch (error) {
-      // Another definition by now: what it says is shown, and decided about anew.
+      // The definition changed meanwhile: show the new one.
       if (error instanceof ProblemError && error.status === 409) onStale();
       throw error;
     } finally {
@@ -46,31 +46,31 @@ export function Decisions({ target, diff, lanes, changed, onDone, onBack, onNext
     }
     const undo = () => decide(target, options.undo!, diff.fingerprint).then(() => {
       onBack();
-      if (options.keep) toast({ text: `${label} waits again. The configuration still counts it as destructive.` });
+      if (options.keep) toast({ text: `${label} needs review again. The configuration still marks it destructive.` });
     });
     toast({ text: done, ...(options.undo ? { undo } : {}) });
-    if (verb === "unblock") onBack(); // it waits: there is something to decide
+    if (verb === "unblock") onBack(); // it needs review again
     else onDone();
   };
   const quietly = (...a: Parameters<typeof act>) => void act(...a).catch(tell);
   const approve = () => quietly("approve", `Approved ${label}.`, { undo: "withdraw" });
   const anyway = () => setAsking(true);
-  const block: Act = { key: "x", label: "Block", run: () => quietly("block", `Blocked ${label}. No agent can use it.`, diff.reason ? { undo: "unblock" } : {}) };
-  const unblock: Act = { key: "x", label: "Unblock", run: () => quietly("unblock", `${label} waits for your review again.`) };
+  const block: Act = { key: "x", label: "Block", run: () => quietly("block", `Blocked ${label}. Agents cannot use it.`, diff.reason ? { undo: "unblock" } : {}) };
+  const unblock: Act = { key: "x", label: "Unblock", run: () => quietly("unblock", `Unblocked ${label}. It needs review again.`) };
   const poisoned = diff.verdict === "block";
   const destructive = lanes.was === "destructive";
 
   const acts: Act[] = [];
   if (!diff.reason) {
-    acts.push({ key: "u", label: "Take the approval back", run: () => quietly("withdraw", `${label} waits again.`) }, block);
+    acts.push({ key: "u", label: "Revoke approval", run: () => quietly("withdraw", `Revoked the approval of ${label}. It needs review again.`) }, block);
   } else if (poisoned) {
-    acts.push(diff.reason === "blocked" ? unblock : { ...block, label: "Block this definition", kind: "danger", icon: "block" });
+    acts.push(diff.reason === "blocked" ? unblock : { ...block, label: "Block definition", kind: "danger", icon: "block" });
     acts.push({ key: "a", label: "Approve anyway…", run: anyway });
   } else if (diff.loosened?.length && target.kind === "tool") {
-    const keep = () => quietly("approve", `Approved ${label}; it counts as destructive.`, { keep: true, undo: "withdraw" });
+    const keep = () => quietly("approve", `Approved ${label} and marked it destructive.`, { keep: true, undo: "withdraw" });
     const lane = lanes.was !== lanes.is || destructive;
-    if (lane) acts.push({ key: "K", label: destructive ? "Approve, keep it destructive" : "Approve, count it as destructive", kind: "main", run: keep });
-    acts.push({ key: "a", label: "Approve as it says", ...(lane ? {} : { kind: "main" as const }), run: approve });
+    if (lane) acts.push({ key: "K", label: destructive ? "Approve, keep destructive" : "Approve as destructive", kind: "main", run: keep });
+    acts.push({ key: "a", label: "Approve as declared", ...(lane ? {} : { kind: "main" as const }), run: approve });
     acts.push(diff.reason === "blocked" ? unblock : block);
   } else {
     acts.push({ key: "a", label: "Approve", kind: "main", run: approve });
@@ -78,11 +78,11 @@ export function Decisions({ target, diff, lanes, changed, onDone, onBack, onNext
   }
   return (
     <>
-      <ActsBar acts={acts} ready={settled && !busy} hold={busy || (changed > 0 && !settled)} onNext={onNext} note={<>For exactly this fingerprint.<br />The next change waits again.</>} />
+      <ActsBar acts={acts} ready={settled && !busy} hold={busy || (changed > 0 && !settled)} onNext={onNext} note={<>Applies to this fingerprint.<br />The next change needs review again.</>} />
       {asking && (
-        <Confirm title={`Approve ${label} although it looks poisoned?`} action="Approve" name={target.name || target.server} nameLabel={`Type its name to approve it`}
-          onConfirm={() => act("approve", `Approved ${label} in spite of its findings.`, { undo: "withdraw" })} onClose={() => setAsking(false)}>
-          Agents will read what is marked, as it stands. Approve it only when you know why it says so.
+        <Confirm title={`Approve ${label} despite its findings?`} action="Approve" name={target.name || target.server} nameLabel="Type the name to confirm"
+          onConfirm={() => act("approve", `Approved ${label} despite its findings.`, { undo: "withdraw" })} onClose={() => setAsking(false)}>
+          Agents will read the marked text. Approve it only if you know why it is there.
         </Confirm>
       )}
     </>

@@ -1,4 +1,4 @@
-// A definition beside the approved one, as the rows that the page shows.
+// Compares a definition with the approved one and returns the rows that the page shows.
 
 import type { Difference, Finding, Lane, Piece } from "../../api/types";
 import { own } from "../../lib/own";
@@ -7,7 +7,7 @@ import { utf16 } from "../../lib/spans";
 type Json = Record<string, unknown>;
 export const object = (v: unknown): Json => (v && typeof v === "object" && !Array.isArray(v) ? (v as Json) : {});
 
-/** Reports whether two JSON values say the same; the order of members does not matter. */
+/** Reports whether two JSON values are equal; the order of members does not matter. */
 export function same(a: unknown, b: unknown): boolean {
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
 }
@@ -43,12 +43,12 @@ export function pieces(d: Difference | undefined): Piece[] | undefined {
   return out.length ? out : undefined;
 }
 
-/** Returns how many words of a text are new, and how many gone: "20 words added, none removed". */
+/** Returns how many words were added and removed: "20 words added, none removed". */
 export function wordCount(all: readonly Piece[]): string {
   const n = (kind: Piece["kind"]) => all.filter((p) => p.kind === kind).reduce((sum, p) => sum + (p.text.trim() ? p.text.trim().split(/\s+/).length : 0), 0);
   const added = n("added");
   const removed = n("removed");
-  if (added + removed === 0) return "only signs or blanks changed";
+  if (added + removed === 0) return "only punctuation or whitespace changed";
   return `${added ? `${added} ${added === 1 ? "word" : "words"}` : "none"} added, ${removed || "none"} removed`;
 }
 
@@ -57,12 +57,12 @@ export interface Parameter {
   change: "added" | "removed" | "changed" | "same";
   was?: string;
   is?: string;
-  /** What is said about it, and how that differs. */
+  /** Its description, and how the description changed. */
   note?: string;
   pieces?: Piece[];
 }
 
-/** Returns the parameters of a definition, those that changed first; was is undefined when none is approved. */
+/** Returns the parameters of a definition, changed ones first; was is undefined if no definition is approved. */
 export function parameters(is: unknown, was: unknown, changes: readonly Difference[]): Parameter[] {
   const [now, old] = [schema(is), schema(was)];
   const names = [...new Set([...Object.keys(now.properties), ...Object.keys(old.properties)])];
@@ -80,7 +80,7 @@ export function parameters(is: unknown, was: unknown, changes: readonly Differen
       const d = changes.find((c) => c.path === pointer("inputSchema", "properties", name, "description"));
       const words = pieces(d);
       if (words) row.pieces = words;
-      else if (row.was === row.is) row.is += ", details of its form changed";
+      else if (row.was === row.is) row.is += ", schema details changed";
     }
     return row;
   });
@@ -94,20 +94,20 @@ function schema(definition: unknown): { properties: Json; required: Set<unknown>
   return { properties: object(s.properties), required: new Set(Array.isArray(s.required) ? s.required : []) };
 }
 
-/** Describes the form of a value: "string, required", "one of a, b", "integer, default 10". */
+/** Describes the type of a value: "string, required", "one of a, b", "integer, default 10". */
 export function describe(v: unknown, required: boolean): string {
   const s = object(v);
   const parts = [form(s)];
   if (required) parts.push("required");
   if (s.default !== undefined) parts.push("default " + brief(s.default));
-  for (const [word, key] of [["from", "minimum"], ["up to", "maximum"], ["at most", "maxLength"], ["like", "pattern"]] as const) if (s[key] !== undefined) parts.push(`${word} ${brief(s[key])}`);
+  for (const [word, key] of [["min", "minimum"], ["max", "maximum"], ["max length", "maxLength"], ["pattern", "pattern"]] as const) if (s[key] !== undefined) parts.push(`${word} ${brief(s[key])}`);
   return parts.join(", ");
 }
 
 function form(s: Json): string {
   if (Array.isArray(s.enum)) return "one of " + s.enum.slice(0, 12).map(brief).join(", ") + (s.enum.length > 12 ? ` and ${s.enum.length - 12} more` : "");
   if (s.const !== undefined) return "always " + brief(s.const);
-  const type = Array.isArray(s.type) ? s.type.join(" or ") : typeof s.type === "string" ? s.type : s.anyOf || s.oneOf ? "one of several forms" : "anything";
+  const type = Array.isArray(s.type) ? s.type.join(" or ") : typeof s.type === "string" ? s.type : s.anyOf || s.oneOf ? "one of several types" : "any";
   if (type === "array" && s.items) return "list of " + form(object(s.items));
   return type === "object" && s.properties ? "object with " + Object.keys(object(s.properties)).join(", ") : type;
 }
@@ -120,17 +120,17 @@ export function brief(v: unknown): string {
 export const hintNames = ["destructiveHint", "readOnlyHint", "idempotentHint", "openWorldHint"] as const;
 export interface Hint { name: string; was: string; is: string; changed: boolean; loosened: boolean }
 
-/** Returns the four hints, those that changed first. */
+/** Returns the four hints, changed ones first. */
 export function hints(is: unknown, was: unknown, loosened: readonly string[]): Hint[] {
   const say = (d: unknown, name: string) => {
     const v = object(object(d).annotations)[name];
-    return typeof v === "boolean" ? String(v) : "not said";
+    return typeof v === "boolean" ? String(v) : "not set";
   };
   const all = hintNames.map((name) => ({ name, was: say(was, name), is: say(is, name), changed: was !== undefined && say(was, name) !== say(is, name), loosened: loosened.includes(name) }));
   return [...all.filter((h) => h.changed), ...all.filter((h) => !h.changed)];
 }
 
-/** Returns the lane that a definition's own hints put it into: destructive wins over read-only, none of both writes. */
+/** Returns the lane by the hints of a definition: destructive wins over read-only; without either hint it is write. */
 export function laneOf(definition: unknown): Lane {
   const a = object(object(definition).annotations);
   return a.destructiveHint === true ? "destructive" : a.readOnlyHint === true ? "read" : "write";
@@ -141,10 +141,10 @@ export function otherChanges(changes: readonly Difference[], text: string): Diff
   return changes.filter((c) => c.path !== text && !c.hint && !/^\/(inputSchema\/(properties|required)|arguments)(\/|$)/.test(c.path));
 }
 
-/** A text of a definition in which something was found. */
+/** A text of a definition that has findings. */
 export interface Marked { path: string; label: string; text: string }
 
-/** Returns the texts with findings beside the one at main, in the order of the findings. */
+/** Returns the texts with findings except the one at main, in the order of the findings. */
 export function marked(definition: unknown, findings: readonly Finding[], main: string): Marked[] {
   const paths = [...new Set(findings.map((f) => f.path))].filter((p) => p !== main);
   return paths.map((path) => {
@@ -162,10 +162,10 @@ function textAt(definition: unknown, f: Finding): string {
   return cut(value) !== f.excerpt && cut(name) === f.excerpt ? name : value;
 }
 
-/** Says where a pointer leads: "parameter context, description". */
+/** Returns a JSON pointer as words: "parameter context, description". */
 export function label(path: string): string {
   const t = tokens(path);
   if (t[0] === "inputSchema" && t[1] === "properties" && t[2]) return ["parameter " + t[2], ...t.slice(3).filter((x) => x !== "properties")].join(", ");
-  if (t[0] === "outputSchema") return ["form of the answer", ...t.slice(1).filter((x) => x !== "properties")].join(", ");
+  if (t[0] === "outputSchema") return ["output schema", ...t.slice(1).filter((x) => x !== "properties")].join(", ");
   return t.join(", ") || path;
 }

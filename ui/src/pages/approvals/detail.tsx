@@ -1,4 +1,4 @@
-// One definition that waits: what it says, and the decision about it.
+// One definition under review, and the decision about it.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -24,16 +24,16 @@ import { accepter, since, verdict } from "./words";
 
 interface Props extends Outcome {
   target: Target;
-  /** What the list says of it; absent when it does not wait. */
+  /** The item in the list; absent if it needs no review. */
   item?: DefinitionItem;
   view: View;
   onView: (v: View) => void;
   back: ComponentChildren;
-  /** Others in which the same was found. */
+  /** Other definitions with the same finding. */
   same?: ComponentChildren;
 }
 
-/** The detail of a definition; give it the item's key, so that another item is another detail. */
+/** The detail of a definition. Give it the key of the item, so that each item has its own detail. */
 export function Detail(p: Props) {
   const { target, item } = p;
   const [turn, setTurn] = useState(0);
@@ -51,7 +51,7 @@ export function Detail(p: Props) {
     return (
       <div class="scroll"><div class="review">
         {p.back}{name}
-        {r.error !== undefined ? <ErrorPart title="This definition cannot be shown" error={r.error} onRetry={r.reload} /> : r.slow && <Skeleton lines={8} />}
+        {r.error !== undefined ? <ErrorPart title="Could not load the definition" error={r.error} onRetry={r.reload} /> : r.slow && <Skeleton lines={8} />}
       </div></div>
     );
   }
@@ -65,7 +65,7 @@ export function Detail(p: Props) {
             <div>{name}<Meta target={target} diff={diff} item={item} /></div>
             <div class="acts"><Seg label="View" value={p.view} options={views} onChange={p.onView} /></div>
           </div>
-          {changed > 0 && <p class="note once" role="alert">It has changed once more. This is what it says now.</p>}
+          {changed > 0 && <p class="note once" role="alert">The definition changed again. This is the current version.</p>}
           <VerdictBox said={verdict(diff, lanes.was, lanes.is)} />
           {p.same}
           <Shown {...{ target, diff, lanes, view: p.view }} />
@@ -81,7 +81,7 @@ function Shown({ target, diff, lanes, view }: { target: Target; diff: Diff; lane
   return <Body target={target} diff={diff} view={view} lanes={lanes} server={server} />;
 }
 
-// How often the definition has become another one while it was looked at.
+// How often the definition changed while it was shown.
 function useChanged(fingerprint: string | undefined): number {
   const seen = useRef<{ fingerprint?: string; times: number }>({ times: 0 });
   const s = seen.current;
@@ -108,7 +108,7 @@ function Meta({ target, diff, item }: { target: Target; diff: Diff; item?: Defin
   const refused = useCalls(target.kind === "tool" && at ? { tool: id, status: "blocked", start_time: at } : undefined);
   const used = useCalls(target.kind === "tool" && diff.approved ? { tool: id, status: "success,error", start_time: diff.approved.at } : undefined);
   const word = diff.reason === "new" ? "New" : diff.reason === "blocked" ? "Blocked" : "Changed";
-  const by = diff.approved && <>Accepted on <time dateTime={diff.approved.at}>{date(new Date(diff.approved.at), now.value)}</time> {accepter(diff.approved.by)}{used ? `, called ${count(used, "time")} since` : ""}.</>;
+  const by = diff.approved && <>Approved on <time dateTime={diff.approved.at}>{date(new Date(diff.approved.at), now.value)}</time> {accepter(diff.approved.by)}{used ? `, called ${count(used, "time")} since` : ""}.</>;
   return (
     <p class="meta">
       {diff.reason && word}{at && diff.reason && <> {diff.reason === "new" ? <time dateTime={at} title={exact(at)}>{since(at, now.value)}</time> : <Time at={at} suffix />}</>}

@@ -1,4 +1,4 @@
-// The list of what waits: sections, and in long ones their servers, each as one row.
+// The list of items: sections, and in long ones a row for each server.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { count, number } from "../../lib/format";
@@ -43,12 +43,12 @@ export function Inbox({ list, current, link }: Props) {
 }
 
 const step = 100;
-const few = 4; // so many of a server stand for themselves
+const few = 4; // fewer items of a server are listed one by one
 
-// A row that stands for many. It opens by itself when the keyboard goes into it, and only then closes by hand.
+// A row for several items. It opens automatically when the keyboard moves into it.
 function Fold({ title, section = false, items, open, onOpen, current, link }: { title: string; section?: boolean; items: readonly Item[]; open: boolean; onOpen: (on: boolean) => void; current: string; link: (i: Item) => string }) {
   const at = items.findIndex((i) => i.key === current);
-  // The rows that are drawn; the keyboard takes them along.
+  // The rows that are drawn; they follow the keyboard.
   const [drawn, setDrawn] = useState({ from: 0, to: step });
   const from = at >= 0 && (at < drawn.from || at >= drawn.to) ? Math.max(0, at - step / 4) : drawn.from;
   const to = from === drawn.from ? drawn.to : from + step;
@@ -66,7 +66,7 @@ function Fold({ title, section = false, items, open, onOpen, current, link }: { 
       </button>
       {open && (
         <ul>
-          {from > 0 && <li class="more-rows"><Button kind="quiet" small onClick={() => setDrawn({ from: Math.max(0, from - step), to })}>{`Show ${Math.min(step, from)} before`}</Button></li>}
+          {from > 0 && <li class="more-rows"><Button kind="quiet" small onClick={() => setDrawn({ from: Math.max(0, from - step), to })}>{`Show ${Math.min(step, from)} previous`}</Button></li>}
           {items.slice(from, to).map((i) => <Row key={i.key} item={i} current={i.key === current} href={link(i)} />)}
           {to < items.length && <li class="more-rows"><Button kind="quiet" small onClick={() => setDrawn({ from, to: to + step })}>{`Show ${Math.min(step, items.length - to)} more of ${number(items.length)}`}</Button></li>}
         </ul>
@@ -97,14 +97,14 @@ function Why({ item: i }: { item: Item }) {
   if (i.kind !== "server" && i.kind !== "tool" && i.kind !== "instructions") return <span class="why cut">{i.kind.charAt(0).toUpperCase() + i.kind.slice(1)}</span>;
   const text = why(i);
   if (i.kind === "tool" && i.lane && (i.reason !== "changed" || !text)) return <span class="why cut"><Lane lane={i.lane} guessed={i.guessed} /></span>;
-  return <span class="why cut"><Visible text={text || "What it says about itself"} /></span>;
+  return <span class="why cut"><Visible text={text || "Server instructions"} /></span>;
 }
 
 function Mark({ item: i }: { item: Item }) {
   if (i.kind === "server") return i.findings > 0 ? <Tag kind="warm">{count(i.findings, "finding")}</Tag> : <Tag>{i.stage === "launch" ? "launch" : i.stage === "approved" ? "lost" : "review"}</Tag>;
   if (!isDefinition(i)) return null;
   if (i.verdict === "block") return <Tag kind="hot">{count(i.findings.length, "finding")}</Tag>;
-  if (i.loosened.length) return <Tag kind="warm">loosened</Tag>;
-  if (i.verdict !== "clean") return <Tag kind="warm">{i.findings.length ? count(i.findings.length, "finding") : "not read"}</Tag>;
+  if (i.loosened.length) return <Tag kind="warm">relaxed</Tag>;
+  if (i.verdict !== "clean") return <Tag kind="warm">{i.findings.length ? count(i.findings.length, "finding") : "not scanned"}</Tag>;
   return null;
 }

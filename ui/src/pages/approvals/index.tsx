@@ -1,4 +1,4 @@
-// Approvals: what waits, may it pass?
+// The Approvals page: the list of items that need review, and the selected one.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useStatus } from "../../data/shared";
@@ -37,7 +37,7 @@ export default function Approvals() {
   const current = target?.key ?? "";
   const order = useMemo(() => ordered(list).filter((i) => waits(i) || i.key === current), [list, current]);
   const at = order.findIndex((i) => i.key === current);
-  const last = useRef(0); // where the current one stood, when it is not in the list any more
+  const last = useRef(0); // the index of the current item, kept when it is no longer in the list
   if (at >= 0) last.current = at;
 
   const place = (i: Item | undefined) => (i ? { id: idOf(i), kind: i.kind === "server" || i.kind === "tool" ? ("" as const) : i.kind } : { id: "", kind: "" as const });
@@ -51,7 +51,7 @@ export default function Approvals() {
     open(next);
     announce(idOf(next));
   };
-  // With both panes in view one is always open, and stays it when others come.
+  // With both panes in view, one item is always open.
   useEffect(() => {
     if (!narrow && !current && order.length > 0) open(order[0]);
   }, [narrow, current, order]);
@@ -61,7 +61,7 @@ export default function Approvals() {
     { key: "Escape", label: "Back to the list", when: narrow && !!current, run: () => open(undefined) },
   ]);
 
-  if (!all) return inbox.error !== undefined ? <div class="page"><h1>Approvals</h1><ErrorPart title="What waits cannot be read" error={inbox.error} onRetry={inbox.reload} /></div> : <div class="page">{inbox.slow && <><h1 class="vh">Approvals</h1><Skeleton lines={10} /></>}</div>;
+  if (!all) return inbox.error !== undefined ? <div class="page"><h1>Approvals</h1><ErrorPart title="Could not load approvals" error={inbox.error} onRetry={inbox.reload} /></div> : <div class="page">{inbox.slow && <><h1 class="vh">Approvals</h1><Skeleton lines={10} /></>}</div>;
   const waiting = all.filter(waits);
   if (all.length === 0 && !target) return <div class="page"><Nothing alone /></div>;
 
@@ -104,35 +104,35 @@ export default function Approvals() {
               {(groups.length > 0 || q.found) && <SameFinding groups={groups} found={q.found} onFound={(found) => setQ({ found, show: "all", ...place(undefined) })} />}
             </div>
           </div>
-          {list.length > 0 ? <Inbox list={list} current={current} link={link} /> : <NothingFits what={q.show === "clean" ? "None is clean" : "None has findings"} filters="" onClear={() => setQ({ show: "all", found: "" })} />}
+          {list.length > 0 ? <Inbox list={list} current={current} link={link} /> : <NothingFits what={q.show === "clean" ? "No clean items" : "No items with findings"} filters="" onClear={() => setQ({ show: "all", found: "" })} />}
 {q.found
             ? <Together items={waiting.filter((i) => foundIn(i) === q.found).filter(isDefinition)} onDone={decided} onBack={inbox.unsettle} />
             : <Bulk items={waiting.filter(isClean)} onDone={decided} onBack={inbox.unsettle} />}
         </div>
-        <section class="pane" aria-label={target ? (item?.kind === "call" ? item.call.name : idOf(target)) : "Nothing chosen"} ref={pane} tabIndex={-1}>
+        <section class="pane" aria-label={target ? (item?.kind === "call" ? item.call.name : idOf(target)) : "No item selected"} ref={pane} tabIndex={-1}>
           {!target ? !narrow && <Nothing chosen={waiting.length > 0} />
             : target.kind === "call" ? <CallDetail key={current} id={target.name} {...common} />
               : target.kind === "server" ? <ServerDetail key={current} name={target.server} item={item?.kind === "server" ? item : undefined} {...common} />
                 : <Detail key={current} target={{ ...target, kind: target.kind }} item={item && isDefinition(item) ? item : undefined} view={q.view} onView={(view) => setQ({ view })} onBack={undone} {...common}
-                  same={same && <p class="same">{count(same.count - 1, "other")} {same.count === 2 ? "has" : "have"} the same {item && isDefinition(item) && item.findings.length > 1 ? "findings" : "finding"}. <a class="link" href={href("approvals", { ...place(item), found: same.found })}>Decide about them together</a></p>} />}
+                  same={same && <p class="same">{count(same.count - 1, "other")} {same.count === 2 ? "has" : "have"} the same {item && isDefinition(item) && item.findings.length > 1 ? "findings" : "finding"}. <a class="link" href={href("approvals", { ...place(item), found: same.found })}>Review them together</a></p>} />}
         </section>
       </div>
     </div>
   );
 }
 
-// Calls that nobody is asked about for a while are shown wherever calls are.
+// Active leases are shown next to pending calls.
 function Leases() {
   const n = useStatus().data?.held.leases ?? 0;
-  return n > 0 ? <p class="lead"><a class="link" href={href("clients")}>{count(n, "lease")}</a> {n === 1 ? "runs" : "run"}: calls that you have allowed for a while.</p> : null;
+  return n > 0 ? <p class="lead"><a class="link" href={href("clients")}>{count(n, "active lease")}</a>: matching calls run without asking.</p> : null;
 }
 
-// alone: it is the whole page, and its heading the page's.
+// alone: the empty state is the whole page, with the heading of the page.
 function Nothing({ chosen = false, alone = false }: { chosen?: boolean; alone?: boolean }) {
   const status = useStatus().data;
-  if (chosen) return <Empty title="Nothing is chosen">Choose one of the list.</Empty>;
+  if (chosen) return <Empty title="No item selected">Select an item in the list.</Empty>;
   const n = status?.tools.total ?? 0;
-  const text = `${n > 0 ? `${count(n, "tool")} ${n === 1 ? "is as you accepted it" : "are as you accepted them"}. ` : ""}What changes, and what an agent proposes, appears here first.`;
+  const text = `${n > 0 ? `${count(n, "tool")} unchanged. ` : ""}Changed definitions and servers that agents propose appear here.`;
   return alone ? <div class="empty"><h1>{heading(0)}</h1><p>{text}</p><Leases /></div> : <Empty title={heading(0)}>{text}</Empty>;
 }
 
@@ -143,12 +143,12 @@ function Bulk({ items, onDone, onBack }: { items: readonly DefinitionItem[]; onD
     await attempt(async () => {
       const { done, problems } = await approveMany(items);
       onDone(done);
-      const left = problems.length ? ` ${number(problems.length)} could not be: ${problems[0]}` : "";
+      const left = problems.length ? ` ${number(problems.length)} failed: ${problems[0]}` : "";
       toast({ text: `Approved ${number(done.length)}.${left}`, ...(done.length ? { undo: () => takeBackMany(done).finally(() => onBack(done)) } : {}) });
     });
     setBusy(false);
   };
   useActions([{ label: `Approve ${number(items.length)} clean`, when: items.length > 0, icon: "check", run }]);
   if (items.length === 0) return null;
-  return <div class="pane-foot"><Button small decides disabled={busy} onClick={run}>{busy ? "Approving…" : `Approve ${number(items.length)} clean`}</Button><span class="dim">no finding, no hint loosened</span></div>;
+  return <div class="pane-foot"><Button small decides disabled={busy} onClick={run}>{busy ? "Approving…" : `Approve ${number(items.length)} clean`}</Button><span class="dim">no findings, no hints relaxed</span></div>;
 }

@@ -1,4 +1,4 @@
-// The first stage of a server's review: what would run, and where it comes from.
+// The first stage of a server's review: the launch and its origin.
 
 import { useResource } from "../../data/resource";
 import { api } from "../../api/client";
@@ -17,27 +17,27 @@ export function Launch({ review, item }: { review: Review; item?: ServerItem }) 
   const env = review.proposed_env;
   return (
     <>
-      <Part title={l.url ? "What would be contacted" : "What would run, with your rights"}>
+      <Part title={l.url ? "Address to connect to" : "Command to run as you"}>
         <pre class="json cmd wrap" tabIndex={0} aria-label={l.url ? "address" : "command"}>{l.url ? <Visible text={l.url} /> : <><span class="p">$</span> <Visible text={commandLine(l)} /></>}</pre>
         <dl class="defs wide">
           {l.command && <><dt>Command</dt><dd class="mono"><Visible text={l.command} /></dd></>}
           {!!l.args?.length && <><dt>Arguments</dt><dd class="mono">{l.args.map((a, i) => <div key={i}><Visible text={a} /></div>)}</dd></>}
           {env ? <><dt>Variables</dt><dd class="mono">{Object.entries(env).map(([k, v]) => <div key={k}><Visible text={`${k}=${v}`} /></div>)}</dd></>
             : !!l.env?.length && <><dt>Variables</dt><dd class="mono">{l.env.map((k) => <div key={k}><Visible text={k} /></div>)}</dd></>}
-          {!l.url && <><dt>Directory</dt><dd class={l.working_dir ? "mono" : "dim"}>{l.working_dir ? <Visible text={l.working_dir} /> : "the one MCPProxy runs in"}</dd></>}
+          {!l.url && <><dt>Directory</dt><dd class={l.working_dir ? "mono" : "dim"}>{l.working_dir ? <Visible text={l.working_dir} /> : "MCPProxy's working directory"}</dd></>}
           {!!l.headers?.length && <><dt>Headers</dt><dd class="mono">{l.headers.map((k) => <div key={k}><Visible text={k} /></div>)}</dd></>}
-          <dt>Fingerprint</dt><dd class="mono"><span title={review.fingerprint}>{short(review.fingerprint)}</span> <CopyButton text={review.fingerprint} label="Copy the fingerprint" /></dd>
+          <dt>Fingerprint</dt><dd class="mono"><span title={review.fingerprint}>{short(review.fingerprint)}</span> <CopyButton text={review.fingerprint} label="Copy fingerprint" /></dd>
         </dl>
       </Part>
       {(item?.client || review.proposed_by) && (
-        <Part title="Where it comes from">
+        <Part title="Proposed by">
           <dl class="defs wide">
             <dt>Agent</dt><dd><Visible text={item?.client || review.proposed_by!} /></dd>
             {item?.session && <><dt>Session</dt><dd><Session id={item.session} /></dd></>}
           </dl>
         </Part>
       )}
-      <Part title="Then"><p class="same">It runs for the review only. You see what it says about itself and each of its tools, with findings, before any agent does.</p></Part>
+      <Part title="Next step"><p class="same">The server starts for review only. You review its instructions and tools before agents can use them.</p></Part>
     </>
   );
 }

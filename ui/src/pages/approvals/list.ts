@@ -1,4 +1,4 @@
-// What waits, with what is beyond the first answer, and without what has just been decided.
+// The items that need review, with all pages of the answer, and without items that were just decided.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, explain } from "../../api/client";
@@ -10,7 +10,7 @@ import { isDefinition, itemsOf, type Item } from "./model";
 const page = 1000;
 const most = 20_000;
 
-// The pages after the first, which the frame asks for anyway.
+// The pages after the first, which the frame requests anyway.
 async function rest(first: Waiting, signal: AbortSignal): Promise<Item[]> {
   const out: Item[] = [];
   const total = Math.min(most, Math.max(first.total_tools, first.total_offers));
@@ -41,7 +41,7 @@ export function useInbox() {
     return [...by.values()];
   }, [first, calls.data, calls.error, more && later.data]);
 
-  // Decided is left out at once; when the list agrees, nothing has to be remembered.
+  // A decided item is hidden at once, until the list from the server no longer has it.
   const [decided, setDecided] = useState<ReadonlySet<string>>(new Set());
   useEffect(() => {
     if (!all || decided.size === 0) return;

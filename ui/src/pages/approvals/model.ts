@@ -1,4 +1,4 @@
-// What waits, as one ordered list: calls, servers, what changed, what is new, what a person has blocked.
+// The items that need review as one ordered list: calls, servers, changed, new and blocked definitions.
 
 import type { Finding, Lane, LaunchView, PendingCall, Verdict, Waiting, WaitingServer, WaitingTool } from "../../api/types";
 import { count } from "../../lib/format";
@@ -7,7 +7,7 @@ import { own } from "../../lib/own";
 export const offerKinds = ["prompt", "resource", "template", "instructions"] as const;
 export type OfferKind = (typeof offerKinds)[number];
 
-/** A definition that waits: a tool's, or what a server offers beside tools. */
+/** A definition that needs review: of a tool, prompt, resource, template or instructions. */
 export interface DefinitionItem {
   key: string;
   kind: "tool" | OfferKind;
@@ -17,7 +17,7 @@ export interface DefinitionItem {
   reason: WaitingTool["reason"];
   fingerprint: string;
   approved?: string;
-  /** It may be approved together with others. */
+  /** It can be approved together with others. */
   together?: boolean;
   verdict: Verdict | "incomplete";
   findings: readonly Finding[];
@@ -28,7 +28,7 @@ export interface DefinitionItem {
   what?: WaitingTool["what"];
 }
 
-/** A server whose launch or definitions wait; stage "approved" is one whose approvals were lost. */
+/** A server whose launch or definitions need review; stage "approved" is one whose approvals were lost. */
 export interface ServerItem {
   key: string;
   kind: "server";
@@ -45,7 +45,7 @@ export interface ServerItem {
   launch?: LaunchView;
 }
 
-/** A call that is held until a person answers. */
+/** A call that is held until a user answers. */
 export interface CallItem {
   key: string;
   kind: "call";
@@ -57,23 +57,23 @@ export interface CallItem {
 
 export type Item = DefinitionItem | ServerItem | CallItem;
 
-/** Reports whether it is a definition: a tool's, or what a server offers beside. */
+/** Reports whether the item is a definition, and not a server or a call. */
 export function isDefinition(i: Item): i is DefinitionItem {
   return i.kind !== "server" && i.kind !== "call";
 }
 
-/** The name of an item; the URL has it as kind and id. */
+/** Returns the key of an item; the URL has it as kind and id. */
 export function keyOf(kind: Item["kind"], id: string): string {
   return `${kind} ${id}`;
 }
 
-/** Returns what the URL has as id: "github:create_issue", "task-master"; of a call that waits its own. */
+/** Returns the id for the URL: "github:create_issue", "task-master"; a call has its own id. */
 export function idOf(item: Pick<Item, "kind" | "server"> & { name?: string; call?: PendingCall }): string {
   if (item.call) return item.call.id;
   return item.name ? `${item.server}:${item.name}` : item.server;
 }
 
-/** Reads kind and id of the URL; a tool has a colon, which no server's name has. The name of a call is its id. */
+/** Parses kind and id of the URL; a tool id contains a colon, a server name does not. The name of a call is its id. */
 export function itemAt(kind: OfferKind | "call" | "", id: string): { key: string; kind: Item["kind"]; server: string; name: string } | undefined {
   if (!id) return undefined;
   if (kind === "call") return { key: keyOf(kind, id), kind, server: "", name: id };
@@ -83,7 +83,7 @@ export function itemAt(kind: OfferKind | "call" | "", id: string): { key: string
   return { key: keyOf(of, id), kind: of, server: whole ? id : id.slice(0, colon), name: whole ? "" : id.slice(colon + 1) };
 }
 
-/** Returns what waits as items, in the order of the answer. */
+/** Returns the items of an answer, in its order. */
 export function itemsOf(w: Waiting, pending: readonly PendingCall[] = []): Item[] {
   const calls = pending.map((call): CallItem => ({ key: keyOf("call", call.id), kind: "call", server: call.server, name: call.tool, since: call.asked_at, call }));
   const servers = w.servers.map(fromServer);
@@ -108,7 +108,7 @@ function fromServer(s: WaitingServer): ServerItem {
 
 export type Show = "all" | "findings" | "clean";
 
-/** Reports whether nobody has to look at it by itself. The daemon says so. */
+/** Reports whether the daemon allows approving it together with others. */
 export function isClean(i: Item): i is DefinitionItem {
   return isDefinition(i) && !!i.together;
 }
@@ -121,19 +121,19 @@ export function fits(i: Item, show: Show): boolean {
   return show === "all" || (show === "findings" ? hasFindings(i) : isClean(i));
 }
 
-/** Reports whether a person has still to decide; what is blocked is decided. */
+/** Reports whether the item needs a decision; a blocked one does not. */
 export function waits(i: Item): boolean {
   return isDefinition(i) ? i.reason !== "blocked" : i.kind === "call" || i.stage !== "approved";
 }
 
-/** Returns what was found in a definition, in one word: the rules that found something; "" for none. Definitions with the same word may be decided about together. */
+/** Returns the rules that found something in a definition, joined; "" for none. Definitions with the same rules can be decided together. */
 export function foundIn(i: Item): string {
   return isDefinition(i) && waits(i) ? [...new Set(i.findings.map((f) => f.rule))].sort().join("+") : "";
 }
 
 export interface Alike { found: string; reason: string; count: number }
 
-/** Returns what was found in several definitions that wait, in most of them first. */
+/** Returns the findings that several definitions share, the most frequent first. */
 export function alike(items: readonly Item[]): Alike[] {
   const by = new Map<string, Alike>();
   for (const i of items) {
@@ -146,20 +146,20 @@ export function alike(items: readonly Item[]): Alike[] {
   return [...by.values()].filter((a) => a.count > 1).sort((a, b) => b.count - a.count);
 }
 
-/** Reports whether a person may approve it together with others in which the same was found: what looks like an attack, and hints that became more harmless, are decided about one by one. */
+/** Reports whether it can be approved together with others that have the same finding. Likely attacks and relaxed hints are reviewed one by one. */
 export function approvable(i: Item): i is DefinitionItem {
   return isDefinition(i) && waits(i) && i.verdict !== "block" && i.verdict !== "incomplete" && i.loosened.length === 0;
 }
 
 export interface Section { title: string; items: readonly Item[]; closed?: boolean }
 
-/** Returns the sections of the inbox, the gravest of each first. Empty ones are left out. */
+/** Returns the sections of the inbox, each sorted by severity. Empty ones are left out. */
 export function sections(items: readonly Item[]): Section[] {
   const of = (reason: DefinitionItem["reason"]) => items.filter(isDefinition).filter((i) => i.reason === reason).sort((a, b) => gravity(a) - gravity(b));
   const all: Section[] = [
-    { title: "Calls that wait", items: items.filter((i) => i.kind === "call") },
+    { title: "Pending calls", items: items.filter((i) => i.kind === "call") },
     { title: "Servers", items: items.filter((i) => i.kind === "server") },
-    { title: "Changed since you accepted them", items: of("changed") },
+    { title: "Changed since approval", items: of("changed") },
     { title: "New", items: of("new") },
     { title: "Blocked", items: of("blocked"), closed: true },
   ];
@@ -172,12 +172,12 @@ function gravity(i: DefinitionItem): number {
   return i.verdict === "clean" ? 3 : 2;
 }
 
-/** From how many items on a section shows its servers, each as one row. */
+/** A section with this many items groups them by server. */
 export const foldFrom = 40;
 
 export interface Group { server: string; items: readonly Item[] }
 
-/** Returns the items of a section by server; undefined when they are few enough to stand one by one. */
+/** Returns the items of a section by server; undefined if they are few enough to list one by one. */
 export function grouped(items: readonly Item[]): Group[] | undefined {
   if (items.length < foldFrom || items[0]?.kind === "server") return undefined;
   const by = new Map<string, Item[]>();
@@ -189,21 +189,21 @@ export function grouped(items: readonly Item[]): Group[] | undefined {
   return [...by].map(([server, list]) => ({ server, items: list }));
 }
 
-/** Returns all items in the order in which they are shown and j goes through them. */
+/** Returns all items in the order of the list, which j and k follow. */
 export function ordered(list: readonly Section[]): Item[] {
   return list.flatMap((s) => grouped(s.items)?.flatMap((g) => g.items) ?? s.items);
 }
 
-/** Says what is to be looked at, for the second line of a row. */
+/** Returns the second line of a row: what to review. */
 export function why(i: Exclude<Item, CallItem>): string {
   if (i.kind === "server") {
-    if (i.stage === "approved") return `Its approvals were lost: ${count(i.toolCount, "tool")} wait`;
-    if (i.stage === "definitions") return `${count(i.toolCount, "tool")}, running for the review`;
+    if (i.stage === "approved") return `Approvals lost: ${count(i.toolCount, "tool")} to review`;
+    if (i.stage === "definitions") return `${count(i.toolCount, "tool")}, running for review`;
     return i.proposedBy || i.client ? `Proposed by ${i.client || i.proposedBy}, not started` : "Not started";
   }
-  if (i.loosened.includes("destructiveHint")) return "No longer says that it destroys";
-  if (i.loosened.includes("readOnlyHint")) return "Now says that it only reads";
-  if (i.loosened.length > 0) return "Calls itself more harmless";
+  if (i.loosened.includes("destructiveHint")) return "No longer marked destructive";
+  if (i.loosened.includes("readOnlyHint")) return "Now marked read-only";
+  if (i.loosened.length > 0) return "Hints relaxed";
   const parts: string[] = [];
   if (i.what?.description) parts.push(i.what.parameters ? "description" : `description, ${count(Math.max(i.what.description.added, i.what.description.removed), "word")}`);
   if (i.what?.parameters) parts.push(count(i.what.parameters, "parameter"));
@@ -213,4 +213,4 @@ export function why(i: Exclude<Item, CallItem>): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-const others: Record<string, string> = { inputSchema: "form of the arguments", outputSchema: "form of the answer", annotations: "annotations", _meta: "notes of the server", execution: "how it runs" };
+const others: Record<string, string> = { inputSchema: "input schema", outputSchema: "output schema", annotations: "annotations", _meta: "metadata", execution: "execution" };

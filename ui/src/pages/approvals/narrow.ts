@@ -1,9 +1,9 @@
 import { signal } from "@preact/signals";
 
-// Where app.css shows one pane at a time.
+// The width below which app.css shows one pane at a time.
 const query = matchMedia("(max-width: 62rem)");
 const narrow = signal(query.matches);
 query.addEventListener("change", () => (narrow.value = query.matches));
 
-/** Returns whether list and detail are pages of their own. */
+/** Reports whether the list and the detail are separate pages. */
 export const useNarrow = () => narrow.value;

@@ -1,4 +1,4 @@
-// The parts of a definition's detail: what it says, its parameters, hints, what is approved.
+// The parts of a definition's detail: parameters, hints, findings and the approved version.
 
 import type { ComponentChildren } from "preact";
 import type { Difference, Lane as LaneName, Server } from "../../api/types";
@@ -25,8 +25,8 @@ function Sign({ change }: { change: Parameter["change"] }) {
   return <span class="sign"><span aria-hidden="true">{change === "added" ? "+" : "−"}</span><span class="vh">{change}: </span></span>;
 }
 
-/** What changed of the parameters; of a new definition, or whole, all of them. */
-export function Parameters({ diff, whole, same }: { diff: Diff; whole: boolean; /** What did not change. */ same?: string }) {
+/** The changed parameters; all of them for a new definition or in the full view. */
+export function Parameters({ diff, whole, same }: { diff: Diff; whole: boolean; /** The sentence about unchanged parts. */ same?: string }) {
   const was = whole ? undefined : diff.approved?.definition;
   const all = parameters(diff.definition, was, diff.changes);
   if (all.length === 0) return null;
@@ -36,7 +36,7 @@ export function Parameters({ diff, whole, same }: { diff: Diff; whole: boolean; 
         <div class="wide-table">
           <table class="kv params">
             <caption><span class="vh">Parameters</span></caption>
-            <thead><tr><th scope="col" class="c0">Parameter</th><th scope="col">What it takes</th></tr></thead>
+            <thead><tr><th scope="col" class="c0">Parameter</th><th scope="col">Type</th></tr></thead>
             <tbody>{all.map((p) => <tr key={p.name}><td><span class="mono"><Visible text={p.name} /></span></td><td><Visible text={p.is ?? ""} />{p.note && <><br /><span class="soft">“<Visible text={p.note} />”</span></>}</td></tr>)}</tbody>
           </table>
         </div>
@@ -49,8 +49,8 @@ export function Parameters({ diff, whole, same }: { diff: Diff; whole: boolean; 
     <Part title="Parameters" end={`${changed.length} of ${all.length} changed`}>
       <div class="wide-table">
         <table class="kv params">
-          <caption><span class="vh">Parameters that changed</span></caption>
-          <thead><tr><th scope="col" class="c1">Parameter</th><th scope="col" class="c2">Was</th><th scope="col">Is now</th></tr></thead>
+          <caption><span class="vh">Changed parameters</span></caption>
+          <thead><tr><th scope="col" class="c1">Parameter</th><th scope="col" class="c2">Before</th><th scope="col">Now</th></tr></thead>
           <tbody>{changed.map((p) => <ParameterRow key={p.name} p={p} />)}</tbody>
         </table>
       </div>
@@ -66,34 +66,34 @@ function ParameterRow({ p }: { p: Parameter }) {
   return (
     <tr>
       <td>{named}</td>
-      <td>{p.was === undefined ? <span class="dim">not there</span> : moved ? <del><Visible text={p.was} /></del> : <span class="dim"><Visible text={p.was} /></span>}</td>
+      <td>{p.was === undefined ? <span class="dim">none</span> : moved ? <del><Visible text={p.was} /></del> : <span class="dim"><Visible text={p.was} /></span>}</td>
       <td>
-        {p.is === undefined ? <span class="dim">gone</span> : moved ? <ins><Visible text={p.is} /></ins> : <Visible text={p.is} />}
+        {p.is === undefined ? <span class="dim">removed</span> : moved ? <ins><Visible text={p.is} /></ins> : <Visible text={p.is} />}
         {p.pieces ? <div class="note-diff"><Words text={p.note ?? ""} pieces={p.pieces} /></div> : p.note && p.change === "added" && <><br /><span class="soft">“<Visible text={p.note} />”</span></>}
       </td>
     </tr>
   );
 }
 
-/** The four hints; where none changed, a sentence. */
+/** The four hints; a sentence if none changed. */
 export function Hints({ diff, lane, guessed, reason, overruled, moved }: { diff: Diff; lane: LaneName; guessed?: boolean; reason?: string; overruled: boolean; moved: boolean }) {
   const all = hints(diff.definition, diff.approved?.definition, diff.loosened ?? []);
   const changed = all.filter((h) => h.changed).length;
-  const said = all.some((h) => h.is !== "not said");
-  const calledAs = <>Called as <Lane lane={lane} guessed={guessed} />{guessed && reason ? <>: <Visible text={reason} /></> : overruled ? ", because your configuration says so" : ""}.</>;
+  const said = all.some((h) => h.is !== "not set");
+  const calledAs = <>Lane: <Lane lane={lane} guessed={guessed} />{guessed && reason ? <>: <Visible text={reason} /></> : overruled ? ", set in your configuration" : ""}.</>;
   if (!changed) {
-    const words = all.filter((h) => h.is !== "not said").map((h) => (h.is === "true" ? h.name : `${h.name} false`)).join(", ");
-    return <Part title="Hints" end={diff.approved ? "unchanged" : undefined}><p class="same">{said ? `The server says ${words}. ` : "The server says none. "}{calledAs}</p></Part>;
+    const words = all.filter((h) => h.is !== "not set").map((h) => (h.is === "true" ? h.name : `${h.name} false`)).join(", ");
+    return <Part title="Hints" end={diff.approved ? "unchanged" : undefined}><p class="same">{said ? `The server declares ${words}. ` : "The server declares no hints. "}{calledAs}</p></Part>;
   }
   return (
     <Part title="Hints" end={`${changed} of 4 changed`}>
       <div class="wide-table">
         <table class="kv params">
           <caption><span class="vh">Hints</span></caption>
-          <thead><tr><th scope="col" class="c0">Hint</th><th scope="col" class="c2">Was</th><th scope="col" class="c2">Is now</th><th scope="col">Effect</th></tr></thead>
+          <thead><tr><th scope="col" class="c0">Hint</th><th scope="col" class="c2">Before</th><th scope="col" class="c2">Now</th><th scope="col">Effect</th></tr></thead>
           <tbody>
             {all.map((h) => h.changed
-              ? <tr key={h.name}><td class="mono">{h.name}</td><td><del>{h.was}</del></td><td><ins>{h.is}</ins></td><td>{h.loosened ? <Tag kind="warm">loosened</Tag> : "stricter"}</td></tr>
+              ? <tr key={h.name}><td class="mono">{h.name}</td><td><del>{h.was}</del></td><td><ins>{h.is}</ins></td><td>{h.loosened ? <Tag kind="warm">relaxed</Tag> : "stricter"}</td></tr>
               : <tr key={h.name} class="dim"><td class="mono">{h.name}</td><td>{h.was}</td><td>{h.is}</td><td>same</td></tr>)}
           </tbody>
         </table>
@@ -107,21 +107,21 @@ export function LaneMove({ was, is }: { was: LaneName; is: LaneName }) {
   return <Part title="Lane"><p class="move"><Lane lane={was} /><span class="dim"><Icon name="right" small /><span class="vh">becomes</span></span><Lane lane={is} /></p></Part>;
 }
 
-/** Changes that have no part of their own: name, title, form of the answer. */
+/** All other changes: name, title, output schema. */
 export function Others({ changes }: { changes: readonly Difference[] }) {
   if (changes.length === 0) return null;
   return (
-    <Part title="Also changed" end={count(changes.length, "place")}>
+    <Part title="Also changed" end={count(changes.length, "field")}>
       <div class="wide-table">
         <table class="kv params">
           <caption><span class="vh">Other changes</span></caption>
-          <thead><tr><th scope="col" class="c0">Place</th><th scope="col">Was</th><th scope="col">Is now</th></tr></thead>
+          <thead><tr><th scope="col" class="c0">Field</th><th scope="col">Before</th><th scope="col">Now</th></tr></thead>
           <tbody>
             {changes.map((c) => (
               <tr key={c.path}>
                 <td><Visible text={label(c.path)} /></td>
-                <td>{c.kind === "added" ? <span class="dim">not there</span> : <del><Visible text={brief(c.old)} /></del>}</td>
-                <td>{c.kind === "removed" ? <span class="dim">gone</span> : <ins><Visible text={brief(c.new)} /></ins>}</td>
+                <td>{c.kind === "added" ? <span class="dim">none</span> : <del><Visible text={brief(c.old)} /></del>}</td>
+                <td>{c.kind === "removed" ? <span class="dim">removed</span> : <ins><Visible text={brief(c.new)} /></ins>}</td>
               </tr>
             ))}
           </tbody>
@@ -131,7 +131,7 @@ export function Others({ changes }: { changes: readonly Difference[] }) {
   );
 }
 
-/** Texts with findings that stand elsewhere than in the description. */
+/** Texts with findings outside the description. */
 export function MarkedTexts({ diff, findings, main }: { diff: Diff; findings: readonly Numbered[]; main: string }) {
   const texts = marked(diff.definition, diff.findings, main);
   return <>{texts.map((t) => <Part key={t.path} title={"In " + t.label}><Words text={t.text} findings={findings.filter((n) => n.finding.path === t.path)} /></Part>)}</>;
@@ -141,7 +141,7 @@ export function Findings({ findings, clean, children }: { findings: readonly Num
   return (
     <Part title="Findings" end={severities(findings.map((n) => n.finding))}>
       {findings.length > 0
-        ? <><FindingList findings={findings} /><p class="same">The scanner reads what a server says, not its code.</p></>
+        ? <><FindingList findings={findings} /><p class="same">The scanner reads definitions, not the code of the server.</p></>
         : <p class="same">{clean}</p>}
       {children}
     </Part>
@@ -152,12 +152,12 @@ export function Source({ diff, server }: { diff: Diff; server?: Server }) {
   const info = server?.server_info;
   const launch = server && (server.url || server.command) ? commandLine(server) : "";
   return (
-    <Part title={diff.reason ? "What you would approve" : "What is approved"}>
+    <Part title={diff.reason ? "Fingerprints" : "Approved version"}>
       <dl class="defs wide">
-        {diff.approved && <><dt>Accepted</dt><dd class="mono"><span title={diff.approved.fingerprint}>{short(diff.approved.fingerprint)}</span></dd></>}
-        <dt>Now</dt>
-        <dd class="mono"><span title={diff.fingerprint}>{short(diff.fingerprint)}</span> <CopyButton text={diff.fingerprint} label="Copy the fingerprint" /></dd>
-        {server && <><dt>From</dt><dd><Visible text={[info?.name, info?.version].filter(Boolean).join(" ") || server.name} />{launch && <><br /><span class="mono dim"><Visible text={launch} /></span></>}</dd></>}
+        {diff.approved && <><dt>Approved</dt><dd class="mono"><span title={diff.approved.fingerprint}>{short(diff.approved.fingerprint)}</span></dd></>}
+        <dt>Current</dt>
+        <dd class="mono"><span title={diff.fingerprint}>{short(diff.fingerprint)}</span> <CopyButton text={diff.fingerprint} label="Copy fingerprint" /></dd>
+        {server && <><dt>Server</dt><dd><Visible text={[info?.name, info?.version].filter(Boolean).join(" ") || server.name} />{launch && <><br /><span class="mono dim"><Visible text={launch} /></span></>}</dd></>}
       </dl>
     </Part>
   );

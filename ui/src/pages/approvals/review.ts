@@ -1,4 +1,4 @@
-// What a person looks at before a server is approved, as GET /servers/{name}/review has it.
+// The review of a server before it is approved, from GET /servers/{name}/review.
 
 import { api, path } from "../../api/client";
 import type { Finding, LaunchView, Verdict } from "../../api/types";
@@ -17,10 +17,10 @@ export interface Review {
 
 export const getReview = (name: string, signal?: AbortSignal) => api.get<Review>(path`/servers/${name}/review`, {}, signal);
 
-/** One definition of a review, as what a detail is about. */
+/** One definition of a review. */
 export interface Definition extends Reviewed { key: string; kind: DefinitionItem["kind"]; name: string }
 
-/** Returns the definitions of a review that are not accepted yet, the gravest first; instructions have a part of their own. */
+/** Returns the definitions of a review, the most severe first; instructions are shown separately. */
 export function definitions(r: Review): Definition[] {
   const all: Definition[] = [
     ...r.tools.map((t) => ({ ...t, kind: "tool" as const, name: t.tool, key: "tool " + t.tool })),
@@ -30,7 +30,7 @@ export function definitions(r: Review): Definition[] {
   return all.sort((a, b) => rank(a) - rank(b));
 }
 
-/** Returns the gravest verdict of all that a review shows. */
+/** Returns the most severe verdict in a review. */
 export function gravest(r: Review): Review["verdict"] {
   const all = [r.verdict, ...r.tools.map((t) => t.verdict), ...r.offers.map((o) => o.verdict)];
   return all.includes("block") ? "block" : all.includes("incomplete") ? "incomplete" : all.includes("review") ? "review" : "clean";

@@ -1,4 +1,4 @@
-// A server that waits: first how it is started, then what it says.
+// A server under review: first its launch, then its definitions.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -30,7 +30,7 @@ export function ServerDetail({ name, item, onDone, onNext, back }: { name: strin
     return (
       <div class="scroll"><div class="review">
         {back}{title}
-        {r.error !== undefined ? <ErrorPart title="This server cannot be shown" error={r.error} onRetry={r.reload} /> : r.slow && <Skeleton lines={8} />}
+        {r.error !== undefined ? <ErrorPart title="Could not load the server" error={r.error} onRetry={r.reload} /> : r.slow && <Skeleton lines={8} />}
       </div></div>
     );
   }
@@ -52,7 +52,7 @@ export function ServerDetail({ name, item, onDone, onNext, back }: { name: strin
 
 function Stages({ at }: { at: Review["stage"] }) {
   const now = { launch: 0, definitions: 1, approved: 2 }[at];
-  return <ol class="stage">{["How it is started", "What it says", "Agents can use it"].map((s, i) => <li key={s} aria-current={i === now ? "step" : undefined}><b>{i + 1}</b>{s}</li>)}</ol>;
+  return <ol class="stage">{["Launch", "Definitions", "Ready for agents"].map((s, i) => <li key={s} aria-current={i === now ? "step" : undefined}><b>{i + 1}</b>{s}</li>)}</ol>;
 }
 
 function Meta({ review, item }: { review: Review; item?: ServerItem }) {
@@ -60,8 +60,8 @@ function Meta({ review, item }: { review: Review; item?: ServerItem }) {
   const at = review.proposed_at ?? item?.since;
   return (
     <p class="meta">
-      {by ? <>Proposed <Time at={at} suffix /> by <Visible text={by} />. </> : at && <>Waits <time dateTime={at} title={exact(at)}>{since(at, now.value)}</time>. </>}
-      {review.stage === "launch" ? "Nothing of it was started or contacted." : review.stage === "definitions" ? "It runs for the review only; no agent sees it." : "It is in use; what is listed below waits."}
+      {by ? <>Proposed <Time at={at} suffix /> by <Visible text={by} />. </> : at && <>In review <time dateTime={at} title={exact(at)}>{since(at, now.value)}</time>. </>}
+      {review.stage === "launch" ? "The server has not been started or contacted." : review.stage === "definitions" ? "The server runs for review only. Agents cannot see it." : "The server is in use. The items below need review."}
     </p>
   );
 }
@@ -87,38 +87,38 @@ function ServerActs({ review, onDone, onNext, onStale }: { review: Review; onDon
   const approve = () => run(async () => {
     await api.post(path`/servers/${name}/approve`, { fingerprint: review.fingerprint });
     if (stage === "launch") {
-      toast({ text: `${name} starts for the review.`, undo: quarantine });
+      toast({ text: `Started ${name} for review.`, undo: quarantine });
       return onStale();
     }
-    toast({ text: `Approved ${name}: agents can use it.`, ...(stage === "definitions" ? { undo: quarantine } : {}) });
+    toast({ text: `Approved ${name}. Agents can use it.`, ...(stage === "definitions" ? { undo: quarantine } : {}) });
     onDone();
   });
   const remove = () => run(async () => {
     await api.delete(path`/servers/${name}`);
-    toast({ text: proposed ? `Dropped the proposal of ${name}.` : `Removed ${name}.` });
+    toast({ text: proposed ? `Discarded the proposal for ${name}.` : `Removed ${name}.` });
     onDone();
   });
   const quietly = (f: () => Promise<unknown>) => () => void f().catch(tell);
 
   const n = definitions(review).length;
   const acts: Act[] = [];
-  const out: Act = { key: "x", label: proposed ? "Drop the proposal" : "Remove it…", run: () => setAsking("remove") };
-  if (stage === "launch") acts.push({ key: "a", label: "Start it for the review", kind: "main", run: quietly(approve) }, out);
+  const out: Act = { key: "x", label: proposed ? "Discard proposal" : "Remove…", run: () => setAsking("remove") };
+  if (stage === "launch") acts.push({ key: "a", label: "Start for review", kind: "main", run: quietly(approve) }, out);
   else if (!review.listed) acts.push(out);
   else if (gravest(review) === "block") acts.push({ ...out, kind: "danger" }, { key: "a", label: "Approve anyway…", run: () => setAsking("anyway") });
-  else acts.push({ key: "a", label: n ? `Approve it with ${count(n, "definition")}` : "Approve it", kind: "main", run: quietly(approve) }, out);
+  else acts.push({ key: "a", label: n ? `Approve ${count(n, "definition")}` : "Approve server", kind: "main", run: quietly(approve) }, out);
   return (
     <>
       <ActsBar acts={stage === "approved" ? acts.filter((a) => a.key !== "x") : acts} ready={settled && !busy} hold={busy} onNext={onNext}
-        note={stage === "launch" ? <>For exactly this command.<br />Another one is a new review.</> : <>For exactly what is shown.<br />What changes waits again.</>} />
+        note={stage === "launch" ? <>Applies to this exact launch.<br />A change needs review again.</> : <>Applies to what is shown.<br />Changes need review again.</>} />
       {asking === "remove" && (
-        <Confirm title={proposed ? `Drop the proposal of ${name}?` : `Remove ${name}?`} action={proposed ? "Drop it" : "Remove"} name={proposed ? undefined : name} nameLabel="Name of the server" onConfirm={remove} onClose={() => setAsking("")}>
-          {proposed ? "It was never started. The agent may propose it again." : "Takes it out of the configuration file and stops it. What was decided about it is forgotten."}
+        <Confirm title={proposed ? `Discard the proposal for ${name}?` : `Remove ${name}?`} action={proposed ? "Discard" : "Remove"} name={proposed ? undefined : name} nameLabel="Type the name to confirm" onConfirm={remove} onClose={() => setAsking("")}>
+          {proposed ? "The server was never started. The agent can propose it again." : "Stops the server and removes it from the configuration file. Its approvals are deleted."}
         </Confirm>
       )}
       {asking === "anyway" && (
-        <Confirm title={`Approve ${name} although it looks poisoned?`} action="Approve" name={name} nameLabel="Type its name to approve it" onConfirm={approve} onClose={() => setAsking("")}>
-          Agents will read all that is shown, with what is marked in it. Approve it only when you know why it says so.
+        <Confirm title={`Approve ${name} despite its findings?`} action="Approve" name={name} nameLabel="Type the name to confirm" onConfirm={approve} onClose={() => setAsking("")}>
+          Agents will read all texts, including the marked ones. Approve it only if you know why they are there.
         </Confirm>
       )}
     </>

@@ -1,4 +1,4 @@
-// Definitions in which the same was found: chosen, and blocked or approved together.
+// Definitions with the same finding: selected, and blocked or approved together.
 
 import { useState } from "preact/hooks";
 import { number } from "../../lib/format";
@@ -10,18 +10,18 @@ import { Visible } from "../../ui/words";
 import { decide, takeBackMany } from "./decide";
 import { approvable, type Alike, type DefinitionItem, type Item } from "./model";
 
-/** Chooses what was found in several definitions. */
+/** Selects a finding that several definitions share. */
 export function SameFinding({ groups, found, onFound }: { groups: readonly Alike[]; found: string; onFound: (found: string) => void }) {
   return (
-    <select class="field same-finding" aria-label="With the same finding" value={found} onChange={(e) => onFound(e.currentTarget.value)}>
-      <option value="">Same finding: any</option>
+    <select class="field same-finding" aria-label="Filter by finding" value={found} onChange={(e) => onFound(e.currentTarget.value)}>
+      <option value="">Any finding</option>
       {groups.map((g) => <option key={g.found} value={g.found}>{number(g.count)}: {g.reason}</option>)}
       {found && !groups.some((g) => g.found === found) && <option value={found}>{found}</option>}
     </select>
   );
 }
 
-/** The bar that decides about all of them; what looks like an attack is approved one by one only. */
+/** The bar with the actions for all of them. Likely attacks are approved one by one. */
 export function Together({ items, onDone, onBack }: { items: readonly DefinitionItem[]; onDone: (done: readonly Item[]) => void; onBack: (back: readonly Item[]) => void }) {
   const [asking, setAsking] = useState<"" | "block" | "approve">("");
   const may = items.filter(approvable);
@@ -36,10 +36,10 @@ export function Together({ items, onDone, onBack }: { items: readonly Definition
     <div class="pane-foot">
       <Button small decides onClick={() => setAsking("block")}>{`Block ${number(items.length)}…`}</Button>
       {may.length > 0 && <Button small decides onClick={() => setAsking("approve")}>{`Approve ${number(may.length)}…`}</Button>}
-      <span class="dim">with the same finding{may.length < items.length && "; what looks like an attack is approved one by one"}</span>
+      <span class="dim">with the same finding{may.length < items.length && "; likely attacks are approved one by one"}</span>
       {asking && (
         <Confirm title={`${asking === "block" ? "Block" : "Approve"} ${number(of.length)} definitions?`} action={asking === "block" ? "Block" : "Approve"} danger={asking === "block"} onConfirm={() => run(of, asking)} onClose={() => setAsking("")}>
-          <p>{asking === "block" ? "No agent can use them until you unblock them." : "Agents will read what was found, as it is here. Each is approved as it is now; its next change waits again."}</p>
+          <p>{asking === "block" ? "Agents cannot use them until you unblock them." : "Agents will read the marked text. The approval covers the current definitions; the next change needs review again."}</p>
           <ul class="alike" tabIndex={0} aria-label="Definitions">
             {of.map((i) => <li key={i.key}><Subject target={i} />{i.findings.map((f) => <q key={f.path + f.start}><Visible text={f.excerpt} /></q>)}</li>)}
           </ul>

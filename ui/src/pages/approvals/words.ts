@@ -1,4 +1,4 @@
-// The sentences of the page: what a verdict means for who decides.
+// The sentences of the page: what a verdict means for the reviewer.
 
 import type { Finding, Lane, PendingCall } from "../../api/types";
 import { clock, count, date, number, spelled } from "../../lib/format";
@@ -8,41 +8,39 @@ import { object, parameters } from "./definition";
 
 export interface Said { kind: "hot" | "warm" | "calm"; icon: "shield" | "shield-ok" | "destr" | "block" | "write" | "read" | "clock"; strong: string; text: string }
 
-const articles: Record<Lane, string> = { read: "a read", write: "a write", destructive: "destructive" };
-
-/** Returns what heads the detail: the gravest thing first. was is the lane of what was accepted. */
+/** Returns the verdict at the top of the detail. was is the lane of the approved definition. */
 export function verdict(d: Diff, was: Lane, is: Lane): Said {
-  if (d.reason === "blocked") return { kind: "calm", icon: "block", strong: "You have blocked this definition.", text: "None of it is accepted by itself; no agent can use it." };
-  if (!d.reason) return { kind: "calm", icon: "shield-ok", strong: "There is nothing to decide.", text: "What it says now is approved." };
+  if (d.reason === "blocked") return { kind: "calm", icon: "block", strong: "You blocked this definition.", text: "Agents cannot use it until you unblock it." };
+  if (!d.reason) return { kind: "calm", icon: "shield-ok", strong: "Nothing to review.", text: "The current definition is approved." };
   const n = d.findings.length;
   if (d.verdict === "block") {
     const grave = d.findings.filter((f) => f.severity === "block").length;
     const of = grave === n ? `${n === 1 ? "The finding is" : `All ${spelled(n).toLowerCase()} findings are`}` : `${spelled(grave)} of ${spelled(n).toLowerCase()} findings ${grave === 1 ? "is" : "are"}`;
-    return { kind: "hot", icon: "shield", strong: "Looks poisoned.", text: `${of} of a kind that is only seen in attacks. What an agent would read is marked below; nothing of it has reached one.` };
+    return { kind: "hot", icon: "shield", strong: "Likely attack.", text: `${of} typical of attacks. The text is marked below. No agent has seen it.` };
   }
-  if (d.loosened?.length) return { kind: "warm", icon: "destr", strong: "It calls itself more harmless than before.", text: loosened(was, is) };
-  if (d.verdict === "incomplete") return { kind: "warm", icon: "shield", strong: "The scanner could not read all of it.", text: "Read the definition yourself before you decide." };
-  if (n > 0 && d.verdict !== "clean") return { kind: "warm", icon: "shield", strong: `${n === 1 ? "One finding" : `${spelled(n)} findings`} to look at.`, text: "Attacks have it, and so do honest tools. What an agent would read is marked below; decide by what it is for." };
-  return { kind: "calm", icon: "shield-ok", strong: "The scanner finds nothing in it.", text: d.approved ? "Look at what changed, then decide." : "Look at what it says, then decide." };
+  if (d.loosened?.length) return { kind: "warm", icon: "destr", strong: "Hints relaxed.", text: loosened(was, is) };
+  if (d.verdict === "incomplete") return { kind: "warm", icon: "shield", strong: "The scanner could not read the whole definition.", text: "Read it before you decide." };
+  if (n > 0 && d.verdict !== "clean") return { kind: "warm", icon: "shield", strong: `${n === 1 ? "1 finding" : `${n} findings`} to review.`, text: "Attacks use such text, and so do legitimate tools. Check the marked text below." };
+  return { kind: "calm", icon: "shield-ok", strong: "No findings.", text: d.approved ? "Review the changes." : "Review the definition." };
 }
 
 function loosened(was: Lane, is: Lane): string {
-  if (was === is) return `It would still be called as ${articles[is]}, but what it says of its effects counts for less.`;
-  const asked = was === "destructive" ? "a client that asks you only about destructive calls would no longer ask" : "a client that asks you about writes would no longer ask";
-  return `Approved as it is, it would be called as ${articles[is]}, and ${asked}.`;
+  if (was === is) return `The tool stays in the ${is} lane, but declares fewer effects than before.`;
+  const asked = was === "destructive" ? "clients that ask only for destructive calls would no longer ask" : "clients that ask for writes would no longer ask";
+  return `If you approve it, the tool moves to the ${is} lane, and ${asked}.`;
 }
 
 const heldAs: Record<Lane, Pick<Said, "kind" | "icon">> = { read: { kind: "calm", icon: "read" }, write: { kind: "warm", icon: "write" }, destructive: { kind: "hot", icon: "destr" } };
 
-/** Returns what heads a call that a person is asked about: what it counts as and why, or what was answered. */
+/** Returns the verdict at the top of a held call: its lane and why, or the answer. */
 export function heldWords(c: PendingCall): Said {
   const by = byWords(c.answered_by, c.answered_via) || "a lease";
   switch (c.state) {
-    case "waiting": return { ...heldAs[c.lane], strong: `It counts as ${articles[c.lane]}:`, text: `${c.lane_reason}.` };
-    case "approved": return { kind: "calm", icon: "shield-ok", strong: `Allowed by ${by}.`, text: "It was not made yet: that is for its client to do, within a quarter of an hour." };
-    case "used": return { kind: "calm", icon: "shield-ok", strong: `Allowed by ${by}.`, text: "The call was made." };
-    case "denied": return { kind: "calm", icon: "block", strong: `Denied by ${by}.`, text: c.denial ? `The agent was told: ${c.denial}` : "No reason was given." };
-    case "expired": return { kind: "calm", icon: "clock", strong: "Its time is over.", text: `${c.answered_at ? "What was answered holds no longer. " : ""}When the call is made again, it is asked about again.` };
+    case "waiting": return { ...heldAs[c.lane], strong: `Counts as ${c.lane}:`, text: `${c.lane_reason}.` };
+    case "approved": return { kind: "calm", icon: "shield-ok", strong: `Approved by ${by}.`, text: "The client has not repeated the call yet. The approval expires after 15 minutes." };
+    case "used": return { kind: "calm", icon: "shield-ok", strong: `Approved by ${by}.`, text: "The call was sent." };
+    case "denied": return { kind: "calm", icon: "block", strong: `Denied by ${by}.`, text: c.denial ? `Reason sent to the agent: ${c.denial}` : "No reason given." };
+    case "expired": return { kind: "calm", icon: "clock", strong: "Expired.", text: `${c.answered_at ? "The answer is no longer valid. " : ""}If the client repeats the call, you are asked again.` };
   }
 }
 
@@ -52,36 +50,36 @@ export function severities(findings: readonly Finding[]): string {
   return parts.map(([n, s]) => `${n} ${s}`).join(", ") || "none";
 }
 
-/** Returns since when: "since 14:02" of the last day, else "since 8 Nov". */
+/** Returns "since 14:02" within the last day, else "since 8 Nov". */
 export function since(at: string, now: Date): string {
   const t = new Date(at);
   return "since " + (now.getTime() - t.getTime() < 86_400_000 ? clock(t) : date(t, now));
 }
 
-/** Returns by whom something was accepted: "by you", "by trust: scan". */
+/** Returns the approver: "by you", "by trust: scan". */
 export function accepter(by: string): string {
   return by === "admin" ? "by you" : by.startsWith("trust:") ? `by trust: ${by.slice(6)}` : `by ${by}`;
 }
 
-/** Returns a fingerprint with its middle left out; the ends are what people compare. */
+/** Returns the start and the end of a fingerprint, which people compare. */
 export function short(fingerprint: string): string {
   return fingerprint.length > 28 ? `${fingerprint.slice(0, 16)}…${fingerprint.slice(-9)}` : fingerprint;
 }
 
-/** Returns the sentence that heads the page. */
+/** Returns the heading of the page. */
 export function heading(n: number): string {
-  return n === 0 ? "Nothing waits for you" : n === 1 ? "One waits for you" : `${number(n)} wait for you`;
+  return n === 0 ? "Nothing to review" : n === 1 ? "1 item needs review" : `${number(n)} items need review`;
 }
 
-/** Returns the line below it: what becomes of calls, and of the other things, until then. */
+/** Returns the line below the heading: what happens to the items until they are decided. */
 export function lead(calls: number, all: number): string {
-  if (all === 0) return "What changes, and what an agent proposes, appears here first.";
-  if (calls === 0) return `${all === 1 ? "It reaches no agent" : "None of them reaches an agent"} until you decide.`;
-  if (calls === all) return `${all === 1 ? "It is not" : "None of them is"} made until you allow it.`;
-  return `${count(calls, "call")} ${calls === 1 ? "is" : "are"} held until you answer; nothing else reaches an agent until you decide.`;
+  if (all === 0) return "Changed definitions and servers that agents propose appear here.";
+  if (calls === 0) return `Agents cannot use ${all === 1 ? "it" : "them"} until you approve.`;
+  if (calls === all) return `${all === 1 ? "The call is" : "Calls are"} held until you approve.`;
+  return `${count(calls, "call")} ${calls === 1 ? "is" : "are"} held until you answer. Agents cannot use the other items until you approve.`;
 }
 
-/** Says what did not change: "The 7 other parameters, name and title are as accepted." Empty when nothing is accepted. */
+/** Returns what did not change: "The 7 other parameters, name and title are unchanged." Empty if nothing is approved. */
 export function untouched(d: Diff): string {
   if (!d.approved?.definition) return "";
   const all = parameters(d.definition, d.approved.definition, d.changes);
@@ -95,5 +93,5 @@ export function untouched(d: Diff): string {
   if (parts.length === 0) return "";
   const text = parts.length === 1 ? parts[0]! : parts.slice(0, -1).join(", ") + " and " + parts.at(-1);
   const one = parts.length === 1 && !(rest > 1 && parts[0]!.includes("parameter"));
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)} ${one ? "is" : "are"} as accepted.`;
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)} ${one ? "is" : "are"} unchanged.`;
 }

@@ -3,12 +3,12 @@ import { own } from "../../lib/own";
 import { CopyButton } from "../../ui/copy";
 
 const uses: Record<string, string> = {
-  mcp: "finds and calls: six small tools, for every client",
-  "all servers": "every tool by itself, for clients with a search of their own",
-  "one server": "one server as it is, prompts and resources too",
+  mcp: "Six tools to search and call. For every client.",
+  "all servers": "Every tool by name. For clients with their own search.",
+  "one server": "One server, unchanged, with prompts and resources.",
 };
 
-/** Where clients connect, and what each address is for. */
+/** The addresses for clients, and their purpose. */
 export function Addresses({ status }: { status: Status }) {
   const all = status.surfaces.filter((s) => own(uses, s.name));
   return (

@@ -1,4 +1,4 @@
-// The drawer of a client: how it is connected, what it asks, what would be written.
+// The drawer of a client: its connection, its permissions, and the changes to its files.
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
@@ -9,7 +9,7 @@ import { number } from "../../lib/format";
 import { own } from "../../lib/own";
 import { href } from "../../router";
 import { Button } from "../../ui/button";
-import { ByHand, ConnectButtons, perform, undo, usePreview, Written, type Narrow } from "../../ui/connect";
+import { ByHand, ConnectButtons, perform, undo, usePreview, Written, type Restriction } from "../../ui/connect";
 import { copy } from "../../ui/copy";
 import { Confirm } from "../../ui/dialog";
 import { Drawer, DrawerPart } from "../../ui/drawer";
@@ -26,28 +26,28 @@ import type { ClientUse } from "./used";
 export function ClientDrawer({ of: c, use, changes, onMove, onClose, onDisconnect }: {
   of: Client; use?: ClientUse; changes: readonly Change[]; onMove?: (by: number) => void; onClose: () => void; onDisconnect: (c: Client) => void;
 }) {
-  const [narrow, setNarrow] = useState<Narrow>({});
+  const [restriction, setRestriction] = useState<Restriction>({});
   const is = standing(c);
   const connected = is === "connected";
-  // A token is made once: what was asked for is not asked for again.
-  useEffect(() => setNarrow({}), [connected]);
+  // A token is created once, so the fields are reset.
+  useEffect(() => setRestriction({}), [connected]);
   const p = c.permissions;
   const rules = connected && !!p?.writable && !p.right;
-  const entry = usePreview(c, connected || is === "broken" ? null : "connect", narrow);
+  const entry = usePreview(c, connected || is === "broken" ? null : "connect", restriction);
   const permissions = usePreview(c, rules ? "permissions" : null);
   return (
     <Drawer label={connected ? c.name : `Connect ${c.name}`} class="client" title={<span class="sans">{connected ? c.name : `Connect ${c.name}`}</span>} meta={<How of={c} />} onMove={onMove} onClose={onClose}
-      footer={<Footer of={c} entry={entry} permissions={rules ? permissions : undefined} narrow={narrow} onDisconnect={onDisconnect} />}>
-      {c.broken.length > 0 && <DrawerPart title="Files that cannot be read">{c.broken.map((b) => <p class="error-line" key={b}><Visible text={b} /></p>)}</DrawerPart>}
+      footer={<Footer of={c} entry={entry} permissions={rules ? permissions : undefined} restriction={restriction} onDisconnect={onDisconnect} />}>
+      {c.broken.length > 0 && <DrawerPart title="Unreadable files">{c.broken.map((b) => <p class="error-line" key={b}><Visible text={b} /></p>)}</DrawerPart>}
       {!connected && is !== "broken" && <Written preview={entry} name={c.name} />}
-      {!connected && is !== "broken" && <Less id={c.id} value={narrow} onChange={setNarrow} />}
-      {p && is !== "broken" && <Asks of={c} />}
-      {rules && <Written preview={permissions} title="The permissions that are written" name={c.name} />}
-      {c.next && <DrawerPart title={connected ? "Until it is used" : "Then"}><p><Visible text={c.next} /></p></DrawerPart>}
+      {!connected && is !== "broken" && <Restrict id={c.id} value={restriction} onChange={setRestriction} />}
+      {p && is !== "broken" && <Permissions of={c} />}
+      {rules && <Written preview={permissions} title="Permission changes" name={c.name} />}
+      {c.next && <DrawerPart title="Next step"><p><Visible text={c.next} /></p></DrawerPart>}
       <Own of={c} />
-      {use && <DrawerPart title="In the last 24 hours"><Did of={use} /></DrawerPart>}
-      {!connected && <DrawerPart title="By hand"><ByHand of={c} /></DrawerPart>}
-      {changes.length > 0 && <DrawerPart title="Changes of its files"><Changes of={changes} /></DrawerPart>}
+      {use && <DrawerPart title="Last 24 hours"><Did of={use} /></DrawerPart>}
+      {!connected && <DrawerPart title="Manual setup"><ByHand of={c} /></DrawerPart>}
+      {changes.length > 0 && <DrawerPart title="File changes"><Changes of={changes} /></DrawerPart>}
     </Drawer>
   );
 }
@@ -55,15 +55,15 @@ export function ClientDrawer({ of: c, use, changes, onMove, onClose, onDisconnec
 function How({ of: c }: { of: Client }) {
   const lead = c.leads_to && <code><Visible text={c.leads_to} /></code>;
   switch (standing(c)) {
-    case "connected": return <><StandingOf of={c} />{lead && <>, {c.transport === "stdio" ? "it starts" : "it calls"} {lead}</>}{c.server !== "mcpproxy" && <> as <b class="strong"><Visible text={c.server} /></b></>}.</>;
-    case "foreign": return <><StandingOf of={c} />: {lead}. Writing makes <b class="strong"><Visible text={c.server} /></b> lead here.</>;
-    case "missing": return <><StandingOf of={c} />: <code><Visible text={c.missing!} /></code>. Writing names the program that runs now.</>;
+    case "connected": return <><StandingOf of={c} />{lead && <>, {c.transport === "stdio" ? "runs" : "calls"} {lead}</>}{c.server !== "mcpproxy" && <> as <b class="strong"><Visible text={c.server} /></b></>}.</>;
+    case "foreign": return <><StandingOf of={c} />: {lead}. Connecting changes the entry <b class="strong"><Visible text={c.server} /></b> to MCPProxy.</>;
+    case "missing": return <><StandingOf of={c} />: <code><Visible text={c.missing!} /></code>. Connecting again fixes the path.</>;
     case "broken": return <StandingOf of={c} />;
-    case "not": return <>{c.transport === "stdio" ? <>It starts only commands, so it gets <code>mcpproxy stdio</code>.</> : <>It gets the address of MCPProxy.</>}{!c.found && <> It was not found on this machine.</>}</>;
+    case "not": return <>{c.transport === "stdio" ? <>Runs <code>mcpproxy stdio</code>, since it only supports commands.</> : <>Connects to the address of MCPProxy.</>}{!c.found && <> Not found on this machine.</>}</>;
   }
 }
 
-function Footer({ of: c, entry, permissions, narrow, onDisconnect }: { of: Client; entry: Resource<Outcome>; permissions?: Resource<Outcome>; narrow: Narrow; onDisconnect: (c: Client) => void }) {
+function Footer({ of: c, entry, permissions, restriction, onDisconnect }: { of: Client; entry: Resource<Outcome>; permissions?: Resource<Outcome>; restriction: Restriction; onDisconnect: (c: Client) => void }) {
   const [busy, setBusy] = useState(false);
   const write = async () => {
     setBusy(true);
@@ -71,33 +71,33 @@ function Footer({ of: c, entry, permissions, narrow, onDisconnect }: { of: Clien
     setBusy(false);
   };
   const is = standing(c);
-  if (is === "broken") return <Button onClick={() => void copy(c.entry.text)}>Copy the entry</Button>;
+  if (is === "broken") return <Button onClick={() => void copy(c.entry.text)}>Copy entry</Button>;
   return (
     <>
-      {is !== "connected" && <ConnectButtons of={c} preview={entry} narrow={narrow} />}
+      {is !== "connected" && <ConnectButtons of={c} preview={entry} restriction={restriction} />}
       {permissions && <Button kind="main" decides disabled={busy || !permissions.data?.changed} onClick={write}>Write permissions</Button>}
       {is !== "not" && is !== "foreign" && <Button decides onClick={() => onDisconnect(c)}>Disconnect…</Button>}
     </>
   );
 }
 
-/** A profile or a token that narrows what a client gets. */
-function Less({ id, value, onChange }: { id: string; value: Narrow; onChange: (n: Narrow) => void }) {
+/** A profile or a token that restricts a client. */
+function Restrict({ id, value, onChange }: { id: string; value: Restriction; onChange: (n: Restriction) => void }) {
   const profiles = useResource("profiles", (signal) => api.get<{ profiles: ProfileView[] }>("/profiles", undefined, signal));
-  const set = (patch: Narrow) => onChange(Object.fromEntries(Object.entries({ ...value, ...patch }).filter(([, v]) => v)));
+  const set = (patch: Restriction) => onChange(Object.fromEntries(Object.entries({ ...value, ...patch }).filter(([, v]) => v)));
   return (
     <details class="less">
-      <summary>Give it less than everything</summary>
+      <summary>Restrict access</summary>
       <div class="less-fields">
-        <Field label="Profile" note={profiles.data?.profiles.length === 0 ? "The configuration has no profile." : "What it sees. Its token is confined to that, too; without one it can still ask at the main address."}>
+        <Field label="Profile" note={profiles.data?.profiles.length === 0 ? "The configuration has no profiles." : "Limits what the client sees. Add a token to enforce the limit at the main address, too."}>
           {(a) => (
             <select {...a} value={value.profile ?? ""} disabled={!profiles.data?.profiles.length} onChange={(e) => set({ profile: e.currentTarget.value })}>
-              <option value="">everything</option>
+              <option value="">none (all servers)</option>
               {profiles.data?.profiles.map((p) => <option key={p.name} value={p.name}>{p.name}</option>)}
             </select>
           )}
         </Field>
-        <Field label="Name of a token of its own" note="It is made when this is written, and goes into the client’s file, if nobody else can read that. Empty: none.">
+        <Field label="Token name" note="Creates a token and writes it to the client’s file, if only you can read the file. Empty: no token.">
           {(a) => <input {...a} class="field mono" placeholder={id} value={value.token ?? ""} autocomplete="off" spellcheck={false} onChange={(e) => set({ token: e.currentTarget.value.trim() })} />}
         </Field>
       </div>
@@ -105,14 +105,14 @@ function Less({ id, value, onChange }: { id: string; value: Narrow; onChange: (n
   );
 }
 
-/** Lane by lane what it does now, and which rule of which file decides; a rule that decides all of them is said once. */
-function Asks({ of: c }: { of: Client }) {
+/** The permission of each lane and the rule that decides it; a rule for all lanes is shown once. */
+function Permissions({ of: c }: { of: Client }) {
   const p = c.permissions!;
   const lanes = (["read", "write", "destructive"] as const).flatMap((lane) => laneOf(c, lane) ?? []);
   const one = new Set(lanes.map((l) => JSON.stringify([l.rule, l.why]))).size === 1;
   const rest = p.lanes.filter((l) => !l.right && !lanes.includes(l));
   return (
-    <DrawerPart title={standing(c) === "connected" ? "What it asks you" : "What it will ask you"}>
+    <DrawerPart title={standing(c) === "connected" ? "Permissions" : "Permissions after connecting"}>
       <table class="kv asks">
         <caption><span class="vh">Lanes</span></caption>
         <tbody>
@@ -122,7 +122,7 @@ function Asks({ of: c }: { of: Client }) {
               <tr key={lane}>
                 <td><Lane lane={lane} /></td>
                 <td>
-                  {l ? verdictWords[l.verdict] : "not known"}{l && !l.right && <span class="better">, should {l.wanted === "runs" ? "run" : "ask"}</span>}
+                  {l ? verdictWords[l.verdict] : "unknown"}{l && !l.right && <span class="better">, should {l.wanted === "runs" ? "run" : "ask"}</span>}
                   {l && !one && <Decides of={l} />}
                 </td>
               </tr>
@@ -131,10 +131,10 @@ function Asks({ of: c }: { of: Client }) {
         </tbody>
       </table>
       {one && <div class="same"><Decides of={lanes[0]!} /></div>}
-      {rest.length > 0 && lanes.every((l) => l.right) && <p class="same">Of its other tools not as it should be: {rest.map((l) => `${l.tool} ${verdictWords[l.verdict]}`).join(", ")}.</p>}
+      {rest.length > 0 && lanes.every((l) => l.right) && <p class="same">Other tools with wrong permissions: {rest.map((l) => `${l.tool} ${verdictWords[l.verdict]}`).join(", ")}.</p>}
       {p.by_hand && <p class="remark"><Icon name="settings" small /><span><Visible text={p.by_hand} /></span></p>}
       {p.notes?.map((n) => <p class="same" key={n}><Visible text={n} /></p>)}
-      {p.basis === "unverified" && <p class="same">Its maker does not document this: look once whether it asks.</p>}
+      {p.basis === "unverified" && <p class="same">This client does not document its permissions. Check once that it asks.</p>}
     </DrawerPart>
   );
 }
@@ -160,7 +160,7 @@ function Did({ of: u }: { of: ClientUse }) {
   );
 }
 
-const did: Record<Change["what"], string> = { connect: "connected", disconnect: "disconnected", permissions: "permissions written", import: "servers taken over" };
+const did: Record<Change["what"], string> = { connect: "connected", disconnect: "disconnected", permissions: "permissions written", import: "servers imported" };
 
 function Changes({ of }: { of: readonly Change[] }) {
   return (
@@ -169,19 +169,19 @@ function Changes({ of }: { of: readonly Change[] }) {
         <li key={c.id}>
           <span class="grow">{own(did, c.what) ?? c.what}{c.undone && <span class="dim">, undone</span>} <span class="dim mono"><Visible text={short(c.path)} /></span></span>
           <Time at={c.at} class="dim" />
-          {c.undoable && !c.undone && <Button kind="quiet" small decides label={`Undo: ${own(did, c.what) ?? c.what}`} onClick={() => void attempt(() => undo(c.id), { text: "The file is as it was" })}>Undo</Button>}
+          {c.undoable && !c.undone && <Button kind="quiet" small decides label={`Undo: ${own(did, c.what) ?? c.what}`} onClick={() => void attempt(() => undo(c.id), { text: "File restored" })}>Undo</Button>}
         </li>
       ))}
     </ul>
   );
 }
 
-/** Asks before MCPProxy is taken out of a client. */
+/** Confirms disconnecting a client. */
 export function Disconnect({ of: c, onClose }: { of: Client; onClose: () => void }) {
   const preview = usePreview(c, "disconnect");
   return (
     <Confirm title={`Disconnect ${c.name}?`} action="Disconnect" danger={false} onClose={onClose} onConfirm={() => perform(c, "disconnect").then(() => undefined)}>
-      <p>It no longer reaches any server of MCPProxy. This can be undone.</p>
+      <p>The client can no longer use the servers of MCPProxy. You can undo this.</p>
       <Written preview={preview} name={c.name} />
     </Confirm>
   );

@@ -20,10 +20,10 @@ import { NewToken, Tokens, useTokens } from "./tokens";
 import { clientsOf, heading, rowsOf } from "./used";
 import "./clients.css";
 
-const gather = 5000; // ms: sessions are counted from the log
+const gather = 5000; // ms between reloads, since sessions are counted from the log
 const schema = { id: text(), sort: ordering(Object.keys(orders)) };
 
-/** Who may use MCPProxy, how, and what does each do by itself? */
+/** The Clients page: clients and their permissions, leases, addresses, tokens, sessions. */
 export default function Clients() {
   const [q, setQ] = useQuery(schema);
   const status = useStatus();
@@ -60,14 +60,14 @@ export default function Clients() {
               <div>
                 <h1>{list.data ? heading(uses.length, more) : "Clients"}</h1>
                 <p class="lead one">
-                  {known.data && rows.length === 0 ? <>None was found on this machine. Point one at this address: {address && <><code>{address}</code><CopyButton label="Copy the address" text={address} /></>}</> : "What each may do by itself, lane by lane, as its own files say."}
+                  {known.data && rows.length === 0 ? <>No clients found on this machine. Connect one to this address: {address && <><code>{address}</code><CopyButton label="Copy address" text={address} /></>}</> : "What each client runs without asking, by lane, from its configuration files."}
                 </p>
               </div>
               <div class="acts"><Button cap="n" decides onClick={() => setMaking(true)}>New token</Button></div>
             </div>
           </div>
-          {list.error !== undefined && !list.data && <ErrorPart title="The sessions cannot be read" error={list.error} onRetry={list.reload} />}
-          <Loaded of={known} title="The clients cannot be read" skeleton={<div class="page nopt"><Skeleton lines={6} /></div>}>
+          {list.error !== undefined && !list.data && <ErrorPart title="Could not load sessions" error={list.error} onRetry={list.reload} />}
+          <Loaded of={known} title="Could not load clients" skeleton={<div class="page nopt"><Skeleton lines={6} /></div>}>
             {() => rows.length > 0 && <ClientTable rows={rows} open={q.id} order={q.sort} onOrder={(sort) => setQ({ sort })} onDisconnect={setLeaving} />}
           </Loaded>
           <div class="page nopt">
@@ -89,11 +89,11 @@ export default function Clients() {
   );
 }
 
-/** Known clients that were not found: what to write for each is there all the same. */
+/** Supported clients that were not found on this machine. */
 function Elsewhere({ clients, open }: { clients: readonly Client[]; open: string }) {
   return (
     <section class="sec elsewhere">
-      <div class="top2"><h2>Others</h2><span class="dim">not found on this machine; what to write is known</span></div>
+      <div class="top2"><h2>Other clients</h2><span class="dim">supported, but not found on this machine</span></div>
       <div class="chips">{clients.map((c) => <button type="button" class="chip" key={c.id} aria-pressed={c.id === open} onClick={() => go(opened(c.id))}>{c.name}</button>)}</div>
     </section>
   );

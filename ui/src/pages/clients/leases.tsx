@@ -1,4 +1,4 @@
-// Leases that run: calls that nobody is asked about for a while.
+// Active leases: calls that run without asking for a limited time.
 
 import { useState } from "preact/hooks";
 import { api, path } from "../../api/client";
@@ -19,18 +19,18 @@ export function Leases() {
   const of = useResource("leases", async (signal) => (await api.get<{ leases: LeaseView[] }>("/leases", undefined, signal)).leases, { turn });
   useEvents((batch) => batch.some((e) => e.name === "reset" || e.name === "pending" || e.name === "config") && setTurn((n) => n + 1));
   const revoke = async (l: LeaseView) => {
-    await attempt(() => api.delete(path`/leases/${l.id}`), { text: `The lease for ${whatOf(l)} is revoked` });
+    await attempt(() => api.delete(path`/leases/${l.id}`), { text: `Revoked the lease for ${whatOf(l)}` });
     of.reload();
   };
   if (of.data?.length === 0) return null;
   return (
     <section class="sec">
-      <div class="top2"><h2>Leases</h2><span class="dim">calls that you have allowed for a while: nobody is asked about them</span></div>
-      <Loaded of={of} title="The leases cannot be read">
+      <div class="top2"><h2>Leases</h2><span class="dim">calls that run without asking for a limited time</span></div>
+      <Loaded of={of} title="Could not load leases">
         {(all) => (
           <table class="plain toks">
             <caption><span class="vh">Leases</span></caption>
-            <thead class="vh-head"><tr><th scope="col">Calls</th><th scope="col">Calls left</th><th scope="col">Ends</th><th scope="col">Who</th><th scope="col">At worst</th><th scope="col">Given</th><th><span class="vh">Action</span></th></tr></thead>
+            <thead class="vh-head"><tr><th scope="col">Calls</th><th scope="col">Calls left</th><th scope="col">Ends</th><th scope="col">Client</th><th scope="col">Lane</th><th scope="col">Granted</th><th><span class="vh">Action</span></th></tr></thead>
             <tbody>
               {all.map((l) => (
                 <tr key={l.id}>
@@ -51,7 +51,7 @@ export function Leases() {
   );
 }
 
-/** Returns what a lease is for: "github:create_issue", "all of github". */
+/** Returns the scope of a lease: "github:create_issue", "all tools on github". */
 function whatOf(l: LeaseView): string {
-  return l.tools ? `${l.server}:${l.tools}` : `all of ${l.server}`;
+  return l.tools ? `${l.server}:${l.tools}` : `all tools on ${l.server}`;
 }

@@ -6,7 +6,7 @@ import { DrawerPart } from "../../ui/drawer";
 import { FoundList, useFound } from "../../ui/found";
 import { toast } from "../../ui/toast";
 
-/** The servers that a client has besides MCPProxy; nothing when there are none to take over. */
+/** The servers of a client that can be imported; nothing if there are none. */
 export function Own({ of: c }: { of: Client }) {
   const found = useFound({ ticked: true, client: c.id });
   const [busy, setBusy] = useState(false);
@@ -15,13 +15,13 @@ export function Own({ of: c }: { of: Client }) {
     setBusy(true);
     const well = (await found.add()).filter((a) => !a.error).length;
     setBusy(false);
-    if (well > 0) toast({ text: `${count(well, "server")} of ${c.name} ${well === 1 ? "is" : "are"} taken over` });
+    if (well > 0) toast({ text: `Imported ${count(well, "server")} from ${c.name}` });
   };
   return (
-    <DrawerPart title="Servers it has by itself">
+    <DrawerPart title="Servers to import">
       <FoundList of={found} bare />
-      <div class="row go"><Button decides disabled={busy || found.count === 0} onClick={take}>{found.count > 0 ? `Take over ${count(found.count, "server")}` : "Take over"}</Button></div>
-      <p class="same">Every client reaches them then. Taking over approves exactly these launches: they are started, and their definitions are scanned.</p>
+      <div class="row go"><Button decides disabled={busy || found.count === 0} onClick={take}>{found.count > 0 ? `Import ${count(found.count, "server")}` : "Import"}</Button></div>
+      <p class="same">Imported servers are available to all clients. Importing approves exactly these launches. The servers start, and their definitions are scanned.</p>
     </DrawerPart>
   );
 }

@@ -10,11 +10,11 @@ import { sessionName, went, type Session } from "./used";
 const few = 20;
 
 /** Sessions, the newest first. */
-export function Sessions({ sessions, known, total, more }: { sessions: readonly Session[]; known: readonly Client[]; total: number; /** The log has older ones that were not looked at. */ more: boolean }) {
+export function Sessions({ sessions, known, total, more }: { sessions: readonly Session[]; known: readonly Client[]; total: number; /** The log has older ones that were not counted. */ more: boolean }) {
   const [shown, setShown] = useState(few);
   return (
     <section class="sec">
-      <div class="top2"><h2>Sessions</h2><span class="dim">{number(total)}{more ? " and older ones" : ""} in the last 24 hours</span></div>
+      <div class="top2"><h2>Sessions</h2><span class="dim">{number(total)}{more ? "+" : ""} in the last 24 hours</span></div>
       <table class="plain sessions">
         <caption><span class="vh">Sessions</span></caption>
         <tbody>
@@ -30,7 +30,7 @@ export function Sessions({ sessions, known, total, more }: { sessions: readonly 
         </tbody>
       </table>
       {sessions.length > shown && <Button kind="quiet" small onClick={() => setShown(shown + 200)}>{`Show ${Math.min(200, sessions.length - shown)} more`}</Button>}
-      {shown >= sessions.length && total > sessions.length && <p class="same">{number(total - sessions.length)} older ones are in the activity.</p>}
+      {shown >= sessions.length && total > sessions.length && <p class="same">{number(total - sessions.length)} older sessions are in Activity.</p>}
     </section>
   );
 }

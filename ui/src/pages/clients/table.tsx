@@ -1,4 +1,4 @@
-// Client by lane: what each does by itself.
+// The table of clients: what each runs without asking, by lane.
 
 import type { Client, Lane as LaneName, PermissionLane } from "../../api/types";
 import { laneOf, placeOf, standing, verdictWords, type Standing } from "../../lib/clients";
@@ -27,7 +27,7 @@ const heads: readonly HeadOf[] = [
 
 const verdict = (lane: LaneName) => ({ client: c }: Row) => (c && standing(c) === "connected" ? (laneOf(c, lane)?.verdict ?? "unknown") : undefined);
 
-/** What the table is sorted by, by column. */
+/** The sort value of a row, by column. */
 export const orders: Readonly<Record<string, (r: Row) => Value>> = {
   name: (r) => r.name, read: verdict("read"), write: verdict("write"), destructive: verdict("destructive"), calls: (r) => r.use?.calls, seen: (r) => r.use?.last,
 };
@@ -35,7 +35,7 @@ export const orders: Readonly<Record<string, (r: Row) => Value>> = {
 export function ClientTable({ rows, open, order, onOrder, onDisconnect }: { rows: readonly Row[]; open: string; order: Order; onOrder: (order: Order) => void; onDisconnect: (c: Client) => void }) {
   return (
     <table class="t clients-t">
-      <caption><span class="vh">Clients and what they may do</span></caption>
+      <caption><span class="vh">Clients and their permissions</span></caption>
       <thead>
         <tr>{heads.map((h) => <Head key={h.key} of={h} order={order} onOrder={onOrder} />)}</tr>
       </thead>
@@ -54,7 +54,7 @@ export function ClientTable({ rows, open, order, onOrder, onDisconnect }: { rows
   );
 }
 
-// A click anywhere in a row opens it; what acts by itself does not.
+// A click in a row opens it, except on links and buttons.
 function pressed(e: MouseEvent, r: Row): void {
   if (r.id && !(e.target as Element).closest("a, button, [popover]")) go(opened(r.id));
 }
@@ -65,38 +65,38 @@ function Name({ of: r }: { of: Row }) {
 }
 
 const standings: Record<Exclude<Standing, "connected">, { kind: StateKind; word: string }> = {
-  not: { kind: "off", word: "not connected" }, foreign: { kind: "wait", word: "leads to something else" }, missing: { kind: "bad", word: "what it starts is gone" }, broken: { kind: "bad", word: "its file cannot be read" },
+  not: { kind: "off", word: "not connected" }, foreign: { kind: "wait", word: "connected to another server" }, missing: { kind: "bad", word: "command not found" }, broken: { kind: "bad", word: "cannot read its file" },
 };
 
-/** Returns how a client stands that is not simply connected. */
+/** The connection state of a client. */
 export function StandingOf({ of: c }: { of: Client }) {
   const s = standing(c);
   return s === "connected" ? <State kind="ready">connected</State> : <State kind={standings[s].kind}>{standings[s].word}</State>;
 }
 
 function Lanes({ of: { client } }: { of: Row }) {
-  if (!client) return <td colSpan={3} class="k-all"><span class="dim">none of those whose files are known</span></td>;
+  if (!client) return <td colSpan={3} class="k-all"><span class="dim">permissions unknown</span></td>;
   if (standing(client) !== "connected") return <td colSpan={3} class="k-all"><StandingOf of={client} /></td>;
   return <>{lanes.map((l) => <td key={l} class="k-l"><span class="only-small"><Lane lane={l} quiet /></span><Verdict of={laneOf(client, l)} /></td>)}</>;
 }
 
-/** What a client does with a lane; what is not as it should be is marked. */
+/** The permission of a lane; a wrong one is marked. */
 export function Verdict({ of: l }: { of?: PermissionLane }) {
-  if (!l) return <span class="dim">not known</span>;
+  if (!l) return <span class="dim">unknown</span>;
   const why = [l.rule.text, placeOf(l.rule)].filter(Boolean).join(", ");
   if (l.right) return <span class={l.verdict === "runs" ? undefined : "soft"} title={why}>{verdictWords[l.verdict]}</span>;
   const kind = l.verdict === "unknown" ? "off" : "wait";
-  return <span title={`${why}. Better: ${verdictWords[l.wanted]}.`}><State kind={kind}>{verdictWords[l.verdict]}</State></span>;
+  return <span title={`${why}. Recommended: ${verdictWords[l.wanted]}.`}><State kind={kind}>{verdictWords[l.verdict]}</State></span>;
 }
 
 function Action({ of: { client, use }, onDisconnect }: { of: Row; onDisconnect: (c: Client) => void }) {
   if (!client) return null;
-  const word = standing(client) === "broken" ? "Look" : "Connect";
+  const word = standing(client) === "broken" ? "View" : "Connect";
   if (standing(client) !== "connected") return <Button small onClick={() => go(opened(client.id))} label={`${word} ${client.name}`}>{word}</Button>;
   return (
     <Menu name={`More for ${client.name}`} class="btn quiet sm ico" end label={<Icon name="dots" />}>
-      <button type="button" role="menuitem" onClick={() => go(opened(client.id))}><Icon name="file" small />What decides</button>
-      {use && <button type="button" role="menuitem" onClick={() => go(href("activity", { client: use.raw, since: "24h" }))}><Icon name="activity" small />What it did</button>}
+      <button type="button" role="menuitem" onClick={() => go(opened(client.id))}><Icon name="file" small />View permissions</button>
+      {use && <button type="button" role="menuitem" onClick={() => go(href("activity", { client: use.raw, since: "24h" }))}><Icon name="activity" small />View activity</button>}
       <hr />
       <button type="button" role="menuitem" onClick={() => onDisconnect(client)}><Icon name="close" small />Disconnect…</button>
     </Menu>

@@ -1,27 +1,27 @@
-// What the form of a new token says, as REST takes it.
+// The form of a new token, as a REST request.
 
 import type { Lane } from "../../api/types";
 
 export const lanes: readonly Lane[] = ["read", "write", "destructive"];
 
-/** The lanes that are ticked for a new token: what it may do besides is said on purpose. */
+/** The lanes that are selected for a new token. */
 export const newLanes: readonly Lane[] = ["read"];
 
-/** How long a token can be good, and in words. */
-export const lives: readonly (readonly [string, string])[] = [["1d", "a day"], ["7d", "a week"], ["30d", "30 days"], ["90d", "90 days"], ["365d", "a year"], ["", "no end"]];
+/** The lifetimes of a token, and their labels. */
+export const lives: readonly (readonly [string, string])[] = [["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"], ["90d", "90 days"], ["365d", "1 year"], ["", "no expiration"]];
 
-/** Returns the names and patterns of a text with commas or spaces between. */
+/** Splits a text at commas and spaces into names and patterns. */
 export function serverNames(text: string): string[] {
   return [...new Set(text.split(/[\s,]+/).filter(Boolean))];
 }
 
-/** Returns why a token cannot be made, or "". */
+/** Returns why a token cannot be created, or "". */
 export function tokenTrouble(name: string, may: readonly Lane[]): string {
-  if (!name) return "It needs a name.";
-  return may.length === 0 ? "It may do nothing: choose a lane." : "";
+  if (!name) return "Enter a name.";
+  return may.length === 0 ? "Select at least one lane." : "";
 }
 
-/** Returns the body for POST /tokens; what does not limit is left out. */
+/** Returns the body for POST /tokens, without empty limits. */
 export function bodyOf(f: { name: string; profile: string; servers: string; lanes: readonly Lane[]; life: string }): Record<string, unknown> {
   const servers = serverNames(f.servers);
   return {

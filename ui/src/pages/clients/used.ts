@@ -1,13 +1,13 @@
-// Clients by what their sessions tell, and by what their files say.
+// Clients from their sessions and from their configuration files.
 
 import type { Client, SessionList } from "../../api/types";
 import { clientName, clientOf, standing } from "../../lib/clients";
-import { count, spelled } from "../../lib/format";
+import { count } from "../../lib/format";
 
 export type Session = SessionList["sessions"][number];
 export interface ClientUse { name: string; raw: string; versions: string[]; sessions: number; calls: number; refused: number; failed: number; last: string }
 
-/** Returns the clients of agents, the one seen last first. Who used REST, the command line or this page is no client. */
+/** Returns the clients of agents, the last seen first. REST, the command line and this page are not clients. */
 export function clientsOf(sessions: readonly Session[], known: readonly Client[]): ClientUse[] {
   const all = new Map<string, ClientUse>();
   for (const s of sessions) {
@@ -15,7 +15,7 @@ export function clientsOf(sessions: readonly Session[], known: readonly Client[]
     if (s.source !== "mcp") continue;
     const raw = s.client_name ?? "";
     let c = all.get(raw);
-    if (!c) all.set(raw, (c = { raw, name: raw ? clientName(raw, known) : "It has no name", versions: [], sessions: 0, calls: 0, refused: 0, failed: 0, last: s.last }));
+    if (!c) all.set(raw, (c = { raw, name: raw ? clientName(raw, known) : "Unnamed client", versions: [], sessions: 0, calls: 0, refused: 0, failed: 0, last: s.last }));
     c.sessions++;
     c.calls += s.calls;
     c.refused += s.refused;
@@ -26,10 +26,10 @@ export function clientsOf(sessions: readonly Session[], known: readonly Client[]
   return [...all.values()].sort((a, b) => Date.parse(b.last) - Date.parse(a.last));
 }
 
-/** A row of the page: a client that is known, one that was seen, or both. */
+/** A row of the page: a known client, a client with sessions, or both. */
 export interface Row { id: string; name: string; client?: Client; use?: ClientUse }
 
-/** Returns the rows: those that are connected, then who was seen besides, then those that are only installed; and the known ones that are not on this machine. */
+/** Returns the rows: connected clients, other clients with sessions, installed clients; elsewhere are the known ones not on this machine. */
 export function rowsOf(known: readonly Client[], uses: readonly ClientUse[]): { rows: Row[]; elsewhere: Client[] } {
   const left = [...uses];
   const take = (c: Client) => {
@@ -44,18 +44,18 @@ export function rowsOf(known: readonly Client[], uses: readonly ClientUse[]): { 
   };
 }
 
-/** Returns the sentence that heads the page. more: there are sessions that were not looked at. */
+/** Returns the heading of the page. more: there are sessions that were not counted. */
 export function heading(clients: number, more: boolean): string {
-  if (clients === 0) return more ? "No client among the newest sessions" : "No client used MCPProxy today";
-  return `${more ? "At least " + spelled(clients).toLowerCase() : spelled(clients)} ${clients === 1 ? "client" : "clients"} used MCPProxy today`;
+  if (clients === 0) return more ? "No clients in the newest sessions" : "No clients in the last 24 hours";
+  return `${more ? "At least " : ""}${count(clients, "client")} in the last 24 hours`;
 }
 
-/** Returns what a client is called in the list of sessions: "Claude Code 2.4.1". */
+/** Returns the client of a session: "Claude Code 2.4.1". */
 export function sessionName(s: Session, known: readonly Client[]): string {
-  return [s.client_name ? clientName(s.client_name, known) : (s.source ?? "no name"), s.client_version].filter(Boolean).join(" ");
+  return [s.client_name ? clientName(s.client_name, known) : (s.source ?? "unnamed"), s.client_version].filter(Boolean).join(" ");
 }
 
-/** Returns how a session went: "9 calls, 1 refused". */
+/** Returns the calls of a session: "9 calls, 1 refused". */
 export function went(s: Pick<Session, "calls" | "refused" | "failed">): string {
   return [count(s.calls, "call"), s.refused > 0 && `${count(s.refused, "refused", "refused")}`, s.failed > 0 && `${count(s.failed, "failed", "failed")}`].filter(Boolean).join(", ");
 }

@@ -10,7 +10,7 @@ import { params } from "../../lib/range";
 import { href } from "../../router";
 import { isCall, useTurn } from "./live";
 
-/** Five figures: how fast, what it costs, what it spares, how well tools are found, the log. */
+/** Five figures: call time, overhead, size of definitions, search quality, activity log. */
 export function Facts({ of: s }: { of: Summary }) {
   const [range] = useRange();
   const turn = useTurn(isCall, 10_000);
@@ -22,12 +22,12 @@ export function Facts({ of: s }: { of: Summary }) {
   return (
     <dl class="facts sec2">
       <Fact name="Median call" small={s.calls > 0 && `p95 ${ms(s.p95_ms)}`}>{s.calls > 0 ? ms(s.p50_ms) : "–"}</Fact>
-      <Fact name="Added by MCPProxy" small={s.calls > 0 && `p95 ${duration(s.own_p95_us / 1000)}`}>{s.calls > 0 ? duration(s.own_p50_us / 1000) : "–"}</Fact>
-      <Fact name="Definitions an agent loads" small={d && `${d.all_bytes > d.loaded_bytes ? "instead of" : "all have"} ${bytes(d.all_bytes)}`}>{d ? bytes(d.loaded_bytes) : "–"}</Fact>
-      <Fact name="Found at first place" small={!!stats?.searches && `of calls after ${count(stats.searches, "search", "searches")}`}>{stats?.searches ? `${Math.round(stats.recall_1 * 100)} %` : "–"}</Fact>
+      <Fact name="MCPProxy overhead" small={s.calls > 0 && `p95 ${duration(s.own_p95_us / 1000)}`}>{s.calls > 0 ? duration(s.own_p50_us / 1000) : "–"}</Fact>
+      <Fact name="Definitions loaded" small={d && `${d.all_bytes > d.loaded_bytes ? "instead of" : "of"} ${bytes(d.all_bytes)}`}>{d ? bytes(d.loaded_bytes) : "–"}</Fact>
+      <Fact name="Top search hit" small={!!stats?.searches && `of calls after ${count(stats.searches, "search", "searches")}`}>{stats?.searches ? `${Math.round(stats.recall_1 * 100)} %` : "–"}</Fact>
       <Fact
-        name="Log"
-        small={status && <a href={href("activity")} title={verified ? `Verified ${exact(verified.at)}` : "Not verified since MCPProxy started"}>records, {verified ? (verified.ok ? "intact" : "not intact") : "not verified"}</a>}
+        name="Activity log"
+        small={status && <a href={href("activity")} title={verified ? `Verified ${exact(verified.at)}` : "Not verified since MCPProxy started"}>records, {verified ? (verified.ok ? "verified" : "not valid") : "not verified"}</a>}
       >
         {status?.activity.records === undefined ? "–" : number(status.activity.records)}
       </Fact>
@@ -39,9 +39,9 @@ export function Facts({ of: s }: { of: Summary }) {
 const ms = (n: number) => (n < 1 ? "< 1 ms" : duration(n));
 
 const day = 86_400_000;
-let asked = false; // once while this page is open: it reads the whole log
+let asked = false; // once per page load, since it reads the whole log
 
-// Whether the log is intact nobody knows before it was looked at.
+// Verifies the log if the last verification is older than a day.
 function useVerified() {
   const status = useStatus();
   const at = status.data?.activity.verified?.at;
@@ -49,7 +49,7 @@ function useVerified() {
   useEffect(() => {
     if (!due || asked) return;
     asked = true;
-    api.get("/activity/verify").then(status.reload, () => {}); // the page then goes on saying that it was not verified
+    api.get("/activity/verify").then(status.reload, () => {}); // the page still shows "not verified"
   }, [due]);
 }
 

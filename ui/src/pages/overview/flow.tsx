@@ -1,4 +1,4 @@
-// Calls over time, and the lanes beside them.
+// Calls over time, and a table of the lanes.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -23,14 +23,14 @@ export function Flow({ of: s }: { of: Summary }) {
   return (
     <section class="sec">
       <div class="top">
-        <h2>{nothing ? `No call ${within(range, now.value)}` : count(s.calls, "call")}</h2>
-        <span class="dim">{nothing ? <Last at={s.last} ended={range.until !== ""} /> : `${inSteps(s.step_seconds)}, refused and failed below the line${s.cut ? "; only the newest part of the log was counted" : ""}${s.incomplete ? "; the newest are missing" : ""}`}</span>
+        <h2>{nothing ? `No calls ${within(range, now.value)}` : count(s.calls, "call")}</h2>
+        <span class="dim">{nothing ? <Last at={s.last} ended={range.until !== ""} /> : `${inSteps(s.step_seconds)}, refused and failed below the line${s.cut ? "; only the newest records are counted" : ""}${s.incomplete ? "; newest records missing" : ""}`}</span>
         {!nothing && <TableToggle on={table} onChange={setTable} />}
       </div>
       <div class="flow">
         <Chart
           buckets={s.buckets} step={s.step_seconds} asTable={table} height={168}
-          summary={nothing ? `No call ${within(range, now.value)}.` : summary(s.buckets, s.step_seconds, s.refused, s.failed)}
+          summary={nothing ? `No calls ${within(range, now.value)}.` : summary(s.buckets, s.step_seconds, s.refused, s.failed)}
           onRange={(from, to) => setRange(span(from, to))}
           onBucket={(from, to) => go(href("activity", span(from, to)))}
         />
@@ -41,11 +41,11 @@ export function Flow({ of: s }: { of: Summary }) {
   );
 }
 
-// ended: the span ends before now, and what came after it is not known here.
+// ended: the range ends before now.
 function Last({ at, ended }: { at: string | undefined; ended: boolean }) {
-  if (!at) return ended ? <>There was none before it either.</> : <>There was none yet. <a class="link" href={href("overview", { start: "1" })}>Three steps to a first call</a></>;
+  if (!at) return ended ? <>No earlier calls.</> : <>No calls yet. <a class="link" href={href("overview", { start: "1" })}>Make your first call</a></>;
   const text = ago(at, now.value);
-  return <>The last one was {text === "now" ? "just now" : <time dateTime={at} title={exact(at)}>{text} ago</time>}.</>;
+  return <>Last call {text === "now" ? "just now" : <time dateTime={at} title={exact(at)}>{text} ago</time>}.</>;
 }
 
 function Lanes({ of: s }: { of: Summary }) {
@@ -68,7 +68,7 @@ function Lanes({ of: s }: { of: Summary }) {
             </tr>
           );
         })}
-        <Below label="Refused" css="f-ref" outlined href={href("activity", { ...at, status: "blocked", type: "policy_decision" })} n={s.refused}>{s.refused ? "not sent on" : ""}</Below>
+        <Below label="Refused" css="f-ref" outlined href={href("activity", { ...at, status: "blocked", type: "policy_decision" })} n={s.refused}>{s.refused ? "not sent" : ""}</Below>
         <Below label="Failed" css="f-fail" href={href("activity", { ...at, status: "error,interrupted", type: "tool_call" })} n={s.failed}>{failed}</Below>
       </tbody>
     </table>

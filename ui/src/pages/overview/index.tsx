@@ -1,4 +1,4 @@
-// Is it fine, and what needs me? Without servers: the first run.
+// The Overview page: what needs attention, and figures. Without servers: the first run.
 
 import { useEffect, useState } from "preact/hooks";
 import type { FunctionComponent } from "preact";
@@ -9,7 +9,7 @@ import { Loaded } from "../../ui/parts";
 import Overview from "./overview";
 import "./overview.css";
 
-// That the first run is shown stands in the URL: it goes on when there are servers.
+// The URL says that the first run is shown, so that it continues when there are servers.
 const schema = { start: flag() };
 
 export default function Page() {
@@ -20,12 +20,12 @@ export default function Page() {
     if (none && !start) setQ({ start: true }, { replace: true });
   }, [none, start]);
   if (servers.data && (none || start)) return <FirstRun servers={servers.data} onEnd={() => setQ({ start: false })} />;
-  return <Loaded of={servers} title="The servers cannot be read" skeleton={<div class="page"><h1 class="vh">Overview</h1></div>}>{(all) => <Overview servers={all} />}</Loaded>;
+  return <Loaded of={servers} title="Could not load servers" skeleton={<div class="page"><h1 class="vh">Overview</h1></div>}>{(all) => <Overview servers={all} />}</Loaded>;
 }
 
 type Start = FunctionComponent<{ servers: import("../../api/types").Server[]; onEnd: () => void }>;
 
-// Only new users need it: a file of its own.
+// Loaded separately, since only new users need it.
 function FirstRun(props: Parameters<Start>[0]) {
   const [loaded, setLoaded] = useState<{ Start: Start }>();
   useEffect(() => void import("./start/index").then((m) => setLoaded({ Start: m.default })), []);

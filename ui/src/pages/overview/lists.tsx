@@ -1,4 +1,4 @@
-// The busiest tools, what was refused lately, and who called.
+// The busiest tools, recent refusals, and the clients.
 
 import type { ComponentChildren } from "preact";
 import { api } from "../../api/client";
@@ -15,7 +15,7 @@ import { Visible } from "../../ui/words";
 import { lastRefused, refusedAt, whyRefused } from "./words";
 
 const most = 6;
-const recent = 100; // a record of a refusal that is repeated keeps its place in the log: the last of its times may be the newest
+const recent = 100; // a repeated refusal keeps the position of its first time, so more records than shown are needed
 
 export function Lists({ turn, refused }: { turn: number; refused?: number }) {
   const [range] = useRange();
@@ -28,11 +28,11 @@ export function Lists({ turn, refused }: { turn: number; refused?: number }) {
   const at = carried("activity");
   return (
     <div class="three sec">
-      <Part title="Busiest tools" of={tools} rows={(s) => s.groups.filter((g) => g.calls > 0)} nothing="No call">{(all) => <Busiest all={all} />}</Part>
-      <Part title="Refused lately" of={blocked} rows={(l) => lastRefused(l.activities, most)} nothing="Nothing was refused" end={!!refused && <a class="end link" href={href("activity", { ...at, status: "blocked", type: "policy_decision" })}>All {number(refused)}</a>}>
+      <Part title="Busiest tools" of={tools} rows={(s) => s.groups.filter((g) => g.calls > 0)} nothing="No calls">{(all) => <Busiest all={all} />}</Part>
+      <Part title="Recent refusals" of={blocked} rows={(l) => lastRefused(l.activities, most)} nothing="No refused calls" end={!!refused && <a class="end link" href={href("activity", { ...at, status: "blocked", type: "policy_decision" })}>All {number(refused)}</a>}>
         {(all) => (
           <table class="plain refs">
-            <caption><span class="vh">Refused lately</span></caption>
+            <caption><span class="vh">Recent refusals</span></caption>
             <tbody>
               {all.map((r) => (
                 <tr key={r.id}>
@@ -45,14 +45,14 @@ export function Lists({ turn, refused }: { turn: number; refused?: number }) {
           </table>
         )}
       </Part>
-      <Part title="Clients" of={clients} rows={(s) => s.groups} nothing="No client called" end={<a class="end link" href={href("clients")}>Connect another</a>}>
+      <Part title="Clients" of={clients} rows={(s) => s.groups} nothing="No clients" end={<a class="end link" href={href("clients")}>Connect a client</a>}>
         {(all) => (
           <table class="plain cls">
-            <caption><span class="vh">Clients and their calls</span></caption>
+            <caption><span class="vh">Calls by client</span></caption>
             <tbody>
               {all.slice(0, most).map((g) => (
                 <tr key={g.key}>
-                  <td>{g.key ? <a href={href("activity", { ...at, client: g.key })}><Visible text={g.key} /></a> : <span class="dim">not said</span>}</td>
+                  <td>{g.key ? <a href={href("activity", { ...at, client: g.key })}><Visible text={g.key} /></a> : <span class="dim">unnamed</span>}</td>
                   <td class="n">{number(g.calls)}</td>
                   <td class="n dim"><Time at={g.last} /></td>
                 </tr>
@@ -69,10 +69,10 @@ function Part<T, R>({ title, of, rows, nothing, end, children }: { title: string
   return (
     <section>
       <div class="top2"><h2>{title}</h2>{end}</div>
-      <Loaded of={of} title={`${title}: cannot be read`}>
+      <Loaded of={of} title={`Could not load ${title.toLowerCase()}`}>
         {(data) => {
           const all = rows(data);
-          return all.length ? children(all) : <p class="dim none">{nothing} in this time.</p>;
+          return all.length ? children(all) : <p class="dim none">{nothing} in this period.</p>;
         }}
       </Loaded>
     </section>
@@ -80,7 +80,7 @@ function Part<T, R>({ title, of, rows, nothing, end, children }: { title: string
 }
 
 function Busiest({ all }: { all: Summary["groups"] }) {
-  // A summary by tool has no lanes; the list of tools does, and changes rarely.
+  // The summary by tool has no lanes; the list of tools has them.
   const tools = useResource("lanes of tools", (signal) => api.get<ToolList>("/tools", { sort: "calls", limit: 100 }, signal)).data;
   const at = carried("activity");
   return (

@@ -1,12 +1,12 @@
-// When the figures of the page are to be asked for again: after events, not more often
-// than a bound, and each minute, since their span moves on.
+// When to reload the figures of the page: after events, not more often
+// than a limit, and each minute, since the time range moves.
 
 import { useEffect, useState } from "preact/hooks";
 import type { LiveEvent } from "../../api/events";
 import { useEvents } from "../../data/live";
 import { now } from "../../data/now";
 
-/** Returns a number that changes when figures are stale; after a change it rests for ms. */
+/** Returns a number that changes when figures are stale, at most once in ms. */
 export function useTurn(stale: (e: LiveEvent) => boolean, ms = 2000): number {
   const [turn, setTurn] = useState(0);
   const [wait] = useState({ timer: 0, again: false });

@@ -17,7 +17,7 @@ import { needsOf } from "./needs";
 import { Todo } from "./todo";
 import { heading, logState, works } from "./words";
 
-/** The page of who has servers. */
+/** The page once there are servers. */
 export default function Overview({ servers }: { servers: Server[] }) {
   const [range] = useRange();
   const turn = useTurn(isCall);
@@ -29,7 +29,7 @@ export default function Overview({ servers }: { servers: Server[] }) {
   return (
     <div class="page over">
       <Answer servers={servers} />
-      <Loaded of={summary} title="The calls cannot be counted" skeleton={<section class="sec"><Skeleton lines={8} /></section>}>
+      <Loaded of={summary} title="Could not load call statistics" skeleton={<section class="sec"><Skeleton lines={8} /></section>}>
         {(s) => <><Flow of={s} /><Facts of={s} /></>}
       </Loaded>
       <Lists turn={turn} refused={summary.data?.refused} />
@@ -51,14 +51,14 @@ function Answer({ servers }: { servers: Server[] }) {
           <h1>{shown.heading || <span class="vh">Overview</span>}</h1>
           {status.data && (
             <p class="lead">
-              <b>{number(servers.filter(works).length)}</b> of {number(servers.length)} {servers.length === 1 ? "server works" : "servers work"}, agents can call <b>{number(status.data.tools.callable)}</b> of{" "}
-              {number(status.data.tools.total)} tools, and {logState(status.data.activity)}.
-              {status.data.held.leases > 0 && <> <a class="link" href={href("clients")}>{count(status.data.held.leases, "lease")}</a> {status.data.held.leases === 1 ? "runs" : "run"}.</>}
+              <b>{number(servers.filter(works).length)}</b> of {number(servers.length)} {servers.length === 1 ? "server" : "servers"} ready, <b>{number(status.data.tools.callable)}</b> of{" "}
+              {number(status.data.tools.total)} tools callable, {logState(status.data.activity)}.
+              {status.data.held.leases > 0 && <> <a class="link" href={href("clients")}>{count(status.data.held.leases, "active lease")}</a>.</>}
             </p>
           )}
         </div>
       </div>
-      {needs ? needs.length > 0 && <Todo needs={needs} /> : waiting.error !== undefined ? <ErrorPart title="What waits cannot be read" error={waiting.error} onRetry={waiting.reload} /> : waiting.slow && <Skeleton />}
+      {needs ? needs.length > 0 && <Todo needs={needs} /> : waiting.error !== undefined ? <ErrorPart title="Could not load approvals" error={waiting.error} onRetry={waiting.reload} /> : waiting.slow && <Skeleton />}
     </>
   );
 }

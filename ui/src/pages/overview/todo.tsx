@@ -13,12 +13,12 @@ import { Visible } from "../../ui/words";
 import { isCall, useTurn } from "./live";
 import type { Bit, Need } from "./needs";
 
-/** What needs a person; the first row has the one primary action. */
+/** What needs attention; the first row has the primary action. */
 export function Todo({ needs }: { needs: readonly Need[] }) {
   const [secrets, setSecrets] = useState<string>();
   return (
     <>
-      <ul class="todo" aria-label="Needs you">
+      <ul class="todo" aria-label="Needs attention">
         {needs.map((n, i) => (
           <li key={n.key}>
             <span class={n.hot ? "mark hot" : "mark"}><Icon name={n.icon} /></span>
@@ -48,7 +48,7 @@ function Line({ bits }: { bits: readonly Bit[] }) {
   );
 }
 
-// How often agents were kept from a poisoned definition since it waits.
+// How many calls were refused since the definition is under review.
 function RefusedSince({ need }: { need: Need }) {
   const name = need.title.find((b) => typeof b === "object" && "server" in b) as { server: string; tool: string } | undefined;
   const turn = useTurn(isCall, 5000);

@@ -8,7 +8,7 @@ import { anyFound, FoundList, useFound } from "../../ui/found";
 import { ParseBox } from "../../ui/parse-box";
 import { usePaste, type Added } from "../../ui/paste";
 
-/** The dialog that adds servers from what is pasted; then its rows turn live. */
+/** The dialog that adds pasted servers, and then shows their state. */
 export function AddDialog({ onClose }: { onClose: () => void }) {
   const paste = usePaste();
   const found = useFound({ paste, ticked: false });
@@ -36,7 +36,7 @@ export function AddDialog({ onClose }: { onClose: () => void }) {
     <Dialog title="Add server" onClose={onClose} class="add-dialog">
       <ParseBox of={paste} rows={8} onSubmit={add} />
       {anyFound(found) && <FoundList of={found} />}
-      <p class="dim">{total > 0 ? "Adding approves exactly the launches above: they are started, and their definitions are scanned." : <>Nothing is started before you have seen its command, here.{status.data && <> What you add goes into <code>{status.data.config_path}</code>.</>}</>}</p>
+      <p class="dim">{total > 0 ? "Adding approves exactly the launches above. The servers start, and their definitions are scanned." : <>You see each command here before it runs.{status.data && <> Servers are saved in <code>{status.data.config_path}</code>.</>}</>}</p>
       <div class="end">
         <Button onClick={onClose}>Cancel</Button>
         <Button kind="main" decides cap="Ctrl ⏎" disabled={busy || total === 0} onClick={add}>{total === 0 ? "Add" : `Add ${count(total, "server")}`}</Button>

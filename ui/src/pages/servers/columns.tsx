@@ -1,4 +1,4 @@
-// The columns of the list: plain cells, and the one action that a row needs.
+// The columns of the list, and the main action of each row.
 
 import { now } from "../../data/now";
 import { number, span } from "../../lib/format";
@@ -17,7 +17,7 @@ import { opened, restart } from "./state";
 
 const dash = <span class="dim">–</span>;
 
-/** The state of a server; one that starts says how far it is and for how long. */
+/** The state of a server; while it starts, the step and its duration. */
 export function StateOf({ of: s }: { of: Server }) {
   const { kind, word } = serverState(s);
   if (kind !== "moving" || !s.step) return <State kind={kind}>{word}</State>;
@@ -25,15 +25,15 @@ export function StateOf({ of: s }: { of: Server }) {
   return <State kind={kind}>{s.step}{since >= 5 && <span class="dim num">, {span(since)}</span>}</State>;
 }
 
-/** How many tools can be called, of how many; it leads to them. */
+/** The number of callable tools, and of all tools; a link to them. */
 export function ToolCount({ of: s }: { of: Server }) {
   const t = tools(s);
-  if (!t) return <span class="dim" title={s.hint}>not known</span>;
+  if (!t) return <span class="dim" title={s.hint}>unknown</span>;
   return <a class="hover" href={href("tools", { server: s.name })}>{number(t.callable)}{t.callable < t.total && <span class="dim"> of {number(t.total)}</span>}</a>;
 }
 
 function Name({ of: s }: { of: Server }) {
-  // The row may be older than the filter: what stands in the URL counts when it is clicked.
+  // The row may be older than the filter: a click uses the current URL.
   const open = (e: MouseEvent) => {
     if (e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
     e.preventDefault();
@@ -62,9 +62,9 @@ export function columnsOf(ask: (a: Ask) => void): Column<Row>[] {
     { key: "name", head: "Server", class: "c-name", order: "ascending", cell: of((s) => <Name of={s} />) },
     {
       key: "state", head: "State", class: "c-state", order: "ascending",
-      cell: of((s) => <><StateOf of={s} />{s.enabled && !s.quarantined && !!s.waiting && <> <a href={href("approvals")}><Tag kind="warm">{number(s.waiting)} {s.waiting === 1 ? "waits" : "wait"}</Tag></a></>}</>),
+      cell: of((s) => <><StateOf of={s} />{s.enabled && !s.quarantined && !!s.waiting && <> <a href={href("approvals")}><Tag kind="warm">{number(s.waiting)} to review</Tag></a></>}</>),
     },
-    { key: "how", head: "Started as, or reached at", class: "c-how how", order: "ascending", cell: of((s) => <Visible text={commandLine(s)} />) },
+    { key: "how", head: "Command or URL", class: "c-how how", order: "ascending", cell: of((s) => <Visible text={commandLine(s)} />) },
     { key: "tools", head: "Tools", class: "c-tools n", order: "descending", cell: of((s) => <ToolCount of={s} />) },
     { key: "calls", head: "Calls in 24 h", class: "c-calls", order: "descending", cell: of((s) => <Calls of={s} />) },
     { key: "p95", head: "p95", class: "c-p95 n", order: "descending", cell: of((s) => (s.calls?.calls ? took(s.calls.p95_ms) : dash)) },

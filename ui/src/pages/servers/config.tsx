@@ -1,4 +1,4 @@
-// How a server is configured; each thing is changed by itself.
+// The configuration of a server; each setting is changed separately.
 
 import { useState } from "preact/hooks";
 import { explain } from "../../api/client";
@@ -13,12 +13,12 @@ import { Variables } from "./variables";
 import { parsed, settingsOf, textOf, valueOf, type Setting } from "./settings";
 import { change } from "./state";
 
-const reviewed = "A launch that you have reviewed is reviewed again before it is started; what you approved of its tools stays.";
+const reviewed = "If you change a reviewed launch, it needs review again before it starts. Approved tools stay approved.";
 
-/** Says what a change has led to, with a way back where REST has one. */
+/** Shows the result of a change, with Undo where REST supports it. */
 function saved(d: ServerDetail, label: string, after: { quarantined: boolean }, undo?: () => Promise<unknown>): void {
   const waits = after.quarantined && !d.quarantined;
-  toast({ text: waits ? `${label} of ${d.name} is saved. The new launch waits for your review.` : `${label} of ${d.name} is saved.`, ...(undo && !waits ? { undo } : {}) });
+  toast({ text: waits ? `Saved ${label} of ${d.name}. The new launch needs review.` : `Saved ${label} of ${d.name}.`, ...(undo && !waits ? { undo } : {}) });
 }
 
 export function Config({ of: d, variable, onChanged }: { of: ServerDetail; variable: string; onChanged: () => void }) {
@@ -38,10 +38,10 @@ export function Config({ of: d, variable, onChanged }: { of: ServerDetail; varia
       <DrawerPart title="Launch">
         {all.filter((s) => s.launch).map(row)}
         <Variables label={d.protocol === "stdio" ? "Environment" : "Headers"} names={(d.protocol === "stdio" ? d.launch?.env : d.launch?.headers) ?? []} fixed={fixed} start={variable} onSave={(value) => save(d.protocol === "stdio" ? "env" : "headers", value)} />
-        <p class="same">{fixed ? "It is only proposed: what is not as you want it is dropped, and added as you want it." : reviewed}</p>
+        <p class="same">{fixed ? "This server is only proposed. To change it, discard the proposal and add the server yourself." : reviewed}</p>
       </DrawerPart>
       <DrawerPart title="Tools and trust">{all.filter((s) => !s.launch).map(row)}</DrawerPart>
-      {!fixed && status.data && <p class="same">It stands in <code>{status.data.config_path}</code>; changing it there does the same.</p>}
+      {!fixed && status.data && <p class="same">Stored in <code>{status.data.config_path}</code>. You can also edit the file.</p>}
     </>
   );
 }
@@ -109,7 +109,7 @@ function Edit({ of: d, setting: s, text, onDone, onChanged }: { of: ServerDetail
   );
 }
 
-// A ref that acts when the element is first there, not at each drawing.
+// A ref that acts when the element first appears, not at each render.
 const seen = new WeakSet<HTMLElement>();
 function once(f: (el: HTMLElement | null) => void) {
   return (el: HTMLElement | null) => {

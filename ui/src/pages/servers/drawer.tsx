@@ -1,4 +1,4 @@
-// What is known of one server: how it is, its log, how it is configured.
+// One server: its status, log and configuration.
 
 import type { ServerDetail } from "../../api/types";
 import { api, path, ProblemError } from "../../api/client";
@@ -20,18 +20,18 @@ import { broken, needsLogin, needsSecret } from "./model";
 import { MoreMenu, type Ask } from "./more";
 import { restart, switchTo, type Part } from "./state";
 
-const partNames = [{ value: "about", label: "Now" }, { value: "log", label: "Log" }, { value: "config", label: "Configuration" }] as const;
+const partNames = [{ value: "about", label: "Status" }, { value: "log", label: "Log" }, { value: "config", label: "Configuration" }] as const;
 
 /** The drawer of the server that the URL names. */
-export function ServerDrawer({ name, part, variable, onPart, onMove, onClose, ask }: { name: string; part: Part; /** Of its environment, to be set. */ variable: string; onPart: (p: Part) => void; onMove: (by: number) => void; onClose: () => void; ask: (a: Ask) => void }) {
-  // The shared list is what events keep fresh; whenever it was read anew, so is this one.
+export function ServerDrawer({ name, part, variable, onPart, onMove, onClose, ask }: { name: string; part: Part; /** The environment variable to set. */ variable: string; onPart: (p: Part) => void; onMove: (by: number) => void; onClose: () => void; ask: (a: Ask) => void }) {
+  // Events refresh the shared list; this resource reloads with it.
   const list = useServers();
   const server = useResource(`server ${name}`, (signal) => api.get<ServerDetail>(path`/servers/${name}`, {}, signal), { keep: false, turn: list.at?.getTime() });
   const gone = server.error instanceof ProblemError && server.error.status === 404;
-  // The list knows most of it at once.
+  // The list has most of it already.
   const s = gone ? undefined : (server.data ?? list.data?.find((x) => x.name === name));
   const proposed = !!s?.proposed_by;
-  useActions([{ key: "o", label: s?.enabled ? `Switch off ${name}` : `Switch on ${name}`, icon: "off", when: !!s && !proposed, run: () => s && switchTo(s, !s.enabled) }]);
+  useActions([{ key: "o", label: s?.enabled ? `Disable ${name}` : `Enable ${name}`, icon: "off", when: !!s && !proposed, run: () => s && switchTo(s, !s.enabled) }]);
   return (
     <Drawer class={part === "log" ? "at-log" : ""} label={`Server ${name}`} title={<Visible text={name} />} above={s ? <StateOf of={s} /> : <span class="dim">{gone ? "removed" : "Server"}</span>}
       meta={s && <span class="mono server-how" tabIndex={0}><Visible text={commandLine(s)} /></span>} onMove={onMove} onClose={onClose}
@@ -46,11 +46,11 @@ export function ServerDrawer({ name, part, variable, onPart, onMove, onClose, as
           <MoreMenu of={s} ask={ask} drawer />
         </>
       )}>
-      {gone ? <Empty title="There is no such server">It was removed, or its name is another one.</Empty> : (
+      {gone ? <Empty title="Server not found">It was removed or renamed.</Empty> : (
         <>
-          <div class="server-parts"><Seg label="Part" value={part} onChange={onPart} options={partNames} /></div>
+          <div class="server-parts"><Seg label="View" value={part} onChange={onPart} options={partNames} /></div>
           {part === "log" ? <LogPart name={name} key={name} /> : (
-            <Loaded of={server} title="The server cannot be read">{(d) => (part === "config" ? <Config of={d} key={name + variable} variable={variable} onChanged={server.reload} /> : <About of={d} onLog={() => onPart("log")} />)}</Loaded>
+            <Loaded of={server} title="Could not load the server">{(d) => (part === "config" ? <Config of={d} key={name + variable} variable={variable} onChanged={server.reload} /> : <About of={d} onLog={() => onPart("log")} />)}</Loaded>
           )}
         </>
       )}

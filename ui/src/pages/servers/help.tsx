@@ -1,4 +1,4 @@
-// Below a server that is not there: why, the end of its log, and what can be done about it.
+// Below a server that is not running: the cause, the end of its log, and actions.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Server } from "../../api/types";
@@ -19,19 +19,19 @@ function NextTry({ of: s }: { of: Server }) {
     const timer = setInterval(() => tick(Date.now()), 1000);
     return () => clearInterval(timer);
   }, [s.retry_at]);
-  if (s.trouble) return <>It goes on by itself when the network is there. A proxy or another registry goes into its variables: <i>Edit</i>.</>;
-  if (s.state === "connecting") return <>It is being tried again.</>;
+  if (s.trouble) return <>It retries when the network is back. To use a proxy or another registry, set its variables with <i>Edit</i>.</>;
+  if (s.state === "connecting") return <>Retrying…</>;
   if (!s.retry_at) return null;
   const left = (Date.parse(s.retry_at) - now) / 1000;
-  return left >= 1 ? <>Next try in <span class="num">{span(left)}</span>, or when a call needs it.</> : <>It is tried again now.</>;
+  return left >= 1 ? <>Next retry in <span class="num">{span(left)}</span>, or with the next call.</> : <>Retrying now.</>;
 }
 
-/** Why it is not there, and when it is tried again. */
+/** The cause of a failure, and when the next retry is. */
 export function Why({ of: s, line, often }: { of: Server; line?: { text: string } | undefined; often: string }) {
-  return <p class="grow"><Cause of={s} line={line} often={often} /><span class="soft">Calls are answered with SERVER_UNAVAILABLE. <NextTry of={s} /></span></p>;
+  return <p class="grow"><Cause of={s} line={line} often={often} /><span class="soft">Calls fail with SERVER_UNAVAILABLE. <NextTry of={s} /></span></p>;
 }
 
-/** The cause with the end of the log and its actions, in the list. */
+/** The cause, the end of the log, and actions, in the list. */
 export function Help({ of: s }: { of: Server }) {
   const { lines, line, often, variable, error } = useFailure(s);
   return (
@@ -40,10 +40,10 @@ export function Help({ of: s }: { of: Server }) {
         <Why of={s} line={line} often={often} />
         <Fixes of={s} variable={variable} />
         <Button kind="quiet" small decides onClick={() => switchTo(s, false)}>Disable</Button>
-        <Button kind="quiet" small onClick={() => go(opened(s.name, "log"))}>Whole log</Button>
+        <Button kind="quiet" small onClick={() => go(opened(s.name, "log"))}>Full log</Button>
       </div>
       {lines.length > 0 && <LogLines lines={lines.slice(-shownLines)} strong={line} label={`End of the log of ${s.name}`} />}
-      {error && <p class="dim">The log cannot be read. <Visible text={error} /></p>}
+      {error && <p class="dim">Could not load the log. <Visible text={error} /></p>}
     </div>
   );
 }

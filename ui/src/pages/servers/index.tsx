@@ -1,4 +1,4 @@
-// The servers: which work, and why not the others.
+// The Servers page: the list by state, and the details of one server.
 
 import { useCallback, useMemo, useState } from "preact/hooks";
 import { useServers, useStatus } from "../../data/shared";
@@ -22,9 +22,9 @@ import { Asked, type Ask } from "./more";
 import { schema } from "./state";
 import "./servers.css";
 
-// Details are read and drawn for so many; of more, the drawer tells.
+// Failure details are shown for this many servers; for others, open the drawer.
 const maxDetails = 8;
-// A filter is offered where a list no longer fits on a screen.
+// Lists longer than this have a filter.
 const many = 12;
 
 const nameOf = (r: Row) => ("server" in r ? r.server.name : undefined);
@@ -59,7 +59,7 @@ export default function Servers() {
         <div class="head">
           <div>
             <h1>{list.data ? sentence(all) : "Servers"}</h1>
-            {status.data && <p class="lead">Writing a server into <code>{status.data.config_path}</code> does the same as adding it here.</p>}
+            {status.data && <p class="lead">Stored in <code>{status.data.config_path}</code>. You can also edit the file.</p>}
           </div>
           <div class="acts"><Button kind="main" icon="plus" cap="n" onClick={() => setAdding(true)}>Add server</Button></div>
         </div>
@@ -68,16 +68,16 @@ export default function Servers() {
         <div class="filters" role="search"><SearchField id="page-search" label="Filter by name" placeholder="Filter by name" value={q.q} onInput={(v) => setQ({ q: v }, { replace: true })} /></div>
       )}
       <Many of={selection} />
-      <Loaded of={list} title="The servers cannot be read" skeleton={<table class="t servers"><tbody><SkeletonRows rows={8} columns={8} /></tbody></table>}>
+      <Loaded of={list} title="Could not load servers" skeleton={<table class="t servers"><tbody><SkeletonRows rows={8} columns={8} /></tbody></table>}>
         {() => (all.length === 0 ? (
-          <Empty title="No server yet" acts={<><Button kind="main" icon="plus" onClick={() => setAdding(true)}>Add server</Button><Button href={href("overview")}>First steps</Button></>}>
-            Here stands each server with its state, its calls and its tools. Paste what a client has, or a command, or a URL.
+          <Empty title="No servers yet" acts={<><Button kind="main" icon="plus" onClick={() => setAdding(true)}>Add server</Button><Button href={href("overview")}>Get started</Button></>}>
+            To add servers, paste a client configuration, a command or a URL.
           </Empty>
         ) : (
           <div class={q.id ? "split open" : "split"}>
-            <Table caption="Servers by what they need" class="servers cards" columns={columns} rows={source} rowKey={keyOf} heading={heading} detail={detail} order={q.sort} onOrder={(sort) => setQ({ sort })} picking={selection}
+            <Table caption="Servers by state" class="servers cards" columns={columns} rows={source} rowKey={keyOf} heading={heading} detail={detail} order={q.sort} onOrder={(sort) => setQ({ sort })} picking={selection}
               open={q.id ? "s " + q.id : undefined} openAt={q.id ? shown.findIndex((r) => "server" in r && r.server.name === q.id) : undefined} onOpen={(r) => ("server" in r ? open(r.server.name) : fold(r.group))}
-              empty={<NothingFits what="No server fits" filters={`No name contains “${q.q}”.`} onClear={() => setQ({ q: "" })} />} />
+              empty={<NothingFits what="No matching servers" filters={`No name contains “${q.q}”.`} onClear={() => setQ({ q: "" })} />} />
             {q.id && <ServerDrawer name={q.id} part={q.part} variable={q.variable} onPart={(part) => setQ({ part, variable: "" }, { replace: true })} onMove={move} onClose={() => open("")} ask={ask} />}
           </div>
         ))}

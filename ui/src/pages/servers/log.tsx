@@ -1,4 +1,4 @@
-// The log of a server, followed while it is looked at.
+// The log of a server, followed live while it is open.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { explain, path, ProblemError } from "../../api/client";
@@ -16,7 +16,7 @@ const gather = 100;
 
 interface Shown { lines: readonly LogLine[]; state: "reading" | "live" | "broken"; error?: unknown }
 
-/** Follows the log of a server; a stream that breaks is begun anew. While paused what comes is held back. */
+/** Follows the log of a server and reconnects a broken stream. While paused, new lines are held back. */
 function useLog(name: string, paused: boolean): Shown & { held: number } {
   const [shown, setShown] = useState<Shown>({ lines: [], state: "reading" });
   const [held, setHeld] = useState<readonly LogLine[]>([]);
@@ -26,7 +26,7 @@ function useLog(name: string, paused: boolean): Shown & { held: number } {
     const abort = new AbortController();
     let timer = 0;
     let soon = 0;
-    let fresh = true; // the first lines of a stream take the place of what was shown
+    let fresh = true; // the first lines of a stream replace those shown
     let queue: LogLine[] = [];
     const flush = () => {
       soon = 0;
@@ -47,12 +47,12 @@ function useLog(name: string, paused: boolean): Shown & { held: number } {
       } catch (error) {
         if (abort.signal.aborted) return;
         setShown((s) => ({ lines: s.lines, state: "broken", error }));
-        // A server that is gone, or that nobody has configured, has none.
+        // A server that was removed has no log.
         if (error instanceof ProblemError && error.status === 404) return;
       }
       again();
     };
-    // It begins with lines that are shown already: not while what comes is held back.
+    // A new stream repeats lines that are shown already, so not while paused.
     const again = () => void (timer = window.setTimeout(() => (abort.signal.aborted ? undefined : hold.current ? again() : void read()), retry));
     setShown({ lines: [], state: "reading" });
     setHeld([]);
@@ -71,7 +71,7 @@ function useLog(name: string, paused: boolean): Shown & { held: number } {
   return { ...shown, held: held.length };
 }
 
-/** The part of the drawer with the log; it stays at its end while one is there. */
+/** The log in the drawer; it keeps scrolling while the end is in view. */
 export function LogPart({ name }: { name: string }) {
   const [paused, pause] = useState(false);
   const log = useLog(name, paused);
@@ -82,13 +82,13 @@ export function LogPart({ name }: { name: string }) {
     if (b && atEnd.current) b.scrollTop = b.scrollHeight;
   }, [log.lines]);
   const text = () => log.lines.map((l) => `${l.at ?? ""} ${l.stream} ${l.text}`.trim()).join("\n");
-  const state = log.state === "broken" ? "not followed now" : paused ? (log.held ? `paused, ${log.held >= kept ? "many" : log.held} newer` : "paused") : log.state === "live" ? "followed live" : "";
+  const state = log.state === "broken" ? "disconnected" : paused ? (log.held ? `paused, ${log.held >= kept ? "many" : log.held} newer` : "paused") : log.state === "live" ? "live" : "";
   return (
-    <DrawerPart title="Log" end={<><span class="dim" aria-live="polite">{state}</span><Button kind="quiet" small icon={paused ? "play" : "pause"} pressed={paused} onClick={() => pause(!paused)}>{paused ? "Go on" : "Pause"}</Button><CopyButton text={text} label="Copy the log" /></>}>
+    <DrawerPart title="Log" end={<><span class="dim" aria-live="polite">{state}</span><Button kind="quiet" small icon={paused ? "play" : "pause"} pressed={paused} onClick={() => pause(!paused)}>{paused ? "Resume" : "Pause"}</Button><CopyButton text={text} label="Copy log" /></>}>
       {log.lines.length > 0 && <LogLines lines={log.lines} stream label={`Log of ${name}`} refTo={box} onScroll={(b) => {
         atEnd.current = b.scrollTop + b.clientHeight > b.scrollHeight - 24;
       }} />}
-      {log.lines.length === 0 && log.state === "live" && <p class="dim">It has written nothing yet. What it writes appears here.</p>}
+      {log.lines.length === 0 && log.state === "live" && <p class="dim">No output yet. New lines appear here.</p>}
       {log.state === "broken" && log.error !== undefined && <p class="error-line">{explain(log.error).message} {explain(log.error).hint}</p>}
     </DrawerPart>
   );

@@ -1,4 +1,4 @@
-// The login of a person to a server: opens the address, and waits for the end of it.
+// The login to a server: opens the address and waits for the result.
 
 import { useEffect, useState } from "preact/hooks";
 import { api, explain, path } from "../../api/client";
@@ -12,7 +12,7 @@ import { Visible } from "../../ui/words";
 
 const poll = 1500;
 
-/** Begins a login and tells how it goes. */
+/** Starts a login and shows its progress. */
 export function LoginDialog({ name, onClose }: { name: string; onClose: () => void }) {
   const [view, setView] = useState<LoginView>();
   const [error, setError] = useState<unknown>();
@@ -35,26 +35,26 @@ export function LoginDialog({ name, onClose }: { name: string; onClose: () => vo
   }, [name, turn]);
 
   const address = web(view?.url);
-  const failed = error !== undefined ? explain(error) : view?.state === "failed" ? { message: view.error ?? "The login has failed.", hint: "" } : undefined;
+  const failed = error !== undefined ? explain(error) : view?.state === "failed" ? { message: view.error ?? "The login failed.", hint: "" } : undefined;
   return (
     <Dialog title={`Log in to ${name}`} onClose={onClose}>
       <div class="soft" aria-live="polite">
         {failed && <p class="error-line"><Visible text={[failed.message, failed.hint].filter(Boolean).join(" ")} /></p>}
-        {!failed && !view && <p>Asking the server where to log in…</p>}
-        {!failed && view?.state === "done" && <p>You are logged in. {name} is connected anew.</p>}
-        {!failed && view?.state === "waiting" && <p>Log in on the page of the server, in a browser on the machine of MCPProxy. This window sees when you are done{view.expires_at && <>; there is time until <span class="num">{clock(view.expires_at)}</span></>}.</p>}
-        {!failed && view?.state === "waiting" && address && <p class="login-at"><span class="mono"><Visible text={new URL(address).host} /></span><CopyButton text={address} label="Copy the address" /></p>}
+        {!failed && !view && <p>Requesting the login page…</p>}
+        {!failed && view?.state === "done" && <p>You are logged in. {name} reconnected.</p>}
+        {!failed && view?.state === "waiting" && <p>Log in on the server’s page, in a browser on the machine that runs MCPProxy. This dialog updates when you are done{view.expires_at && <>. The login expires at <span class="num">{clock(view.expires_at)}</span></>}.</p>}
+        {!failed && view?.state === "waiting" && address && <p class="login-at"><span class="mono"><Visible text={new URL(address).host} /></span><CopyButton text={address} label="Copy address" /></p>}
       </div>
       <div class="end">
         <Button kind={view?.state === "done" ? "main" : undefined} onClick={onClose}>{view?.state === "done" ? "Done" : "Close"}</Button>
         {failed && <Button kind="main" decides onClick={() => setTurn(turn + 1)}>Try again</Button>}
-        {!failed && view?.state === "waiting" && address && <Button kind="main" icon="out" onClick={() => window.open(address, "_blank", "noopener,noreferrer")}>Open the login page</Button>}
+        {!failed && view?.state === "waiting" && address && <Button kind="main" icon="out" onClick={() => window.open(address, "_blank", "noopener,noreferrer")}>Open login page</Button>}
       </div>
     </Dialog>
   );
 }
 
-// A server says where its login is: only what a browser opens as a page is opened.
+// The address comes from the server: only http and https are opened.
 function web(address: string | undefined): string | undefined {
   return address && /^https?:\/\//i.test(address) ? address : undefined;
 }

@@ -1,4 +1,4 @@
-// What is done to the servers that are ticked.
+// Actions on the selected servers.
 
 import { useState } from "preact/hooks";
 import type { Server } from "../../api/types";
@@ -8,7 +8,7 @@ import { doAll, Selected, type Selection } from "../../ui/selection";
 import type { Row } from "./model";
 import { act } from "./state";
 
-/** The actions that fit what is ticked. One after another: each is an edit of the configuration. */
+/** The actions for the selected servers. They run one after another, since each edits the configuration. */
 export function Many({ of }: { of: Selection<Row> }) {
   const [busy, setBusy] = useState(false);
   const all = of.rows.flatMap((r) => ("server" in r && !r.server.proposed_by ? [r.server] : []));
@@ -18,15 +18,15 @@ export function Many({ of }: { of: Selection<Row> }) {
     const other = { enable: "disable", disable: "enable", restart: undefined } as const;
     const back = other[what];
     setBusy(true);
-    await doAll(servers, (s) => act(s.name, what), (n) => `${word} ${count(n, "server")}.`, back && ((done) => doAll(done, (s) => act(s.name, back), (n) => `Took it back for ${count(n, "server")}.`, undefined, 1)), 1);
+    await doAll(servers, (s) => act(s.name, what), (n) => `${word} ${count(n, "server")}.`, back && ((done) => doAll(done, (s) => act(s.name, back), (n) => `Undone for ${count(n, "server")}.`, undefined, 1)), 1);
     setBusy(false);
     of.clear();
   };
   return (
     <Selected count={of.rows.length} onClear={of.clear}>
-      {on.length > 0 && <Button small decides disabled={busy} onClick={() => void run(on, "disable", "Switched off")}>{`Disable ${number(on.length)}`}</Button>}
-      {off.length > 0 && <Button small decides disabled={busy} onClick={() => void run(off, "enable", "Switched on")}>{`Enable ${number(off.length)}`}</Button>}
-      {on.some((s) => !s.quarantined) && <Button small decides disabled={busy} onClick={() => void run(on.filter((s) => !s.quarantined), "restart", "Started anew:")}>{`Restart ${number(on.filter((s) => !s.quarantined).length)}`}</Button>}
+      {on.length > 0 && <Button small decides disabled={busy} onClick={() => void run(on, "disable", "Disabled")}>{`Disable ${number(on.length)}`}</Button>}
+      {off.length > 0 && <Button small decides disabled={busy} onClick={() => void run(off, "enable", "Enabled")}>{`Enable ${number(off.length)}`}</Button>}
+      {on.some((s) => !s.quarantined) && <Button small decides disabled={busy} onClick={() => void run(on.filter((s) => !s.quarantined), "restart", "Restarted")}>{`Restart ${number(on.filter((s) => !s.quarantined).length)}`}</Button>}
     </Selected>
   );
 }

@@ -1,4 +1,4 @@
-// What can be done to a server, and the dialogs that ask first.
+// The actions on a server, and their confirmation dialogs.
 
 import type { Server } from "../../api/types";
 import { go } from "../../router";
@@ -11,7 +11,7 @@ import { needsLogin } from "./model";
 import { LoginDialog } from "./login";
 import { act, opened, remove, restart, switchTo } from "./state";
 
-/** What is asked in a dialog before it is done. */
+/** An action that opens a dialog first. */
 export interface Ask { what: "remove" | "quarantine" | "login" | "secret"; server: Server }
 
 /** The menu at the end of a row and in the drawer. */
@@ -22,7 +22,7 @@ export function MoreMenu({ of: s, ask, drawer = false }: { of: Server; ask: (a: 
       {!proposed && s.enabled && !s.quarantined && <button type="button" role="menuitem" onClick={() => restart(s)}><Icon name="again" small />Restart</button>}
       {!proposed && <button type="button" role="menuitem" onClick={() => switchTo(s, !s.enabled)}><Icon name="off" small />{s.enabled ? "Disable" : "Enable"}</button>}
       {needsLogin(s) && <button type="button" role="menuitem" onClick={() => ask({ what: "login", server: s })}><Icon name="key" small />Log in</button>}
-      {!needsLogin(s) && s.url && s.enabled && !s.quarantined && <button type="button" role="menuitem" onClick={() => void attempt(() => act(s.name, "logout"), { text: `The login to ${s.name} is forgotten` })}><Icon name="key" small />Log out</button>}
+      {!needsLogin(s) && s.url && s.enabled && !s.quarantined && <button type="button" role="menuitem" onClick={() => void attempt(() => act(s.name, "logout"), { text: `Logged out of ${s.name}` })}><Icon name="key" small />Log out</button>}
       {!drawer && <button type="button" role="menuitem" onClick={() => go(opened(s.name, "log"))}><Icon name="log" small />Log</button>}
       {!drawer && !proposed && <button type="button" role="menuitem" onClick={() => go(opened(s.name, "config"))}><Icon name="settings" small />Configuration</button>}
       <hr />
@@ -32,7 +32,7 @@ export function MoreMenu({ of: s, ask, drawer = false }: { of: Server; ask: (a: 
   );
 }
 
-/** The dialog of what is asked. */
+/** The dialog of an action. */
 export function Asked({ of, onClose, onGone }: { of: Ask; onClose: () => void; onGone: (name: string) => void }) {
   const { name, proposed_by: proposed } = of.server;
   switch (of.what) {
@@ -40,18 +40,18 @@ export function Asked({ of, onClose, onGone }: { of: Ask; onClose: () => void; o
     case "login": return <LoginDialog name={name} onClose={onClose} />;
     case "quarantine":
       return (
-        <Confirm title={`Put ${name} into quarantine?`} action="Quarantine" danger={false} onConfirm={() => act(name, "quarantine")} onClose={onClose}>
-          It is stopped, and agents reach none of its tools, until you have reviewed its launch and its definitions again.
+        <Confirm title={`Quarantine ${name}?`} action="Quarantine" danger={false} onConfirm={() => act(name, "quarantine")} onClose={onClose}>
+          The server stops. Agents cannot use its tools until you review its launch and definitions again.
         </Confirm>
       );
     case "remove":
       return (
-        <Confirm title={`Remove ${name}?`} action="Remove" name={name} nameLabel="Type its name" onClose={onClose}
+        <Confirm title={`Remove ${name}?`} action="Remove" name={name} nameLabel="Type the name to confirm" onClose={onClose}
           onConfirm={async () => {
             await remove(name);
             onGone(name);
           }}>
-          {proposed ? "The proposal is dropped." : "It is taken out of the configuration file, and what you decided about its tools is forgotten. Its records stay in the log."} This cannot be undone.
+          {proposed ? "Discards the proposal." : "Removes the server from the configuration file and deletes its approvals. Its activity records are kept."} This cannot be undone.
         </Confirm>
       );
   }

@@ -1,4 +1,4 @@
-// What of a server's configuration can be changed, as text that a person edits. Pure.
+// The settings of a server as editable text. Pure.
 
 import type { ServerDetail } from "../../api/types";
 import { commandLine, words } from "../../lib/paste";
@@ -9,26 +9,26 @@ export interface Setting {
   label: string;
   /** Below the field. */
   note: string;
-  /** A few words to choose from; "" takes the key out of the file. */
+  /** The allowed values; "" removes the key from the file. */
   choices?: readonly { value: string; label: string }[];
   /** The field has several lines. */
   lines?: boolean;
-  /** What is shown while nothing is set. */
+  /** The text shown if nothing is set. */
   unset: string;
-  /** Part of how it is started or reached: a changed one is reviewed again. */
+  /** Part of the launch: a change needs review. */
   launch?: boolean;
 }
 
 export const settings: readonly Setting[] = [
-  { key: "command", label: "Command", note: "The program and its arguments, on one line; quotes keep words together.", lines: true, unset: "none", launch: true },
-  { key: "url", label: "URL", note: "Where the server answers.", unset: "none", launch: true },
-  { key: "working_dir", label: "Directory", note: "What the command starts in; empty for that of MCPProxy.", unset: "that of MCPProxy", launch: true },
-  { key: "trust", label: "Trust", note: "What becomes of tools that nobody has approved: manual waits for you always, scan when the scanner finds something, auto never.", choices: ["manual", "scan", "auto"].map((value) => ({ value, label: value })), unset: "as in general" },
-  { key: "enabled_tools", label: "Allowed tools", note: "Names or patterns, one a line. Empty: all.", lines: true, unset: "all" },
-  { key: "disabled_tools", label: "Denied tools", note: "Names or patterns, one a line. Nobody can switch them on but who edits this.", lines: true, unset: "none" },
-  { key: "hint_overrides", label: "Hints", note: "Names or patterns of tools with the hints that count instead of the server’s, as JSON.", lines: true, unset: "as the server says" },
-  { key: "infer_hints", label: "Without hints", note: "What is made of tools that carry no hints.", choices: [{ value: "", label: "as in general" }, ...["off", "advise", "enforce"].map((value) => ({ value, label: value }))], unset: "as in general" },
-  { key: "call_timeout", label: "Call timeout", note: "How long a call may take, such as 30s or 5m. Empty: the general one.", unset: "as in general" },
+  { key: "command", label: "Command", note: "The program and its arguments, on one line. Quote arguments with spaces.", lines: true, unset: "none", launch: true },
+  { key: "url", label: "URL", note: "The address of the server.", unset: "none", launch: true },
+  { key: "working_dir", label: "Directory", note: "The working directory. Empty: MCPProxy’s own.", unset: "MCPProxy’s own", launch: true },
+  { key: "trust", label: "Trust", note: "Which new tools need your approval: manual: all; scan: those with findings; auto: none.", choices: ["manual", "scan", "auto"].map((value) => ({ value, label: value })), unset: "default" },
+  { key: "enabled_tools", label: "Allowed tools", note: "Names or patterns, one per line. Empty: all.", lines: true, unset: "all" },
+  { key: "disabled_tools", label: "Denied tools", note: "Names or patterns, one per line. They can be enabled only here.", lines: true, unset: "none" },
+  { key: "hint_overrides", label: "Hints", note: "JSON: tool names or patterns with the hints that override the server’s.", lines: true, unset: "from the server" },
+  { key: "infer_hints", label: "Inferred hints", note: "How to treat tools without hints.", choices: [{ value: "", label: "default" }, ...["off", "advise", "enforce"].map((value) => ({ value, label: value }))], unset: "default" },
+  { key: "call_timeout", label: "Call timeout", note: "The time limit of a call, such as 30s or 5m. Empty: the default.", unset: "default" },
 ];
 
 /** Returns the settings that a server of this kind has. */
@@ -37,7 +37,7 @@ export function settingsOf(d: Pick<ServerDetail, "protocol">): Setting[] {
   return settings.filter((s) => !not.includes(s.key));
 }
 
-/** Returns the value as it is in force; undefined when the file does not say it. */
+/** Returns the current value; undefined if it is not in the file. */
 export function valueOf(d: ServerDetail, key: Setting["key"]): unknown {
   const l = d.launch;
   switch (key) {
@@ -59,13 +59,13 @@ export function textOf(d: ServerDetail, key: Setting["key"]): string {
   return typeof v === "object" ? JSON.stringify(v, null, 2) : String(v);
 }
 
-/** Returns what PATCH takes for a text, null to take the key out. Throws an Error with what to do. */
+/** Returns the PATCH value for a text, null to remove the key. Throws an Error with a hint. */
 export function parsed(key: Setting["key"], text: string): unknown {
   const t = text.trim();
   if (key === "command" || key === "url") {
     if (!t) throw new Error(`The server needs a ${key === "url" ? "URL" : "command"}. To stop it, disable it.`);
     const mask = maskIn(t);
-    if (mask) throw new Error(`${mask} stands for a secret that is not shown. Write the secret in its place, or a reference such as \${env:NAME}.`);
+    if (mask) throw new Error(`${mask} is a masked secret. Replace it with the secret, or with a reference such as \${env:NAME}.`);
     return key === "url" ? t : words(t);
   }
   if (!t) return null;
@@ -75,8 +75,8 @@ export function parsed(key: Setting["key"], text: string): unknown {
   try {
     value = JSON.parse(t);
   } catch (error) {
-    throw new Error(`This is not JSON: ${error instanceof Error ? error.message : error}`);
+    throw new Error(`Invalid JSON: ${error instanceof Error ? error.message : error}`);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error('Write an object, such as {"delete_*": {"destructiveHint": true}}.');
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error('Enter an object, such as {"delete_*": {"destructiveHint": true}}.');
   return Object.keys(value).length ? value : null;
 }

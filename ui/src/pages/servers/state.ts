@@ -1,4 +1,4 @@
-// What the page shows stands in the URL, and what acts on a server: all parts of the page use it.
+// The URL parameters of the page, and the actions on a server.
 
 import { list, oneOf, text } from "../../lib/query";
 import { api, path } from "../../api/client";
@@ -20,18 +20,18 @@ export function opened(id: string, part: Part = "about"): string {
   return location.pathname + write(schema, search.peek(), { id, part });
 }
 
-/** Asks for the servers again after an action, whether or not events tell. */
+/** Reloads the servers after an action. */
 function again<T>(answer: T): T {
   servers.reload();
   return answer;
 }
 
-/** Does one thing to a server. */
+/** Runs an action on a server. */
 export async function act(name: string, what: "restart" | "logout" | "quarantine" | "enable" | "disable"): Promise<Server> {
   return again(await api.post<Server>(path`/servers/${name}/${what}`));
 }
 
-/** Changes one thing of how a server is configured; null takes it out of the file. */
+/** Changes one setting of a server; null removes it from the file. */
 export async function change(name: string, key: string, value: unknown): Promise<Server> {
   return again(await api.patch<Server>(path`/servers/${name}`, { [key]: value }));
 }
@@ -43,10 +43,10 @@ export async function remove(name: string): Promise<void> {
 
 export function switchTo(s: Pick<Server, "name">, on: boolean): void {
   const undo = () => act(s.name, on ? "disable" : "enable");
-  void attempt(() => act(s.name, on ? "enable" : "disable"), { text: `Switched ${on ? "on" : "off"} ${s.name}`, undo });
+  void attempt(() => act(s.name, on ? "enable" : "disable"), { text: `${on ? "Enabled" : "Disabled"} ${s.name}`, undo });
 }
 
 export function restart(s: Pick<Server, "name">): void {
-  toast({ text: `${s.name} is started anew` });
+  toast({ text: `Restarting ${s.name}` });
   void attempt(() => act(s.name, "restart"));
 }

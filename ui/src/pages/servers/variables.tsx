@@ -1,4 +1,4 @@
-// Environment variables or headers: their names are shown, their values never.
+// Environment variables or headers: names are shown, values are not.
 
 import { useState } from "preact/hooks";
 import { explain } from "../../api/client";
@@ -6,8 +6,8 @@ import { Button } from "../../ui/button";
 import { Field } from "../../ui/field";
 import { Visible } from "../../ui/words";
 
-export function Variables({ label, names, fixed, start, onSave }: { label: string; names: readonly string[]; fixed: boolean; /** The one that is edited at first; "" is none. */ start: string; onSave: (change: Record<string, string | null>) => Promise<void> }) {
-  // null: nothing is edited; "": a new one.
+export function Variables({ label, names, fixed, start, onSave }: { label: string; names: readonly string[]; fixed: boolean; /** The variable to edit first; "" is none. */ start: string; onSave: (change: Record<string, string | null>) => Promise<void> }) {
+  // null: none is edited; "": a new one.
   const [edited, edit] = useState<string | null>(start || null);
   const [error, setError] = useState("");
   const run = async (change: Record<string, string | null>) => {
@@ -29,7 +29,7 @@ export function Variables({ label, names, fixed, start, onSave }: { label: strin
           <span class="var" key={n}>
             <span class="mono"><Visible text={n} /></span>
             {!fixed && <Button kind="quiet" small label={`Replace the value of ${n}`} onClick={() => edit(n)}>Replace</Button>}
-            {!fixed && <Button kind="quiet" small decides label={`Take out ${n}`} onClick={() => void run({ [n]: null })}>Take out</Button>}
+            {!fixed && <Button kind="quiet" small decides label={`Remove ${n}`} onClick={() => void run({ [n]: null })}>Remove</Button>}
           </span>
         ))}
         {edited !== null && <One name={edited} onSave={(n, v) => run({ [n]: v })} onCancel={() => edit(null)} />}
@@ -50,7 +50,7 @@ function One({ name, onSave, onCancel }: { name: string; onSave: (name: string, 
   return (
     <form class="conf-edit" onSubmit={submit} onKeyDown={(e) => e.key === "Escape" && (e.preventDefault(), onCancel())}>
       {name === "" && <Field label="Name">{(a) => <input {...a} class="field mono" value={n} autocomplete="off" spellcheck={false} onInput={(e) => setName(e.currentTarget.value)} />}</Field>}
-      <Field label={name ? `New value of ${name}` : "Value"} note={<>A secret is better written as <code>{"${keyring:NAME}"}</code>: its value is asked for then, and stands in no file.</>}>{(a) => <input {...a} class="field mono" value={v} autocomplete="off" spellcheck={false} onInput={(e) => setValue(e.currentTarget.value)} />}</Field>
+      <Field label={name ? `New value of ${name}` : "Value"} note={<>For a secret, enter <code>{"${keyring:NAME}"}</code>. You are asked for its value, which is not stored in the file.</>}>{(a) => <input {...a} class="field mono" value={v} autocomplete="off" spellcheck={false} onInput={(e) => setValue(e.currentTarget.value)} />}</Field>
       <div class="row"><Button type="submit" small decides disabled={!n.trim()}>Save</Button><Button kind="quiet" small onClick={onCancel}>Cancel</Button></div>
     </form>
   );

@@ -1,4 +1,4 @@
-// Below the settings: what is wrong with this installation, this browser, where things are.
+// Below the settings: diagnostics, this browser, paths and addresses.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -10,7 +10,7 @@ import { singleKeys, theme } from "../../data/prefs";
 import { useResource } from "../../data/resource";
 import { useServers, useStatus } from "../../data/shared";
 import { useActions } from "../../keys";
-import { count, span, spelled } from "../../lib/format";
+import { count, span } from "../../lib/format";
 import { Button } from "../../ui/button";
 import { CopyButton } from "../../ui/copy";
 import { Confirm } from "../../ui/dialog";
@@ -25,10 +25,10 @@ import { checkPage, pieces } from "./model";
 type Check = Diagnostics["checks"][number];
 
 const states: Record<Check["state"], { kind: StateKind; word: string }> = {
-  bad: { kind: "bad", word: "broken" }, warn: { kind: "wait", word: "look at it" }, ok: { kind: "ready", word: "fine" },
+  bad: { kind: "bad", word: "error" }, warn: { kind: "wait", word: "warning" }, ok: { kind: "ready", word: "passed" },
 };
 
-/** shown: the address asks for it. */
+/** shown: the URL opens this section. */
 export function Checks({ shown, turn }: { shown: boolean; turn: unknown }) {
   const checks = useResource("diagnostics", (signal) => api.get<Diagnostics>("/diagnostics", {}, signal), { turn });
   const head = useRef<HTMLHeadingElement>(null);
@@ -38,22 +38,22 @@ export function Checks({ shown, turn }: { shown: boolean; turn: unknown }) {
     head.current?.scrollIntoView({ block: "start" });
     head.current?.focus({ preventScroll: true });
   }, [shown, there]);
-  useActions([{ label: "Look at the installation again", icon: "again", run: checks.reload }]);
+  useActions([{ label: "Run diagnostics again", icon: "again", run: checks.reload }]);
   const n = checks.data?.checks.filter((c) => c.state !== "ok").length ?? 0;
   return (
     <section aria-label="Diagnostics">
       <h2 class="sub end-row" ref={head} tabIndex={-1}>
-        <span>Diagnostics{there && <span class="dim">: {n === 0 ? "all is well" : `${spelled(n).toLowerCase()} to look at`}</span>}</span>
-        <Button kind="quiet" small icon="again" label="Look again" disabled={checks.loading} onClick={checks.reload} />
+        <span>Diagnostics{there && <span class="dim">: {n === 0 ? "no problems" : count(n, "problem")}</span>}</span>
+        <Button kind="quiet" small icon="again" label="Run again" disabled={checks.loading} onClick={checks.reload} />
       </h2>
-      <Loaded of={checks} title="The diagnostics cannot be had">
+      <Loaded of={checks} title="Could not run diagnostics">
         {(d) => {
           const fine = d.checks.filter((c) => c.state === "ok");
           const list = (some: readonly Check[]) => some.length > 0 && <ul class="checks-list">{some.map((c, i) => <One key={c.code + i} check={c} />)}</ul>;
           return (
             <>
               {list([...d.checks.filter((c) => c.state === "bad"), ...d.checks.filter((c) => c.state === "warn")])}
-              {fine.length > 0 && <details class="all fine" open={shown || undefined}><summary><State kind="ready">{count(fine.length, "check is", "checks are")} fine</State></summary>{list(fine)}</details>}
+              {fine.length > 0 && <details class="all fine" open={shown || undefined}><summary><State kind="ready">{count(fine.length, "check")} passed</State></summary>{list(fine)}</details>}
             </>
           );
         }}
@@ -70,7 +70,7 @@ function One({ check: c }: { check: Check }) {
       <State kind={states[c.state].kind}>{states[c.state].word}</State>
       <div>
         <span class="strong"><Visible text={c.title} /></span> <span class="soft">{pieces(c.detail).map((p, i) => (p.code ? <code key={i}><Visible text={p.text} /></code> : <Visible key={i} text={p.text} />))}</span>
-        {c.fix && <div class="fix"><code><Visible text={c.fix} /></code><CopyButton text={c.fix} label={`Copy what helps: ${c.title}`} /></div>}
+        {c.fix && <div class="fix"><code><Visible text={c.fix} /></code><CopyButton text={c.fix} label={`Copy fix: ${c.title}`} /></div>}
         {to && <div class="fix"><Button small href={href(to.page, to.params)}>{to.label}</Button></div>}
       </div>
     </li>
@@ -88,20 +88,20 @@ export function ThisBrowser() {
   return (
     <section aria-label="This browser">
       <h2 class="sub">This browser</h2>
-      <Line label="Theme" note="The system's, or one of the two.">
+      <Line label="Theme" note="Color theme of this browser.">
         <Seg label="Theme" value={theme.value} options={[{ value: "system", label: "System" }, { value: "light", label: "Light" }, { value: "dark", label: "Dark" }]} onChange={(v) => (theme.value = v)} />
       </Line>
       <div class="set">
-        <div><label class="strong" for="single-keys">Single keys act</label><p class="soft" id="single-keys-h">Such as j, k and a. Ctrl K and Ctrl S stay.</p></div>
+        <div><label class="strong" for="single-keys">Single-key shortcuts</label><p class="soft" id="single-keys-h">Such as j, k and a. Ctrl K and Ctrl S always work.</p></div>
         <div class="row control"><input id="single-keys" type="checkbox" aria-describedby="single-keys-h" checked={singleKeys.value} onChange={(e) => (singleKeys.value = e.currentTarget.checked)} /></div>
       </div>
-      <Line label="Session" note="To come back, mcpproxy ui opens this page signed in.">
+      <Line label="Session" note="To sign in again, run mcpproxy ui.">
         <Button small decides onClick={() => void attempt(() => out(false))}>Sign out</Button>
         <Button small decides onClick={() => setAsking(true)}>Sign out everywhere…</Button>
       </Line>
       {asking && (
         <Confirm title="Sign out everywhere" action="Sign out everywhere" danger={false} onConfirm={() => out(true)} onClose={() => setAsking(false)}>
-          Every browser that is signed in has to sign in again, this one too. Clients and the command line are not touched.
+          All browsers, including this one, must sign in again. Clients and the command line are not affected.
         </Confirm>
       )}
     </section>
@@ -111,12 +111,12 @@ export function ThisBrowser() {
 export function Places({ path }: { path: string }) {
   const { data } = useStatus();
   if (!data) return null;
-  const rows: [string, string][] = [["Configuration", path], ["Data", data.data_dir], ...data.surfaces.map((s): [string, string] => [`Address, ${s.name}`, s.address])];
+  const rows: [string, string][] = [["Configuration", path], ["Data", data.data_dir], ...data.surfaces.map((s): [string, string] => [`Address (${s.name})`, s.address])];
   return (
-    <section aria-label="Where things are">
-      <h2 class="sub">Where things are</h2>
+    <section aria-label="Paths and addresses">
+      <h2 class="sub">Paths and addresses</h2>
       <dl class="places">
-        {rows.map(([name, text]) => <div key={name}><dt>{name}</dt><dd><code>{text}</code><CopyButton text={text} label={`Copy: ${name}`} /></dd></div>)}
+        {rows.map(([name, text]) => <div key={name}><dt>{name}</dt><dd><code>{text}</code><CopyButton text={text} label={`Copy ${name}`} /></dd></div>)}
         <div><dt>Version</dt><dd><code>{data.version}</code><span class="dim">process {data.pid}, up {span((now.value.getTime() - Date.parse(data.started_at)) / 1000)}, {count(data.activity.records, "record")}</span></dd></div>
       </dl>
     </section>

@@ -10,7 +10,7 @@ export interface Editor {
   text: () => string;
   replace: (text: string) => void;
   mark: (mistakes: readonly Mistake[]) => void;
-  /** Scrolls to the line of a mistake; the focus stays where it is. */
+  /** Scrolls to the line of an error; the focus does not move. */
   show: (m: Mistake) => void;
   goTo: (m: Mistake) => void;
   focused: () => boolean;
@@ -18,7 +18,7 @@ export interface Editor {
 }
 
 // JSON with comments, by tokens: the language packages of CodeMirror weigh 17 KB and know
-// no comments. Colour says a lane or a state, so here are only shades of the ink.
+// no comments. Colors mean lanes or states, so tokens only have shades of gray.
 const tokens = /\/\/.*|\/\*[^]*?(?:\*\/|$)|"(?:[^"\\\n]|\\.)*"?|[{}[\],:]+/g;
 const shade = { comment: Decoration.mark({ class: "cm-comment" }), key: Decoration.mark({ class: "cm-key" }), value: Decoration.mark({ class: "cm-value" }), sign: Decoration.mark({ class: "cm-sign" }) };
 const mostShaded = 1 << 20; // characters; beyond them typing would be slow
@@ -26,7 +26,7 @@ const mostShaded = 1 << 20; // characters; beyond them typing would be slow
 function shades({ state, viewport }: EditorView): DecorationSet {
   const out = new RangeSetBuilder<Decoration>();
   if (viewport.to > mostShaded) return Decoration.none;
-  // From the beginning: what is in view may be within a comment.
+  // From the beginning, since the text in view may be in a comment.
   const text = state.sliceDoc(0, viewport.to);
   for (const m of text.matchAll(tokens)) {
     const end = m.index + m[0].length;
@@ -80,13 +80,13 @@ function decorated(state: EditorState, mistakes: readonly Mistake[]): Decoration
   return Decoration.set(all, true);
 }
 
-// The place of a mistake, whose column counts characters and not units of UTF-16.
+// The offset of an error; its column counts characters, not UTF-16 units.
 function offset(state: EditorState, m: Mistake): number {
   const line = state.doc.line(Math.min(Math.max(m.line, 1), state.doc.lines));
   return line.from + [...line.text].slice(0, Math.max(m.column - 1, 0)).join("").length;
 }
 
-/** Makes an editor in host; onEdit gets each new text that a person typed. */
+/** Creates an editor in host; onEdit gets each text that the user typed. */
 export function mount(host: HTMLElement, text: string, onEdit: (text: string) => void): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const mine = Transaction.userEvent.of("replace.whole");
@@ -94,9 +94,9 @@ export function mount(host: HTMLElement, text: string, onEdit: (text: string) =>
     root, parent: root, doc: text,
     extensions: [
       lineNumbers(), history(), shading, look, marks,
-      // The browser does the rest. Tab leaves the editor: it is no trap for the keyboard.
+      // Tab leaves the editor, so that the keyboard is not trapped.
       keymap.of([{ key: "Enter", run: insertNewlineKeepIndent }, ...historyKeymap]),
-      EditorView.contentAttributes.of({ "aria-label": "Text of the file", spellcheck: "false", autocapitalize: "off", tabindex: "0" }),
+      EditorView.contentAttributes.of({ "aria-label": "Configuration file", spellcheck: "false", autocapitalize: "off", tabindex: "0" }),
       EditorView.updateListener.of((u) => u.docChanged && !u.transactions.some((tr) => tr.isUserEvent("replace.whole")) && onEdit(u.state.doc.toString())),
     ],
   });

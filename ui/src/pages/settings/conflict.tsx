@@ -1,4 +1,4 @@
-// The file changed while a draft of it was made: both differences, and what to do.
+// The file changed while the user edited a draft: both differences, and the choices.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Config } from "../../api/types";
@@ -8,7 +8,7 @@ import type { Drafting } from "./draft";
 
 export function Conflict({ file, of }: { file: Config; of: Drafting }) {
   const { draft } = of;
-  // Together: keys can always be set once more; a text, where its changes still fit. null: they do not.
+  // The merged text. Changes of keys always merge; a text only if its changes still apply. null: they do not.
   const [joined, setJoined] = useState<string | null>();
   const mine = of.text;
   const base = draft?.base.text ?? "";
@@ -25,18 +25,18 @@ export function Conflict({ file, of }: { file: Config; of: Drafting }) {
   return (
     <div class="conflict">
       <div class="conflict-head" role="alert">
-        <h3>The file changed meanwhile</h3>
-        <p class="soft">Nothing of yours was saved. {joined === null ? "Both changed the same lines, so they cannot be put together." : "Put together, it is shown once more before it is saved."}</p>
+        <h3>The file changed on disk</h3>
+        <p class="soft">Your changes are not saved. {joined === null ? "Both versions changed the same lines, so they cannot be merged." : "You see the merged file before you save it."}</p>
         <div class="row">
-          <Button kind={joined === null ? undefined : "main"} small disabled={joined === null} onClick={() => of.rebase(joined ?? undefined)}>Put mine onto it</Button>
-          <Button small onClick={() => of.rebase(mine)}>Keep mine only</Button>
-          <Button kind="quiet" small onClick={of.discard}>Drop mine</Button>
+          <Button kind={joined === null ? undefined : "main"} small disabled={joined === null} onClick={() => of.rebase(joined ?? undefined)}>Merge my changes</Button>
+          <Button small onClick={() => of.rebase(mine)}>Keep my version</Button>
+          <Button kind="quiet" small onClick={of.discard}>Discard my changes</Button>
         </div>
       </div>
-      <h3 class="which">What changed in the file</h3>
-      <Difference was={base} is={file.text} label="What changed in the file" />
-      <h3 class="which">What you changed</h3>
-      <Difference was={base} is={mine} label="What you changed" />
+      <h3 class="which">Changes in the file</h3>
+      <Difference was={base} is={file.text} label="Changes in the file" />
+      <h3 class="which">Your changes</h3>
+      <Difference was={base} is={mine} label="Your changes" />
     </div>
   );
 }

@@ -1,4 +1,4 @@
-// What is not saved. It outlives the page, and is checked by MCPProxy whenever it changes.
+// Unsaved changes. They outlive the page, and MCPProxy validates them after each change.
 
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
@@ -10,37 +10,37 @@ import { attempt, toast } from "../../ui/toast";
 import { withSetting, withText, type Draft } from "./model";
 
 const draft = signal<Draft | undefined>(undefined);
-// What was typed may be a secret: it does not stay for the next person.
+// The text may contain a secret: it is dropped at sign-out.
 signedIn.subscribe((s) => !s && (draft.value = undefined));
 
 const pause = 200; // ms without typing before a draft is checked
 
-// whatever: also when the file is another one than that the draft began with.
+// whatever: also if the file changed since the draft began.
 function check(d: Draft, abort?: AbortSignal, whatever = false): Promise<Validation> {
   const body = { text: d.text ?? d.base.text, ...(Object.keys(d.set).length ? { set: d.set } : {}) };
   return api.post<Validation>("/config/validate", body, { ...(whatever ? {} : { ifMatch: d.base.etag }), ...(abort ? { signal: abort } : {}) });
 }
 
-/** Returns the draft as a text, given what was said of it. */
+/** Returns the text of a draft, given its validation. */
 const textOf = (d: Draft, v: Validation) => v.text ?? d.text ?? d.base.text;
 
 export interface Drafting {
   draft: Draft | undefined;
-  /** The file as it would be; the file itself without a draft. */
+  /** The file with the draft applied. */
   text: string;
-  /** What MCPProxy said of this draft last; of an older one while busy. */
+  /** The last validation of the draft; of an older version while busy. */
   validation: Validation | undefined;
   mistakes: readonly Mistake[];
-  /** It is being checked. */
+  /** The draft is being validated. */
   busy: boolean;
-  /** Why it cannot be checked. */
+  /** Why it cannot be validated. */
   error: unknown;
-  /** The file is another one than that the draft began with. */
+  /** The file changed since the draft began. */
   conflict: boolean;
   saving: boolean;
   change: (s: Setting, value: unknown) => void;
   edit: (text: string) => void;
-  /** Puts the draft onto the file as it is now. */
+  /** Applies the draft to the current file. */
   rebase: (text?: string) => void;
   discard: () => void;
   save: () => Promise<void>;
@@ -62,7 +62,7 @@ export function useDraft(of: Resource<Config>, file: Config): Drafting {
         (said) => !abort.signal.aborted && setAnswer({ of: d, said, text: textOf(d, said) }),
         (error) => {
           if (abort.signal.aborted) return;
-          // Changed meanwhile: the file as it is now makes it a conflict, and that is looked at.
+          // The file changed meanwhile: reload it to show the conflict.
           if (error instanceof ProblemError && error.status === 409) return of.reload();
           setAnswer((a) => ({ ...(a ?? { text: d.text ?? d.base.text }), of: d, error }));
         },
@@ -96,8 +96,8 @@ export function useDraft(of: Resource<Config>, file: Config): Drafting {
   };
 }
 
-// put saves a draft, of the form only as changes of keys. It returns what was said of
-// it when it cannot be saved.
+// put saves a draft; changes of the form as keys only. It returns the validation
+// if the draft cannot be saved.
 async function put(d: Draft, file: Config, of: Resource<Config>): Promise<Validation | undefined> {
   const said = await check(d).catch((error: unknown) => {
     if (error instanceof ProblemError && error.status === 409) of.reload();
@@ -111,7 +111,7 @@ async function put(d: Draft, file: Config, of: Resource<Config>): Promise<Valida
     of.set(saved);
     const waits = said.needs_restart;
     toast({
-      text: waits.length > 0 ? `Saved. ${waits.join(", ")} ${waits.length === 1 ? "waits" : "wait"} for a restart.` : "Saved. It is in force.",
+      text: waits.length > 0 ? `Saved. Restart MCPProxy to apply ${waits.join(", ")}.` : "Saved and applied.",
       undo: async () => of.set(await api.put<Config>("/config", { text: file.text }, { ifMatch: saved.etag })),
     });
     return undefined;

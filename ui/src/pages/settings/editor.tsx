@@ -1,4 +1,4 @@
-// The text of the file, to be edited, with what is wrong with it.
+// The editor of the file, with its errors.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Mistake } from "../../api/types";
@@ -15,7 +15,7 @@ export function Editor({ text, mistakes, onEdit }: { text: string; mistakes: rea
   const [turn, setTurn] = useState(0);
   const latest = useRef({ text, onEdit });
   latest.current = { text, onEdit };
-  const typed = useRef<string[]>([]); // what the editor has told and the page does not show yet
+  const typed = useRef<string[]>([]); // texts from the editor that the page does not show yet
 
   useEffect(() => {
     let made: Mounted | undefined;
@@ -37,29 +37,29 @@ export function Editor({ text, mistakes, onEdit }: { text: string; mistakes: rea
     if (told < 0 && text !== editor.text()) editor.replace(text);
   }, [editor, text]);
   useEffect(() => editor?.mark(mistakes), [editor, mistakes, text]);
-  // The first mistake comes into view, when it is another one than before and no one is typing there.
+  // A new first error scrolls into view, unless the user is typing.
   const first = mistakes.find((m) => m.line > 0);
   const at = first && `${first.line} ${first.message}`;
   useEffect(() => {
     if (editor && first && !editor.focused()) editor.show(first);
   }, [editor, at]);
 
-  if (error !== undefined) return <ErrorPart title="The editor did not load" error={error} onRetry={() => (setError(undefined), setTurn(turn + 1))} />;
+  if (error !== undefined) return <ErrorPart title="Could not load the editor" error={error} onRetry={() => (setError(undefined), setTurn(turn + 1))} />;
   return (
     <div class="editing">
       <div class="editor" ref={host}>{!editor && <div class="editor-wait"><Skeleton lines={8} /></div>}</div>
       {mistakes.length > 0 && (
-        <section class="mistakes" aria-label="Mistakes">
-          <h3>{count(mistakes.length, "mistake")}</h3>
+        <section class="mistakes" aria-label="Errors">
+          <h3>{count(mistakes.length, "error")}</h3>
           <Mistakes of={mistakes} onGo={editor?.goTo} />
         </section>
       )}
-      {hasSecrets(text) && <p class="file-note">A secret stands as <span class="masked">***masked:N***</span>. It is put back when you save; write another value there to replace it.</p>}
+      {hasSecrets(text) && <p class="file-note">Secrets are shown as <span class="masked">***masked:N***</span> and kept when you save. To replace a secret, enter a new value.</p>}
     </div>
   );
 }
 
-/** Mistakes with their places; onGo makes the places buttons. */
+/** Errors with their positions; onGo makes the positions buttons. */
 export function Mistakes({ of, onGo }: { of: readonly Mistake[]; onGo?: (m: Mistake) => void }) {
   return (
     <div role="alert"><ul>

@@ -1,4 +1,4 @@
-// The settings in words; those that have none of their own, as the reference has them.
+// The settings with labels; the others with their text from the reference.
 
 import type { Config, Setting } from "../../api/types";
 import { number } from "../../lib/format";
@@ -30,7 +30,7 @@ export function Form({ file, of, all, onAll }: FormProps) {
         );
       })}
       <details class="all" open={open} onToggle={(e) => e.currentTarget.open !== open && onAll(e.currentTarget.open)}>
-        <summary><h2 class="sub">All settings</h2><span class="dim">{number(rest.length)} more, by their names in the file</span></summary>
+        <summary><h2 class="sub">All settings</h2><span class="dim">{number(rest.length)} more, by key</span></summary>
         {open && rest.map((s) => <Row key={s.key} file={file} setting={s} of={of} />)}
       </details>
     </>
@@ -42,7 +42,7 @@ function Row({ file, setting: s, words, note, of }: { file: Config; setting: Set
   const value = valueOf(s, of.draft, of.validation);
   const mistake = of.mistakes.find((m) => m.key === s.key);
   const changed = isChanged(s, of.draft, of.validation);
-  // Keys are set in a valid text only.
+  // Keys can be set only in a valid text.
   const broken = of.draft?.text !== undefined ? of.validation?.ok === false && of.validation.text === undefined : !!file.error;
   const title = words ? <label class="strong" for={id}>{words.label}</label> : <label class="mono name" for={id}>{s.key}</label>;
   return (
@@ -54,11 +54,11 @@ function Row({ file, setting: s, words, note, of }: { file: Config; setting: Set
         {mistake && <p class="field-note bad" id={id + "-m"} role="alert"><Visible text={wrong(mistake)} /></p>}
       </div>
       {s.locked
-        ? <div class="locked"><code>{said(value)}</code><span class="dim"><Icon name="lock" small />Only in the text of the file, or a flag says it.</span></div>
+        ? <div class="locked"><code>{said(value)}</code><span class="dim"><Icon name="lock" small />Set in the file or by a flag only.</span></div>
         : (
           <div class="row control">
             <Control setting={s} words={words} value={value} id={id} disabled={broken || of.conflict} bad={!!mistake} onChange={(v) => of.change(s, v)} />
-            {said(value) !== said(s.default) && <Button kind="quiet" small icon="again" label={`Back to the default: ${said(s.default)}`} title={`Back to the default: ${said(s.default)}`} disabled={broken || of.conflict} onClick={() => of.change(s, null)} />}
+            {said(value) !== said(s.default) && <Button kind="quiet" small icon="again" label={`Reset to default: ${said(s.default)}`} title={`Reset to default: ${said(s.default)}`} disabled={broken || of.conflict} onClick={() => of.change(s, null)} />}
           </div>
         )}
     </div>
@@ -81,7 +81,7 @@ function Control({ setting: s, words, value, id, disabled, bad, onChange }: Cont
   }
   if (s.type === "list") {
     const lines = Array.isArray(value) ? value.length : 1;
-    return <textarea class="field mono" {...common} rows={Math.min(8, Math.max(2, lines))} spellcheck={false} placeholder="One a line" value={text}
+    return <textarea class="field mono" {...common} rows={Math.min(8, Math.max(2, lines))} spellcheck={false} placeholder="One per line" value={text}
       onInput={(e) => onChange(typed(s.type, e.currentTarget.value))}
       onChange={(e) => onChange((typed(s.type, e.currentTarget.value) as string[]).map((l) => l.trim()).filter(Boolean))} />;
   }

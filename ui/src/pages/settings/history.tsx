@@ -1,4 +1,4 @@
-// The texts that were in force.
+// The earlier versions of the file.
 
 import { useState } from "preact/hooks";
 import { api, path, type ProblemError } from "../../api/client";
@@ -23,10 +23,10 @@ export function History({ file, id, turn, onPutBack }: HistoryProps) {
   const [limit, setLimit] = useState(step);
   const list = useResource(`history ${limit}`, (signal) => api.get<Bound & { versions: ConfigVersion[] }>("/config/history", { limit }, signal), { turn });
   return (
-    <Loaded of={list} title="The history cannot be read" skeleton={undefined}>
+    <Loaded of={list} title="Could not load the history" skeleton={undefined}>
       {({ versions, total }) => {
         if (id) return <Version key={id} file={file} id={id} version={versions.find((v) => v.id === id)} onPutBack={onPutBack} />;
-        if (versions.length === 0) return <Empty title="No earlier text">Each text that comes into force is kept here.</Empty>;
+        if (versions.length === 0) return <Empty title="No earlier versions">Each version that was active is kept here.</Empty>;
         return (
           <>
             <ol class="versions">{versions.map((v) => <One key={v.id} version={v} current={v.etag === file.in_force_etag && v === versions[0]} />)}</ol>
@@ -47,8 +47,8 @@ function One({ version: v, current }: { version: ConfigVersion; current: boolean
       <a href={href("settings", { view: "history", id: v.id })} data-id={v.id}>
         <span class="when"><Time at={v.at} suffix /></span>
         <span class="what">
-          <span class="keys">{some.length > 0 ? <Visible text={some.join(", ")} /> : <span class="dim">Only comments or spaces</span>}{v.keys.length > some.length && <span class="dim"> and {number(v.keys.length - some.length)} more</span>}</span>
-          <span class="dim">Changed <Visible text={who(v.by)} />, {bytes(v.bytes)}{current && ", in force"}</span>
+          <span class="keys">{some.length > 0 ? <Visible text={some.join(", ")} /> : <span class="dim">Only comments or whitespace</span>}{v.keys.length > some.length && <span class="dim"> and {number(v.keys.length - some.length)} more</span>}</span>
+          <span class="dim">Changed <Visible text={who(v.by)} />, {bytes(v.bytes)}{current && ", active"}</span>
         </span>
         <Icon name="right" small />
       </a>
@@ -63,12 +63,12 @@ function Version({ file, id, version, onPutBack }: { file: Config; id: string; v
     <>
       <div class="version-head">
         <a class="back-link" href={href("settings", { view: "history" })}><Icon name="left" small />History</a>
-        {version && <p class="grow soft">{moment(version.at, now.value)}, changed <Visible text={who(version.by)} />. From this text to now:</p>}
-        {one.data && one.data.text !== file.text && <Button small decides onClick={() => onPutBack(one.data!.text)}>Put this text back</Button>}
+        {version && <p class="grow soft">{moment(version.at, now.value)}, changed <Visible text={who(version.by)} />. Changes since this version:</p>}
+        {one.data && one.data.text !== file.text && <Button small decides onClick={() => onPutBack(one.data!.text)}>Restore version</Button>}
       </div>
-      {gone ? <Empty title="This text is not kept any more">Only the newest are.</Empty> : (
-        <Loaded of={one} title="The text cannot be read">
-          {({ text }) => <Difference was={text} is={file.text} label="From this text to now" />}
+      {gone ? <Empty title="Version not found">Only the newest versions are kept.</Empty> : (
+        <Loaded of={one} title="Could not load the version">
+          {({ text }) => <Difference was={text} is={file.text} label="Changes since this version" />}
         </Loaded>
       )}
     </>

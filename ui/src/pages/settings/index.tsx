@@ -1,4 +1,4 @@
-// Settings: change it safely. The form and the file side by side.
+// The Settings page: the form and the file side by side.
 
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
@@ -36,7 +36,7 @@ export default function Settings() {
     return (
       <div class="page">
         <h1 class={file.error === undefined ? "vh" : undefined}>Settings</h1>
-        {file.error !== undefined ? <ErrorPart title="The configuration cannot be read" error={file.error} onRetry={file.reload} /> : file.slow && <Skeleton lines={12} />}
+        {file.error !== undefined ? <ErrorPart title="Could not load the configuration" error={file.error} onRetry={file.reload} /> : file.slow && <Skeleton lines={12} />}
       </div>
     );
   }
@@ -55,10 +55,10 @@ function Loaded({ file, of, turn }: { file: Config; of: Resource<Config>; turn: 
             <h1>{heading(file, now.value)}</h1>
             <p class="lead">{lead(file, draft, changeCount(draft, validation), now.value)}</p>
             {(file.unconfirmed.length > 0 || file.unconfirmed_why) && (
-              <div class="row go"><Button small decides onClick={() => void attempt(async () => of.set(await api.post<Config>("/config/confirm")), { text: "All of the saved file is in force." })}>Confirm what waits</Button></div>
+              <div class="row go"><Button small decides onClick={() => void attempt(async () => of.set(await api.post<Config>("/config/confirm")), { text: "Confirmed. The saved file is active." })}>Confirm changes</Button></div>
             )}
-            {file.error && !draft && <section class="mistakes flat" aria-label="Mistakes of the saved file">{mistakes.length > 0 ? <Mistakes of={mistakes} /> : <p>{file.error}</p>}</section>}
-            {of.error !== undefined && <p class="error-line" role="alert">This may be old: the configuration cannot be read now.</p>}
+            {file.error && !draft && <section class="mistakes flat" aria-label="Errors in the saved file">{mistakes.length > 0 ? <Mistakes of={mistakes} /> : <p>{file.error}</p>}</section>}
+            {of.error !== undefined && <p class="error-line" role="alert">Could not reload the configuration. This may be outdated.</p>}
           </div>
           <div class="page nopt">
             <Form file={file} of={drafting} all={q.all} onAll={(all) => setQ({ all }, { replace: true })} />

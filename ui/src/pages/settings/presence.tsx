@@ -1,4 +1,4 @@
-// What proves that a person decides: how it stands, and how it is changed.
+// Presence: its state, and the actions that change it.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../../api/client";
@@ -18,7 +18,7 @@ import { Visible } from "../../ui/words";
 import { pieces } from "./model";
 import { atLocalhost, makePasskey } from "./passkey";
 
-/** shown: the address asks for it; setting: for a new passkey at once. */
+/** shown: the URL opens this section; setting: the URL opens the passkey dialog. */
 export function Presences({ shown, setting, turn }: { shown: boolean; setting: boolean; turn: unknown }) {
   const of = useResource("presence", (signal) => api.get<Presence>("/presence", {}, signal), { turn });
   const head = useRef<HTMLHeadingElement>(null);
@@ -31,7 +31,7 @@ export function Presences({ shown, setting, turn }: { shown: boolean; setting: b
   return (
     <section aria-label="Presence">
       <h2 class="sub" ref={head} tabIndex={-1}>Presence</h2>
-      <Loaded of={of} title="How presence stands cannot be read">{(p) => <One of={p} setting={setting} onSet={of.set} />}</Loaded>
+      <Loaded of={of} title="Could not load presence">{(p) => <One of={p} setting={setting} onSet={of.set} />}</Loaded>
     </section>
   );
 }
@@ -46,9 +46,9 @@ function One({ of: p, setting, onSet }: { of: Presence; setting: boolean; onSet:
   const passkey = p.on && p.kind === "passkey";
   const make = async () => {
     const anchor = await makePasskey(p.head);
-    // The passphrase, which no page is given, signs what comes after it.
+    // The current passphrase must sign the passkey, in a terminal.
     if (p.on && p.kind === "passphrase") setMade({ line: command("PUT", "/presence", { anchor }), print: await fingerprint(anchor) });
-    else void set(anchor, "What widens needs your passkey now.");
+    else void set(anchor, "Changes that grant more access now require your passkey.");
   };
   return (
     <div class="set presence">
@@ -57,25 +57,25 @@ function One({ of: p, setting, onSet }: { of: Presence; setting: boolean; onSet:
         <p class="soft"><Lead of={p} here={here} /></p>
       </div>
       <div class="row control">
-        {may && here && <Button small decides onClick={() => setAsking("passkey")}>{passkey ? "Another passkey…" : "Set a passkey…"}</Button>}
+        {may && here && <Button small decides onClick={() => setAsking("passkey")}>{passkey ? "Replace passkey…" : "Set up passkey…"}</Button>}
         {may && passkey && <Button small decides onClick={() => setAsking("none")}>Turn off…</Button>}
-        {p.may_join && passkey && <Button small decides onClick={() => void prove("/presence/join", "It is yours.")}>Prove that it is yours</Button>}
-        {p.call_off && p.kind === "passkey" && <Button small decides onClick={() => void prove("/presence/reset/cancel", "The reset is called off.")}>Call the reset off</Button>}
+        {p.may_join && passkey && <Button small decides onClick={() => void prove("/presence/join", "Ownership confirmed.")}>Confirm ownership</Button>}
+        {p.call_off && p.kind === "passkey" && <Button small decides onClick={() => void prove("/presence/reset/cancel", "Reset canceled.")}>Cancel reset</Button>}
       </div>
       {asking === "passkey" && may && here && (
-        <Confirm title="Set a passkey" action="Make the passkey" danger={false} onConfirm={make} onClose={() => setAsking("")}>
-          What permits agents more asks for it from then on: a fingerprint, a face, a PIN, or a security key that has one. You are asked twice: to make it, and to sign what is approved by now.
+        <Confirm title="Set up a passkey" action="Create passkey" danger={false} onConfirm={make} onClose={() => setAsking("")}>
+          Changes that grant agents more access will require it: a fingerprint, a face, a PIN or a security key. You are asked twice: to create it, and to sign the current approvals.
         </Confirm>
       )}
       {asking === "none" && (
-        <Confirm title="Decide without a passkey" action="Turn off" onClose={() => setAsking("")}
-          onConfirm={() => void set({ kind: "none", since: new Date().toISOString(), before: p.head }, "Nobody has to be here any more.")}>
-          Whatever runs as you can decide in your name then. What is decided stays.
+        <Confirm title="Turn off presence" action="Turn off" onClose={() => setAsking("")}
+          onConfirm={() => void set({ kind: "none", since: new Date().toISOString(), before: p.head }, "Presence is off.")}>
+          Any program that runs as you can then approve changes. Current approvals stay.
         </Confirm>
       )}
       {made && (
-        <Dialog title="Your passphrase signs the passkey" onClose={() => setMade(undefined)}>
-          <p class="soft">Run this in a terminal. It asks for the passphrase when it has shown this fingerprint, and no other: <code>{made.print}</code></p>
+        <Dialog title="Sign the passkey with your passphrase" onClose={() => setMade(undefined)}>
+          <p class="soft">Run this in a terminal. Enter the passphrase only if it shows this fingerprint: <code>{made.print}</code></p>
           <CommandLine text={made.line} />
           <div class="end"><Button kind="main" onClick={() => setMade(undefined)}>Close</Button></div>
         </Dialog>
@@ -85,16 +85,16 @@ function One({ of: p, setting, onSet }: { of: Presence; setting: boolean; onSet:
 }
 
 function heading(p: Presence): string {
-  if (p.void !== undefined) return "Nothing that widens counts";
-  return p.on ? `What widens needs your ${p.kind}` : "Nobody has to be here";
+  if (p.void !== undefined) return "Changes that grant more access are not applied";
+  return p.on ? `Changes that grant more access require your ${p.kind}` : "Presence is off";
 }
 
 function Lead({ of: p, here }: { of: Presence; here: boolean }) {
   const since = p.since && `Since ${date(new Date(p.since), now.value)}. `;
   if (p.void !== undefined) return <Text of={[p.void, p.remedy].filter(Boolean).join(" ")} />;
-  if (p.on && p.kind === "passkey") return <Text of={`${since}Pages at \`${p.anchor?.origin}\` ask for it.`} />;
-  if (p.on) return <Text of={`${since}It is typed in a terminal alone. To end that: \`mcpproxy presence set none\`.`} />;
-  return <Text of={"Whatever runs as you can approve in your name, an agent with a shell too. To change that: `mcpproxy presence set passphrase`" + (here ? ", or a passkey here." : " or `mcpproxy presence set passkey`.")} />;
+  if (p.on && p.kind === "passkey") return <Text of={`${since}It works on pages at \`${p.anchor?.origin}\`.`} />;
+  if (p.on) return <Text of={`${since}You enter it in a terminal only. To turn it off, run \`mcpproxy presence set none\`.`} />;
+  return <Text of={"Any program that runs as you can approve changes, including an agent with a shell. To turn presence on, run `mcpproxy presence set passphrase`" + (here ? " or set up a passkey here." : " or `mcpproxy presence set passkey`.")} />;
 }
 
 function Text({ of }: { of: string }) {

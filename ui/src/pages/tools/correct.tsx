@@ -12,9 +12,9 @@ import { Visible } from "../../ui/words";
 import { choicesOf, hintNames, hintRows, hintWords, override, type Choice, type Choices } from "./hints";
 
 const yes = (v: boolean | undefined) => (v === undefined ? "–" : v ? "yes" : "no");
-const from = { server: "said by the server", you: "corrected by you", guess: "guessed" } as const;
+const from = { server: "from the server", you: "corrected by you", guess: "inferred" } as const;
 
-/** What is said of what a tool does, by whom, and the dialog that corrects it. */
+/** The hints of a tool, their sources, and the dialog that corrects them. */
 export function Hints({ tool, onChanged }: { tool: ToolDetail; onChanged: () => void }) {
   const [open, setOpen] = useState(false);
   const rows = hintRows(tool);
@@ -23,7 +23,7 @@ export function Hints({ tool, onChanged }: { tool: ToolDetail; onChanged: () => 
       {rows.length > 0 && (
         <table class="kv hints-t">
           <caption><span class="vh">Hints of this tool</span></caption>
-          <thead><tr><th scope="col">Hint</th><th scope="col">Server says</th><th scope="col">Counts</th></tr></thead>
+          <thead><tr><th scope="col">Hint</th><th scope="col">Declared</th><th scope="col">Effective</th></tr></thead>
           <tbody>{rows.map((r) => <tr key={r.name}><td>{hintWords[r.name]}</td><td class="soft">{yes(r.said)}</td><td><b class="strong">{yes(r.counts)}</b> <span class="dim">{r.from === "server" ? "" : from[r.from]}</span></td></tr>)}</tbody>
         </table>
       )}
@@ -39,10 +39,10 @@ function Silence({ tool, rows }: { tool: ToolDetail; rows: number }) {
   const seems = tool.inferred_operation;
   return (
     <p class={rows ? "same" : undefined}>
-      {rows ? "Nobody says what it does. " : "The server says nothing. "}
+      {rows ? "No hint sets the lane. " : "The server declares no hints. "}
       <span class="soft">
-        {seems && <>It looks like a {seems === "destructive" ? "destructive one" : seems}{reason && <>: <Visible text={reason} /></>}. </>}
-        It is called as {tool.lane}{tool.lane === "write" ? "; a call in the read lane passes with a warning" : ""}.
+        {seems && <>Looks {seems === "destructive" ? "destructive" : `like a ${seems}`}{reason && <>: <Visible text={reason} /></>}. </>}
+        Lane: {tool.lane}{tool.lane === "write" ? ". A call in the read lane passes with a warning" : ""}.
       </span>
     </p>
   );
@@ -51,13 +51,13 @@ function Silence({ tool, rows }: { tool: ToolDetail; rows: number }) {
 function Correct({ tool, onClose, onChanged }: { tool: ToolDetail; onClose: () => void; onChanged: () => void }) {
   const server = useResource(tool.server, (signal) => api.get<ServerDetail>(path`/servers/${tool.server}`, {}, signal), { keep: false });
   return (
-    <Dialog title={`What ${tool.name} does`} onClose={onClose} class="correct">
-      <Loaded of={server} title="The configuration of its server cannot be read">{(s) => <Choose tool={tool} server={s} onClose={onClose} onChanged={onChanged} />}</Loaded>
+    <Dialog title={`Correct hints of ${tool.name}`} onClose={onClose} class="correct">
+      <Loaded of={server} title="Could not load the server configuration">{(s) => <Choose tool={tool} server={s} onClose={onClose} onChanged={onChanged} />}</Loaded>
     </Dialog>
   );
 }
 
-const options = [{ value: "", label: "As it says" }, { value: "true", label: "Yes" }, { value: "false", label: "No" }] as const;
+const options = [{ value: "", label: "Declared" }, { value: "true", label: "Yes" }, { value: "false", label: "No" }] as const;
 
 function Choose({ tool, server, onClose, onChanged }: { tool: ToolDetail; server: ServerDetail; onClose: () => void; onChanged: () => void }) {
   const before = choicesOf(server.hint_overrides, tool.tool);
@@ -70,10 +70,10 @@ function Choose({ tool, server, onClose, onChanged }: { tool: ToolDetail; server
     e.preventDefault();
     setBusy(true);
     try {
-      // What stands there now: it may have changed since the dialog was opened.
+      // Read the current overrides: they may have changed since the dialog opened.
       const { hint_overrides: old } = await api.get<ServerDetail>(path`/servers/${tool.server}`);
       await put(override(old, tool.tool, choices));
-      toast({ text: `Corrected ${tool.name}`, undo: () => put(old ?? null).then(onChanged) });
+      toast({ text: `Corrected the hints of ${tool.name}`, undo: () => put(old ?? null).then(onChanged) });
       onChanged();
       onClose();
     } catch (cause) {
@@ -84,7 +84,7 @@ function Choose({ tool, server, onClose, onChanged }: { tool: ToolDetail; server
   };
   return (
     <form class="dlg-form" onSubmit={save}>
-      <p class="soft">What you say counts, whatever the server says. It is written into the configuration, for exactly this tool.</p>
+      <p class="soft">Your values override those of the server. They are saved in the configuration for this tool only.</p>
       <table class="kv">
         <caption><span class="vh">Hints</span></caption>
         <tbody>
@@ -92,7 +92,7 @@ function Choose({ tool, server, onClose, onChanged }: { tool: ToolDetail; server
             const pattern = before[n] === "" && tool.corrected_annotations?.[n] !== undefined;
             return (
               <tr key={n}>
-                <td>{hintWords[n]}<br /><small class="dim">{pattern ? `a pattern in the configuration says ${yes(tool.corrected_annotations![n])}` : `the server says ${said[n] === undefined ? "nothing" : yes(said[n])}`}</small></td>
+                <td>{hintWords[n]}<br /><small class="dim">{pattern ? `a pattern in the configuration: ${yes(tool.corrected_annotations![n])}` : `declared: ${said[n] === undefined ? "none" : yes(said[n])}`}</small></td>
                 <td class="pick"><Seg<Choice> label={hintWords[n]} value={choices[n]} options={options} onChange={(v) => setChoices({ ...choices, [n]: v })} /></td>
               </tr>
             );
@@ -100,7 +100,7 @@ function Choose({ tool, server, onClose, onChanged }: { tool: ToolDetail; server
         </tbody>
       </table>
       {error && <p class="error-line" role="alert">{error}</p>}
-      <div class="end"><Button onClick={onClose}>Cancel</Button><Button kind="main" type="submit" decides disabled={busy || hintNames.every((n) => choices[n] === before[n])}>Correct</Button></div>
+      <div class="end"><Button onClick={onClose}>Cancel</Button><Button kind="main" type="submit" decides disabled={busy || hintNames.every((n) => choices[n] === before[n])}>Save</Button></div>
     </form>
   );
 }

@@ -10,7 +10,7 @@ import { entries, facetKeys, facetNames, lanes, schema, word, type FacetKey, typ
 
 const few = 5;
 
-/** What can be chosen, at the left. A choice is a link: the one in force takes itself back. With a query only the lane counts; the others leave it. */
+/** The filters on the left, as links; the active one removes itself. With a query only the lane applies; the others clear the query. */
 export function Facets({ facets, q }: { facets?: ToolList["facets"]; q: Query }) {
   return (
     <nav class="facets" aria-label="Filters">

@@ -2,8 +2,8 @@ import { Field } from "../../ui/field";
 import { visible } from "../../lib/visible";
 import type { FormField } from "./form";
 
-const notes: Partial<Record<FormField["kind"], string>> = { strings: "One on each line", json: "JSON" };
-// Labels are attributes and text of elements that take no markup.
+const notes: Partial<Record<FormField["kind"], string>> = { strings: "One per line", json: "JSON" };
+// Labels are plain text: they cannot have markup.
 const plain = (text: string) => visible(text).map((p) => ("text" in p ? p.text : p.code)).join("");
 
 /** One argument. */

@@ -1,5 +1,5 @@
-// A form from the schema of a tool's arguments. Every field holds text; what it is
-// worth as JSON is found when the tool is called. What no field fits is JSON.
+// A form for the arguments of a tool, from their schema. Every field holds text, which is
+// converted to JSON when the tool is called. Other types are entered as JSON.
 
 import { own, setOwn } from "../../lib/own";
 
@@ -11,13 +11,13 @@ type Schema = Record<string, unknown>;
 const object = (v: unknown): v is Schema => typeof v === "object" && v !== null && !Array.isArray(v);
 const maxFields = 200;
 
-/** Returns the fields, those that are required first; undefined when only JSON can say it. */
+/** Returns the fields, required ones first; undefined if the schema needs JSON. */
 export function fields(schema: unknown): FormField[] | undefined {
   if (schema === undefined) return [];
   if (!object(schema) || (schema.type !== undefined && schema.type !== "object") || ["oneOf", "anyOf", "allOf", "$ref", "if"].some((k) => k in schema)) return undefined;
   const properties = object(schema.properties) ? Object.entries(schema.properties) : [];
   const required = Array.isArray(schema.required) ? schema.required : [];
-  // A required name without a property, a schema that is open, or too much of it.
+  // A required name without a property, an open schema, or too many fields.
   if (properties.length > maxFields || required.some((name) => !properties.some(([p]) => p === name))) return undefined;
   if (properties.length === 0 && schema.additionalProperties !== undefined && schema.additionalProperties !== false) return undefined;
   const all = properties.map(([name, s]) => field(name, s, required.includes(name)));
@@ -36,7 +36,7 @@ function field(name: string, given: unknown, required: boolean): FormField {
   };
 }
 
-// A value that may be null is left out instead.
+// A nullable value is optional.
 function withoutNull(s: Schema): Schema {
   const any = s.anyOf ?? s.oneOf;
   if (Array.isArray(any)) {
@@ -57,14 +57,14 @@ function kindOf(name: string, s: Schema): Kind {
   return "json";
 }
 
-/** Returns the arguments that the entries say, and what is wrong, by field. An empty field is left out. */
+/** Returns the arguments and the errors by field. Empty fields are left out. */
 export function argumentsOf(all: readonly FormField[], entries: Entries): { args: Record<string, unknown>; mistakes: Record<string, string> } {
   const args: Record<string, unknown> = {};
   const mistakes: Record<string, string> = {};
   for (const f of all) {
     const text = own(entries, f.name) ?? "";
     if (text.trim() === "") {
-      if (f.required) setOwn(mistakes, f.name, "It is required.");
+      if (f.required) setOwn(mistakes, f.name, "This field is required.");
       continue;
     }
     const read = value(f, text);
@@ -79,9 +79,9 @@ function value(f: FormField, text: string): { value: unknown } | { mistake: stri
     case "number":
     case "integer": {
       const n = Number(text);
-      if (!/^\s*-?\d+(\.\d+)?([eE][-+]?\d+)?\s*$/.test(text) || !Number.isFinite(n)) return { mistake: "Write a number, such as 12." };
-      if (f.kind === "integer" && !Number.isInteger(n)) return { mistake: "Write a whole number, such as 12." };
-      if (Number.isInteger(n) && !Number.isSafeInteger(n)) return { mistake: "The number is too large to be sent exactly from here." };
+      if (!/^\s*-?\d+(\.\d+)?([eE][-+]?\d+)?\s*$/.test(text) || !Number.isFinite(n)) return { mistake: "Enter a number, such as 12." };
+      if (f.kind === "integer" && !Number.isInteger(n)) return { mistake: "Enter a whole number, such as 12." };
+      if (Number.isInteger(n) && !Number.isSafeInteger(n)) return { mistake: "The number is too large. Use JSON." };
       return { value: n };
     }
     case "boolean": return { value: text === "true" };
@@ -92,16 +92,16 @@ function value(f: FormField, text: string): { value: unknown } | { mistake: stri
   }
 }
 
-/** Reads JSON; a mistake says where. */
+/** Parses JSON; the error says where. */
 export function json(text: string): { value: unknown } | { mistake: string } {
   try {
     return { value: JSON.parse(text) };
   } catch (cause) {
-    return { mistake: "This is not JSON: " + (cause as Error).message };
+    return { mistake: "Invalid JSON: " + (cause as Error).message };
   }
 }
 
-/** Returns entries that say these arguments; undefined when the form cannot hold all of them. */
+/** Returns the entries for these arguments; undefined if the form cannot hold all of them. */
 export function entriesOf(all: readonly FormField[], args: unknown): Entries | undefined {
   if (!object(args)) return undefined;
   const entries: Entries = {};
@@ -128,7 +128,7 @@ function textOf(f: FormField, v: unknown): string | undefined {
   }
 }
 
-// In the order of the fields, as argumentsOf has them.
+// In the order of the fields, as in argumentsOf.
 function sorted(all: readonly FormField[], args: Schema): Schema {
   return Object.fromEntries(all.filter((f) => Object.hasOwn(args, f.name)).map((f) => [f.name, own(args, f.name)]));
 }

@@ -1,4 +1,4 @@
-// Hints of a tool: what the server said, what a person corrected, what counts.
+// The hints of a tool: declared by the server, corrected by a user, and effective.
 
 import type { ServerDetail, ToolDetail } from "../../api/types";
 import { own } from "../../lib/own";
@@ -6,12 +6,12 @@ import { own } from "../../lib/own";
 export const hintNames = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] as const;
 export type HintName = (typeof hintNames)[number];
 export const hintWords: Record<HintName, string> = {
-  readOnlyHint: "only reads", destructiveHint: "destroys", idempotentHint: "can be repeated", openWorldHint: "reaches outside",
+  readOnlyHint: "read-only", destructiveHint: "destructive", idempotentHint: "idempotent", openWorldHint: "open world",
 };
 
 export interface HintRow { name: HintName; said?: boolean; counts?: boolean; from: "server" | "you" | "guess" }
 
-/** Returns the hints of which anybody says something. */
+/** Returns the hints that have a value. */
 export function hintRows(t: Pick<ToolDetail, "annotations" | "declared_annotations" | "corrected_annotations">): HintRow[] {
   const said = t.declared_annotations ?? t.annotations;
   return hintNames.filter((n) => typeof said[n] === "boolean" || typeof t.annotations[n] === "boolean").map((name) => ({
@@ -23,15 +23,15 @@ export function hintRows(t: Pick<ToolDetail, "annotations" | "declared_annotatio
 export type Choice = "" | "true" | "false";
 export type Choices = Record<HintName, Choice>;
 
-/** Returns what the entry of exactly this tool says. */
+/** Returns the overrides for exactly this tool. */
 export function choicesOf(overrides: ServerDetail["hint_overrides"], tool: string): Choices {
   const said = own(overrides, tool) ?? {};
   return Object.fromEntries(hintNames.map((n) => [n, typeof said[n] === "boolean" ? (String(said[n]) as Choice) : ""])) as Choices;
 }
 
 /**
- * Returns hint_overrides with these choices for exactly this tool; all else stays, in its order.
- * The tool comes last, because the last entry that fits counts. null when nothing is left.
+ * Returns hint_overrides with these choices for exactly this tool; the other entries keep their order.
+ * The tool comes last, because the last matching entry wins. null if nothing is left.
  */
 export function override(overrides: ServerDetail["hint_overrides"], tool: string, choices: Choices): Record<string, Record<string, boolean>> | null {
   const { [tool]: _, ...rest } = overrides ?? {};

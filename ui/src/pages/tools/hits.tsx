@@ -9,7 +9,7 @@ import { Visible } from "../../ui/words";
 import { foundWords, marked, summary } from "./marked";
 import type { Query } from "./query";
 
-/** What an agent gets, in its order. */
+/** The search results that an agent gets, in order. */
 export function Hits({ answer, q }: { answer: SearchAnswer; q: Query }) {
   const box = useRef<HTMLOListElement>(null);
   const to = (id: string) => href("tools", { q: q.q, lane: q.lane, id });
@@ -22,7 +22,7 @@ export function Hits({ answer, q }: { answer: SearchAnswer; q: Query }) {
     if (q.id && answer.tools[next]) go(to(answer.tools[next].name), { replace: true });
   };
   useActions([{ key: "j", label: "Next", run: () => move(1) }, { key: "k", label: "Previous", run: () => move(-1) }]);
-  // Another question begins at its best answer.
+  // A new query starts at its best result.
   useEffect(() => box.current?.scrollTo(0, 0), [answer.query]);
   return (
     <ol class="hits" ref={box}>
@@ -48,18 +48,18 @@ export function laneOf(t: Pick<Tool, "call_with">): LaneName {
   return t.call_with.replace("call_tool_", "") as LaneName;
 }
 
-// Only where what it looks like is not what counts.
+// Only if the inferred lane is not the effective one.
 function Looks({ tool }: { tool: Tool }) {
   if (tool.deprecated) return <Tag kind="line">deprecated</Tag>;
-  return tool.inferred_operation && tool.inferred_operation !== laneOf(tool) ? <Tag>looks like a {tool.inferred_operation === "destructive" ? "destructive one" : tool.inferred_operation}</Tag> : null;
+  return tool.inferred_operation && tool.inferred_operation !== laneOf(tool) ? <Tag>looks {tool.inferred_operation === "destructive" ? "destructive" : `like a ${tool.inferred_operation}`}</Tag> : null;
 }
 
-/** Text with the words for which it was found. */
+/** Text with the matching words marked. */
 export function Marked({ text, found }: { text: string; found: ReadonlySet<string> }) {
   return <>{marked(text, found).map((p, i) => (p.mark ? <mark key={i}>{p.text}</mark> : <Visible key={i} text={p.text} />))}</>;
 }
 
-/** A bar of 0 to 1 and what it says. */
+/** A bar from 0 to 1 with its label. */
 export function Score({ value, children }: { value: number; children: string }) {
   return (
     <span class="score">

@@ -4,7 +4,7 @@ import type { SearchAnswer, ToolList } from "../../api/types";
 import { useEvents } from "../../data/live";
 import { useResource } from "../../data/resource";
 import { useStatus } from "../../data/shared";
-import { number } from "../../lib/format";
+import { count } from "../../lib/format";
 import { useQuery } from "../../router";
 import { FilterBar, type Filter } from "../../ui/chips";
 import { Empty, Loaded } from "../../ui/parts";
@@ -17,9 +17,9 @@ import { entries, facetKeys, facetNames, none, orderWords, params, schema, word,
 import { ToolDrawer } from "./tool";
 import "./tools.css";
 
-const gather = 1000; // ms: listing is not repeated with each of many changes
+const gather = 1000; // ms between reloads when many tools change
 
-/** What can agents reach, and what would they find? */
+/** The Tools page: all tools, and the search as an agent runs it. */
 export default function Tools() {
   const [q, setQ] = useQuery(schema);
   const status = useStatus();
@@ -51,17 +51,17 @@ export default function Tools() {
         <div class="mid">
           <Ask q={q} setQ={setQ} status={status.data} answer={answer} stale={stale} />
           {asking ? (
-            <Loaded of={found} title="The search has failed">
+            <Loaded of={found} title="Could not search tools">
               {(a) => (
                 <>
                   <div class="locks"><Locked tools={a.locked} onDone={again} key={a.query} /></div>
-                  {a.tools.length > 0 ? <Hits answer={a} q={q} /> : <Empty title="No tool fits">Try its own words, or its name.</Empty>}
+                  {a.tools.length > 0 ? <Hits answer={a} q={q} /> : <Empty title="No matching tools">Try other words, or the name of the tool.</Empty>}
                 </>
               )}
             </Loaded>
           ) : (
             <>
-              <FilterBar filters={filters} onChange={choose} onClear={() => setQ({ ...none, id: "" })} saved="tools" end={facets.data && <span class="dim total">{number(facets.data.total)} {orderWords(q.sort)}</span>} />
+              <FilterBar filters={filters} onChange={choose} onClear={() => setQ({ ...none, id: "" })} saved="tools" end={facets.data && <span class="dim total">{count(facets.data.total, "tool")} {orderWords(q.sort)}</span>} />
               <List q={q} turn={turn} slow={facets.slow} any={(status.data?.tools.total ?? 1) > 0} onOpen={(id) => setQ({ id })} onFilter={(f) => choose(f.key, [f.value])} onClear={() => setQ({ ...none, id: "" })} onOrder={(sort) => setQ({ sort })} onChanged={again} />
             </>
           )}

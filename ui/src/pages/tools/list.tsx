@@ -20,7 +20,7 @@ const columns: readonly Column<SlimTool>[] = [
     cell: (t) => <><a class="name" href={href("tools", { ...kept(), id: t.name })}><ToolName server={t.server} tool={t.tool} /></a>{t.deprecated && <> <Tag kind="line">deprecated</Tag></>} <span class="dim sum"><Visible text={t.summary || t.title || ""} /></span></>,
     filter: (t) => ({ key: "server", value: t.server }),
   },
-  { key: "status", head: "Can be called", class: "c-can", cell: (t) => !t.status ? <State kind="ready">yes</State> : <State kind={/pending|quarantined/.test(t.status) ? "wait" : "off"}>{word("status", t.status)}</State>, filter: (t) => ({ key: "status", value: t.status ?? "callable" }) },
+  { key: "status", head: "Status", class: "c-can", cell: (t) => !t.status ? <State kind="ready">callable</State> : <State kind={/pending|quarantined/.test(t.status) ? "wait" : "off"}>{word("status", t.status)}</State>, filter: (t) => ({ key: "status", value: t.status ?? "callable" }) },
   { key: "lane", head: "Lane", class: "c-lane", cell: (t) => <Lane lane={t.lane} guessed={t.guessed} />, filter: (t) => ({ key: "lane", value: t.lane }) },
   { key: "tokens", head: "Tokens", class: "n c-tok", order: "descending", cell: (t) => <span class="dim">{number(t.tokens)}</span> },
   { key: "calls", head: "Calls", class: "n c-calls", order: "descending", cell: (t) => (t.calls ? number(t.calls) : <span class="dim">never</span>) },
@@ -37,11 +37,11 @@ interface Props {
   onOpen: (id: string) => void; onFilter: (f: { key: string; value: string }) => void; onClear: () => void; onOrder: (order: Order) => void; onChanged: () => void;
 }
 
-/** All tools that the filters let through, the most used first. */
+/** The tools that match the filters, the most used first. */
 export function List({ q, turn, any, slow, onOpen, onFilter, onClear, onOrder, onChanged }: Props) {
   const filter = { ...params(q), ...orderParams(q.sort) };
   const key = JSON.stringify(filter) + turn;
-  // The pages are of one list; when that is forgotten meanwhile, all of it is asked for anew.
+  // All pages come from one snapshot; if it expired, the list is reloaded.
   const snapshot = useRef<{ key: string; id?: string }>({ key: "" });
   const rows = useWindow<SlimTool>(key, async (offset, limit, signal) => {
     const known = offset > 0 && snapshot.current.key === key ? snapshot.current.id : undefined;
@@ -51,9 +51,9 @@ export function List({ q, turn, any, slow, onOpen, onFilter, onClear, onOrder, o
     return { rows: page.tools, total: page.total };
   }, 200);
   const empty = useMemo(() => (any
-    ? <NothingFits what="No tool fits these filters" filters={sentence(q)} onClear={onClear} />
-    : <Empty title="No server has tools yet" acts={<Button kind="main" href={href("servers")}>Add a server</Button>}>What servers offer is here as soon as one has been started and listed.</Empty>), [any, key]);
-  if (rows.error && !rows.known) return <ErrorPart title="The tools cannot be listed" error={rows.error} onRetry={rows.reload} />;
+    ? <NothingFits what="No tools match these filters" filters={sentence(q)} onClear={onClear} />
+    : <Empty title="No tools yet" acts={<Button kind="main" href={href("servers")}>Add a server</Button>}>Tools appear here after a server has started.</Empty>), [any, key]);
+  if (rows.error && !rows.known) return <ErrorPart title="Could not load tools" error={rows.error} onRetry={rows.reload} />;
   if (!rows.known) return slow ? <div class="ask"><Skeleton lines={12} /></div> : null;
   return (
     <Picked of={params(q)} total={rows.total} onDone={onChanged}>

@@ -10,46 +10,46 @@ import { attempt } from "../../ui/toast";
 
 interface Reason { says: string; act: "review" | "look" | "server" | "on" | "" }
 
-/** Why a tool cannot be called, and what there is to do. */
+/** Why a tool cannot be called, and the action that helps. */
 export const reasons: Record<string, Reason> = {
-  pending_approval: { says: "waits for your review. Agents do not see it.", act: "review" },
-  blocked: { says: "is blocked by you. No agent can use it.", act: "look" },
-  server_quarantined: { says: "is of a server that waits for your review. Agents do not see it.", act: "server" },
-  disabled_by_config: { says: "is off in the file. Only who edits mcp_config.json can change it.", act: "" },
-  disabled_by_user: { says: "was switched off by you.", act: "on" },
-  server_disabled: { says: "is of a server that is off.", act: "server" },
-  for_clients: { says: "is only for clients that can be asked something, at the server's own address.", act: "" },
+  pending_approval: { says: "needs review. Agents cannot see it.", act: "review" },
+  blocked: { says: "is blocked by you. Agents cannot use it.", act: "look" },
+  server_quarantined: { says: "is on a server that needs review. Agents cannot see it.", act: "server" },
+  disabled_by_config: { says: "is disabled in mcp_config.json. To enable it, edit the file.", act: "" },
+  disabled_by_user: { says: "is disabled.", act: "on" },
+  server_disabled: { says: "is on a disabled server.", act: "server" },
+  for_clients: { says: "is available only at the server's own address, to clients that support questions.", act: "" },
 };
 
-/** The one button that leads on from a locked tool. */
+/** The button that helps with a locked tool. */
 export function Unlock({ tool, onDone }: { tool: Pick<Tool, "name" | "server" | "tool" | "status">; onDone: () => void }) {
   switch (own(reasons, tool.status)?.act) {
     case "review": return <Button small href={href("approvals", { id: tool.name })} label={`Review ${tool.name}`}>Review</Button>;
-    case "look": return <Button small href={href("approvals", { id: tool.name })} label={`Look at ${tool.name}`}>Look</Button>;
+    case "look": return <Button small href={href("approvals", { id: tool.name })} label={`View ${tool.name}`}>View</Button>;
     case "server": return tool.status === "server_quarantined"
       ? <Button small href={href("approvals", { id: tool.server })}>Review</Button>
-      : <Button small href={href("servers", { id: tool.server })}>Server</Button>;
-    case "on": return <Button small decides onClick={() => void switchTool(tool, true).then(onDone)}>Switch on</Button>;
+      : <Button small href={href("servers", { id: tool.server })}>View server</Button>;
+    case "on": return <Button small decides onClick={() => void switchTool(tool, true).then(onDone)}>Enable</Button>;
     default: return null;
   }
 }
 
-/** Reports whether a person can switch a tool on or off here. */
+/** Reports whether a tool can be enabled or disabled here. */
 export function switchable(t: Pick<Tool, "status">, on: boolean): boolean {
   return on ? t.status === "disabled_by_user" : t.status === undefined || t.status === "pending_approval" || t.status === "blocked";
 }
 
-/** Switches a tool on or off. */
+/** Enables or disables a tool. */
 export function switched(t: Pick<Tool, "server" | "tool">, on: boolean): Promise<unknown> {
   return api.post(on ? path`/servers/${t.server}/tools/${t.tool}/enable` : path`/servers/${t.server}/tools/${t.tool}/disable`);
 }
 
-/** Switches a tool on or off and tells; it can be undone. */
+/** Enables or disables a tool and shows a toast with Undo. */
 export async function switchTool(t: Pick<Tool, "name" | "server" | "tool">, on: boolean): Promise<boolean> {
-  return attempt(() => switched(t, on), { text: `Switched ${on ? "on" : "off"} ${t.name}`, undo: () => switched(t, !on) });
+  return attempt(() => switched(t, on), { text: `${on ? "Enabled" : "Disabled"} ${t.name}`, undo: () => switched(t, !on) });
 }
 
-/** What fits, though it is locked: the best one, the others when asked for. */
+/** Locked tools that match: the best one, and the others on request. */
 export function Locked({ tools, onDone }: { tools: readonly Tool[]; onDone: () => void }) {
   const [all, setAll] = useState(false);
   if (tools.length === 0) return null;
@@ -58,11 +58,11 @@ export function Locked({ tools, onDone }: { tools: readonly Tool[]; onDone: () =
       {(all ? tools : tools.slice(0, 1)).map((t) => (
         <div class="note" key={t.name}>
           <Icon name="lock" />
-          <span><a href={href("tools", { id: t.name })}><ToolName server={t.server} tool={t.tool} /></a> fits, but {own(reasons, t.status)?.says ?? `cannot be called. ${t.remedy ?? ""}`}</span>
+          <span><a href={href("tools", { id: t.name })}><ToolName server={t.server} tool={t.tool} /></a> matches, but {own(reasons, t.status)?.says ?? `cannot be called. ${t.remedy ?? ""}`}</span>
           <Unlock tool={t} onDone={onDone} />
         </div>
       ))}
-      {tools.length > 1 && <Button kind="quiet" small onClick={() => setAll(!all)}>{all ? "Only the first" : `${tools.length - 1} more fit, but are locked`}</Button>}
+      {tools.length > 1 && <Button kind="quiet" small onClick={() => setAll(!all)}>{all ? "Show only the first" : `${tools.length - 1} more locked ${tools.length === 2 ? "match" : "matches"}`}</Button>}
     </div>
   );
 }

@@ -1,10 +1,10 @@
-// The words for which a tool was found, in its texts; and its signature in parts.
+// Marks the matching words in the texts of a tool, and splits its signature.
 
 import { own } from "../../lib/own";
 
 export interface Part { text: string; mark: boolean }
 
-/** Returns text in parts, with the words that are among found marked: whole words, in whatever case. */
+/** Splits text into parts and marks the words in found: whole words, ignoring case. */
 export function marked(text: string, found: ReadonlySet<string>): Part[] {
   const parts: Part[] = [];
   const add = (t: string, mark: boolean) => {
@@ -16,7 +16,7 @@ export function marked(text: string, found: ReadonlySet<string>): Part[] {
   return parts;
 }
 
-/** Returns the words that reasons name, in lower case. */
+/** Returns the matching words of all reasons, in lower case. */
 export function foundWords(why: readonly { found: readonly string[] }[] = []): Set<string> {
   return new Set(why.flatMap((w) => w.found.map((f) => f.toLowerCase())));
 }
@@ -27,13 +27,13 @@ export function summary(description: string): string {
   return line.length > 240 ? line.slice(0, 240).trimEnd() + "…" : line;
 }
 
-/** Returns a signature in parts; the names of parameters that are required are marked. */
+/** Splits a signature into parts and marks the names of required parameters. */
 export function signatureParts(signature: string): Part[] {
   const parts: Part[] = [];
   let depth = 0;
   let quoted = false;
-  let begin = 0; // of what is not in parts yet
-  let name = -1; // where a name at the first depth begins
+  let begin = 0; // start of the text that is not in parts yet
+  let name = -1; // start of a name at the first depth
   for (let i = 0; i < signature.length; i++) {
     const c = signature[i]!;
     if (quoted) {
@@ -58,10 +58,10 @@ export function signatureParts(signature: string): Part[] {
   return parts;
 }
 
-const hows: Record<string, string> = { same: "the very word", stem: "another form of it", joined: "joined to one word", synonym: "another word for it", misspelt: "misspelt", named: "its name", used: "called after such searches" };
-const places: Record<string, string> = { parameter: "parameters", parameter_text: "texts of parameters" };
+const hows: Record<string, string> = { same: "exact match", stem: "same stem", joined: "compound word", synonym: "synonym", misspelt: "spelling variant", named: "tool name", used: "called after similar searches" };
+const places: Record<string, string> = { parameter: "parameters", parameter_text: "parameter descriptions" };
 
-/** Returns how a word was found, and where: "another word for it, in name, summary". */
+/** Returns how and where a word matched: "synonym, in name, summary". */
 export function how(w: { how: string; fields: readonly string[] }): string {
   const where = w.fields.map((f) => own(places, f) ?? f).join(", ");
   return (own(hows, w.how) ?? w.how) + (where && w.how !== "used" ? `, in ${where}` : "");

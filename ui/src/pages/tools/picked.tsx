@@ -1,4 +1,4 @@
-// Tools that are ticked, and switched on or off together.
+// Tools that are selected, and enabled or disabled together.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -11,10 +11,10 @@ import type { Picking } from "../../ui/table";
 import { attempt } from "../../ui/toast";
 import { switchable, switched } from "./locked";
 
-// As many as one request lists.
+// The limit of one request.
 const most = 1000;
 
-/** Draws the table with what is ticked above it; of: the filters, total: how many they select. */
+/** The table, with the selection above it; of: the filters, total: the number of matching tools. */
 export function Picked({ of, total, onDone, children }: { of: Params; total: number; onDone: () => void; children: (picking: Picking<SlimTool>) => ComponentChildren }) {
   const [rows, set] = useState<ReadonlyMap<string, SlimTool>>(new Map());
   const [busy, setBusy] = useState(false);
@@ -25,7 +25,7 @@ export function Picked({ of, total, onDone, children }: { of: Params; total: num
   const turn = async (on: boolean) => {
     setBusy(true);
     const tools = all.filter((t) => switchable(t, on));
-    await doAll(tools, (t) => switched(t, on), (n) => `Switched ${on ? "on" : "off"} ${count(n, "tool")}.`, (done) => doAll(done, (t) => switched(t, !on), (n) => `Switched ${count(n, "tool")} back.`).then(onDone));
+    await doAll(tools, (t) => switched(t, on), (n) => `${on ? "Enabled" : "Disabled"} ${count(n, "tool")}.`, (done) => doAll(done, (t) => switched(t, !on), (n) => `Undone for ${count(n, "tool")}.`).then(onDone));
     setBusy(false);
     set(new Map());
     onDone();
@@ -35,10 +35,10 @@ export function Picked({ of, total, onDone, children }: { of: Params; total: num
   const picking: Picking<SlimTool> = { picked: new Set(rows.keys()), name: nameOf, pick, all: all.length > 0 && all.length === Math.min(total, most), pickAll };
   return (
     <>
-      <Selected count={all.length} note={total > most && all.length === most ? `of ${number(total)}, as many as are done at once` : undefined} onClear={() => set(new Map())}>
-        {off > 0 && <Button small decides disabled={busy} onClick={() => void turn(false)}>{`Switch off ${number(off)}`}</Button>}
-        {on > 0 && <Button small decides disabled={busy} onClick={() => void turn(true)}>{`Switch on ${number(on)}`}</Button>}
-        {off + on === 0 && <span class="dim">None of them can be switched here.</span>}
+      <Selected count={all.length} note={total > most && all.length === most ? `of ${number(total)} (the limit)` : undefined} onClear={() => set(new Map())}>
+        {off > 0 && <Button small decides disabled={busy} onClick={() => void turn(false)}>{`Disable ${number(off)}`}</Button>}
+        {on > 0 && <Button small decides disabled={busy} onClick={() => void turn(true)}>{`Enable ${number(on)}`}</Button>}
+        {off + on === 0 && <span class="dim">None of them can be enabled or disabled here.</span>}
       </Selected>
       {children(picking)}
     </>

@@ -1,4 +1,4 @@
-// What the page shows, by the URL, and what REST is asked for.
+// The URL parameters of the page, and the REST parameters.
 
 import type { Params } from "../../api/client";
 import type { Lane } from "../../api/types";
@@ -13,7 +13,7 @@ export const schema = {
 };
 export type Query = Values<typeof schema>;
 
-export const facetNames = { lane: "Lane", status: "Can be called", hints: "Hints", use: "Use", server: "Server" } as const;
+export const facetNames = { lane: "Lane", status: "Status", hints: "Hints", use: "Use", server: "Server" } as const;
 export type FacetKey = keyof typeof facetNames;
 export const facetKeys = Object.keys(facetNames) as FacetKey[];
 
@@ -21,13 +21,13 @@ export const facetKeys = Object.keys(facetNames) as FacetKey[];
 export const none = { lane: "", status: "", hints: "", use: "", server: "" } as const satisfies Partial<Query>;
 
 const words: Record<string, string> = {
-  callable: "yes", pending_approval: "waits for you", blocked: "blocked by you", server_quarantined: "server waits for you", disabled_by_config: "off in the file", disabled_by_user: "off by you",
-  server_disabled: "server is off", disabled_unknown: "not known", for_clients: "only for some clients",
-  said: "said by the server", corrected: "corrected by you", guessed: "not said, guessed",
-  recent: "in the last 30 days", earlier: "longer ago", never: "never",
+  callable: "callable", pending_approval: "needs review", blocked: "blocked by you", server_quarantined: "server needs review", disabled_by_config: "disabled in file", disabled_by_user: "disabled by you",
+  server_disabled: "server disabled", disabled_unknown: "unknown", for_clients: "some clients only",
+  said: "declared", corrected: "corrected by you", guessed: "inferred",
+  recent: "last 30 days", earlier: "earlier", never: "never",
 };
 
-/** Returns what a value of a facet is called; a server by its name. */
+/** Returns the label of a facet value; a server by its name. */
 export function word(key: FacetKey, value: string): string {
   return key === "server" ? value : (own(words, value) ?? value);
 }
@@ -37,14 +37,14 @@ export function params(q: Query): Params {
   return { operation_type: q.lane, status: q.status, hints: q.hints, use: q.use, server: q.server };
 }
 
-/** Returns the order of GET /tools; without one, the most used come first. There, a name comes first from the beginning and anything else from the largest. */
+/** Returns the order of GET /tools; by default the most used tools come first. REST sorts names ascending and all else descending. */
 export function orderParams(order: Order): Params {
   const sort = keyOf(order) || "calls";
   const natural = sort === "name" ? "ascending" : "descending";
   return { sort, reverse: order !== "" && direction(order, sort) !== natural ? true : undefined };
 }
 
-/** Returns what the list is sorted by, for the line above it. */
+/** Returns the sort order as words, for the line above the list. */
 export function orderWords(order: Order): string {
   return { name: "by name", tokens: "by tokens", last: "by last use" }[keyOf(order)] ?? "by use";
 }
@@ -55,10 +55,10 @@ export function sentence(q: Query): string {
   return parts.map((p, i) => (i ? p[0]!.toLowerCase() + p.slice(1) : p)).join(", and ") + ".";
 }
 
-// In the order in which a person looks at them; what else there is comes last.
+// The display order; other values come last.
 const order = [...lanes, "callable", "pending_approval", "blocked", "server_quarantined", "disabled_by_config", "disabled_by_user", "server_disabled", "said", "corrected", "guessed", "recent", "earlier", "never"];
 
-/** Returns the values of a facet with their counts: servers by their number of tools, others in their order. A chosen one is there even when nothing is left of it. */
+/** Returns the values of a facet with their counts: servers by number of tools, others in display order. A selected value is included even if its count is 0. */
 export function entries(key: FacetKey, counts: Record<string, number>, chosen: string): [string, number][] {
   const all = Object.entries(chosen && own(counts, chosen) === undefined ? { ...counts, [chosen]: 0 } : counts);
   if (key === "server") return all.sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
@@ -66,7 +66,7 @@ export function entries(key: FacetKey, counts: Record<string, number>, chosen: s
   return all.sort((a, b) => place(a[0]) - place(b[0]));
 }
 
-/** Returns the server and the tool of an id: only the first colon parts them. */
+/** Splits an id into server and tool at the first colon. */
 export function split(id: string): { server: string; tool: string } | undefined {
   const at = id.indexOf(":");
   return at > 0 && at < id.length - 1 ? { server: id.slice(0, at), tool: id.slice(at + 1) } : undefined;

@@ -23,7 +23,7 @@ import { Why } from "./why";
 
 export interface Hit { place: number; tool: Tool }
 
-/** One tool: why it was found, what counts of it, what an agent reads, and a form to call it. */
+/** One tool: its search match, hints, definition, and a form to call it. */
 export function ToolDrawer({ id, hit, turn, onClose, onChanged }: { id: string; hit?: Hit; turn: number; onClose: () => void; onChanged: () => void }) {
   const ref = split(id);
   const one = useResource(ref ? id : null, (signal) => api.get<ToolDetail>(path`/servers/${ref!.server}/tools/${ref!.tool}`, {}, signal), { keep: false, turn });
@@ -32,17 +32,17 @@ export function ToolDrawer({ id, hit, turn, onClose, onChanged }: { id: string; 
   const off = t?.status === "disabled_by_user";
   const canSwitch = t !== undefined && (switchable(t, true) || switchable(t, false));
   const flip = () => void switchTool(t!, off).then(onChanged);
-  useActions([{ key: "o", label: off ? "Switch on" : "Switch off", icon: "off", when: canSwitch, run: flip }]);
+  useActions([{ key: "o", label: off ? "Enable" : "Disable", icon: "off", when: canSwitch, run: flip }]);
   return (
     <Drawer label={id} onClose={onClose} title={<ToolName server={ref?.server} tool={ref?.tool ?? id} />}
       above={t ? <Lane lane={t.lane} guessed={t.guessed} /> : <span class="dim">Tool</span>}
-      meta={t && <Visible text={summary(t.description) || t.title || "It has no description."} />}
-      acts={t && <>{canSwitch && <Button kind="quiet" small decides onClick={flip}>{off ? "Switch on" : "Switch off"}</Button>}<ToolMenu tool={t} onChanged={onChanged} /></>}
+      meta={t && <Visible text={summary(t.description) || t.title || "No description."} />}
+      acts={t && <>{canSwitch && <Button kind="quiet" small decides onClick={flip}>{off ? "Enable" : "Disable"}</Button>}<ToolMenu tool={t} onChanged={onChanged} /></>}
       footer={t && !t.status && <div class="foot-slot" ref={setFoot} />}>
       {one.error instanceof ProblemError && one.error.status === 404 || !ref
-        ? <Empty title="There is no such tool" acts={<Button href={href("tools")}>All tools</Button>}>{one.error instanceof ProblemError ? one.error.message : "A tool's id is its server and its name, with a colon between."}</Empty>
+        ? <Empty title="Tool not found" acts={<Button href={href("tools")}>View all tools</Button>}>{one.error instanceof ProblemError ? one.error.message : "A tool id has the form server:tool."}</Empty>
         : (
-          <Loaded of={one} title="The tool cannot be shown">
+          <Loaded of={one} title="Could not load the tool">
             {(tool) => (
               <>
                 {tool.status && <Locking tool={tool} onChanged={onChanged} />}
@@ -61,8 +61,8 @@ export function ToolDrawer({ id, hit, turn, onClose, onChanged }: { id: string; 
 
 function Use({ tool }: { tool: ToolDetail }) {
   return (
-    <DrawerPart title="Use">
-      <p class="soft">{tool.calls ? <><a class="link" href={href("activity", { tool: tool.name, since: "30d" })}>{count(tool.calls, "call")}</a>, the last <Time at={tool.last_used} suffix /></> : "Nobody has called it."}</p>
+    <DrawerPart title="Usage">
+      <p class="soft">{tool.calls ? <><a class="link" href={href("activity", { tool: tool.name, since: "30d" })}>{count(tool.calls, "call")}</a>, last <Time at={tool.last_used} suffix /></> : "Never called."}</p>
     </DrawerPart>
   );
 }

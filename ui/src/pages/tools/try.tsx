@@ -14,7 +14,7 @@ import { Answer, type Outcome } from "./answer";
 import { ArgumentField } from "./field";
 import { argumentsOf, entriesOf, fields, json, type Entries } from "./form";
 
-/** A form from the schema, and the answer below. foot is where the buttons stand. */
+/** A form from the schema, and the result below it. foot is the element for the buttons. */
 export function TryIt({ tool, foot, onCalled }: { tool: ToolDetail; foot: HTMLElement; onCalled: () => void }) {
   const all = useMemo(() => fields(tool.inputSchema), [tool.inputSchema]);
   const [mode, setMode] = useState<"form" | "json">(all ? "form" : "json");
@@ -31,7 +31,7 @@ export function TryIt({ tool, foot, onCalled }: { tool: ToolDetail; foot: HTMLEl
 
   const call = async (args: Record<string, unknown>) => {
     const body = { tool_variant: tool.call_with, name: tool.name, args, intent: { operation_type: tool.lane, ...(reason.trim() ? { reason: reason.trim() } : {}) } };
-    // The same call with the same key acts once: what got no answer may have arrived.
+    // A retry uses the same idempotency key, since the first request may have arrived.
     const key = JSON.stringify(body);
     if (sent.current.body !== key) sent.current = { body: key, key: crypto.randomUUID() };
     setOutcome({ kind: "running" });
@@ -62,7 +62,7 @@ export function TryIt({ tool, foot, onCalled }: { tool: ToolDetail; foot: HTMLEl
     else {
       const parsed = json(text);
       const back = "value" in parsed ? entriesOf(all!, parsed.value) : undefined;
-      if (!back) return setMistakes({ "": "The form cannot hold this; it stays JSON." });
+      if (!back) return setMistakes({ "": "The form does not support these arguments. Use JSON." });
       setEntries(back);
     }
     setMistakes({});
@@ -74,7 +74,7 @@ export function TryIt({ tool, foot, onCalled }: { tool: ToolDetail; foot: HTMLEl
   const hidden = (all?.length ?? 0) - shown.length;
   return (
     <>
-      <DrawerPart title="Try it" end={all && all.length > 0 && <Seg tiny label="How arguments are given" value={mode} onChange={turn} options={[{ value: "form", label: "Form" }, { value: "json", label: "JSON" }]} />}>
+      <DrawerPart title="Try it" end={all && all.length > 0 && <Seg tiny label="Argument format" value={mode} onChange={turn} options={[{ value: "form", label: "Form" }, { value: "json", label: "JSON" }]} />}>
         <form class="form" ref={box} onSubmit={(e) => (e.preventDefault(), submit())} onKeyDown={(e) => e.key === "Enter" && (e.ctrlKey || e.metaKey) && (e.preventDefault(), submit())}>
           {mode === "form"
             ? <div class="args">{shown.map((f) => <div key={f.name} class={f.kind === "long" || f.kind === "strings" || f.kind === "json" ? "wide" : undefined}><ArgumentField field={f} value={own(entries, f.name) ?? ""} mistake={own(mistakes, f.name)} onInput={(v) => setEntries({ ...entries, [f.name]: v })} /></div>)}</div>
@@ -85,7 +85,7 @@ export function TryIt({ tool, foot, onCalled }: { tool: ToolDetail; foot: HTMLEl
                 <p id={reasonId + "n"} class={mistakes[""] ? "field-note bad" : "field-note"} role={mistakes[""] ? "alert" : undefined}>{mistakes[""] ?? "A JSON object."}</p>
               </div>
             )}
-          <div><label class="lab" for={reasonId}>Reason, for the log</label><input class="field" id={reasonId} maxLength={1000} placeholder="Why do you call it?" value={reason} autocomplete="off" onInput={(e) => setReason(e.currentTarget.value)} /></div>
+          <div><label class="lab" for={reasonId}>Reason (recorded)</label><input class="field" id={reasonId} maxLength={1000} placeholder="Why you call it" value={reason} autocomplete="off" onInput={(e) => setReason(e.currentTarget.value)} /></div>
         </form>
       </DrawerPart>
       {outcome && <Answer name={tool.name} outcome={outcome} onAgain={submit} />}
@@ -100,14 +100,14 @@ function fromJson(text: string): { args: Record<string, unknown>; mistakes: Reco
   const read = json(text);
   if ("mistake" in read) return { args: {}, mistakes: { "": read.mistake } };
   const v = read.value;
-  return typeof v === "object" && v !== null && !Array.isArray(v) ? { args: v as Record<string, unknown>, mistakes: {} } : { args: {}, mistakes: { "": "Arguments are an object: {…}." } };
+  return typeof v === "object" && v !== null && !Array.isArray(v) ? { args: v as Record<string, unknown>, mistakes: {} } : { args: {}, mistakes: { "": "Arguments must be an object: {…}." } };
 }
 
-// What destroys is said once more, with all that will be sent.
+// Confirms a destructive call and shows its arguments.
 function Sure({ tool, args, onClose, onYes }: { tool: ToolDetail; args: Record<string, unknown>; onClose: () => void; onYes: () => void }) {
   return (
-    <Dialog title="Call as destructive?" onClose={onClose}>
-      <p class="soft"><span class="mono"><Visible text={tool.name} /></span> deletes, or does what cannot be undone. This is what it gets.</p>
+    <Dialog title="Run destructive call?" onClose={onClose}>
+      <p class="soft"><span class="mono"><Visible text={tool.name} /></span> deletes data or cannot be undone. Arguments:</p>
       <Json value={args} label="Arguments" wrap />
       <div class="end"><Button onClick={onClose}>Cancel</Button><Button kind="danger" decides onClick={onYes}>Call as destructive</Button></div>
     </Dialog>

@@ -5,12 +5,12 @@ import { Visible } from "../../ui/words";
 import { Score } from "./hits";
 import { how } from "./marked";
 
-/** What of the query a tool answers, and with which share of its score. */
+/** The matching words of the query, with their share of the score. */
 export function Why({ place, why }: { place: number; why: NonNullable<Tool["why"]> }) {
   return (
-    <DrawerPart title={`Why it is at place ${place}`}>
+    <DrawerPart title={`Search match, rank ${place}`}>
       <table class="why-t">
-        <caption><span class="vh">Why this tool was found</span></caption>
+        <caption><span class="vh">Matching words</span></caption>
         <tbody>
           {why.map((w, i) => (
             <tr key={i}>

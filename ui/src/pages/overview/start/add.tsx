@@ -15,7 +15,7 @@ import { Visible } from "../../../ui/words";
 import { clean, left } from "./model";
 import { Added } from "./rows";
 
-/** Step 1: paste, or tick what clients have; see each command; add. */
+/** Step 1: paste servers or select those of clients, check each command, add. */
 export function Add({ servers }: { servers: Server[] }) {
   const paste = usePaste();
   const found = useFound({ paste, ticked: true });
@@ -38,14 +38,14 @@ export function Add({ servers }: { servers: Server[] }) {
     if (pasted.length) paste.setText("");
     announce(`${count(all.length, "server")} added`);
   };
-  const toys = async () => {
-    setBusy("Starting three toy servers");
+  const samples = async () => {
+    setBusy("Starting three sample servers");
     await attempt(() => api.post("/demo"));
     setBusy("");
     shared.reload();
   };
   const accept = async () => {
-    setBusy("Accepting");
+    setBusy("Approving");
     await attempt(() => acceptAll(acceptable));
     setBusy("");
     approvals.reload();
@@ -55,21 +55,21 @@ export function Add({ servers }: { servers: Server[] }) {
   return (
     <div>
       <h2>Add servers</h2>
-      <p>Paste what you have, or take over what your clients already use. Their files are only read, unless you say otherwise.</p>
+      <p>Paste a configuration, or import servers from your clients. Their files are not changed unless you choose to.</p>
       <div class="cols">
         <section><ParseBox of={paste} rows={9} onSubmit={addAll} /></section>
         <section>
-          {anyFound(found) ? <FoundList of={found} /> : found.list.data && !servers.length && <><h3>Found on this machine</h3><p class="same">No client of this machine has a server by itself.</p></>}
+          {anyFound(found) ? <FoundList of={found} /> : found.list.data && !servers.length && <><h3>Found on this machine</h3><p class="same">The clients on this machine have no servers to import.</p></>}
           <Added servers={servers} waiting={waiting} />
-          <p class="same">Nothing is started before you have seen its command, here.</p>
+          <p class="same">You see each command here before it runs.</p>
         </section>
       </div>
       <div class="row go">
         {(total > 0 || !servers.length) && <Button kind="main" decides cap="Ctrl ⏎" disabled={!total || !!busy} onClick={addAll}>{total > 0 ? `Add ${count(total, "server")}` : "Add servers"}</Button>}
-        {acceptable.length > 0 && <Button {...(total > 0 ? {} : { kind: "main" as const })} decides disabled={!!busy} onClick={accept}>{`Accept ${count(acceptable.length, "clean tool")}`}</Button>}
-        {!servers.length && <Button kind="quiet" decides disabled={!!busy} onClick={toys}>Try with three toy servers instead</Button>}
-        {rest > 0 && servers.length > 0 && <a class="link" href={href("approvals")}>{rest === 1 ? "One thing waits" : `${rest} things wait`} for a look in Approvals</a>}
-        <span class="dim hide-small" role="status">{busy || (total > 0 ? "Starts them, lists their tools, scans every definition" : "")}</span>
+        {acceptable.length > 0 && <Button {...(total > 0 ? {} : { kind: "main" as const })} decides disabled={!!busy} onClick={accept}>{`Approve ${count(acceptable.length, "clean tool")}`}</Button>}
+        {!servers.length && <Button kind="quiet" decides disabled={!!busy} onClick={samples}>Try three sample servers</Button>}
+        {rest > 0 && servers.length > 0 && <a class="link" href={href("approvals")}>{rest === 1 ? "1 item needs" : `${rest} items need`} review in Approvals</a>}
+        <span class="dim hide-small" role="status">{busy || (total > 0 ? "Starts the servers and scans their definitions" : "")}</span>
       </div>
       {error && <p class="error-line" role="alert"><Visible text={error} /></p>}
     </div>
@@ -78,5 +78,5 @@ export function Add({ servers }: { servers: Server[] }) {
 
 async function acceptAll(tools: readonly WaitingTool[]): Promise<void> {
   const refused = (await approveTogether(tools.map(({ name, fingerprint }) => ({ name, fingerprint })))).filter((p) => p).length;
-  if (refused > 0) toast({ text: `${count(refused, "definition")} changed meanwhile, and still ${refused === 1 ? "waits" : "wait"}.` });
+  if (refused > 0) toast({ text: `${count(refused, "definition")} changed meanwhile and still ${refused === 1 ? "needs" : "need"} review.` });
 }

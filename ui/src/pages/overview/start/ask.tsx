@@ -13,10 +13,10 @@ import { Visible } from "../../../ui/words";
 import { took } from "../words";
 import { sentence } from "./model";
 
-/** Step 3: a sentence for the agent, and the first record, which opens here. */
+/** Step 3: a prompt for the agent, and the first record. */
 export function Ask({ servers }: { servers: readonly Server[] }) {
   const [id, setId] = useState("");
-  // One that came before this page was open counts, too. A request that proved no right was refused as well, but called no tool.
+  // An earlier call counts, too. Requests without a tool, such as unauthenticated ones, do not.
   const before = useResource<ActivityList>("first", (signal) => api.get("/activity", { type: "tool_call,policy_decision", limit: 20 }, signal));
   useEffect(() => {
     const there = before.data?.activities.find((r) => r.tool_name);
@@ -32,10 +32,10 @@ export function Ask({ servers }: { servers: readonly Server[] }) {
   const said = sentence(servers);
   return (
     <div>
-      <h2>Ask for something</h2>
-      <p>Say this to your agent. The call appears here the moment it is made.</p>
-      <div class="say"><span>“<Visible text={said} />”</span><CopyButton text={said} label="Copy the sentence" /></div>
-      {record.data ? <First of={record.data} /> : servers.length > 0 && <p class="listening" role="status"><State kind="moving">Listening</State></p>}
+      <h2>Call a tool</h2>
+      <p>Send this prompt to your agent. The call appears here.</p>
+      <div class="say"><span>“<Visible text={said} />”</span><CopyButton text={said} label="Copy prompt" /></div>
+      {record.data ? <First of={record.data} /> : servers.length > 0 && <p class="listening" role="status"><State kind="moving">Waiting for the first call</State></p>}
     </div>
   );
 }
@@ -45,19 +45,19 @@ function First({ of: r }: { of: ActivityRecord }) {
   useEffect(() => announce(text), [text]);
   const lane = r.metadata.intent?.operation_type ?? (r.metadata.tool_variant?.replace("call_tool_", "") as LaneName | undefined);
   return (
-    <section class="first" aria-label="The first call">
+    <section class="first" aria-label="First call">
       <p class="strong">{text}</p>
       <p class="row"><ToolName server={r.server_name} tool={r.tool_name} />{lane && <Lane lane={lane} />}<Outcome status={r.status} /></p>
       {r.metadata.intent?.reason && <p class="soft">“<Visible text={r.metadata.intent.reason} />”</p>}
       {r.arguments !== undefined && <Json value={r.arguments} label="arguments" />}
       {r.status === "blocked" && r.error_message && <p><Visible text={r.error_message} /></p>}
-      <div class="row go"><Button href={href("activity", { id: r.id })}>Open the record</Button><Button kind="quiet" href={href("overview")}>To the overview</Button></div>
+      <div class="row go"><Button href={href("activity", { id: r.id })}>View record</Button><Button kind="quiet" href={href("overview")}>Go to overview</Button></div>
     </section>
   );
 }
 
 function firstCall(r: ActivityRecord): string {
-  if (r.status === "blocked") return "That was the first call. MCPProxy refused it, and it is on record.";
+  if (r.status === "blocked") return "First call: MCPProxy refused and recorded it.";
   const time = `It took ${took(r.duration_ms)}`;
-  return r.status === "success" ? `That was the first call. ${time} and is on record.` : `That was the first call. ${time}, it failed, and it is on record.`;
+  return r.status === "success" ? `First call recorded. ${time}.` : `First call recorded. It failed. ${time}.`;
 }

@@ -7,7 +7,7 @@ import { Ask } from "./ask";
 import { Connect } from "./connect";
 import "./start.css";
 
-/** Shown while there are no servers, and on until the person leaves it. */
+/** Shown while there are no servers, and then until the user leaves it. */
 export default function Start({ servers, onEnd }: { servers: Server[]; onEnd: () => void }) {
   const any = servers.length > 0;
   return (
@@ -15,10 +15,10 @@ export default function Start({ servers, onEnd }: { servers: Server[]; onEnd: ()
       <div class="start">
         <div class="head">
           <div>
-            <h1>Three steps to a first call</h1>
-            <p class="lead">Add your servers once, here. Every client then reaches all of them through one address. MCPProxy reports to no one. While a server is installed, it looks up the host name of the package registry.</p>
+            <h1>Make your first call in three steps</h1>
+            <p class="lead">Add your servers here once. All clients reach them through one address. MCPProxy sends no telemetry. It contacts package registries only to install servers.</p>
           </div>
-          {any && <div class="acts"><Button kind="quiet" onClick={onEnd}>To the overview</Button></div>}
+          {any && <div class="acts"><Button kind="quiet" onClick={onEnd}>Go to overview</Button></div>}
         </div>
         <ol class="steps">
           <li class={any ? "step" : "step now"}><span class="dot" aria-hidden="true">1</span><Add servers={servers} /></li>

@@ -5,13 +5,13 @@ import { State } from "../../../ui/marks";
 import { Visible } from "../../../ui/words";
 import { progress } from "./model";
 
-/** The servers that there are, and how far each is. */
+/** The servers and their progress. */
 export function Added({ servers, waiting }: { servers: readonly Server[]; waiting: Waiting | undefined }) {
   if (!servers.length) return null;
   return (
     <>
       <h3 class="added">Servers</h3>
-      <ul class="launches" aria-label="Servers that were added">
+      <ul class="launches" aria-label="Added servers">
         {servers.map((s) => {
           const p = progress(s, waiting);
           return (
