@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -145,6 +146,21 @@ func (w *watcher) until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// toolLists returns the lists of tools that a server has had.
+func (w *watcher) toolLists(server string) [][]*tool.Definition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.lists[server])
+}
+
+// listedTools is lastTools for callers without the lock.
+func (w *watcher) listedTools(server string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lastTools(server)
+}
+
+// last and lastTools are for functions that are called with the lock held, as by until.
 func (w *watcher) last(server string) State {
 	list := w.states[server]
 	if len(list) == 0 {

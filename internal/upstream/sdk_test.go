@@ -41,7 +41,7 @@ func TestOfficialSDK(t *testing.T) {
 			if s, _ := f.State(name); s.ProtocolVersion != revision[name] || s.Instructions != "be nice" {
 				t.Errorf("state %+v", s)
 			}
-			if got := f.lastTools(name); !slices.Equal(got, []string{"echo", "wait"}) {
+			if got := f.listedTools(name); !slices.Equal(got, []string{"echo", "wait"}) {
 				t.Errorf("tools %q", got)
 			}
 			var progress []string

@@ -74,8 +74,8 @@ func TestStateAfterConnect(t *testing.T) {
 			string(wirejson.Find(s.ServerInfo, "name")) != `"fake"` || s.Capabilities == nil {
 			t.Errorf("state is %+v", s)
 		}
-		if want := len(mcptest.SampleTools()); len(f.lastTools("zoo")) != want {
-			t.Errorf("%d tools, want %d", len(f.lastTools("zoo")), want)
+		if want := len(mcptest.SampleTools()); len(f.listedTools("zoo")) != want {
+			t.Errorf("%d tools, want %d", len(f.listedTools("zoo")), want)
 		}
 	})
 }
@@ -407,14 +407,14 @@ func TestPagesAndBadDefinitions(t *testing.T) {
 	f.untilReady(t, "s", 0)
 	f.untilReady(t, "pages", 0)
 	f.until(t, "tools", func() bool { return true })
-	if got := f.lastTools("s"); !slices.Equal(got, []string{"a", "b", "c"}) {
+	if got := f.listedTools("s"); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("tools %q", got)
 	}
-	if got, want := len(f.lastTools("pages")), len(mcptest.SampleTools()); got != want {
+	if got, want := len(f.listedTools("pages")), len(mcptest.SampleTools()); got != want {
 		t.Errorf("%d tools, want %d", got, want)
 	}
-	if string(f.lists["s"][0][2].Raw) != `{"name":"c","inputSchema":"wrong","x":1}` {
-		t.Errorf("raw %s", f.lists["s"][0][2].Raw)
+	if string(f.toolLists("s")[0][2].Raw) != `{"name":"c","inputSchema":"wrong","x":1}` {
+		t.Errorf("raw %s", f.toolLists("s")[0][2].Raw)
 	}
 }
 
@@ -424,7 +424,7 @@ func TestServerWithoutTools(t *testing.T) {
 	f.ApplySpecs([]Spec{stdioSpec(t, "toolless", "toolless"), stdioSpec(t, "old", "old")})
 	f.untilReady(t, "toolless", 0)
 	f.untilReady(t, "old", 0)
-	if got := f.lists["toolless"]; len(got) != 1 || len(got[0]) != 0 {
+	if got := f.toolLists("toolless"); len(got) != 1 || len(got[0]) != 0 {
 		t.Errorf("lists %v", got)
 	}
 	if s, _ := f.State("old"); s.ProtocolVersion != "2024-11-05" {
