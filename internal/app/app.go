@@ -322,7 +322,7 @@ func (d *daemon) createServices() error {
 	d.upstreams = compat.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
 		Observer: &serverEventRecorder{Catalog: d.catalog, log: d.log, logger: d.logger, terminal: d.terminal}, ClientVersion: d.opt.Version,
-		MaxMessage: maxMessage, AccountFor: accountFinder(d.logins),
+		MaxMessage: maxMessage, AccountFor: serverLoginLookup(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
 	secretValues := secret.OpenStore(cfg.DataDir, d.logger)

@@ -104,8 +104,8 @@ func loginTargets(configs []config.Server, servers []upstream.Spec) []oauth.Acco
 	return all
 }
 
-// accountFinder returns a function that returns an untyped nil for a server without an account.
-func accountFinder(logins *oauth.Accounts) func(server string) transport.ServerAccount {
+// serverLoginLookup returns the function that finds the login of a server; an untyped nil for a server without one.
+func serverLoginLookup(logins *oauth.Accounts) func(server string) transport.ServerAccount {
 	return func(server string) transport.ServerAccount {
 		if a := logins.Account(server); a != nil {
 			return a

@@ -25,19 +25,20 @@ type fieldCondition struct {
 }
 
 func fieldConditions(f *activity.Filter) []fieldCondition {
-	out := appendCondition(nil, fieldSession, f.SessionID)
-	out = appendCondition(out, fieldRequest, f.RequestID)
-	out = appendCondition(out, fieldTool, f.Tools...)
-	out = appendCondition(out, fieldServer, f.Servers...)
-	out = appendCondition(out, fieldType, f.Types...)
-	out = appendCondition(out, fieldStatus, f.Statuses...)
-	out = appendCondition(out, fieldIntent, f.IntentTypes...)
-	out = appendCondition(out, fieldSensitivity, f.Sensitivities...)
-	out = appendCondition(out, fieldActor, f.Actors...)
-	return appendCondition(out, fieldClient, f.Clients...)
+	out := appendFieldCondition(nil, fieldSession, f.SessionID)
+	out = appendFieldCondition(out, fieldRequest, f.RequestID)
+	out = appendFieldCondition(out, fieldTool, f.Tools...)
+	out = appendFieldCondition(out, fieldServer, f.Servers...)
+	out = appendFieldCondition(out, fieldType, f.Types...)
+	out = appendFieldCondition(out, fieldStatus, f.Statuses...)
+	out = appendFieldCondition(out, fieldIntent, f.IntentTypes...)
+	out = appendFieldCondition(out, fieldSensitivity, f.Sensitivities...)
+	out = appendFieldCondition(out, fieldActor, f.Actors...)
+	return appendFieldCondition(out, fieldClient, f.Clients...)
 }
 
-func appendCondition[T ~string](out []fieldCondition, fd columnField, values ...T) []fieldCondition {
+// appendFieldCondition adds the condition that a column has one of the values. Empty values do not count.
+func appendFieldCondition[T ~string](out []fieldCondition, fd columnField, values ...T) []fieldCondition {
 	w := fieldCondition{field: fd}
 	for _, v := range values {
 		if v != "" {

@@ -199,7 +199,7 @@ func (p *knownProgram) classify(args []commandArg) verdict {
 			return readVerdict
 		}
 	}
-	return verdict{Operation: policy.Write, Word: p.programText(verbs, 2, nil, nil)}
+	return verdict{Operation: policy.Write, Word: p.verdictLabel(verbs, 2, nil, nil)}
 }
 
 // classifyDestructive returns the verdict for these arguments if it is destructive.
@@ -213,7 +213,7 @@ func (p *knownProgram) matchDestroyRule(verbs []string, sure bool, args []comman
 	for at := 0; at == 0 || !sure && at < len(verbs); at++ { // an unknown option may have a value
 		for i := range p.destroys {
 			if r := &p.destroys[i]; r.matchesVerbs(verbs[min(at, len(verbs)):]) && (len(r.oneOf) == 0 || r.hasRequiredOption(args)) {
-				return verdict{Operation: policy.Destructive, Word: p.programText(verbs[min(at, len(verbs)):], len(r.path), args, r.oneOf)}
+				return verdict{Operation: policy.Destructive, Word: p.verdictLabel(verbs[min(at, len(verbs)):], len(r.path), args, r.oneOf)}
 			}
 		}
 	}
@@ -232,8 +232,8 @@ func (p *knownProgram) runsOtherCommand(args []commandArg) bool {
 	})
 }
 
-// programText returns the program with its verb and the deciding option, for a verdict.
-func (p *knownProgram) programText(verbs []string, n int, args []commandArg, options []string) string {
+// verdictLabel returns the program with its verb and the deciding option, for a verdict.
+func (p *knownProgram) verdictLabel(verbs []string, n int, args []commandArg, options []string) string {
 	said := p.name
 	if p.verbs {
 		for _, v := range verbs[:min(n, len(verbs))] {
