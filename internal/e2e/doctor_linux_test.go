@@ -21,6 +21,7 @@ import (
 
 	"mcpproxy/internal/ops/doctor"
 	"mcpproxy/internal/testutil/faultfs"
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // patient is an installation that is broken, and mended by what the doctor says.
@@ -106,7 +107,7 @@ func (p *patient) program(name, script string) string {
 	p.t.Helper()
 	path := filepath.Join(p.bin, name)
 	_ = os.Remove(path) // one that runs is not written over
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+	if err := mcptest.WriteProgram(path, []byte("#!/bin/sh\n"+script+"\n")); err != nil {
 		p.t.Fatal(err)
 	}
 	return path
@@ -330,7 +331,7 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, data, 0o755)
+	return mcptest.WriteProgram(to, data)
 }
 
 func needsRoot(t *testing.T) {
@@ -475,7 +476,7 @@ func sickServers() map[string]sick {
 		"D401":         {config: server("absent", ""), words: []string{"absent", "not found"}, heals: replaced("absent")},
 		"D401 offline": {down: true, config: server("absent", ""), words: []string{"absent", "not found"}, heals: replaced("absent")},
 		"D402": {config: server("npx", pathed), before: func(p *patient) {
-			p.must(os.WriteFile(filepath.Join(p.bin, "npx"), []byte("#!/usr/bin/env node\n"), 0o755))
+			p.must(mcptest.WriteProgram(filepath.Join(p.bin, "npx"), []byte("#!/usr/bin/env node\n")))
 		}, words: []string{"node"}, heals: replaced("node")},
 		"D403": {config: server("uvx", `, "args": ["some-server"]`), words: []string{"uvx"}, heals: replaced("uvx")},
 		"D404": {config: server("docker", `, "args": ["run", "-i", "some/image"]`), words: []string{"Docker daemon"}, heals: replaced("docker"),

@@ -25,7 +25,7 @@ func TestFailuresAreSaidToPeople(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	npx := filepath.Join(dir, "npx")
-	if err := os.WriteFile(npx, []byte("#!/bin/sh\necho fetching >&2\nexec sleep 60\n"), 0o700); err != nil {
+	if err := mcptest.WriteProgram(npx, []byte("#!/bin/sh\necho fetching >&2\nexec sleep 60\n")); err != nil {
 		t.Fatal(err)
 	}
 	command, env := mcptest.ChildCommand(t, "zoo")
@@ -112,7 +112,7 @@ func TestAStopWaitsForAPackageManager(t *testing.T) {
 	dir := t.TempDir()
 	npx, began, undone := filepath.Join(dir, "npx"), filepath.Join(dir, "began"), filepath.Join(dir, "undone")
 	script := fmt.Sprintf("#!/bin/sh\ntrap 'sleep 3; echo > %s; exit 1' TERM\necho > %s\nwhile :; do sleep 0.05; done\n", undone, began)
-	if err := os.WriteFile(npx, []byte(script), 0o700); err != nil {
+	if err := mcptest.WriteProgram(npx, []byte(script)); err != nil {
 		t.Fatal(err)
 	}
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers": {"slow": {"command": %q, "args": ["-y", "x"]}}}`, npx))
@@ -125,7 +125,7 @@ func TestAStopWaitsForAPackageManager(t *testing.T) {
 		t.Error("it was killed at its work")
 	}
 	// It is started again, and would outlive the kill.
-	if err := os.WriteFile(npx, []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+	if err := mcptest.WriteProgram(npx, []byte("#!/bin/sh\nexit 1\n")); err != nil {
 		t.Fatal(err)
 	}
 	d.start()
@@ -195,7 +195,7 @@ func garbage(t *testing.T) string {
 func TestNoNetworkIsSaidAtOnce(t *testing.T) {
 	t.Parallel()
 	npx := filepath.Join(t.TempDir(), "npx")
-	if err := os.WriteFile(npx, []byte("#!/bin/sh\nwhile :; do sleep 0.05; done\n"), 0o700); err != nil {
+	if err := mcptest.WriteProgram(npx, []byte("#!/bin/sh\nwhile :; do sleep 0.05; done\n")); err != nil {
 		t.Fatal(err)
 	}
 	d := startDaemon(t, `{"mcpServers": {}}`)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // endless writes a package manager that installs for ever and does not end by SIGTERM: a stop
@@ -19,7 +21,7 @@ func endless(t *testing.T) (npx, began string) {
 	dir := t.TempDir()
 	npx, began = filepath.Join(dir, "npx"), filepath.Join(dir, "began")
 	script := "#!/bin/sh\ntrap '' TERM INT\necho $$ > '" + began + "'\nwhile :; do sleep 0.05; done\n"
-	if err := os.WriteFile(npx, []byte(script), 0o700); err != nil {
+	if err := mcptest.WriteProgram(npx, []byte(script)); err != nil {
 		t.Fatal(err)
 	}
 	return npx, began

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcpproxy/internal/testutil/mcptest"
 )
 
 // fakeOpener is what a desktop opens files with: it notes its arguments and the
@@ -32,7 +34,7 @@ func (d *daemon) ui(args ...string) (cmd *exec.Cmd, dir string, out *output) {
 func (d *daemon) desktop(args ...string) (cmd *exec.Cmd, dir string, out *output) {
 	d.t.Helper()
 	dir = d.t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), fmt.Appendf(nil, fakeOpener, dir), 0o700); err != nil {
+	if err := mcptest.WriteProgram(filepath.Join(dir, "xdg-open"), fmt.Appendf(nil, fakeOpener, dir)); err != nil {
 		d.t.Fatal(err)
 	}
 	cmd = exec.Command(binary, append(args, "--config", d.configPath(), "--data-dir", d.dataDir())...)

@@ -252,7 +252,7 @@ while ! [ -e %[3]s ] && [ $(date +%%s%%N) -lt $end ]; do :; done
 echo > %[3]s
 exec %[4]s
 `, undone, filepath.Join(dir, "began"), installed, spec.Command)
-	if err := os.WriteFile(filepath.Join(dir, "npx"), []byte(script), 0o700); err != nil {
+	if err := mcptest.WriteProgram(filepath.Join(dir, "npx"), []byte(script)); err != nil {
 		t.Fatal(err)
 	}
 	spec.Command, spec.Args = filepath.Join(dir, "npx"), []string{"-y", "pack"}

@@ -15,7 +15,7 @@ import (
 
 const sessionHeader = "Mcp-Session-Id"
 
-// ServeHTTP is the streamable HTTPServer endpoint of the server.
+// ServeHTTP is the streamable HTTP endpoint of the server.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:

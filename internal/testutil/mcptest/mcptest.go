@@ -1,9 +1,9 @@
 // Package mcptest has fake MCP servers for tests: correct ones and many kinds of faulty ones, over
-// streamable HTTPServer and stdio, with the legacy protocol and, if requested, the modern one.
+// streamable HTTP and stdio, with the legacy protocol and, if requested, the modern one.
 //
 // A Server has tools, each with its definition as raw JSON and a handler from raw arguments to a raw
-// result; a handler may also notify, write arbitrary bytes, wait, or end the process. Zoo has a tool of
-// each kind. Over stdio a server is a separate process of the same test binary: see Child.
+// result; a handler may also notify, write arbitrary bytes, wait, or end the process. SampleTools has a tool of
+// each kind. Over stdio a server is a separate process of the same test binary: see RunIfChild.
 //
 // Only tests import this package.
 package mcptest
@@ -299,7 +299,7 @@ type Call struct {
 	Params    json.RawMessage
 	Arguments json.RawMessage
 	Server    *Server
-	// HTTPServer is the response of the call over HTTPServer, for handlers that write it themselves and return
+	// HTTPServer is the response of the call over HTTP, for handlers that write it themselves and return
 	// ErrNoAnswer; nil over stdio.
 	HTTP http.ResponseWriter
 
@@ -340,7 +340,7 @@ func (c *Call) SendLogMessage(text string) {
 	c.Notify("notifications/message", json.RawMessage(`{"level":"info","data":`+quoteJSON(text)+`}`))
 }
 
-// WriteRaw writes b unchanged: over stdio to stdout, over HTTPServer to the event stream of the call.
+// WriteRaw writes b unchanged: over stdio to stdout, over HTTP to the event stream of the call.
 func (c *Call) WriteRaw(b []byte) { c.raw(b) }
 
 // SendRequest sends a request to the client and returns its response.

@@ -49,7 +49,7 @@ func NewSDKServer() *mcp.Server {
 	return s
 }
 
-// ServeSDKHTTP returns the addresses of an NewSDKServer server over streamable HTTPServer, by how it
+// ServeSDKHTTP returns the addresses of the server of NewSDKServer over streamable HTTP, by how it
 // answers.
 func ServeSDKHTTP(t testing.TB) map[string]string {
 	s := NewSDKServer()
@@ -63,7 +63,7 @@ func ServeSDKHTTP(t testing.TB) map[string]string {
 	}
 }
 
-// ServeSDKOverSSE returns the address of an NewSDKServer server over the older transport, with
+// ServeSDKOverSSE returns the address of the server of NewSDKServer over the older transport, with
 // a tool held that tells when it was cancelled. drop ends its streams.
 func ServeSDKOverSSE(t testing.TB) (url string, cancelled chan struct{}, drop func()) {
 	cancelled = make(chan struct{}, 1)

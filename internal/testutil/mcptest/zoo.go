@@ -25,7 +25,7 @@ import (
 //	ask                 asks the client for a ping and a sampling, answers with what came
 //	fail                answers with isError
 //	rpc_error           answers with a JSON-RPC error that has data
-//	crash               ends its process; over HTTPServer breaks the connection
+//	crash               ends its process; over HTTP breaks the connection
 //	wrong_id            answers another request
 //	duplicate           answers twice
 //	garbage             writes lines that are no JSON, then answers
@@ -33,7 +33,7 @@ import (
 //	half bytes          writes half of its answer, with so many bytes of text, then hangs
 //	deep n              answers with arrays nested n deep
 //	huge bytes          answers with a text of that length
-//	endless json        answers with a text that does not end; over HTTPServer with json 1 as one JSON body, else as events
+//	endless json        answers with a text that does not end; over HTTP with json 1 as one JSON body, else as events
 //	drip ms             sends its answer one byte at a time
 //	stderr bytes        writes that much to stderr, then answers
 //	storm n rate        says n times, at most rate times a second, that the tools have changed, then answers
