@@ -39,7 +39,7 @@ type Options struct {
 	// Other answers the requests that the server has no answer for; nil: none.
 	Other func(method string, c *Call) (json.RawMessage, error)
 
-	// Over HTTPServer.
+	// Over HTTP.
 	Events    bool // answers are event streams even without notifications
 	Stateless bool // it issues no session id
 	NoStream  bool // it offers no stream for its own messages
@@ -83,7 +83,7 @@ type ReceivedMessage struct {
 	Method string
 	ID     string // of a request, as JSON
 	Params json.RawMessage
-	Header map[string][]string // of the HTTPServer request it came in
+	Header map[string][]string // of the HTTP request it came in
 }
 
 // New returns a Server.
@@ -299,7 +299,7 @@ type Call struct {
 	Params    json.RawMessage
 	Arguments json.RawMessage
 	Server    *Server
-	// HTTPServer is the response of the call over HTTP, for handlers that write it themselves and return
+	// HTTP is the response of the call over HTTP, for handlers that write it themselves and return
 	// ErrNoAnswer; nil over stdio.
 	HTTP http.ResponseWriter
 

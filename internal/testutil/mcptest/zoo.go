@@ -38,7 +38,7 @@ import (
 //	stderr bytes        writes that much to stderr, then answers
 //	storm n rate        says n times, at most rate times a second, that the tools have changed, then answers
 //	no_input            closes its stdin, then answers
-//	zip bytes           answers with a compressed body that would be that long (HTTPServer)
+//	zip bytes           answers with a compressed body that would be that long (HTTP)
 func SampleTools() []Tool {
 	tools := []Tool{
 		newTool("echo", func(c *Call) (json.RawMessage, error) { return structuredResult(c.Arguments), nil }),
