@@ -21,6 +21,6 @@
 //   - A client that does not read its reply delays no other client.
 //   - Invalid arguments are refused with the error and the allowed values, and recorded.
 //   - It makes no decision about a call: gate does.
-//   - It stores no events: a client that has lost its event stream opens a new one. GET /events can be resumed (ops/events.go), and
+//   - It stores no events: a client that has lost its event stream opens a new one. GET /events can be resumed (ops/events_listener.go), and
 //     MCPProxy resumes the streams of servers with Last-Event-ID (mcp/transport/resume.go).
 package mcpserver
