@@ -39,6 +39,8 @@ type Postgres struct {
 	openState[pgEngine]
 }
 
+var _ activity.SharedStore = (*Postgres)(nil) // activity asks for it with a type assertion
+
 // pgChainStore reads the hash chains and records erasures.
 type pgChainStore struct{ db *Postgres }
 

@@ -5,8 +5,10 @@ package store_test
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
@@ -111,4 +113,20 @@ func TestQueriesShareConnections(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestHealthOfAStoppedServer: a server that goes away is reported though nothing has to be written. The projector
+// would report it, too, but only after store.Patience.
+func TestHealthOfAStoppedServer(t *testing.T) {
+	t.Parallel()
+	b := startBreakable(t)
+	if h := b.log.Health(); h.Degraded {
+		t.Fatalf("before: %s", h.Message)
+	}
+	b.server.Kill()
+	for until := time.Now().Add(store.Patience / 2); !strings.Contains(b.log.Health().Message, "the database is not available"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("the health of the log is still %+v", b.log.Health())
+		}
+	}
 }

@@ -194,9 +194,7 @@ func (l *Log) EachStoredRecord(ctx context.Context, f Filter, fn func(*StoredRec
 		return end, err
 	}
 	each := l.store.EachRecord
-	if s, ok := l.store.(interface {
-		EachOwn(ctx context.Context, f Filter, fn func(*StoredRecord) error) error
-	}); ok {
+	if s, ok := l.store.(SharedStore); ok {
 		each = s.EachOwn
 	}
 	var failed error

@@ -28,8 +28,8 @@ func (l *Log) Health() Health {
 	storeSick := l.spool.storeError
 	l.spool.mu.Unlock()
 	storeErr, waiting := l.progress.storeError(), l.outcomes.waitingCount()
-	if s, ok := l.store.(interface{ Ill() error }); ok && storeErr == nil {
-		storeErr = s.Ill() // nothing had to be written since the store failed
+	if s, ok := l.store.(SharedStore); ok && storeErr == nil {
+		storeErr = s.HealthError() // nothing had to be written since the store failed
 	}
 	switch {
 	case failure != nil:

@@ -224,9 +224,7 @@ func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
 		c.first = inSpool
 	}
 	entries := c.entries
-	if o, ok := l.store.(interface {
-		Others(ctx context.Context, fn func(name string, chain ChainReader) error) error
-	}); ok && c.first == nil {
+	if o, ok := l.store.(SharedStore); ok && c.first == nil {
 		more, count, broken, err := verifyOtherInstances(ctx, o.Others)
 		if err != nil {
 			return Verification{}, l.toQueryError(ctx, err)

@@ -25,6 +25,18 @@ func retryQuery(query func() error) (err error) {
 	return err
 }
 
+// SharedStore is a Store that several instances of MCPProxy share: PostgreSQL.
+type SharedStore interface {
+	Store
+	// HealthError returns why the store is unhealthy, also if nothing had to be written since it failed. It
+	// returns nil if the store is healthy, or if that is not known yet, and does not block.
+	HealthError() error
+	// EachOwn is EachRecord for the records of this instance only.
+	EachOwn(ctx context.Context, f Filter, fn func(*StoredRecord) error) error
+	// Others calls fn for the chain of each other instance.
+	Others(ctx context.Context, fn func(name string, chain ChainReader) error) error
+}
+
 // Store is the database that the projector writes to and queries read. Only one call of ResumePosition,
 // ProjectEntries, UnfinishedRecords, Sync and Tidy is made at a time. Reading methods are called
 // concurrently.
