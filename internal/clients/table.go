@@ -3,6 +3,7 @@ package clients
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	"mcpproxy/internal/clients/textedit"
 )
@@ -63,12 +64,8 @@ func continueFiles(e Env) []File {
 		files = []File{{User, e.InHome(".continue", "config.json"), textedit.JSON, mcpServers}}
 	}
 	add := func(scope Scope, folder string) {
-		entries, err := os.ReadDir(folder)
-		if err != nil {
-			return // there is none
-		}
-		for _, entry := range entries[:min(len(entries), maxFolderFiles)] {
-			path := filepath.Join(folder, entry.Name())
+		for _, name := range firstNames(folder) {
+			path := filepath.Join(folder, name)
 			switch filepath.Ext(path) {
 			case ".json":
 				files = append(files, File{scope, path, textedit.JSON, mcpServers})
@@ -82,8 +79,20 @@ func continueFiles(e Env) []File {
 	return files
 }
 
-// maxFolderFiles bounds the files read of a folder.
+// maxFolderFiles bounds the names read of a folder.
 const maxFolderFiles = 200
+
+// firstNames returns the names of at most maxFolderFiles entries of a folder, sorted; none if it cannot be read.
+func firstNames(folder string) []string {
+	f, err := os.Open(folder)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(maxFolderFiles)
+	slices.Sort(names)
+	return names
+}
 
 // homePaths returns paths in the home directory that show that a client is installed.
 func homePaths(paths ...string) func(Env) []string {

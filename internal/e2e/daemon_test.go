@@ -457,6 +457,7 @@ func eventuallyIn(t testing.TB, limit time.Duration, what string, try func() err
 	t.Helper()
 	deadline := time.Now().Add(limit)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, longestPause) {
+		began := time.Now()
 		err := try()
 		if err == nil {
 			return
@@ -464,12 +465,12 @@ func eventuallyIn(t testing.TB, limit time.Duration, what string, try func() err
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within %s: %v", what, limit, err)
 		}
-		<-time.After(pause)
+		<-time.After(max(pause, 2*time.Since(began))) // a try that starts a process takes no more than a third of a core
 	}
 }
 
-// longestPause is the longest time between two tries: many tests try at the same time.
-const longestPause = 50 * time.Millisecond
+// longestPause is the longest pause between two quick tries: many tests try at the same time.
+const longestPause = 100 * time.Millisecond
 
 // ports counts the ports that tests were given.
 var ports atomic.Uint32

@@ -132,7 +132,7 @@ func TestSettingsAreChanged(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, settingsFile)
 	c := d.config()
-	if strings.Contains(c.Text, "hunter2") || strings.Contains(c.Text, "8080") || c.ETag != c.InForceETag || c.Error != "" || c.Path != d.configPath() {
+	if strings.Contains(c.Text, "hunter2") || strings.Contains(c.Text, `"8080"`) || c.ETag != c.InForceETag || c.Error != "" || c.Path != d.configPath() {
 		t.Errorf("%+v", c)
 	}
 	var keys []string

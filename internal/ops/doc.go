@@ -24,7 +24,7 @@
 //   - history*.go (ActivityHistory): the activity log as a whole: summaries, exports, and the proof and verification of an export
 //   - simulate_*.go: what another configuration would have done to recorded calls
 //   - explain.go: what would happen to a call in each lane
-//   - events_*.go (EventHub): the stream of GET /events; _run publishes, _listener serves one client
+//   - events_*.go (EventHub): the stream of GET /events; _run publishes, _listener serves one client and resumes its stream after Last-Event-ID
 //
 // Shared: inputs.go has the inputs, action_recorder.go records actions of users, permit.go asks for presence, stream.go has streamed answers.
 //

@@ -35,7 +35,10 @@ func (e *SpawnError) Reason() string {
 	case errors.Is(e.err, syscall.ENOEXEC):
 		return "not a program of this system"
 	}
-	return "not to be started"
+	if reason := syscall.Errno(0); errors.As(e.err, &reason) {
+		return "not startable (" + reason.Error() + ")"
+	}
+	return "not startable (" + e.err.Error() + ")"
 }
 
 // ExitError means that a process has exited by itself.
