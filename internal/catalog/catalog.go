@@ -161,7 +161,7 @@ func (c *Catalog) publishDecision(d approval.DecisionEvent) {
 	c.Publish()
 }
 
-// SaveAllLists saves all lists again: the store may have lost them.
+// ResaveAllToolLists makes Run save all tool lists again: the store may have lost them.
 func (c *Catalog) SaveAllLists() {
 	c.mu.Lock()
 	for _, l := range c.lists {

@@ -50,7 +50,7 @@ type primitiveKey struct {
 }
 
 // ServerPrimitives is the known prompts, resources, templates and instructions of one server.
-// It never changes. A nil Primitives is that of a server that has listed none yet.
+// It never changes. A nil *ServerPrimitives is that of a server that has listed none yet.
 type ServerPrimitives struct {
 	lists map[tool.DefinitionKind]*primitiveList
 	// unlisted are pending primitives that are not on MCPProxy's own list: those that
@@ -61,7 +61,7 @@ type ServerPrimitives struct {
 	viewCache *atomic.Pointer[DecidedPrimitives]
 }
 
-// DecidedPrimitives is Primitives with the decisions about them. It is computed once and
+// DecidedPrimitives is ServerPrimitives with the decisions about them. It is computed once and
 // never changes.
 type DecidedPrimitives struct {
 	decided *approval.ServerView

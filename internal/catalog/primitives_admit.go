@@ -56,7 +56,7 @@ func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.
 	}
 }
 
-// admitPrimitives is admit for primitives.
+// admitPrimitives is admitTools for primitives.
 func (c *Catalog) admitPrimitives(ctx context.Context, server string, offers []*Primitive, known func(*Primitive) bool) (accepted int, done bool) {
 	ctx, cancel := context.WithTimeout(ctx, admitTimeout)
 	defer cancel()

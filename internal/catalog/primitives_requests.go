@@ -55,7 +55,7 @@ func (l *listRequestState) isRefreshDue() bool {
 	return l.stale && !l.failed && time.Since(l.listedAt) > minRefreshInterval
 }
 
-// requestOf returns the listing of a server's list.
+// requestOf returns the record of the last request for a server's list; it makes one if there is none.
 func (l *listRequestLog) requestOf(s *Snapshot, server string, of ListKind) *listRequest {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -60,8 +60,9 @@ var (
 	proved = grantRule{"unless from `none`", func(was, is any) bool { return was != is && was != PresenceNone }}
 )
 
-// newOrderedGrantRule is for values from strict to loose. An unset value depends on other keys: it is
-// neither stricter nor looser than a value between the ends.
+// newStrictToLooseRule returns the rule of a key whose values are ordered from strict to loose: a change to a looser
+// one grants more. An unset value depends on other keys: it is neither stricter nor looser than a value between the
+// ends.
 func newOrderedGrantRule(words ...string) grantRule {
 	strictest, widest := words[0], words[len(words)-1]
 	return grantRule{"towards `" + widest + "`", func(was, is any) bool {
@@ -76,14 +77,16 @@ func newOrderedGrantRule(words ...string) grantRule {
 	}}
 }
 
-// newHintGrantRule is towards for a hint: most is its value for the most harmless tools.
+// newHintLooseningRule returns the rule of a hint: a change in the direction of most, its value for the most harmless
+// tools, grants more.
 func newHintGrantRule(most tool.TriBool) grantRule {
 	return grantRule{fmt.Sprintf("towards `%t`", most == tool.True), func(was, is any) bool {
 		return was != is && was != most && is != tool.ToTriBool(most == tool.False)
 	}}
 }
 
-// mayAskLess is asked for names and patterns: an absent one is unset.
+// changeMayAskUserLess reports whether a change of ask modes, by name or pattern, may lead to fewer questions to the
+// user. An absent name is unset.
 func mayAskLess(was, is any) bool {
 	before, _ := was.(map[string]string)
 	after, _ := is.(map[string]string)

@@ -36,8 +36,7 @@ func newChangedKeyFunc(was, next *Config) func(key string) bool {
 	return func(key string) bool { return slices.Contains(keys, key) }
 }
 
-// clampAccessExcept is Clamp with exceptions for the allowed keys. It also returns what was
-// withheld.
+// clampAccessExcept is ClampAccess with exceptions for the allowed keys. It also returns what was withheld.
 func clampAccessExcept(was, next *Config, let func(key string) bool) (*Config, []Difference) {
 	w := accessClamper{allowed: let}
 	return w.clampConfig(was, next), w.found
@@ -64,7 +63,7 @@ type accessClamper struct {
 	found   []Difference
 }
 
-// withholdsChange reports whether a change is not allowed, and records it.
+// withholdUnlessAllowed records a change as withheld and returns true, unless its key is allowed.
 func (w *accessClamper) withholdsChange(name string, from, to json.RawMessage) bool {
 	if w.allowed != nil && w.allowed(name) {
 		return false

@@ -42,7 +42,7 @@ import (
 
 // Config is a decoded, validated configuration with defaults and resolved references
 // (${env:NAME}). References to secrets (${keyring:NAME}) are resolved when a server
-// starts: see Server.Reveal.
+// starts: see Server.ResolveSecrets.
 type Config struct {
 	Listen            string
 	DataDir           string
@@ -165,7 +165,7 @@ type Server struct {
 
 	// asWritten and shown are as in Config, launch is the launch in the file,
 	// launchFingerprint identifies it; nil if it was not parsed.
-	revealed          []string // its secrets, after Reveal
+	revealed          []string // its secrets, after ResolveSecrets
 	unsetVariables    []string // referenced environment variables that are not set
 	asWritten         *Server
 	shown             *Server

@@ -221,8 +221,8 @@ func (b *confirmedConfig) extendedLimit(next *Config, changes func(key string) b
 	return limit
 }
 
-// saveRestricted makes the configuration in force the limit, so that restrictions cannot
-// be undone by editing the file.
+// narrowLimitTo makes the configuration in force the limit and saves it, so that restrictions cannot be undone by
+// editing the file.
 func (b *confirmedConfig) saveRestricted(live *Config) {
 	if b.limit == nil || b.invalidReason != "" {
 		return
@@ -243,7 +243,8 @@ func (b *confirmedConfig) saveRestricted(live *Config) {
 	}
 }
 
-// replaceLimit makes limit the confirmed configuration, once it is signed.
+// confirmLimitIfWidened makes limit the confirmed configuration, once it is signed, if it grants more than the
+// present one. It calls permit in any case.
 func (b *confirmedConfig) replaceLimit(limit *Config, permit ConfirmFunc) error {
 	if b.limit == nil {
 		return permit.requestConfirmation()
@@ -286,7 +287,7 @@ func (b *confirmedConfig) confirmLimit(limit *Config, widened []Difference, perm
 	return nil
 }
 
-// prepareSigned stores limit for signing, once for the same limit.
+// storeForSigning stores limit as the next configuration to be signed, once for the same limit.
 func (b *confirmedConfig) prepareSigned(limit *Config) (signedConfig, error) {
 	text, err := limit.canonicalJSON()
 	if err != nil {

@@ -164,7 +164,7 @@ func (d *decoder) reportUnknownKey(m hujson.ObjectMember, path, name string, kno
 	d.addMistake(m.Name.StartOffset, path, "unknown key "+quoteClipped(name), hint)
 }
 
-// objectWithKey says in which other object a key is known.
+// keyLocationHint returns a hint that says in which other object a key is known; "" without one.
 func objectWithKey(name string) string {
 	if at, _ := findKey(new(Server).keys(), name); at >= 0 {
 		return "it belongs to a server in mcpServers"

@@ -202,7 +202,7 @@ func toServerSettings(field string, value json.RawMessage) (out []serverSetting,
 	return []serverSetting{{key: field, value: value}}, nil
 }
 
-// setServerSetting applies one setting to a server.
+// serverSettingSplices returns the splices that apply one setting to a server.
 func (d document) setServerSetting(server textedit.Container, s serverSetting) ([]textedit.Splice, error) {
 	if s.member == "" {
 		return d.setMember(server, s.key, s.value)
@@ -287,7 +287,7 @@ func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, err
 	}), nil
 }
 
-// setMember sets or removes the key field of a server.
+// setServerKeySplices returns the splices that set or remove the key field of a server.
 func (d document) setMember(server textedit.Container, field string, value json.RawMessage) ([]textedit.Splice, error) {
 	keys := new(Server).keys()
 	at, inverse := findKey(keys, field)
@@ -313,8 +313,8 @@ func (d document) setMember(server textedit.Container, field string, value json.
 	return d.setObjectMember(server, i, field, value, k.inverse)
 }
 
-// setObjectMember sets member i of an object, or adds it as field; value nil removes it.
-// A member called inverse has the opposite meaning.
+// setObjectMemberSplices returns the splices that set member i of an object, or add it as field; value nil removes
+// it. A member called inverse has the opposite meaning.
 func (d document) setObjectMember(object textedit.Container, i int, field string, value json.RawMessage, inverse string) ([]textedit.Splice, error) {
 	if i >= 0 && value != nil && inverse != "" && object.Items[i].Name == inverse {
 		v, err := hujson.Parse(value)

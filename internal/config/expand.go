@@ -9,7 +9,7 @@ import (
 // text "${". Other forms are text: shells and other programs have their own "${…}".
 
 // referenceSchemes are the schemes of references. env is resolved here, keyring when the
-// server starts: see Server.Reveal. input is a mistake, because as text it would be sent
+// server starts: see Server.ResolveSecrets. input is a mistake, because as text it would be sent
 // as a credential.
 var referenceSchemes = map[string]bool{"env": true, "keyring": true, "input": true}
 

@@ -70,8 +70,8 @@ func (l *LiveConfig) CheckText(text []byte) (*Config, TextCheck) {
 		NeedsRestart: changedKeys(l.started, next, func(k configKey) bool { return k.restart })}
 }
 
-// parseOwnText parses a text that MCPProxy writes, and rejects new or changed servers
-// that lead back to it.
+// parseRejectingSelfReferences parses a text that is to replace the file, and rejects new or changed servers that
+// lead back to this MCPProxy.
 func (l *LiveConfig) parseOwnText(text []byte) (*Config, error) {
 	next, err := l.parseText(text)
 	if err != nil {
@@ -186,7 +186,7 @@ func newFileChangedError(path string, r fileContent) error {
 		WithHint("Read it again, and make the change there.").With("etag", ETag(r.data))
 }
 
-// setKey sets or removes a key of the file.
+// setConfigKeySplices returns the splices that set or remove a key of the file.
 func (d document) setKey(name string, value json.RawMessage) ([]textedit.Splice, error) {
 	group, member, nested := strings.Cut(name, ".")
 	top := textedit.ContainerOf(d.Root)

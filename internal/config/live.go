@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Component is a part of the program that follows the configuration. Prepare prepares for
+// ReloadableComponent is a part of the program that follows the configuration. Prepare prepares for
 // next without changing anything, and may reject it. When every component is prepared,
 // the configuration is swapped and the commits run in the order of the components. commit
 // may be nil, and may never be called.
@@ -40,7 +40,7 @@ type Options struct {
 	Logger    *slog.Logger // nil: no logging
 	// Presence makes changes that grant more access await confirmation if the
 	// configuration requires presence. It is for the one process that applies the file.
-	// Verify sets the signatures.
+	// SetVerifier sets the signatures.
 	Presence bool
 	// Observe receives every change and every rejected file, sequentially. It must not
 	// call Reload.

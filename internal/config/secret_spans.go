@@ -233,7 +233,8 @@ func (f *secretFinder) scanArgs(elements []hujson.Value) {
 	}
 }
 
-// maskCredentials masks what looks like a credential in all strings of a value.
+// addCredentialSpans adds the spans of what looks like a credential in all strings of a value. Nothing is masked
+// here.
 func (f *secretFinder) maskCredentials(v hujson.Value) {
 	for one := range v.All() {
 		l, ok := one.Value.(hujson.Literal)
@@ -259,7 +260,7 @@ func maskURLSecrets(text string) string {
 	return text
 }
 
-// maskSecretKey masks the values of a secret key, except references.
+// addSecretKeySpans adds the spans of the values of a secret key, except references.
 func (f *secretFinder) maskSecretKey(v hujson.Value, k configKey) {
 	for one := range eachLiteral(v, f.maskCredentials) {
 		l, _ := one.Value.(hujson.Literal)
@@ -273,7 +274,7 @@ func (f *secretFinder) maskSecretKey(v hujson.Value, k configKey) {
 	}
 }
 
-// maskAll masks everything in a value but the names of members.
+// addAllValueSpans adds the spans of everything in a value but the names of members.
 func (f *secretFinder) maskAll(v hujson.Value) {
 	for one := range eachLiteral(v, f.maskCredentials) {
 		switch l, _ := one.Value.(hujson.Literal); {
@@ -303,8 +304,8 @@ func eachLiteral(v hujson.Value, name func(hujson.Value)) func(yield func(hujson
 	}
 }
 
-// maskDifference masks the parts of a string that shown does not show; if it is written
-// with escapes, all of it.
+// addMaskedPartSpans adds the spans of the parts of a string that shown does not show; if it is written with escapes,
+// of all of it.
 func (f *secretFinder) maskDifference(v hujson.Value, raw, shown string) {
 	from, to := v.StartOffset+1, v.EndOffset-1
 	if string(f.text[from:to]) != raw && raw != shown {
@@ -403,7 +404,7 @@ func (f *secretFinder) scanComment(from, to int) {
 	}
 }
 
-// maskCredentialsIn masks what looks like a credential in a range, line by line and as a whole.
+// addCredentialSpansInRange adds the spans of what looks like a credential in a range of the text as a whole.
 func (f *secretFinder) maskCredentialsIn(from, to int) {
 	whole := string(f.text[from:to])
 	for _, part := range redact.MaskedRanges(whole, redact.Text(whole)) {
@@ -411,7 +412,7 @@ func (f *secretFinder) maskCredentialsIn(from, to int) {
 	}
 }
 
-// maskRepeats masks further occurrences of secret values, except words, paths and server
+// addRepeatedSecretSpans adds the spans of further occurrences of secret values, except words, paths and server
 // names.
 func (f *secretFinder) maskRepeats() {
 	byStart := map[[minSecret]byte][]string{} // one pass over the text for all values

@@ -23,7 +23,7 @@ type aggregateSession struct {
 
 	mu       sync.Mutex // guards the following fields, and serverSession.s
 	byServer map[string]*serverSession
-	level    json.RawMessage // params of logging/sendLogLevel; nil: none was set
+	level    json.RawMessage // params of logging/setLevel; nil: none was set
 }
 
 // serverSession is the session with one server. The first request that needs it opens it.

@@ -24,7 +24,7 @@ type LaneCall struct {
 	Name     string
 	Args     json.RawMessage // nil when not given
 	ArgsJSON json.RawMessage
-	// Hands says that an argument {"$result": handle, "path": path} is replaced by a stored result.
+	// ResultRefs says that an argument {"$result": handle, "path": path} is replaced by a stored result.
 	ResultRefs bool
 	// Select is a jq expression, as a JSON value, that selects from the result; nil if not given.
 	Select json.RawMessage

@@ -32,7 +32,7 @@ func (j ActionRecorder) RunUserAction(c Caller, r activity.Record, do func() err
 	return p
 }
 
-// RunRecorded writes the begin record, runs do, and writes the outcome.
+// RunAndRecord writes the begin record, runs do, and writes the outcome, also when do panics.
 func (j ActionRecorder) RunRecorded(r activity.Record, do func() error) error {
 	started := time.Now()
 	if err := j.Log.Begin(&r); err != nil {

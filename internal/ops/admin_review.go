@@ -17,7 +17,8 @@ import (
 // maxDiffShown limits the definitions of a review that are shown with differences.
 const maxDiffShown = 100
 
-// defaultWaiting is the default page size of Approvals, for tools and for prompts, resources and instructions.
+// defaultWaiting is the default page size of PendingApprovals: of tools, and of prompts, resources, templates and
+// instructions.
 const defaultWaiting = 500
 
 // findServerUnderReview returns a server or a proposal for review, with its definitions.

@@ -112,7 +112,7 @@ func (c *CallApprovals) PendingCalls(ctx context.Context, _ Caller, _ Nothing) (
 	return list, nil
 }
 
-// countTimeout limits how long Counts waits for the database.
+// countTimeout limits how long CountPendingAndLeases waits for the database.
 const countTimeout = time.Second
 
 // CountPendingAndLeases counts the pending calls and the leases. On a database error the counts are zero.
@@ -225,6 +225,7 @@ func (c *CallApprovals) recorder() ActionRecorder {
 	return ActionRecorder{Log: c.gateway.Log, Logger: c.gateway.Logger}
 }
 
+// newAnswerRecord returns the begin record of a user's answer to a call, or of a granted or revoked lease.
 func newAnswerRecord(by Caller, id tool.ID, action, detail, parent string) activity.Record {
 	r := NewActionRecord(by, activity.Approval, id, action, detail)
 	r.ParentID = parent

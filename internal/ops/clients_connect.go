@@ -182,7 +182,7 @@ func (p *ConnectPlan) textWithoutEntry(d clients.ClientDoc, first *clients.Chang
 	return append([]byte{}, text...), nil
 }
 
-// newConnectPlan reads the client's file.
+// newConnectPlan reads the client's file and returns a plan without an edit. what is connect or disconnect.
 func (a *LocalClients) newConnectPlan(word, what string) (ConnectPlan, error) {
 	c, err := clients.FindClient(word)
 	if err != nil {

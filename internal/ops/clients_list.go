@@ -119,6 +119,7 @@ func (v *ClientView) setEntryDetails(at clients.Registration, e clients.Env, pla
 	}
 }
 
+// addPermissionReport adds to a view what the client does with calls of MCPProxy's tools, by its files.
 func (a *LocalClients) setPermissions(v *ClientView) error {
 	report, err := permission.CheckClient(a.Env, v.ID, a.Tools())
 	if err != nil {

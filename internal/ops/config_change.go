@@ -139,7 +139,8 @@ func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigR
 	return s.Config(ctx, c, Nothing{})
 }
 
-// restoreSecrets puts the file's secrets into a text. A nonempty match must be the etag of the file.
+// restoreMaskedSecrets replaces the placeholders of a text with the secrets of the file. A nonempty match must be the
+// etag of the file.
 func (s *ConfigOperations) restoreSecrets(match, text string) ([]byte, maskedConfig, error) {
 	file, err := s.live.ReadFile()
 	if err != nil {

@@ -254,6 +254,8 @@ func checkServers(status Status, servers ServerViews) (out []Check) {
 	return out
 }
 
+// checkApprovals reports what waits for approval, approvals that are lost or not loaded, and the other warnings of
+// the status.
 func (s *ConfigOperations) checkApprovals(status Status, servers ServerViews, trust []string) []Check {
 	tools, quarantined, proposed := 0, 0, 0
 	for _, v := range servers.Servers {

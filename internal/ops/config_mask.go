@@ -108,7 +108,7 @@ func (m secretMasker) placeholderFor(secret string, taken map[string]string) str
 	}
 }
 
-// setLinesAndColumns sets the lines and columns of secrets, which are sorted by offset.
+// setSecretPositions sets the line and column of each secret. The secrets are sorted by offset.
 func setLinesAndColumns(swaps []maskedSecret, text []byte) {
 	at, line, start := 0, 1, 0
 	for i := range swaps {
@@ -224,7 +224,7 @@ func (t maskedConfig) redactText(said string) string {
 	return redact.Text(said)
 }
 
-// redactTexts scrubs several messages.
+// redactTexts removes the secrets from several messages.
 func (t maskedConfig) redactTexts(said []string) []string {
 	out := []string{}
 	for _, one := range said {

@@ -76,7 +76,7 @@ func (r *eventBuffer) addChunk(c *eventChunk) {
 	r.wakeListeners()
 }
 
-// start starts at a position; end drops everything.
+// start begins to collect events after a position; stop drops everything that was collected.
 func (r *eventBuffer) start(at activity.ChainPosition) {
 	r.live, r.head = true, at
 	r.wakeListeners()

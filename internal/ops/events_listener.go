@@ -171,6 +171,7 @@ func (l *eventListener) sendReset() error {
 	return l.write(appendResetEvent(nil, l.position))
 }
 
+// writeActivityEntries writes the events of activity log entries, in parts of about maxWriteBytes.
 func (l *eventListener) writeLogEntries(steps []activity.EntryEvent) error {
 	c := &eventChunk{}
 	for i := range steps {

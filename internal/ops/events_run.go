@@ -85,6 +85,8 @@ type eventPublisher struct {
 	later    *time.Timer       // fires when changes may be published again
 }
 
+// startCollectingEvents follows the activity log, remembers the catalog's snapshot and starts the buffer, for the
+// first listener.
 func (t *eventPublisher) startFollowing() {
 	t.reader, t.appended = t.Log.Follow()
 	t.snapshot = t.Catalog.Current()
@@ -94,6 +96,8 @@ func (t *eventPublisher) startFollowing() {
 	t.buffer.start(t.reader.Position())
 }
 
+// stopCollectingEvents undoes startCollectingEvents and drops the collected events, when there are no listeners or
+// Run ends.
 func (t *eventPublisher) stopFollowing() {
 	if t.reader == nil {
 		return

@@ -35,7 +35,7 @@ const (
 // Words returns all formats.
 func (ExportFormat) Words() []string { return []string{string(JSONL), string(CSV)} }
 
-// EachStoredRecord returns the present records as a file, newest first.
+// Export returns the selected records as a file to download, newest first.
 func (h *ActivityHistory) Export(_ context.Context, _ Caller, in ExportQuery) (Download, error) {
 	if in.Format == "" {
 		in.Format = JSONL

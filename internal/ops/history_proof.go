@@ -539,6 +539,7 @@ func (v *exportVerifier) checkEndLine(line []byte) *activity.Break {
 	return nil
 }
 
+// signatureInEndLine cuts the signature's text out of the end line. It verifies nothing.
 func (v *exportVerifier) endSignature() string {
 	_, rest, _ := bytes.Cut(v.endLine, []byte(signatureStart))
 	return string(bytes.TrimSuffix(rest, []byte(`"}`)))

@@ -17,7 +17,8 @@ type EntryReferences struct {
 
 var envReference = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// ReadEntryReferences reads the servers of a configuration file; nil if it cannot be parsed.
+// FindEntryVariablesAndSecrets returns, for each server of a configuration file, the environment variables that it
+// refers to and where it has secrets in clear text; nil if the file cannot be parsed.
 func ReadEntryReferences(text []byte) (all []EntryReferences) {
 	tree, err := clients.ParseTree(text, textedit.JSON)
 	if err != nil {

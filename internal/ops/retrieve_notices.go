@@ -114,7 +114,8 @@ func appendNotConnectedServers(out []byte, s *catalog.Snapshot, r *RetrieveReque
 	return out
 }
 
-// isServerConnected reports whether the server's tools are known and its connection allows calls. An idle server connects on use.
+// canServerTakeCalls reports whether the server's tools are known and its connection allows calls: it is ready, or
+// idle and connects on use.
 func isServerConnected(s *catalog.Server) bool {
 	return s.State.Phase == upstream.Ready || s.State.Phase == upstream.Idle && s.Listed
 }

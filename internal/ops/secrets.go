@@ -73,7 +73,7 @@ func (s SecretManager) List(ctx context.Context) (SecretViews, error) {
 	return all, nil
 }
 
-// secretView checks whether a secret has a value.
+// secretView returns the view of a secret. It checks whether the secret has a value.
 func (s SecretManager) secretView(ctx context.Context, name string, info secret.SecretInfo, there bool) (SecretView, error) {
 	v := SecretView{Name: name, State: "set", UsedBy: s.serversUsing(name)}
 	if there {

@@ -133,6 +133,7 @@ func (a *AccessOperations) CancelPresenceReset(ctx context.Context, c Caller, _ 
 	return a.changePresence(ctx, c, "call_off_reset", "", func() error { return a.gateway.Presence.CancelReset(ctx) })
 }
 
+// changePresence reloads the anchor, then runs a change of it that only a user may make, and records it.
 func (a *AccessOperations) changePresence(ctx context.Context, c Caller, action, detail string, do func() error) (PresenceView, error) {
 	// Another instance may have set an anchor, and the delay of a reset may be over.
 	if err := a.gateway.Presence.Reload(ctx); err != nil {

@@ -16,7 +16,8 @@ type Unhinted struct {
 	Reads  int    `json:"reads" doc:"How many of those look like reads."`
 }
 
-// countUnhinted returns nil when a user has configured infer_hints, or when no tool would become a read.
+// countUnhintedTools counts the usable tools without hints of a server, and those of them that look like reads. It
+// returns nil when a user has configured infer_hints, or when no tool would become a read.
 func countUnhinted(s *catalog.Server, c *config.Server) *Unhinted {
 	if c == nil || c.InferHints != "" {
 		return nil
@@ -40,7 +41,8 @@ func countUnhinted(s *catalog.Server, c *config.Server) *Unhinted {
 	return &u
 }
 
-// listUnhinted returns the servers that gain, the largest gain first.
+// listServersWithUnhintedTools returns the servers that would gain from enforcing inferred hints, the largest gain
+// first.
 func listUnhinted(servers []*catalog.Server, cfg *config.Config) (all []Unhinted) {
 	for _, s := range servers {
 		if u := countUnhinted(s, cfg.Server(s.Name)); u != nil {

@@ -15,7 +15,7 @@ import (
 // away. The transaction fails because of that, so it can be made again, though its own connection is whole.
 func TestPostgresWriteOfAnEndedEngine(t *testing.T) {
 	t.Parallel()
-	db, err := openPostgres(pgtest.StartServer(t).CreateDatabase(t), t.TempDir(), nil, Patience)
+	db, err := openPostgres(pgtest.SharedServer(t).CreateDatabase(t), t.TempDir(), nil, Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // TestPostgresRecordsView reads the records as an operator does who may read the view alone.
 func TestPostgresRecordsView(t *testing.T) {
 	t.Parallel()
-	server := pgtest.StartServer(t)
+	server := pgtest.SharedServer(t)
 	address, dir := server.CreateDatabase(t), t.TempDir()
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, openPostgres(t, address, dir))
 	if err != nil {
@@ -37,7 +37,7 @@ func TestPostgresRecordsView(t *testing.T) {
 	}
 	query := func(statements string) string {
 		t.Helper()
-		out, err := server.QueryIn("d1", statements)
+		out, err := server.QueryIn(pgtest.DatabaseName(address), statements)
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -53,7 +53,7 @@ func TestPostgresRecordsView(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if out, err := server.QueryIn("d1", "SET ROLE grafana; SELECT * FROM mcpproxy.activity"); err == nil {
+	if out, err := server.QueryIn(pgtest.DatabaseName(address), "SET ROLE grafana; SELECT * FROM mcpproxy.activity"); err == nil {
 		t.Errorf("the table can be read, too: %s", out)
 	}
 }

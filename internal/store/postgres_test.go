@@ -43,7 +43,7 @@ func openPostgres(t *testing.T, address, dir string) *store.Postgres {
 // TestPostgres runs the suite on a real server.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	server := pgtest.StartServer(t)
+	server := pgtest.SharedServer(t)
 	var mu sync.Mutex // guards databases
 	databases := map[string]string{}
 	database := func(t *testing.T, dir string) string {
@@ -62,7 +62,7 @@ func TestPostgres(t *testing.T) {
 // notified of them. An instance can erase its own records only.
 func TestPostgresShared(t *testing.T) {
 	t.Parallel()
-	address := pgtest.StartServer(t).CreateDatabase(t)
+	address := pgtest.SharedServer(t).CreateDatabase(t)
 	open := func() *store.Postgres {
 		db := openPostgres(t, address, t.TempDir())
 		<-db.RemoteChangeSignal()
@@ -254,7 +254,7 @@ func TestPostgresMutations(t *testing.T) {
 		n = set
 	}
 	const records = 700
-	server := pgtest.StartServer(t)
+	server := pgtest.SharedServer(t)
 	address := server.CreateDatabase(t)
 	var logs []*activity.Log
 	for range 2 {
@@ -273,7 +273,7 @@ func TestPostgresMutations(t *testing.T) {
 	}
 	query := func(format string, args ...any) {
 		t.Helper()
-		if out, err := server.QueryIn("d1", "SET search_path = mcpproxy; "+fmt.Sprintf(format, args...)); err != nil {
+		if out, err := server.QueryIn(pgtest.DatabaseName(address), "SET search_path = mcpproxy; "+fmt.Sprintf(format, args...)); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
@@ -412,7 +412,7 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 func TestPostgresRetention(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
-	server := pgtest.StartServer(t)
+	server := pgtest.SharedServer(t)
 	address := server.CreateDatabase(t)
 	var stores []*store.Postgres
 	var logs []*activity.Log
@@ -441,7 +441,7 @@ func TestPostgresRetention(t *testing.T) {
 	}
 	counts := func() string {
 		t.Helper()
-		out, err := server.QueryIn("d1", "SELECT string_agg(n::text, ' ' ORDER BY instance) FROM (SELECT instance, count(*) AS n FROM mcpproxy.activity GROUP BY 1) a")
+		out, err := server.QueryIn(pgtest.DatabaseName(address), "SELECT string_agg(n::text, ' ' ORDER BY instance) FROM (SELECT instance, count(*) AS n FROM mcpproxy.activity GROUP BY 1) a")
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -462,7 +462,7 @@ func TestPostgresRetention(t *testing.T) {
 			t.Errorf("%+v, %v, %v", v, v.FirstBreak, err)
 		}
 	}
-	if out, err := server.QueryIn("d1", "UPDATE mcpproxy.instance SET seen = now() - interval '92 days' WHERE id = 2"); err != nil {
+	if out, err := server.QueryIn(pgtest.DatabaseName(address), "UPDATE mcpproxy.instance SET seen = now() - interval '92 days' WHERE id = 2"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	tidy(stores[0], activity.Retention{Days: 90})

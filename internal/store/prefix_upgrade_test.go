@@ -140,7 +140,7 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
-	db, err := openPostgres(pgtest.StartServer(t).CreateDatabase(t), dir, nil, Patience)
+	db, err := openPostgres(pgtest.SharedServer(t).CreateDatabase(t), dir, nil, Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func (p *availability) currentState() State {
 	return p.state
 }
 
-// updateState changes the state, wakes waiters and notifies the observer. The lock is held.
+// updateState calls change with the lock held, then wakes waiters and notifies the observer.
 func (p *availability) updateState(change func(*State)) {
 	p.mu.Lock()
 	before := p.state.Phase

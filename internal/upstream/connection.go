@@ -14,7 +14,7 @@ import (
 )
 
 // Connection is MCPProxy's own connection to a server after the handshake and the list of
-// tools. Callers get it from Server.Try.
+// tools. Server.SendWhenReady gives it to its callers.
 type Connection struct {
 	link            transport.Link
 	handshakeResult *HandshakeResult

@@ -110,7 +110,7 @@ func (t *toolListTracker) refreshList(ctx context.Context, since time.Time) {
 	}
 }
 
-// refreshTimeout is how long refresh waits for a list.
+// refreshTimeout is how long refreshList waits for a list.
 const refreshTimeout = 3 * time.Second
 
 // markListed records that a list requested at that time was published.

@@ -15,7 +15,7 @@ const (
 	drainPollInterval  = 5 * time.Millisecond
 )
 
-// restartWhenDrained implements Set.RestartQuietly.
+// restartWhenDrained waits until no call is in flight, then calls begin and restarts; see Set.RestartWhenDrained.
 func (s *Server) restartWhenDrained(ctx context.Context, begin func() error) error {
 	if err := s.availability.reserveRestart(); err != nil {
 		return err

@@ -21,8 +21,8 @@ const maxSends = 2
 // the same definition. f is called again if the server has certainly not run the request;
 // a problem from f is final.
 //
-// The errors of Try are problems, or ctx.Err() when the caller has canceled. Callers call
-// Enter before it and Leave after it.
+// The errors of SendWhenReady are problems, or ctx.Err() when the caller has canceled. Callers call
+// BeginUse before it and EndUse after it.
 func (s *Server) SendWhenReady(ctx context.Context, r *session.Request, f func(*Connection) (session.Reply, error)) (session.Reply, error) {
 	isCall := IsToolCall(r)
 	if isCall && !r.Permit.Allows(requestedToolID(r)) {

@@ -38,7 +38,7 @@ const (
 )
 
 // Server keeps one enabled server connected. Its parts have their own state; the
-// goroutine of run makes all changes to the connection.
+// goroutine of supervise makes all changes to the connection.
 type Server struct {
 	*serverBase
 	Clients ServerClients
@@ -55,13 +55,13 @@ type Server struct {
 	primitivesChanged chan struct{} // cap 1: the prompts or resources have changed
 	connectionSuspect chan struct{} // cap 1: check whether the connection works
 	failingChanged    chan struct{} // cap 1: the server has started or stopped failing every call
-	wasIdle           bool          // since the last connection; used by run only
+	wasIdle           bool          // since the last connection; used by supervise only
 
-	reviewed bool               // Spec.Review of the last Apply; guarded by Set.mu
-	cancel   context.CancelFunc // ends run
+	reviewed bool               // Spec.Review of the last ApplySpecs; guarded by Set.mu
+	cancel   context.CancelFunc // ends supervise
 }
 
-// newServer returns a server; run starts it.
+// newServer returns a server that is not connected yet; supervise connects it.
 func newServer(spec Spec, around *sharedState, clients func(*Server) ServerClients) *Server {
 	b := newServerBase(spec, around)
 	s := &Server{serverBase: b, handshaker: handshaker{serverBase: b}, listing: newToolListTracker(),

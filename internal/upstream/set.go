@@ -30,10 +30,10 @@ type Set struct {
 	wg          sync.WaitGroup
 
 	servers atomic.Pointer[map[string]*Server] // replaced, never modified
-	applied chan struct{}                      // closed by the first Apply
+	applied chan struct{}                      // closed by the first ApplySpecs
 	known   sync.Once                          // closes applied
 
-	mu     sync.Mutex // serializes Apply and Close
+	mu     sync.Mutex // serializes ApplySpecs and Close
 	closed bool
 }
 
@@ -123,12 +123,12 @@ func (s *Set) startServer(spec Spec, before *Server) *Server {
 // find returns the server of that name, or nil.
 func (s *Set) find(name string) *Server { return (*s.servers.Load())[name] }
 
-// firstApplyTimeout is how long a request waits for the first Apply, which needs the
+// firstApplyTimeout is how long a request waits for the first ApplySpecs, which needs the
 // approvals from disk.
 const firstApplyTimeout = 10 * time.Second
 
 // ServerForRequest returns the server of that name for a request, which may precede the first
-// Apply. Its error is a problem.
+// ApplySpecs. Its error is a problem.
 func (s *Set) ServerForRequest(ctx context.Context, name string) (*Server, error) {
 	if sv := s.find(name); sv != nil {
 		return sv, nil

@@ -149,7 +149,7 @@ type State struct {
 	ServerInfo      json.RawMessage // {"name","version",…} as sent
 	Instructions    string
 	Capabilities    json.RawMessage
-	// Offers changes when the server's prompts or resources may have changed; 0 before
+	// PrimitivesVersion changes when the server's prompts or resources may have changed; 0 before
 	// the first connection.
 	PrimitivesVersion uint64
 }

@@ -19,7 +19,7 @@ const (
 	maxText     = 300 // bytes of a message or a name
 )
 
-// leafCollector are the first leaves of the library's error tree, in order.
+// leafCollector collects the first leaves of the error tree of the library, in order.
 type leafCollector struct {
 	leaves []*jsonschema.ValidationError
 	weight int // how far the value is from a valid one

@@ -14,7 +14,7 @@ import (
 )
 
 // usedParts is what the schemas at one location read of the value there. Only that part of
-// large arguments is decoded, so that unread values cost nothing. The zero access is that
+// large arguments is decoded, so that unread values cost nothing. The zero value is that
 // of no schemas.
 type usedParts struct {
 	all      bool // the whole value

@@ -226,7 +226,8 @@ func (s *searchBuffers) clauseScales(q *parsedQuery) (scales [maxClauses]float32
 	return scales
 }
 
-// computeFinalScores computes the score of every match into column 0 of its row.
+// combineClauseScores computes the score of every match by its words, over all clauses, into column 0 of its row.
+// ranker.finalScore adds servers, use, vectors and names.
 func (s *searchBuffers) computeFinalScores(q *parsedQuery) {
 	scales, r := s.clauseScales(q), s.view.ix.ranking
 	for doc := range s.matched.all {
@@ -401,7 +402,8 @@ func (p *ranker) baseScore(doc uint32, to []unitVector) float32 {
 	return score
 }
 
-// serverScore adds a bonus for good matches of the same server.
+// scoreWithServerBonus returns the score of a match by its words, with bonuses for other good matches of its server
+// and for named tools and servers.
 func (p *ranker) serverScore(doc uint32) float32 {
 	r, part := p.view.ix.ranking, p.view.ix.partOf[doc]
 	score := p.scoreRow(doc)[0] + r.Server*p.servers[part]

@@ -101,7 +101,7 @@ func editDistance(a, b string, limit int) int {
 	return int(last[len(b)])
 }
 
-const maxCompared = 128 // bytes of a name that Nearest compares
+const maxCompared = 128 // bytes of a name that NearestNames compares
 
 // NearestNames returns the n names most similar to name, nearest first. Names without
 // similarity are omitted.

@@ -12,7 +12,7 @@ import (
 // TriBool is a three-state boolean. The zero value is unset.
 type TriBool int8
 
-// The states of a Tri.
+// The states of a TriBool.
 const (
 	Unset TriBool = iota
 	False

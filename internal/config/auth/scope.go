@@ -31,7 +31,7 @@ func ParseLane(word string) (Lane, bool) {
 // Lanes is a set of lanes. The zero value is empty.
 type Lanes uint8
 
-// AllowsAllLanes is the set of all lanes.
+// AllLanes is the set of all lanes.
 const AllLanes = Lanes(1<<Read | 1<<Write | 1<<Destructive)
 
 // Has reports whether a lane is in the set.

@@ -78,6 +78,7 @@ func readAtMost(path string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
+// verifyAndParseSessions returns the sessions of a file; nil if its MAC is not right.
 func (k *sessionFile) parseSessions(text []byte) (all []storedSession) {
 	var file sessionFileData
 	if json.Unmarshal(text, &file) != nil {
@@ -152,7 +153,7 @@ func (s *WebUISignIns) saveLastUse() {
 	}
 }
 
-// NewWithSessionFile is New with the sessions of the web UI stored in a data directory.
+// NewAuthenticatorWithSessionFile is NewAuthenticator with the sessions of the web UI stored in a data directory.
 func NewWithSessionFile(key string, tokens *AgentTokens, dir string, logger *slog.Logger) *Authenticator {
 	a := NewAuthenticator(key, tokens)
 	if a.hasKey {

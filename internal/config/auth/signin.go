@@ -62,6 +62,7 @@ type webUISession struct {
 	requests             requestSet // requests in flight
 }
 
+// requestCancelSet has the cancel functions of the requests in flight.
 type requestSet map[*context.CancelCauseFunc]bool
 
 // Code is a sign-in code, returned once.

@@ -87,7 +87,7 @@ type AgentTokens struct {
 	byHash   map[[sha256.Size]byte]*ActiveToken
 }
 
-// NewAgentTokens returns Tokens, empty until Run has loaded them. dir has a second copy of the
+// NewAgentTokens returns AgentTokens, empty until Run has loaded them. dir has a second copy of the
 // revoked ids. ended is called when a token is revoked or expires; counts each time a
 // token is presented, nil accepts all.
 func NewAgentTokens(keeper TokenStore, dir string, ended func(Actor), counts func(*Token) bool) *AgentTokens {
@@ -96,7 +96,7 @@ func NewAgentTokens(keeper TokenStore, dir string, ended func(Actor), counts fun
 	return t
 }
 
-// ActiveToken is a loaded token.
+// LoadedToken is a stored token in memory. It may have ended: see HasEnded.
 type ActiveToken struct {
 	Token
 	rule      *ScopeRule
@@ -379,7 +379,8 @@ func (t *AgentTokens) StoreAllAgain(ctx context.Context) error {
 	return t.store.ReplaceTokens(ctx, all)
 }
 
-// findActive returns the valid token with this text, or nil. The error is ErrTokensUnread.
+// findActiveAndMarkUsed returns the valid token with this text, or nil, and records the use. The error is
+// ErrTokensUnread.
 func (t *AgentTokens) findActive(ctx context.Context, text string) (*ActiveToken, error) {
 	h, err := t.Lookup(ctx, text)
 	if h == nil || h.HasEnded() || t.isUsable != nil && !t.isUsable(&h.Token) {

@@ -254,7 +254,8 @@ func (f *denylistFile) replaceEntries(entries fileEntries, gaps bool) error {
 	return f.rewrite()
 }
 
-// continueAfterRead is become after reading the file: an undamaged file is continued, a damaged one kept as a backup.
+// continueAfterRead sets the entries after the file was read: it continues an undamaged file, and keeps a damaged one
+// as a backup.
 func (f *denylistFile) continueAfterRead(entries fileEntries, gaps bool, r readResult) error {
 	f.entries, f.gaps, f.stale = entries, gaps, true
 	if r.damage != "" {

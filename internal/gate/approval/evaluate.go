@@ -10,7 +10,7 @@ type EvaluationRules struct {
 	Trust Trust
 	// Quarantined: the server waits for review, and nothing of it is accepted.
 	Quarantined bool
-	// Acquainted reports whether unknown tools of the server are new. After a loss of approvals they may
+	// UnknownIsNew reports whether unknown tools of the server are new. After a loss of approvals they may
 	// not be, and none is accepted automatically.
 	UnknownIsNew bool
 }

@@ -52,7 +52,7 @@ var dialects = [...]dialectFlags{
 
 // shifts are the bits by which dialects may get out of step: one skips text that another parses, and a
 // quote that starts inside hides the end. Databases combine these bits in more ways than there are
-// dialects here. So a text in which such a part is not self-contained (see whole) is never a read.
+// dialects here. So a text in which such a part is not self-contained (see isSelfContained) is never a read.
 const shifts = backtick | brackets | dollar | oracleQuote | nested | executable | hash | slashes | dashesWithSpace
 
 // dialectSet is a bit set of dialects, in their order.

@@ -58,7 +58,7 @@ func (n *nestTracker) isTablePosition(i int) bool {
 	return k == ',' || k == '(' || k == aWord && n.hasClass(i-1, sqlClause) || n.isWordAt(i-1, "lateral")
 }
 
-// mayBeDoubtful is a fast check of whether doubt applies to a token.
+// needsEffectCheck is a fast check of whether doesMoreThanRead can be true for a token.
 func (n *nestTracker) mayBeDoubtful(i int) bool {
 	switch t := &n.tokens[i]; t.kind {
 	case aWord:

@@ -305,8 +305,8 @@ func (g *Gate) spendUses(c Claim, uses, takes int) bool {
 	return true
 }
 
-// DraftTimeAndNonce returns the time and nonce of the statement of the request, for claims that contain them. Require
-// verifies them.
+// DraftTimeAndNonce returns the time and nonce of the statement of the request, for claims that contain them.
+// RequireSigned verifies them.
 func (g *Gate) DraftTimeAndNonce(ctx context.Context) (at time.Time, name string) {
 	if p := proofFrom(ctx); p != nil {
 		return p.draftTimeAndNonce(g.now())

@@ -140,7 +140,7 @@ const (
 	hasExtensions  = 1 << 7
 )
 
-// Verify implements verifier.
+// Verify implements signatureVerifier.
 func (p passkeyVerifier) Verify(d Digest, signature []byte) error {
 	a, err := parseAssertion(signature)
 	if err != nil {

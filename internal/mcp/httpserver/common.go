@@ -30,7 +30,7 @@ type listenerState struct {
 	handedOver chan net.Conn // to net/http
 	ended      chan struct{} // closed by Close
 	stopped    chan struct{} // closed when no more connections are handed over
-	used       sync.Pool     // of *scratch
+	used       sync.Pool     // of *readBuffers
 	dateCache  atomic.Pointer[cachedDate]
 }
 

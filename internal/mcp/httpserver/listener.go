@@ -36,7 +36,8 @@ import (
 	"time"
 )
 
-// Listener is a net.Listener that serves plain requests. Its Accept returns the connections for net/http.
+// ServingListener is a net.Listener that serves plain requests itself. Its Accept returns the connections for
+// net/http.
 type Listener struct {
 	*listenerState
 	inner   net.Listener

@@ -44,7 +44,7 @@ type trackedBody struct {
 // setReadDeadline sets the read deadline. On a closed connection the next read fails.
 func (c *trackedBody) setReadDeadline(by time.Time) { _ = c.rc.SetReadDeadline(by) }
 
-// limitUnreadBody is called when the handler returns.
+// limitUnreadBodyTime limits how long net/http reads the rest of the body after the handler returned.
 func (c *trackedBody) limitUnreadBody() {
 	if !c.whole {
 		c.setReadDeadline(earlierTime(c.by, time.Now().Add(lingerTime)))

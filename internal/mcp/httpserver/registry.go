@@ -98,7 +98,7 @@ func (p *connState) markRequestComplete() connFate {
 	return fate
 }
 
-// markWriteStarted and written surround each write to the client.
+// markWriteStarted and markWriteEnded surround each write to the client.
 func (p *connState) markWriteStarted(now time.Time) { p.out.Store(p.in.clockValue(now)) }
 func (p *connState) markWriteEnded()                { p.out.Store(0) }
 
@@ -127,7 +127,8 @@ func (p *connState) evictionClass(now time.Time) (evictionClass, time.Time) {
 	return wanted, p.since
 }
 
-// isClientStuck reports whether the client does not read.
+// isClientStuck reports whether a write to the client has been blocked for stuckAfter, because the client does not
+// read.
 func (p *connState) isClientStuck(now time.Time) bool {
 	began := p.out.Load()
 	return began != 0 && p.in.clockValue(now)-began >= int64(stuckAfter)

@@ -63,8 +63,8 @@ func (c *Deadline) setPaused(still bool) {
 }
 
 // ServerQuestions tracks the questions of servers that one client has not answered, and pauses the deadlines of its
-// requests in the meantime. The zero value is ready for use. A nil *Asks is that of a client that is asked
-// nothing.
+// requests in the meantime. The zero value is ready for use. A nil *ServerQuestionTracker is that of a client
+// that is asked nothing.
 type ServerQuestions struct {
 	mu        sync.Mutex // guards the following fields
 	open      map[string]time.Time
@@ -115,8 +115,8 @@ func (a *ServerQuestions) TrackEvents(say func(Event)) (noting func(Event), done
 		}
 }
 
-// TrackQuestion records a question of the server to the client and returns its key, or "" if e is no question. A
-// ping is no question.
+// TrackQuestion records a question of the server to the client and returns its key, or "" if e is no question. A ping
+// is no question. It removes a question that the server withdraws.
 func (a *ServerQuestions) TrackQuestion(e *Event) (key string) {
 	switch {
 	case e.ID == nil && e.Method == mcp.Cancelled: // the server withdraws its question

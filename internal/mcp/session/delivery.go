@@ -16,7 +16,7 @@ const (
 	Streaming
 )
 
-// DeliveryEndpoint is a Surface that chooses a delivery per method. The default is Waiting.
+// DeliveryChooser is an Endpoint that chooses a delivery per method. The default is Waiting.
 type DeliveryEndpoint interface {
 	// Delivery returns the delivery for requests of a method.
 	Delivery(method string) EventDelivery

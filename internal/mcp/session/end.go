@@ -9,7 +9,7 @@ type EndSignal struct {
 	err  error // written before done is closed
 }
 
-// NewEndSignal returns an End that is not signalled.
+// NewEndSignal returns an EndSignal that is not signalled.
 func NewEndSignal() *EndSignal { return &EndSignal{done: make(chan struct{})} }
 
 // Signal signals the end with the cause err. Later calls do nothing.

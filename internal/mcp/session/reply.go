@@ -19,7 +19,7 @@ import (
 // is repeated to the client.
 const MaxIdentity = 128
 
-// ReplyWriter writes MCPProxy's own replies. Its byte slices are never modified.
+// ReplyBuilder builds MCPProxy's own replies; it sends nothing. Its byte slices are never modified.
 type ReplyWriter struct {
 	// ServerInfo is MCPProxy's serverInfo object; MetaMember is the member of _meta that contains it.
 	ServerInfo, MetaMember string

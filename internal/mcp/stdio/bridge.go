@@ -232,7 +232,7 @@ func (b *bridge) forwardMessage(ctx context.Context, msg *message) {
 }
 
 // connectDaemon returns the connection to the daemon. If start is set, it starts a daemon if none runs.
-// b.joining is held.
+// b.joinMu is held.
 func (b *bridge) connectDaemon(ctx context.Context, start bool) (*daemonConn, error) {
 	if d := b.openConnection(); d != nil {
 		return d, nil

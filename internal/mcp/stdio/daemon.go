@@ -46,7 +46,7 @@ type daemonConn struct {
 	from    io.Reader
 	closed  chan struct{} // closed when the connection ends
 	retired atomic.Bool   // accepts no new requests
-	open    bool          // the client's session is open; bridge.joining guards this
+	open    bool          // the client's session is open; bridge.joinMu guards this
 
 	writeMu sync.Mutex // orders the lines
 
@@ -114,7 +114,7 @@ func upgradeConn(nc net.Conn, at daemonTarget) (io.Reader, error) {
 	return nil, fmt.Errorf("HTTP status %d: %s", resp.StatusCode, bytes.TrimSpace(body))
 }
 
-// sendLine sends a line. If it fails, the connection ends, and disconnected answers the open requests.
+// sendLine sends a line. If it fails, the connection ends, and failOpenRequests answers the open requests.
 func (d *daemonConn) sendLine(line []byte) {
 	d.writeMu.Lock()
 	defer d.writeMu.Unlock()

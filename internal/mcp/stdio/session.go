@@ -66,7 +66,7 @@ func (b *bridge) connectWithSession(ctx context.Context, start bool) (*daemonCon
 // errOtherVersion says that a daemon of another version has started.
 var errOtherVersion = errors.New("MCPProxy was started anew in another version: start the client's connection anew, too")
 
-// reopenSession opens the client's session again, invisibly for the client. b.joining is held.
+// reopenSession opens the client's session again, invisibly for the client. b.joinMu is held.
 func (b *bridge) reopenSession(ctx context.Context, d *daemonConn) error {
 	b.mu.Lock()
 	s := b.session
@@ -120,7 +120,7 @@ func (b *bridge) restoreSession(ctx context.Context) {
 // maxSettings limits the remembered settings.
 const maxSettings = 1024
 
-// rememberSetting stores the log level and the resource subscriptions of the session, so that reopen can repeat
+// rememberSetting stores the log level and the resource subscriptions of the session, so that reopenSession can repeat
 // them.
 func (b *bridge) rememberSetting(msg *message) {
 	key := "level"

@@ -69,7 +69,8 @@ func (l *linkCore) sendOutbox(ctx context.Context, told *outbox) {
 	}
 }
 
-// sendInBackground sends a message with a time limit and reports a failure to the supervisor.
+// sendBackgroundMessage sends a message with a time limit, in the caller's goroutine, and reports a failure to the
+// supervisor.
 func (l *linkCore) sendInBackground(ctx context.Context, msg []byte) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 type ServerAccount interface {
 	// Authorization returns the Authorization header, "" for none. It may wait for a token refresh.
 	Authorization(ctx context.Context) (string, error)
-	// Refused reports a 401 or 403 and its challenge; used is the rejected header. It returns whether
+	// HandleRefusal handles a 401 or 403 and its challenge; used is the rejected header. It returns whether
 	// another authorization is available, so that a retry makes sense.
 	HandleRefusal(ctx context.Context, used string, status int, challenge string) bool
 }

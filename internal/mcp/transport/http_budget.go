@@ -53,7 +53,7 @@ func (r *MemoryBudget) OverBudgetError() error {
 }
 
 // acquireBytes waits for n bytes until done is closed or for budgetWait, and reports success. Release them with
-// release.
+// releaseBytes.
 func (r *MemoryBudget) acquireBytes(n int, done <-chan struct{}) bool {
 	if r.sem.TryAcquire(int64(n)) {
 		return true

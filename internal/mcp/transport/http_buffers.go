@@ -64,7 +64,7 @@ func (b *LargeBufferPool) releaseReadyMemory() {
 	}
 }
 
-// Close frees all buffers, also those that are put later.
+// Close frees all buffers, also those that are returned later.
 func (b *LargeBufferPool) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

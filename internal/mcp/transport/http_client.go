@@ -26,7 +26,7 @@ import (
 // (63 allocations), fasthttp 20 / 13 (which cannot cancel an exchange), leanClient 16 / 11.
 type HTTPClient interface {
 	Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
-	// Reap closes connections that have been idle for too long.
+	// CloseIdle closes connections that have been idle for too long.
 	CloseIdle(now time.Time)
 	// Close closes idle connections and keeps none from then on.
 	Close()
@@ -102,7 +102,7 @@ const (
 )
 
 // hasContextEnded reports whether ctx has ended. A dial timeout uses its own timer and may fire shortly before ctx
-// ends; then expired waits for ctx.
+// ends; then it waits for ctx.
 func hasContextEnded(ctx context.Context) bool {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		<-ctx.Done()

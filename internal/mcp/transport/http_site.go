@@ -74,7 +74,7 @@ func stripUserInfo(u *url.URL) *url.URL {
 	return &v
 }
 
-// setState renders the heads.
+// setSessionHeads sets the session ID and the version, and renders the heads of all later requests with them.
 func (l *httpSite) setState(id, version string) error {
 	common := l.fields.Clone()
 	if id != "" {
@@ -102,8 +102,9 @@ func (l *httpSite) setState(id, version string) error {
 // maxRedirects limits the redirects of the first request.
 const maxRedirects = 3
 
-// followRedirect follows a redirect within the same origin during the handshake: many servers redirect /mcp to
-// /mcp/. Headers and credentials never go to another origin.
+// adoptSameOriginRedirect makes the target of a redirect the URL of all later requests, if it has the same origin,
+// and reports whether it did; it sends nothing. Many servers redirect /mcp to /mcp/. Headers and credentials never go
+// to another origin.
 func (l *httpSite) followRedirect(location string) bool {
 	to, err := l.url.Parse(location)
 	if err != nil || location == "" || !sameOrigin(to, l.url) || l.redirects >= maxRedirects {

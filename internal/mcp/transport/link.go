@@ -26,15 +26,16 @@ type Link interface {
 	// Done is closed when the connection has ended; then Cause returns the reason.
 	Done() <-chan struct{}
 	Cause() error
-	// Agree sets the protocol version after the handshake. Settled says that the start is complete.
+	// SetVersion sets the protocol version after the handshake. MarkStartComplete says that the start is complete.
 	SetVersion(version string)
 	StartComplete()
-	// Attend opens the notification stream after the handshake, so that no list change after it is missed.
+	// OpenNotificationStream opens the notification stream after the handshake, so that no list change after it is
+	// missed.
 	OpenNotificationStream(ctx context.Context)
 	Health() LinkHealth
 	// HasSessionID reports whether the server has assigned a session ID.
 	HasSessionID() bool
-	// Tidy closes what has been idle for too long.
+	// CloseIdle closes what has been idle for too long.
 	CloseIdle(now time.Time)
 	// Stop ends the connection and waits for its goroutines and process. The end of hard cuts the grace
 	// period short.
@@ -57,13 +58,13 @@ type Reporter interface {
 	// Notification reports a notification that belongs to no request, and returns whether any client may
 	// want it.
 	Notification(method string, params json.RawMessage) bool
-	// Missed says that notifications may be lost.
+	// NotificationsMissed says that notifications may be lost.
 	NotificationsMissed()
-	// Doubt says that the connection looks broken and should be checked.
+	// ConnectionDoubtful says that the connection looks broken and should be checked.
 	ConnectionDoubtful()
 	// Log writes a line into the server's log.
 	Log(text string)
-	// Odd reports a violation of the protocol.
+	// ProtocolViolation reports a violation of the protocol.
 	ProtocolViolation(what string)
 }
 
@@ -125,7 +126,7 @@ var noCapability = &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message
 // CannotAsk is the answer to a question whose client has no open stream.
 var CannotAsk = &wirejson.RPCError{Code: wirejson.CodeInternal, Message: "the client cannot be asked: it has no stream open"}
 
-// refuseQuestion answers a question that cannot be forwarded. A ping is answered normally.
+// newQuestionRefusal returns the encoded answer to a question that cannot be forwarded. A ping is answered normally.
 func refuseQuestion(m *wirejson.Message, why *wirejson.RPCError) []byte {
 	if m.Method == mcp.Ping {
 		return wirejson.AppendResult(nil, m.ID, json.RawMessage("{}"))

@@ -20,7 +20,7 @@ type pendingRequests struct {
 	orphans orphanedRequests
 	err     error // why there are no more responses
 
-	// ownAnswers: each caller reads its own response and calls leave instead of wait. Events from other
+	// ownAnswers: each caller reads its own response and calls removeEnded instead of waitForReply. Events from other
 	// streams are delivered by a goroutine.
 	ownAnswers bool
 	entries    sync.Pool
@@ -158,6 +158,8 @@ func (p *pendingRequests) rejectMalformed(response []byte) {
 	})
 }
 
+// claimRequest removes and returns the request with this ID; nil if no caller waits for it any more. Then it also
+// forgets an orphan with this ID.
 func (p *pendingRequests) claimRequest(id uint64) *pendingRequest {
 	p.mu.Lock()
 	defer p.mu.Unlock()

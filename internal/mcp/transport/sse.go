@@ -24,7 +24,7 @@ type SSELink struct {
 	*httpSite
 
 	ready chan struct{} // closed when the endpoint is known
-	mu    sync.Mutex    // orders start and Stop
+	mu    sync.Mutex    // orders startTask and Stop
 }
 
 // maxEndpoint limits the endpoint text, in bytes.

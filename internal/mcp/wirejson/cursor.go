@@ -12,9 +12,9 @@ const RelayDepth = 1000
 
 // Cursor walks over Text like this:
 //
-//	for end := c.Open('{'); c.More(end); {
-//		name := c.Name() // in an object
-//		value := c.Value()
+//	for end := c.Enter('{'); c.More(end); {
+//		name := c.ReadName() // in an object
+//		value := c.ReadValue()
 //	}
 //
 // Nested containers are taken as values or opened in turn. Without Depth it expects checked JSON and may
@@ -100,6 +100,7 @@ func (c *Cursor) ReadValue() []byte {
 	return c.readValue()
 }
 
+// readValue is ReadValue without skipping white space first.
 func (c *Cursor) readValue() []byte {
 	if c.err != nil {
 		return nil

@@ -47,7 +47,7 @@ func (s *scanner) findDuplicate(n memberName, level int, earlier []memberName) *
 	return nil
 }
 
-// findDuplicateInTable is duplicate with a hash table. It also adds n to the table.
+// findDuplicateInTable is findDuplicate with a hash table. It also adds n to the table.
 func (s *scanner) findDuplicateInTable(n memberName, level int, earlier []memberName) *memberName {
 	top := len(s.tables) - 1
 	switch {
@@ -90,6 +90,7 @@ func buildNameTable(names []memberName, size int) []uint32 {
 	return slots
 }
 
+// namesEqualFold reports whether two names are equal after unescaping, in any case.
 func (s *scanner) namesEqual(a, b memberName) bool {
 	x, y := s.data[a.start:a.end], s.data[b.start:b.end]
 	if !IsPlainASCII(x) || !IsPlainASCII(y) {
@@ -98,6 +99,7 @@ func (s *scanner) namesEqual(a, b memberName) bool {
 	return bytes.EqualFold(x, y)
 }
 
+// duplicateNameReason returns the reason of the error for a duplicate member name.
 func duplicateText(raw, earlier []byte) string {
 	text, first := Unescape(raw), Unescape(earlier)
 	if bytes.Equal(text, first) {

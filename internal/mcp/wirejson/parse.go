@@ -81,7 +81,7 @@ func ParseServerMessage(data []byte) (Message, error) {
 	return e.toServerMessage()
 }
 
-// MalformedResponseID returns the ID of a response that Parse rejects, so that its request fails at once:
+// MalformedResponseID returns the ID of a response that ParseServerMessage rejects, so that its request fails at once:
 // the result or error is truncated, malformed or nested too deep, or contradicts the envelope. It returns
 // nil if the text before the error does not prove a response: a log line may be JSON with an ID, too.
 func MalformedResponseID(data []byte) json.RawMessage {

@@ -150,8 +150,8 @@ func (w *readWindow) release() {
 	w.buf, w.start, w.end, w.lent = nil, 0, 0, false
 }
 
-// takePiece gives a piece of the buffer to the caller: a large one with the whole buffer; a small one, or one
-// of a pooled buffer, as a copy.
+// toOwnedBytes makes a piece of the buffer the caller's own: a large one takes the whole buffer with it; a small one,
+// or one of a pooled buffer, is copied.
 func (w *readWindow) takePiece(piece []byte) []byte {
 	if len(piece) < largeBuffer/2 {
 		return slices.Clone(piece)

@@ -85,6 +85,7 @@ func (p *projector) run(ctx context.Context) {
 	}
 }
 
+// sleepContext waits for d; false if ctx ends first.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -94,6 +95,8 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// catchUpAndProject moves what earlier processes left into the store, ends their interrupted records, and then
+// projects until something fails.
 func (p *projector) catchUpAndServe(ctx context.Context) error {
 	p.caughtUp = false
 	if err := p.resumeFromStore(ctx); err != nil {

@@ -191,6 +191,7 @@ func (l *Log) startOrJoinVerification() *runningVerification {
 	return v
 }
 
+// verifyChain checks the spool, the chain of the store and, in a shared store, the chains of the other instances.
 func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
 	began := time.Now()
 	m := l.spool.snapshot()
@@ -237,6 +238,8 @@ func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
 	return Verification{OK: c.first == nil, Records: records, Entries: entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), Signer: l.key.String(), FirstBreak: c.first}, nil
 }
 
+// toQueryError logs an error of the store and turns it into an AUDIT_UNAVAILABLE problem. Problems, nil and errors of
+// an ended ctx stay as they are.
 func (l *Log) toQueryError(ctx context.Context, err error) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) || ctx.Err() != nil {

@@ -54,6 +54,7 @@ func (q *entryQueue) blockWithRoom(n int) *entryBlock {
 	return b
 }
 
+// newBlock returns an empty block with room for n bytes, a recycled one if possible.
 func (q *entryQueue) newBlock(n int) *entryBlock {
 	if k := len(q.free); k > 0 && n <= blockSize {
 		b := q.free[k-1]

@@ -54,6 +54,7 @@ func (s *spool) recoverSegments() (notes []string, err error) {
 	return notes, nil
 }
 
+// continueChain makes the spool append after the end t of the chain.
 func (s *spool) continueChain(t chainTail) {
 	s.chain = t.chain
 	s.lastEncoded = chainLink{t.seq, t.hash}

@@ -95,6 +95,7 @@ func newRefusalCounter(l *recordWriter) *refusalCounter {
 	}
 }
 
+// addRefusal writes the record of a refusal of a new kind, or counts the refusal in an existing record.
 func (f *refusalCounter) addRefusal(r *Record) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,11 +144,13 @@ func (f *refusalCounter) currentWindow(actor string, now time.Time) *actorRefusa
 	return w
 }
 
+// endWindow ends the window of an actor; its counts are still to be written.
 func (f *refusalCounter) endWindow(w *actorRefusalWindow) {
 	delete(f.actors, w.actor)
 	f.ended = append(f.ended, w)
 }
 
+// forgetWindow drops the counts of a window.
 func (f *refusalCounter) forgetWindow(w *actorRefusalWindow) {
 	for _, k := range w.all {
 		delete(f.byID, k.id)

@@ -156,6 +156,7 @@ func (s *spool) owedOutcomesAfter(d *entryDraft) int {
 	return s.owedOutcomes
 }
 
+// hasRoomFor reports whether room is reserved for the entry and for that many outcomes still to come.
 func (s *spool) hasRoomFor(d *entryDraft, owed int) bool {
 	if s.file == nil || s.needsNewSegment {
 		return false

@@ -37,6 +37,7 @@ type spoolWrite struct {
 	fileUnusable bool  // nothing more may be written to the file
 }
 
+// finishWrite notes that a write succeeded, and wakes the projector and the follower.
 func (s *spool) finishWrite(w *spoolWrite) {
 	if s.writeError != nil {
 		s.logger.Info("the activity log can be written again")
@@ -181,6 +182,7 @@ func (s *spool) reserveRoom(size int64, full bool, from chainLink, at int64) (wr
 	return p, err
 }
 
+// startSegment creates the segment that continues after the entry from, and reserves room in it.
 func (s *spool) startSegment(from chainLink, at, room int64) (writeTarget, error) {
 	path := segmentPath(s.dir, from.seq+1)
 	if s.lastSegment != nil && s.lastSegment.path == path {

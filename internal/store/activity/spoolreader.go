@@ -22,6 +22,7 @@ type spoolSnapshot struct {
 	file     spoolFile // of the last segment; nil until something is written
 }
 
+// snapshot returns the durable end of the spool and its segments at this time.
 func (s *spool) snapshot() spoolSnapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()

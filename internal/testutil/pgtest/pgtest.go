@@ -2,7 +2,7 @@
 
 // Package pgtest runs a real PostgreSQL server for tests, and interrupts it.
 //
-// The server belongs to the test, in a temporary directory and on a free port of 127.0.0.1. Without an
+// The server belongs to a test, or to those of a package, in a temporary directory and on a free port of 127.0.0.1. Without an
 // installed PostgreSQL the test is skipped, unless CI is true. Only tests and measurements import this
 // package.
 package pgtest
@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
@@ -19,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -39,37 +41,89 @@ type Server struct {
 // StartServer starts a server until the test ends. Settings look like "max_connections=10".
 func StartServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	bin, err := findInstallation()
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	s := &Server{bin: bin, settings: settings}
-	if s.dir, err = os.MkdirTemp("", "pgtest"); err != nil {
-		t.Fatal(err)
-	}
+	s, err := newServer(settings)
 	t.Cleanup(func() {
-		s.Kill()
 		if t.Failed() {
 			t.Logf("the server has said:\n%s", s.log.Bytes()[max(0, s.log.Len()-4000):])
 		}
-		_ = os.RemoveAll(s.dir)
+		s.remove()
 	})
-	if err := s.dropRootPrivileges(); err != nil {
+	s.failOrSkip(t, err)
+	return s
+}
+
+// shared is the server of SharedServer.
+var shared struct {
+	sync.Mutex
+	server *Server
+	users  int
+}
+
+// SharedServer returns a server that the tests of the process share, each with databases of its own. It is
+// started for the first one, and removed when no test uses it.
+func SharedServer(t testing.TB) *Server {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.users == 0 {
+		s, err := newServer([]string{"max_connections=400"})
+		if err != nil {
+			s.remove()
+			s.failOrSkip(t, err)
+		}
+		shared.server = s
+	}
+	shared.users++
+	t.Cleanup(func() {
+		shared.Lock()
+		defer shared.Unlock()
+		if shared.users--; shared.users == 0 {
+			shared.server.remove()
+		}
+	})
+	return shared.server
+}
+
+// errNotInstalled means that there is no PostgreSQL on this machine.
+var errNotInstalled = errors.New("PostgreSQL is not installed (package postgresql)")
+
+// failOrSkip ends the test if there is an error. Without PostgreSQL it is skipped, unless CI is true.
+func (s *Server) failOrSkip(t testing.TB, err error) {
+	t.Helper()
+	switch {
+	case errors.Is(err, errNotInstalled) && os.Getenv("CI") != "true":
+		t.Skip(err)
+	case err != nil:
 		t.Fatal(err)
+	}
+}
+
+// newServer makes a directory with an empty database and starts the server there. It is returned with an error, too.
+func newServer(settings []string) (*Server, error) {
+	s := &Server{settings: settings}
+	var err error
+	if s.bin, err = findInstallation(); err != nil {
+		return s, err
+	}
+	if s.dir, err = os.MkdirTemp("", "pgtest"); err != nil {
+		return s, err
+	}
+	if err := s.dropRootPrivileges(); err != nil {
+		return s, err
 	}
 	if s.port, err = freePort(); err != nil {
-		t.Fatal(err)
+		return s, err
 	}
 	if out, err := s.command("initdb", "-N", "-D", s.dataDir(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
+		return s, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	if err := s.StartProcess(); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return s, s.StartProcess()
+}
+
+// remove ends the server and removes its directory.
+func (s *Server) remove() {
+	s.Kill()
+	_ = os.RemoveAll(s.dir)
 }
 
 // findInstallation returns the directory of the newest PostgreSQL.
@@ -81,7 +135,7 @@ func findInstallation() (string, error) {
 	}
 	all, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(all) == 0 || err != nil {
-		return "", errors.New("PostgreSQL is not installed (package postgresql)")
+		return "", errNotInstalled
 	}
 	slices.Sort(all)
 	return filepath.Dir(all[len(all)-1]), nil
@@ -172,12 +226,19 @@ func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv
 func (s *Server) CreateDatabase(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprint("d", s.names.Add(1))
-	for _, statement := range []string{"CREATE ROLE " + name + " LOGIN", "CREATE DATABASE " + name + " OWNER " + name} {
-		if out, err := s.Query(statement); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	if out, err := s.run("postgres", "CREATE ROLE "+name+" LOGIN", "CREATE DATABASE "+name+" OWNER "+name); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	return "postgres://" + name + ":" + Password + "@" + s.Address() + "/" + name + "?sslmode=disable"
+}
+
+// DatabaseName returns the name of the database of a URL from CreateDatabase.
+func DatabaseName(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(u.Path, "/")
 }
 
 // Password is in all URLs. The server does not check it.
@@ -188,6 +249,15 @@ func (s *Server) Query(statements string) (string, error) { return s.QueryIn("po
 
 // QueryIn runs statements in a database.
 func (s *Server) QueryIn(database, statements string) (string, error) {
-	out, err := s.command("psql", "-h", s.dir, "-p", strconv.Itoa(s.port), "-U", "postgres", "-AtX", "-v", "ON_ERROR_STOP=1", "-c", statements, database).CombinedOutput()
+	return s.run(database, statements)
+}
+
+// run runs texts of statements in a database, each text in a transaction of its own.
+func (s *Server) run(database string, texts ...string) (string, error) {
+	args := []string{"-h", s.dir, "-p", strconv.Itoa(s.port), "-U", "postgres", "-AtX", "-v", "ON_ERROR_STOP=1"}
+	for _, text := range texts {
+		args = append(args, "-c", text)
+	}
+	out, err := s.command("psql", append(args, database)...).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }

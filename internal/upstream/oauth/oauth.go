@@ -137,8 +137,8 @@ func (k *Accounts) Close(ctx context.Context) error {
 	}
 }
 
-// startWork counts work that Close waits for, until wg.Done; it returns false after
-// Close.
+// addWorkUnlessClosed counts work that Close waits for, until wg.Done; after Close it counts nothing and returns
+// false.
 func (k *Accounts) startWork() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -51,7 +51,7 @@ func (l *Launcher) KillAll() {
 	}
 }
 
-// track registers a process for Kill; after Kill it is killed at once.
+// track registers a process for KillAll; after KillAll it is killed at once.
 func (l *Launcher) track(p *os.Process) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

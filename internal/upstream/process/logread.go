@@ -26,7 +26,7 @@ type LogReader struct {
 // NewLogReader returns a reader of a server's log in a directory. The log need not exist.
 func NewLogReader(dir, server string) *LogReader { return &LogReader{dir: dir, server: server} }
 
-// ReadLast returns up to that many last lines, from at most 2 MiB. Next continues after them.
+// ReadLast returns up to that many last lines, from at most 2 MiB. ReadNew continues after them.
 func (r *LogReader) ReadLast(lines int) (last []LogLine, err error) {
 	err = r.withLogDir(func(root *os.Root) error {
 		// The newer file first: if it rotates meanwhile, it is not read twice.

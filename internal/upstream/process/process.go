@@ -167,7 +167,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Go runs f in a goroutine that Stop waits for.
 func (p *Process) Go(f func()) { p.wg.Go(f) }
 
-// Exited returns a channel that is closed when the process has been reaped.
+// Exited returns a channel that is closed when the process has been reaped and its leftover group is gone.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // HasEnded reports whether the process itself has ended, without its leftovers.
